@@ -1,0 +1,119 @@
+"""psd build: from a CSV of locations to a release file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from psd.decompositions import methods
+from psd_cli.options import overwrite, stages
+
+__all__ = ["command"]
+
+
+@click.command("build", short_help="Build a private release from a CSV of locations.")
+@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@click.option("-o", "--output", required=True, type=click.Path(), help="Release file to write.")
+@click.option("--epsilon", required=True, help="Privacy-loss budget, a decimal such as 0.5.")
+@click.option(
+    "--bounds",
+    required=True,
+    nargs=4,
+    type=float,
+    metavar="W S E N",
+    help="West south east north of the domain, from public knowledge, never from the data.",
+)
+@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
+@click.option(
+    "--method",
+    type=click.Choice(methods()),
+    default="quadtree",
+    show_default=True,
+    help="How space is cut; `psd methods` explains.",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Parameter of the method."
+)
+@click.option("--x", default="lon", show_default=True, help="Column of x or longitude.")
+@click.option("--y", default="lat", show_default=True, help="Column of y or latitude.")
+@click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
+@click.option("--max-contributions", type=int, help="Most rows kept of each user; with --user.")
+@click.option("--report-private", is_flag=True, help="Print PRIVATE counts of rows on stderr.")
+@overwrite
+def command(
+    inputs: tuple[str, ...],
+    output: str,
+    bounds: tuple[float, float, float, float],
+    crs: str,
+    method: str,
+    settings: tuple[str, ...],
+    report_private: bool,  # noqa: FBT001
+    overwrite: bool,  # noqa: FBT001
+    **columns: Any,  # noqa: ANN401
+) -> None:
+    """Build an epsilon-differentially private release from CSV files of locations.
+
+    Rows outside the bounds are left out. With --user, at most --max-contributions rows of each
+    user are kept, and epsilon protects all rows of a user; without it, each row is protected by
+    itself. Nothing that is printed depends on the data.
+
+    \b
+    Examples:
+      psd build visits.csv -o seoul.psd.parquet --epsilon 1 \\
+          --bounds 126.4 37 127.6 38 --user user_id --max-contributions 4
+      psd build accidents.csv -o uk.psd.parquet --epsilon 0.1 \\
+          --bounds -7.6 49.8 1.9 60.9 --method grid
+      psd build taxi.csv -o taxi.psd.parquet --epsilon 0.5 --crs EPSG:5179 --x x --y y \\
+          --bounds 900000 1900000 1000000 2000000 --set height=9
+    """
+    from psd.decompositions import method as method_by_name
+    from psd.domain import Domain
+    from psd.files import check_free
+
+    check_free(output, overwrite=overwrite)
+    made = method_by_name(method, _settings(settings))
+    domain = Domain(bounds=bounds, crs=crs)
+    with stages() as stage:
+        from psd.publish import build
+
+        release = build(
+            list(inputs),
+            domain=domain,
+            method=made,
+            progress=stage,
+            private_report=_show_private if report_private else lambda report: None,
+            **columns,
+        )
+        stage("writing")
+        release.save(output, overwrite=overwrite)
+    click.echo(f"wrote {output}: {release.method}, {_promise(release)}")
+
+
+def _settings(texts: tuple[str, ...]) -> dict[str, str]:
+    """KEY=VALUE texts as a mapping."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (key, sign, value) in zip(texts, pairs, strict=True):
+        if not (key and sign and value):
+            raise click.UsageError(f"--set {text!r} is not KEY=VALUE, such as height=8")
+    keys = [key for key, _, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise click.UsageError(f"--set {key} is given {keys.count(key)} times")
+    return {key: value for key, _, value in pairs}
+
+
+def _show_private(report: dict[str, int]) -> None:
+    """Counts for the one who holds the file, marked so that nobody takes them for public."""
+    parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
+    click.echo(f"PRIVATE, do not publish: rows {parts}", err=True)
+
+
+def _promise(release: Any) -> str:  # noqa: ANN401
+    """The guarantee in a few words."""
+    from psd.epsilon import epsilon_text
+
+    epsilon = f"epsilon {epsilon_text(release.epsilon)}"
+    if release.unit == "record":
+        return f"{epsilon} per row"
+    return f"{epsilon} per user, at most {release.max_contributions} rows of each"

@@ -1,0 +1,46 @@
+"""psd export: the cells of a release for GIS programs."""
+
+from __future__ import annotations
+
+import click
+
+from psd_cli.options import RELEASE, overwrite, stages
+
+__all__ = ["command"]
+
+
+@click.command("export", short_help="Write the cells for a GIS program.")
+@RELEASE
+@click.argument("output", type=click.Path())
+@click.option(
+    "--cells",
+    type=click.Choice(["leaves", "all"]),
+    default="leaves",
+    show_default=True,
+    help="The finest cells, or those of every level.",
+)
+@overwrite
+def command(release: str, output: str, cells: str, overwrite: bool) -> None:  # noqa: FBT001
+    """Write cells, estimates and errors; the ending of OUTPUT names the format.
+
+    Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv.
+
+    \b
+    Examples:
+      psd export seoul.psd.parquet seoul.gpkg
+      psd export seoul.psd.parquet seoul.csv --cells all
+    """
+    from pathlib import Path
+
+    from psd.export import export, format_of
+    from psd.files import check_free
+    from psd.release import Release
+
+    format_of(Path(output))
+    check_free(output, overwrite=overwrite)
+    with stages() as stage:
+        stage("reading")
+        loaded = Release.load(release)
+        stage("writing")
+        export(loaded, output, cells=cells, overwrite=overwrite)  # type: ignore[arg-type]
+    click.echo(f"wrote {output}")

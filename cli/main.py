@@ -1,0 +1,97 @@
+"""Entry point: finds the commands, turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from psd import errors
+from psd._version import __version__
+
+__all__ = ["EXIT_CODES", "cli", "main"]
+
+COMMANDS = ("build", "query", "export", "info", "methods")
+
+EXIT_CODES: dict[type[errors.PsdError], int] = {
+    errors.ParameterError: 2,
+    errors.DomainError: 3,
+    errors.BudgetError: 4,
+    errors.ReleaseFormatError: 5,
+    errors.WriteError: 6,
+    errors.MissingExtraError: 7,
+    errors.InputDataError: 8,
+    errors.InternalError: 70,
+}
+INTERNAL = 70
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    """Commands found by name, one module each, imported when asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Names in the order of a user's work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"psd_cli.{cmd_name}").command
+        return command
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="psd")
+@click.option("--debug", is_flag=True, help="Show where an unexpected error came from.")
+def cli(debug: bool) -> None:  # noqa: ARG001, FBT001
+    """Publish how many people are where, with differential privacy.
+
+    \b
+    Examples:
+      psd build visits.csv -o seoul.psd.parquet --epsilon 1 --bounds 126.4 37 127.6 38
+      psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6
+      psd COMMAND --help
+    """
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run(sys.argv[1:] if args is None else list(args)))
+
+
+def run(args: list[str]) -> int:
+    """Exit code of a command line; errors are one line on stderr."""
+    try:
+        cli.main(args, prog_name="psd", standalone_mode=False)
+    except errors.PsdError as error:
+        return _fail(str(error), EXIT_CODES.get(type(error), INTERNAL))
+    except click.UsageError as error:
+        hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        return _fail(error.format_message() + hint, 2)
+    except click.ClickException as error:
+        return _fail(error.format_message(), 2)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted; no file was written", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does; there is nobody to tell.
+        sys.stderr.close()
+        return 0
+    except MemoryError:
+        return _fail("out of memory; take a smaller tree or input", INTERNAL)
+    except Exception as error:  # noqa: BLE001
+        if "--debug" in args:
+            traceback.print_exc()
+        # The text of an unexpected error may quote data, so only its kind is shown.
+        return _fail(f"internal error ({type(error).__name__}); please report it", INTERNAL)
+    return 0
+
+
+def _fail(message: str, code: int) -> int:
+    """One line on stderr."""
+    click.echo(f"psd: error: {' '.join(message.split())}", err=True)
+    return code

@@ -1,0 +1,154 @@
+"""psd query: range counts from a release, with both errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from psd_cli.options import RELEASE, console, overwrite, stages
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["command"]
+
+FORMATS = ("table", "csv", "json", "geojson")
+
+
+@click.command("query", short_help="Answer range queries, with both errors.")
+@RELEASE
+@click.option(
+    "--box", multiple=True, nargs=4, type=float, metavar="W S E N", help="A box; may be repeated."
+)
+@click.option("--boxes", type=click.Path(), help="CSV with west,south,east,north and maybe id.")
+@click.option("--polygons", type=click.Path(), help="Polygons: GeoPackage, GeoJSON, GeoParquet, ...")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the interval.")
+@click.option(
+    "--threshold", type=float, default=0.3, show_default=True, help="Relative error of `reliable`."
+)
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Output; else by -o, else table.")
+@click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
+@overwrite
+def command(
+    release: str,
+    box: tuple[tuple[float, float, float, float], ...],
+    boxes: str | None,
+    polygons: str | None,
+    confidence: float,
+    threshold: float,
+    form: str | None,
+    output: str | None,
+    overwrite: bool,  # noqa: FBT001
+) -> None:
+    """Answer range queries from the release file alone, and say how far each may be off and why.
+
+    Perturbation error comes from the noise, non-uniformity error from cells that a query covers
+    in part; both are predicted standard deviations. Boxes are west south east north in the CRS
+    of the release; what lies outside its bounds is not answered for.
+
+    \b
+    Examples:
+      psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --box 126.4 37 127.6 38
+      psd query seoul.psd.parquet --boxes boxes.csv -o answers.csv
+      psd query seoul.psd.parquet --polygons districts.gpkg --format geojson -o answers.geojson
+    """
+    from psd.files import check_free
+    from psd.release import Release
+
+    form = _format(form, output)
+    if output:
+        check_free(output, overwrite=overwrite)
+    regions = _regions(box, boxes, polygons)
+    with stages() as stage:
+        stage("reading")
+        loaded = Release.load(release)
+        stage("answering")
+        answers = loaded.query(regions, confidence=confidence, threshold=threshold)
+        if form == "geojson":
+            answers = _with_geometry(answers, regions, loaded.domain.crs)
+    if form == "table" and not output:
+        _print(answers)
+        return
+    _emit(_text(answers, form), output, overwrite=overwrite)
+
+
+def _format(form: str | None, output: str | None) -> str:
+    """Format asked for, or that of the output's ending."""
+    ending = Path(output or "").suffix[1:]
+    chosen = form or (ending if ending in FORMATS else "table")
+    if output and chosen == "table":
+        raise click.UsageError(f"-o {output}: name the format with --format csv, json or geojson")
+    return chosen
+
+
+def _regions(box: tuple[Any, ...], boxes: str | None, polygons: str | None) -> Any:  # noqa: ANN401
+    """Boxes or polygons, from exactly one of the three options."""
+    from psd_cli import regions
+
+    if sum(map(bool, (box, boxes, polygons))) != 1:
+        raise click.UsageError("give --box, --boxes or --polygons, one kind at a time")
+    if box:
+        return list(box)
+    return regions.read_boxes(Path(boxes)) if boxes else regions.read_polygons(Path(polygons or ""))
+
+
+def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:  # noqa: ANN401
+    """Answers with the box or polygon as geometry, in longitude and latitude."""
+    import geopandas as gpd
+    import shapely
+
+    from psd.query.boxes import as_boxes
+
+    if not isinstance(answers, gpd.GeoDataFrame):
+        shapes = shapely.box(*as_boxes(regions)[0].T)
+        answers = gpd.GeoDataFrame(answers, geometry=shapes, crs=crs)
+    return answers.to_crs("EPSG:4326")
+
+
+def _text(answers: Any, form: str) -> str:  # noqa: ANN401
+    """Answers as CSV, JSON or GeoJSON text."""
+    if form == "geojson":
+        text: str = answers.to_json(drop_id=True)
+        return text + "\n"
+    plain = answers.drop(columns="geometry") if "geometry" in answers.columns else answers
+    if form == "csv":
+        return str(plain.to_csv(index=False, lineterminator="\n"))
+    return str(plain.to_json(orient="records", indent=1)) + "\n"
+
+
+def _emit(text: str, output: str | None, *, overwrite: bool) -> None:
+    """Write a text to the screen or a file."""
+    from psd.files import written
+
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    with written(output, overwrite=overwrite) as target:
+        target.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {output}")
+
+
+def _print(answers: pandas.DataFrame) -> None:
+    """Answers as a table for people: counts rounded, relative errors in percent."""
+    from rich.table import Table
+
+    from psd.query.report import COLUMNS
+
+    table = Table(box=None, pad_edge=False)
+    names = [name for name in ("id", "name", "NAME") if name in answers.columns][:1]
+    for name in (*names, *COLUMNS):
+        table.add_column(name.replace("_", "\n"), justify="left" if name in names else "right")
+    for row in answers[[*names, *COLUMNS]].itertuples(index=False):
+        table.add_row(*map(_cell, (*names, *COLUMNS), row))
+    console().print(table)
+
+
+def _cell(name: str, value: Any) -> str:  # noqa: ANN401
+    """One value as people read it."""
+    if name == "reliable":
+        return "yes" if value else "no"
+    if name.startswith("relative"):
+        return f"{100 * value:.1f}%"
+    return f"{value:,.1f}" if name in ("estimate", "lower", "upper") or "error" in name else str(value)

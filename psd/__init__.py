@@ -1,0 +1,65 @@
+"""psd: private spatial statistics, published with their errors.
+
+Points enter one object, noisy numbers leave it, and everything after that is ordinary geometry.
+
+`build` turns points into a `Release`; a release answers `Release.query` from its file alone.
+The private side (`psd.sources`, `psd.tally`, `psd.curator`, `psd.noise`, `psd.decompositions`,
+`psd.publish`) holds points; the public side (`psd.release`, `psd.inference`, `psd.query`,
+`psd.export`) cannot reach them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from psd._version import __version__
+
+if TYPE_CHECKING:
+    from psd.cutting import grid_tree
+    from psd.decompositions import method, methods
+    from psd.decompositions.grid import Grid
+    from psd.decompositions.quadtree import Quadtree
+    from psd.domain import Domain
+    from psd.errors import PsdError
+    from psd.publish import build
+    from psd.release import Release
+    from psd.tree import Tree
+
+__all__ = [
+    "Domain",
+    "Grid",
+    "PsdError",
+    "Quadtree",
+    "Release",
+    "Tree",
+    "__version__",
+    "build",
+    "grid_tree",
+    "method",
+    "methods",
+]
+
+# Where each name lives; imported when first used, so that the command line starts at once.
+_HOMES = {
+    "Domain": "psd.domain",
+    "Grid": "psd.decompositions.grid",
+    "PsdError": "psd.errors",
+    "Quadtree": "psd.decompositions.quadtree",
+    "Release": "psd.release",
+    "Tree": "psd.tree",
+    "build": "psd.publish",
+    "grid_tree": "psd.cutting",
+    "method": "psd.decompositions",
+    "methods": "psd.decompositions",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name not in _HOMES:
+        raise AttributeError(f"module 'psd' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

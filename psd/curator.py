@@ -1,0 +1,251 @@
+"""The curator: the only holder of points, and the only one who spends epsilon on them.
+
+Every look at true data that can influence an output is a method of `Curator`. It charges first
+and draws second; a refused question changes nothing. A decomposition is given the curator and
+public parameters, so a mistake in it costs accuracy and never privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd.domain import Domain
+from psd.epsilon import epsilon_text
+from psd.errors import BudgetError, ParameterError
+from psd.growing import Cells, Cut, GrowingTree
+from psd.tally import Tally
+from psd.tree import Tree
+
+__all__ = ["Curator", "Noise", "Question"]
+
+
+class Noise(Protocol):
+    """The mechanisms that the curator draws from.
+
+    `psd.noise.SecureNoise` is the one for releases; tests record and replay through another.
+    """
+
+    def count(
+        self, true: NDArray[np.int64], epsilon: NDArray[np.int64], sensitivity: int
+    ) -> NDArray[np.int64]:
+        """Noisy counts: true counts plus discrete Laplace noise of scale sensitivity / epsilon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """What was asked, as anybody may know it.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the curator's method.
+    boxes : ndarray, shape (n, 4), int64
+        Cells that it was asked about.
+    epsilon : ndarray, shape (n,), int64
+        Nano-epsilon charged to each.
+    """
+
+    kind: str
+    boxes: NDArray[np.int64]
+    epsilon: NDArray[np.int64]
+
+
+class Curator:
+    """Holds a tally, charges questions to it, and answers with exact integer noise.
+
+    Guarantees
+    ----------
+    - The answers together are epsilon-differentially private for the unit of the tally, under
+      adding or removing one: a record, or a user with at most k records.
+    - A question that would take the charge at any lattice point above epsilon is refused
+      before anything is drawn, whatever was asked before and why.
+    - A question reads the records in its own cells and nothing else.
+
+    Parameters
+    ----------
+    tally : Tally
+        Exact counts. Private.
+    domain : Domain
+        Public.
+    epsilon : int
+        Nano-epsilon for all questions together. Public.
+    noise : Noise
+        Mechanisms; for a release, `psd.noise.SecureNoise`.
+
+    Notes
+    -----
+    Proof. Let z be a record and t = (o_1, o_2, ...) a transcript. Which question comes i-th is
+    a function of the answers before it, and its answer depends on the records of its cell
+    only. By the chain rule the loss of t between two data sets that differ in z is at most the
+    sum of epsilon_i over the questions whose cell holds z, and the charges are kept so that
+    this sum is at most epsilon at every lattice point, in every transcript. With k records per
+    user every sensitivity is multiplied by k, so a build is (epsilon / k)-private for a record
+    and epsilon-private for a user by group privacy. Layers overlap, so their costs add up.
+    """
+
+    def __init__(self, tally: Tally, domain: Domain, *, epsilon: int, noise: Noise) -> None:
+        self._tally = tally
+        self._noise = noise
+        self._layers: list[tuple[GrowingTree, _Points]] = []
+        self._questions: list[Question] = []
+        self.domain = domain
+        self.epsilon = epsilon
+        self.contributions = tally.contributions
+
+    @property
+    def spent(self) -> int:
+        """Nano-epsilon charged so far at the dearest lattice point (layers add up)."""
+        return sum(growing.cost for growing, _ in self._layers)
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """All questions so far, without their answers."""
+        return tuple(self._questions)
+
+    def root(self) -> Cells:
+        """Start a layer: one cell, the whole domain. Costs nothing.
+
+        A second layer overlaps the first, so what it is charged comes on top.
+        """
+        growing = GrowingTree(self.domain.lattice, layer=len(self._layers))
+        self._layers.append((growing, _Points(self._tally)))
+        return growing.root()
+
+    def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
+        """Cut cells at public lattice lines into up to four children each. Costs nothing.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to cut, each once.
+        x, y : array_like of int, shape (n,), optional
+            Lattice lines inside each cell; an axis without lines, or whose line is on an
+            edge, stays whole. Public: given numbers or answers of earlier questions.
+
+        Returns
+        -------
+        Cells
+            The children, family by family, within a family by y then x.
+
+        Raises
+        ------
+        ParameterError
+            If a cell was cut before or a line lies outside it.
+        """
+        growing, points = self._layers[cells.layer]
+        cut = growing.cut(cells, x=x, y=y)
+        points.cut(cut)
+        return cut.cells
+
+    def count(self, cells: Cells, epsilon: ArrayLike) -> NDArray[np.int64]:
+        """Noisy number of records in each cell.
+
+        Sensitivity: k, the most records of one user; 1 where a record is the unit.
+        Charged to: every point of the cell, epsilon once.
+        Proof: a record changes the count of the one cell it lies in by 1. Discrete Laplace
+        noise of scale k / epsilon changes probability by exp(epsilon / k) per unit [1]_, so k
+        records of a user, in whichever cells, change it by at most exp(epsilon).
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to count, each once.
+        epsilon : array_like of int, shape () or (n,)
+            Nano-epsilon for each cell, above 0.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            True count plus exact discrete Laplace noise; may be negative.
+
+        Raises
+        ------
+        BudgetError
+            If a point would be charged more than epsilon in all; nothing is drawn.
+        ParameterError
+            If an epsilon is not above 0 or a cell is counted twice.
+
+        References
+        ----------
+        .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy
+           Mechanisms." STOC 2009. https://doi.org/10.1145/1536414.1536464
+        """
+        growing, points = self._layers[cells.layer]
+        nano = np.broadcast_to(np.asarray(epsilon, np.int64), cells.nodes.shape)
+        self._charge("count", cells, nano)
+        true = points.count(cells.nodes)
+        growing.count[cells.nodes] = self._noise.count(true, nano, self.contributions)
+        return growing.count[cells.nodes]
+
+    def _charge(self, kind: str, cells: Cells, nano: NDArray[np.int64]) -> None:
+        """Charge a question to its cells and note it down, or refuse it whole."""
+        if (nano <= 0).any():
+            raise ParameterError("a question with epsilon 0 is not asked; leave the cells out")
+        growing, _ = self._layers[cells.layer]
+        left = self.epsilon - (self.spent - growing.cost)
+        if not growing.charge_nodes(cells.nodes, nano, left):
+            raise BudgetError(
+                f"a question would spend more than epsilon {epsilon_text(self.epsilon)} at some "
+                "point; the method asks for more than it was given"
+            )
+        boxes = growing.boxes[cells.nodes]
+        self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano))
+
+    def tree(self, layer: int = 0) -> Tree:
+        """Cells of a layer with their noisy counts. Public: answers and cuts alone."""
+        return self._layers[layer][0].tree()
+
+
+class _Points:
+    """The occupied lattice cells, kept so that those of each node stand together. Private."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.columns, self.rows, self.counts = tally.columns, tally.rows, tally.counts
+        self.start, self.stop = np.array([0]), np.array([len(tally.counts)])
+        self._sum_counts()
+
+    def _sum_counts(self) -> None:
+        """Running total, so that the count of a node is one difference."""
+        self.total = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
+
+    def count(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """True number of records in each node."""
+        return self.total[self.stop[nodes]] - self.total[self.start[nodes]]
+
+    def cut(self, cut: Cut) -> None:
+        """Put the entries of each cut node in the order of its quadrants; note who has which."""
+        lengths = self.stop[cut.nodes] - self.start[cut.nodes]
+        owner = np.repeat(np.arange(len(cut.nodes)), lengths)
+        place = _ranges(self.start[cut.nodes], lengths)
+        east = self.columns[place] >= cut.lines[owner, 0]
+        north = self.rows[place] >= cut.lines[owner, 1]
+        quadrant = owner * 4 + 2 * north + east
+        self._reorder(place, quadrant)
+        sizes = np.bincount(quadrant, minlength=4 * len(cut.nodes)).reshape(-1, 4)
+        ends = self.start[cut.nodes, None] + np.cumsum(sizes, axis=1)
+        filled = cut.child >= 0
+        grown = np.zeros(len(cut.cells), np.int64)
+        self.start, self.stop = (np.concatenate([old, grown]) for old in (self.start, self.stop))
+        self.start[cut.child[filled]] = (ends - sizes)[filled]
+        self.stop[cut.child[filled]] = ends[filled]
+
+    def _reorder(self, place: NDArray[np.int64], quadrant: NDArray[np.int64]) -> None:
+        """Sort the entries at given places by quadrant; those in order already cost one look."""
+        if (np.diff(quadrant) >= 0).all():
+            return
+        source = place[np.argsort(quadrant, kind="stable")]
+        for name in ("columns", "rows", "counts"):
+            values = getattr(self, name).copy()
+            values[place] = values[source]
+            setattr(self, name, values)
+        self._sum_counts()
+
+
+def _ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start, start + 1, ... for each range, one after another."""
+    ends = np.cumsum(length)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - (ends - length), length)

@@ -1,0 +1,113 @@
+"""Uniform grid (UG): square-ish cells whose number follows from a noisy total.
+
+References
+----------
+.. [1] Qardaji, Yang, Li. "Differentially Private Grids for Geospatial Data." ICDE 2013,
+   section IV-A. https://doi.org/10.1109/ICDE.2013.6544872
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+from psd.cutting import cut_grid
+from psd.epsilon import NANO
+from psd.errors import ParameterError
+from psd.parameters import check_parameters, parameter, share, whole
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.tree import Tree
+
+__all__ = ["Grid", "method"]
+
+# c of guideline 1 in the paper; 5 to 15 are all close to the optimum there.
+_GUIDELINE = 10
+_LARGEST = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Grid of m x m cells with one noisy count each, m = sqrt(N epsilon / 10) as in [1]_.
+
+    N is never read from the data: where no size is given, a noisy total is paid for out of
+    epsilon, sets the size, and serves as a measurement of the root.
+
+    Guarantees
+    ----------
+    - The total is charged once to every point, and so are the counts of the disjoint cells;
+      both shares sum to exactly epsilon.
+    - Virtual nodes between the root and the cells have at most four children and no
+      measurement.
+
+    Parameters
+    ----------
+    size : int, optional
+        m, the number of cells per side, 1 to 4096; from the noisy total where not given.
+        Public: a size taken from a look at the data would have to be paid for.
+    total_share : decimal in [0, 1)
+        Share of epsilon for the total; not spent where the size is given. Public.
+
+    References
+    ----------
+    .. [1] Qardaji, Yang, Li, ICDE 2013, guideline 1. With at most k records per user, epsilon
+       in it is epsilon / k.
+
+    Examples
+    --------
+    >>> Grid(size=64)
+    Grid(size=64, total_share=Decimal('0.02'))
+    """
+
+    size: int | None = parameter(None, whole(1, _LARGEST), "cells per side; from a noisy total")
+    total_share: Decimal = parameter(
+        Decimal("0.02"), share, "share of epsilon for the total, unless the size is given"
+    )
+
+    name: ClassVar[str] = "grid"
+    paper: ClassVar[str] = "UG: Qardaji et al., ICDE 2013"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+        if self.size is None and self.total_share == 0:
+            raise ParameterError("total_share 0 pays for no total; give the size of the grid")
+
+    def build(self, curator: Curator) -> Tree:
+        """Pay for the size where none is given, then count every cell once."""
+        root = curator.root()
+        size, left = self.size, curator.epsilon
+        if size is None:
+            left, paid = _split(curator.epsilon, self.total_share)
+            total = int(curator.count(root, paid)[0])
+            size = guideline_size(total, left, curator.contributions)
+        cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
+        curator.count(cells, left)
+        return curator.tree()
+
+
+def _split(epsilon: int, share: Decimal) -> tuple[int, int]:
+    """Nano-epsilon for the cells and for the total, at least one each."""
+    if epsilon < 2:
+        raise ParameterError("epsilon 1e-9 cannot be split; give the size of the grid")
+    paid = max(1, int(epsilon * Fraction(share)))
+    return epsilon - paid, paid
+
+
+def guideline_size(total: int, epsilon: int, contributions: int) -> int:
+    """m = sqrt(N epsilon / (10 k)), rounded, from a noisy total.
+
+    Examples
+    --------
+    >>> guideline_size(140_000, 1_000_000_000, 1)
+    118
+    """
+    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * _GUIDELINE))
+    return min(max(round(ideal), 1), _LARGEST)
+
+
+method = Grid

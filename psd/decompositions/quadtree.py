@@ -1,0 +1,85 @@
+"""Quadtree: every cell is quartered down to a given height, whatever the data.
+
+References
+----------
+.. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
+   Decompositions." ICDE 2012, sections 3.2 and 4. https://doi.org/10.1109/ICDE.2012.16
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from psd.epsilon import geometric_shares, uniform_shares
+from psd.parameters import check_parameters, choice, parameter, whole
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.tree import Tree
+
+__all__ = ["Quadtree", "method"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quadtree:
+    """Complete quadtree with a noisy count on every level, as in [1]_.
+
+    Guarantees
+    ----------
+    - The cells depend on no data; a level's counts are asked of disjoint cells, so each level
+      is charged once to every point.
+    - The shares of the levels sum to exactly epsilon.
+
+    Parameters
+    ----------
+    height : int
+        Levels below the root, 0 to 12; there are 4^height leaves. Public.
+    budget : {"geometric", "uniform", "leaf"}
+        How epsilon is shared: 2^(1/3) times more on each level down, the same on each level,
+        or all of it on the leaves. Public.
+
+    References
+    ----------
+    .. [1] Cormode et al., ICDE 2012: the quadtree in section 3.2, the geometric budget in
+       section 4.2 (equation 5).
+
+    Examples
+    --------
+    >>> Quadtree(height=3).level_shares(1_000)
+    (163, 206, 259, 372)
+    """
+
+    height: int = parameter(8, whole(0, 12), "levels below the root; 4^height leaves")
+    budget: str = parameter(
+        "geometric", choice("geometric", "uniform", "leaf"), "how the levels share epsilon"
+    )
+
+    name: ClassVar[str] = "quadtree"
+    paper: ClassVar[str] = "Cormode et al., ICDE 2012"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+
+    def level_shares(self, epsilon: int) -> tuple[int, ...]:
+        """Nano-epsilon of each level, root first."""
+        levels = self.height + 1
+        if self.budget == "leaf":
+            return (0,) * self.height + (epsilon,)
+        share = geometric_shares if self.budget == "geometric" else uniform_shares
+        return share(epsilon, levels)
+
+    def build(self, curator: Curator) -> Tree:
+        """Quarter from the root down; count every level that has a share."""
+        *inner, leaf = self.level_shares(curator.epsilon)
+        cells = curator.root()
+        for share in inner:
+            if share:
+                curator.count(cells, share)
+            cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        curator.count(cells, leaf)
+        return curator.tree()
+
+
+method = Quadtree

@@ -1,0 +1,18 @@
+"""GeoPackage: what QGIS and ArcGIS open by a double click."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import geopandas
+
+__all__ = ["SUFFIX", "write"]
+
+SUFFIX = ".gpkg"
+
+
+def write(table: geopandas.GeoDataFrame, path: Path) -> None:
+    """Write one layer ``cells``; version 1.2, which older programs read without a warning."""
+    table.to_file(path, driver="GPKG", layer="cells", engine="pyogrio", VERSION="1.2")

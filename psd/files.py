@@ -1,0 +1,94 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from psd.errors import WriteError
+
+__all__ = ["check_free", "written"]
+
+
+def check_free(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """Refuse a target that exists, or whose folder does not, before any work is done.
+
+    Raises
+    ------
+    WriteError
+        If the file exists and is not to be overwritten, or cannot be created there.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise WriteError(f"{path} is a folder; give the name of a file in it")
+    if path.exists() and not overwrite:
+        raise WriteError(f"{path} exists; choose another name or allow to overwrite it")
+    if not path.parent.is_dir():
+        raise WriteError(f"folder {path.parent} does not exist; create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise WriteError(f"folder {path.parent} is not writable; choose another one")
+    return path
+
+
+@contextmanager
+def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a temporary path beside the target; move it there when the block has succeeded.
+
+    Parameters
+    ----------
+    path : path-like
+        Target.
+    overwrite : bool
+        Whether an existing target is replaced; without it a target that appears meanwhile
+        stays as it is.
+
+    Yields
+    ------
+    Path
+        File to write, in a folder of its own that is removed in any case.
+
+    Raises
+    ------
+    WriteError
+        If the file cannot be written or moved.
+    """
+    target = check_free(path, overwrite=overwrite)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".psd-", dir=target.parent))
+    except OSError as error:
+        raise WriteError(f"cannot write beside {target}: {error.strerror}") from None
+    try:
+        yield folder / target.name
+        _settle(folder / target.name, target, overwrite=overwrite)
+    except WriteError:
+        raise
+    except OSError as error:
+        raise WriteError(f"cannot write {target}: {error.strerror or 'unknown reason'}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
+    """Bring the bytes to the disk, then the name into the folder."""
+    _sync(source)
+    if overwrite:
+        source.replace(target)
+    else:
+        try:
+            os.link(source, target)  # unlike rename, never replaces
+        except FileExistsError:
+            raise WriteError(f"{target} appeared while it was written; it was kept") from None
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    """Flush a file or a folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

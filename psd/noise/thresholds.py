@@ -1,0 +1,140 @@
+"""Survival probabilities as certified integers: the floor of 2**bits * P(X >= k).
+
+Nothing here is random and nothing is rounded to nearest: every number is enclosed between two
+integers, and a floor is returned only when both ends of the enclosure have it.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORD_BITS = 63
+MAX_TABLE_SCALE = 2**12
+_TAIL = 2 ** (WORD_BITS - 12)
+_GUARD_BITS = 64
+
+
+def exp_enclosure(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
+    """Enclose 2**bits * exp(-numerator / denominator) between two integers.
+
+    Parameters
+    ----------
+    numerator, denominator, bits : int
+        Positive.
+
+    Returns
+    -------
+    low, high : int
+        ``low <= 2**bits * exp(-numerator / denominator) <= high``.
+
+    Notes
+    -----
+    Let y = numerator / denominator / 2**h <= 1/2. The loop sums t_0 = 2**bits and
+    t_j = floor(t_(j-1) * y / j) up to the last that is positive, J terms. The error of a term,
+    e_j = 2**bits * y**j / j! - t_j, obeys e_0 = 0 and e_j < e_(j-1) * y / j + 1, hence
+    0 <= e_j < 2. The terms left out begin below 2 and at least halve, so they add less than 4.
+    Thus ``total <= 2**bits * exp(y) < total + 2 * J + 2``. The reciprocal and the h squarings
+    that lead back to exp(-numerator / denominator) round down at the low end and up at the high.
+    """
+    if numerator >= bits * denominator:
+        return 0, 1  # exp(-x) < 2**-x
+    one = 1 << bits
+    halvings = (2 * numerator // denominator).bit_length()
+    total, term, count = 0, one, 0
+    while term:
+        total, count = total + term, count + 1
+        term = term * numerator // (denominator * count << halvings)
+    low, high = one * one // (total + 2 * count + 2), -(-one * one // total)
+    for _ in range(halvings):
+        low, high = low * low >> bits, -(-high * high >> bits)
+    return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """The probabilities P(X >= k), k >= 1, of a law on the integers from 0.
+
+    With q = exp(-denominator / numerator): q**k for the geometric law, and 2 q**k / (1 + q) for
+    the magnitude of the discrete Laplace law. Given X >= k, for any k >= 1, the excess X - k is
+    geometric in both.
+
+    Attributes
+    ----------
+    numerator, denominator : int
+        The scale, positive. **Public.**
+    two_sided : bool
+        Whether X is the magnitude of a discrete Laplace variable.
+    """
+
+    numerator: int
+    denominator: int
+    two_sided: bool
+
+    def enclosure(self, k: int, bits: int) -> tuple[int, int]:
+        """Enclose 2**bits * P(X >= k) between two integers."""
+        low, high = exp_enclosure(k * self.denominator, self.numerator, bits)
+        if not self.two_sided:
+            return low, high
+        one = 1 << bits
+        low_q, high_q = exp_enclosure(self.denominator, self.numerator, bits)
+        return 2 * low * one // (one + high_q), -(-2 * high * one // (one + low_q))
+
+    def floor(self, k: int, bits: int) -> int:
+        """Compute the floor of 2**bits * P(X >= k).
+
+        Notes
+        -----
+        The loop ends: q is transcendental (Hermite-Lindemann), so neither q**k nor
+        2 q**k / (1 + q) is rational, and a narrow enough enclosure holds no integer.
+        """
+        guard = _GUARD_BITS
+        while True:
+            low, high = self.enclosure(k, bits + guard)
+            if low >> guard == high >> guard:
+                return low >> guard
+            guard *= 2
+
+
+@lru_cache(maxsize=32)
+def thresholds(law: Survival) -> NDArray[np.uint64]:
+    """Tabulate the floors of 2**63 * P(X >= k), k = 1, 2, ..., in ascending order.
+
+    Parameters
+    ----------
+    law : Survival
+        Its scale must not exceed `MAX_TABLE_SCALE`.
+
+    Returns
+    -------
+    ndarray, shape (m,), uint64
+        Distinct and ascending, so that entry m - k is the floor for k; read-only. The table ends
+        with the first probability below 2**-12: beyond it the excess is drawn instead, and the
+        table has at most 9 * scale + 2 entries.
+
+    Notes
+    -----
+    Entries are distinct: consecutive probabilities differ by a factor q <= exp(-2**-12), and
+    all but the last are above 2**-12, so they lie 2**38 apart.
+    """
+    guard = _GUARD_BITS
+    while (entries := _entries(law, guard)) is None:
+        guard *= 2
+    table = np.array(entries[::-1], dtype=np.uint64)
+    table.setflags(write=False)
+    return table
+
+
+def _entries(law: Survival, guard: int) -> list[int] | None:
+    """List the floors for k = 1, 2, ..., or None when the guard bits leave one undecided."""
+    bits = WORD_BITS + guard
+    low_q, high_q = exp_enclosure(law.denominator, law.numerator, bits)
+    low, high = law.enclosure(1, bits)
+    entries = []
+    while low >> guard == high >> guard:
+        entries.append(low >> guard)
+        if entries[-1] < _TAIL:
+            return entries
+        low, high = low * low_q >> bits, -(-high * high_q >> bits)
+    return None

@@ -1,0 +1,93 @@
+"""Random words of the operating system, and exact uniform integers made of them.
+
+Every random bit of the library comes through `random_words` or `random_bits`, that is, from
+`os.urandom`: there is no seed, no state in user space that a fork could copy, and no float.
+"""
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_BOUND = 2**63
+_MAX_WORD = np.uint64(2**64 - 1)
+_ONE = np.uint64(1)
+
+
+def random_words(size: int) -> NDArray[np.uint64]:
+    """Draw uniform 64-bit words from the operating system.
+
+    Parameters
+    ----------
+    size : int
+        How many. **Public.**
+
+    Returns
+    -------
+    ndarray, shape (size,), uint64
+        Independent and uniform over [0, 2**64); read-only.
+
+    Raises
+    ------
+    OSError, NotImplementedError
+        The system has no randomness to give. Nothing else is used in its place.
+
+    Examples
+    --------
+    >>> random_words(3).shape
+    (3,)
+    """
+    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+
+def random_bits(size: int) -> NDArray[np.bool_]:
+    """Draw fair coins, shape (size,), one bit of the operating system each."""
+    packed = np.frombuffer(os.urandom(-(-size // 8)), dtype=np.uint8)
+    return np.unpackbits(packed, count=size).view(np.bool_)
+
+
+def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Draw one uniform integer below each bound.
+
+    Parameters
+    ----------
+    bounds : ndarray, shape (n,), uint64 or int64
+        Each from 1 to 2**63.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        Independent, the i-th exactly uniform over [0, bounds[i]).
+
+    Raises
+    ------
+    ValueError
+        A bound lies outside 1 to 2**63.
+
+    Notes
+    -----
+    A word w with remainder r lies in the block [w - r, w - r + b). Blocks have b words each, so
+    the remainder is uniform given that w lies in a block which ends within the 2**64 words; the
+    words past the last such block, fewer than b, are drawn again.
+
+    Examples
+    --------
+    >>> uniform_below(np.array([1, 1, 1])).tolist()
+    [0, 0, 0]
+    """
+    limits = bounds.astype(np.uint64)  # a negative bound wraps above 2**63, and is refused
+    if limits.size and not 1 <= int(limits.min()) <= int(limits.max()) <= MAX_BOUND:
+        raise ValueError("every bound must be from 1 to 2**63")
+    below, refused = _remainders(limits)
+    pending = np.flatnonzero(refused)
+    while pending.size:
+        below[pending], refused = _remainders(limits[pending])
+        pending = pending[refused]
+    return below.view(np.int64)
+
+
+def _remainders(limits: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Reduce a word by each limit, and say whether the word lies past the last whole block."""
+    words = random_words(limits.size)
+    below = words % limits
+    return below, words - below > _MAX_WORD - (limits - _ONE)

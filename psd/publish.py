@@ -1,0 +1,131 @@
+"""From a source to a release: the one function that joins all parts of the private side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from psd.curator import Curator, Noise
+from psd.decompositions import Decomposition
+from psd.decompositions import method as method_by_name
+from psd.epsilon import parse_epsilon
+from psd.errors import ParameterError
+from psd.noise import SecureNoise
+from psd.parameters import to_json, whole
+from psd.release import Release
+from psd.sources import Columns, read
+from psd.tally import tally
+
+if TYPE_CHECKING:
+    from psd.domain import Domain
+
+__all__ = ["DEFAULT_METHOD", "MAX_CONTRIBUTIONS", "build"]
+
+DEFAULT_METHOD = "quadtree"
+MAX_CONTRIBUTIONS = 10**9
+
+
+def build(
+    data: Any,  # noqa: ANN401
+    *,
+    domain: Domain,
+    epsilon: str | float | Decimal,
+    method: Decomposition | str = DEFAULT_METHOD,
+    x: str = "lon",
+    y: str = "lat",
+    user: str | None = None,
+    max_contributions: int | None = None,
+    noise: Noise | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+    private_report: Callable[[dict[str, int]], None] = lambda report: None,
+) -> Release:
+    """Build a differentially private release of how many rows are where.
+
+    Guarantees
+    ----------
+    - The release is epsilon-differentially private for adding or removing one row, or, with
+      ``user``, all rows of one user; twice epsilon for replacing one.
+    - It holds the noisy answers, public parameters and nothing else.
+    - Reading comes first: an input that cannot be read costs no epsilon.
+
+    Parameters
+    ----------
+    data : path, list of paths, DataFrame or GeoDataFrame
+        Points. Private.
+    domain : Domain
+        Bounds, CRS and lattice; never taken from the points. Public.
+    epsilon : str, int, float or Decimal
+        Privacy-loss budget of the release; see `psd.epsilon.parse_epsilon`. Public.
+    method : Decomposition or str
+        How to cut space, such as ``psd.Quadtree(height=8)`` or ``"grid"``. Public.
+    x, y : str
+        Names of the coordinate columns; not used for a GeoDataFrame.
+    user : str, optional
+        Column of user ids; makes the user the unit of privacy.
+    max_contributions : int, optional
+        k, the most rows kept of each user; goes with ``user``. Public.
+    noise : Noise, optional
+        For tests alone; a release from other noise than `SecureNoise` cannot be saved.
+    progress : callable
+        Told the name of each stage; never a number.
+    private_report : callable
+        Given the private counts of rows read, outside and dropped. Whoever shows them marks
+        them PRIVATE.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ParameterError
+        If a public parameter is wrong.
+    InputDataError
+        If the input cannot be read.
+    DomainError
+        If the points do not lie where the domain says.
+
+    Examples
+    --------
+    >>> import pandas as pd, psd
+    >>> points = pd.DataFrame({"lon": [126.98, 127.03], "lat": [37.57, 37.50]})
+    >>> domain = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
+    >>> psd.build(points, domain=domain, epsilon="0.5", method=psd.Quadtree(height=2))
+    <Release: quadtree, 21 cells, epsilon 0.5 per record>
+    """
+    nano = parse_epsilon(epsilon)
+    method = method_by_name(method) if isinstance(method, str) else method
+    k = _contributions(user, max_contributions)
+    progress("reading")
+    batches = read(data, Columns(x=x, y=y, user=user), domain)
+    counts = tally(batches, domain, max_contributions=k)
+    private_report(counts.report)
+    progress("counting with noise")
+    noise = SecureNoise() if noise is None else noise
+    tree = method.build(Curator(counts, domain, epsilon=nano, noise=noise))
+    return Release(
+        tree=tree,
+        domain=domain,
+        epsilon=nano,
+        method=method.name,
+        parameters=to_json(method),
+        unit="record" if k is None else "user",
+        max_contributions=k or 1,
+        source="curator" if type(noise) is SecureNoise else "replay",
+    )
+
+
+def _contributions(user: str | None, max_contributions: int | None) -> int | None:
+    """k of a user-level build; the two parameters go together."""
+    if user is None and max_contributions is None:
+        return None
+    if user is None:
+        raise ParameterError("max_contributions is given without user; name the column of ids")
+    if max_contributions is None:
+        raise ParameterError(
+            "user is given without max_contributions; without a bound one user could change "
+            "everything"
+        )
+    k: int = whole(1, MAX_CONTRIBUTIONS)("max_contributions", max_contributions)
+    return k

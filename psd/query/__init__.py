@@ -1,0 +1,32 @@
+"""Range queries on a release: estimates, and how far each may be off and why.
+
+A query is a weight between 0 and 1 on every leaf, the fraction of the leaf that it covers. One
+traversal finds the cells that it cuts; boxes and polygons differ only in how they measure the
+fraction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from psd.query.boxes import answer_boxes, as_boxes
+from psd.query.polygons import answer_polygons, is_geometry
+from psd.query.report import check_levels
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.release import Release
+
+__all__ = ["answer"]
+
+
+def answer(
+    release: Release, regions: Any, *, confidence: float, threshold: float  # noqa: ANN401
+) -> pandas.DataFrame:
+    """Answers for boxes or polygons; see `Release.query`."""
+    check_levels(confidence, threshold)
+    if is_geometry(regions):
+        return answer_polygons(release, regions, confidence=confidence, threshold=threshold)
+    boxes, ids = as_boxes(regions)
+    return answer_boxes(release, boxes, ids, confidence=confidence, threshold=threshold)

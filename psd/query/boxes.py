@@ -1,0 +1,148 @@
+"""Boxes: rectangles along the axes, in the CRS of the release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.query.cover import Fraction, cover
+from psd.query.report import COLUMNS, report
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.domain import Domain
+    from psd.release import Release
+
+__all__ = ["SIDES", "answer_boxes", "as_boxes", "box_fraction"]
+
+SIDES = ("west", "south", "east", "north")
+
+# Queries walked down together; bounds the memory, not the answers.
+_CHUNK = 512
+
+
+def as_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:  # noqa: ANN401
+    """Boxes and their ids from one box, an array of them, or a table with named sides.
+
+    Raises
+    ------
+    ParameterError
+        If the shape or a column is missing.
+    """
+    if hasattr(regions, "columns"):
+        missing = [side for side in SIDES if side not in regions.columns]
+        if missing:
+            raise ParameterError(f"boxes: column {missing[0]} is missing; needed: {', '.join(SIDES)}")
+        boxes = _numbers(regions[list(SIDES)].to_numpy())
+        return boxes, (list(regions["id"]) if "id" in regions.columns else _numbered(len(boxes)))
+    boxes = np.atleast_2d(_numbers(regions))
+    if boxes.size == 0:
+        boxes = boxes.reshape(0, 4)
+    if boxes.ndim != 2 or boxes.shape[1] != 4:
+        raise ParameterError(
+            f"regions of shape {boxes.shape} are no boxes; a box is west, south, east, north"
+        )
+    return boxes, _numbered(len(boxes))
+
+
+def _numbered(size: int) -> list[int]:
+    """Ids where the caller gave none."""
+    return list(range(1, size + 1))
+
+
+def _numbers(values: Any) -> NDArray[np.float64]:  # noqa: ANN401
+    """Array of floats, or a clear refusal."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "regions are neither geometries nor boxes of four numbers, west south east north"
+        ) from None
+
+
+def _check(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
+    """Refuse boxes that have no area or lie outside the domain, naming the first."""
+    west, south, east, north = domain.bounds
+    faults = {
+        "has a side that is not a finite number": ~np.isfinite(boxes).all(axis=1),
+        "has its west not below its east; the order is west south east north": boxes[:, 0]
+        >= boxes[:, 2],
+        "has its south not below its north; the order is west south east north": boxes[:, 1]
+        >= boxes[:, 3],
+        f"lies outside the bounds {domain.bounds} of the release, where nothing was counted": (
+            (boxes[:, 0] >= east) | (boxes[:, 2] <= west)
+            | (boxes[:, 1] >= north) | (boxes[:, 3] <= south)
+        ),
+    }
+    for fault, found in faults.items():
+        if found.any():
+            place = int(np.argmax(found))
+            sides = " ".join(f"{side:.10g}" for side in boxes[place])
+            raise ParameterError(f"box {ids[place]} ({sides}) {fault}")
+
+
+def box_fraction(nodes: NDArray[np.int32], boxes: NDArray[np.float64]) -> Fraction:
+    """Covered fractions of lattice cells by boxes in lattice units.
+
+    Parameters
+    ----------
+    nodes : ndarray, shape (n, 4), int32
+        Boxes of the nodes of a tree.
+    boxes : ndarray, shape (m, 4), float64
+        Queries, clipped to the lattice.
+    """
+
+    def fraction(query: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
+        cell, box = nodes[node], boxes[query]
+        low, high = np.maximum(cell[:, :2], box[:, :2]), np.minimum(cell[:, 2:], box[:, 2:])
+        part = np.maximum(high - low, 0.0) / (cell[:, 2:] - cell[:, :2])
+        return part[:, 0] * part[:, 1]
+
+    return fraction
+
+
+def answer_boxes(
+    release: Release,
+    boxes: NDArray[np.float64],
+    ids: list[Any],
+    *,
+    confidence: float,
+    threshold: float,
+) -> pandas.DataFrame:
+    """Answer table for boxes; a box that reaches beyond the domain is answered for its part inside.
+
+    Parameters
+    ----------
+    release : Release
+        What is asked.
+    boxes : ndarray, shape (n, 4), float64
+        West, south, east, north in the CRS of the release.
+    ids : list, length n
+        Ids of the answers.
+    confidence, threshold : float
+        As in `Release.query`.
+
+    Returns
+    -------
+    DataFrame
+        ``id`` and the columns of `psd.query.report.COLUMNS`.
+    """
+    import pandas as pd
+
+    _check(release.domain, boxes, ids)
+    lattice = release.domain.to_lattice(boxes)
+    parts = [
+        report(
+            release,
+            cover(release.tree, len(chunk), box_fraction(release.tree.boxes, chunk)),
+            confidence=confidence,
+            threshold=threshold,
+        )
+        for chunk in np.split(lattice, range(_CHUNK, len(lattice), _CHUNK))
+    ]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
+    return pd.DataFrame({"id": ids, **columns})

@@ -1,0 +1,156 @@
+"""Polygons: covered fractions by exact intersection of areas, in the CRS of the release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import DomainError, ParameterError
+from psd.query.cover import Fraction, cover
+from psd.query.report import COLUMNS, report
+
+if TYPE_CHECKING:
+    import geopandas
+    import pandas
+    import shapely
+
+    from psd.domain import Domain
+    from psd.release import Release
+
+__all__ = ["answer_polygons", "is_geometry"]
+
+# A straight line in one CRS is a curve in another; this many segments per domain follow it.
+_SEGMENTS = 1000
+
+# Fractions this close to nothing or all are rounding.
+_ROUNDING = 1e-12
+
+
+def is_geometry(regions: Any) -> bool:  # noqa: ANN401
+    """Whether regions are geometries rather than boxes."""
+    if hasattr(regions, "geom_type"):
+        return True
+    if isinstance(regions, list | tuple) or type(regions) is np.ndarray:
+        return len(regions) > 0 and hasattr(regions[0], "geom_type")
+    return False
+
+
+def answer_polygons(
+    release: Release, regions: Any, *, confidence: float, threshold: float  # noqa: ANN401
+) -> pandas.DataFrame | geopandas.GeoDataFrame:
+    """Answer table for polygons; a part outside the domain is not answered for.
+
+    Parameters
+    ----------
+    release : Release
+        What is asked.
+    regions : GeoDataFrame, GeoSeries, geometry or sequence of geometries
+        Polygons and multi-polygons. With a CRS they are brought to that of the release by
+        their vertices, after lines are divided at 1/1000 of the domain; bare geometries are
+        taken to be in the CRS of the release.
+    confidence, threshold : float
+        As in `Release.query`.
+
+    Returns
+    -------
+    DataFrame or GeoDataFrame
+        For a GeoDataFrame the caller's columns and index, then
+        `psd.query.report.COLUMNS`; else ``id`` and these columns.
+    """
+    import pandas as pd
+
+    shapes = _in_crs(regions, release.domain)
+    for number, shape in enumerate(shapes, start=1):
+        _check(number, shape, release.domain)
+    parts = [
+        report(
+            release,
+            cover(release.tree, 1, _polygon_fraction(release, shape)),
+            confidence=confidence,
+            threshold=threshold,
+        )
+        for shape in shapes
+    ]
+    columns = {
+        name: np.concatenate([part[name] for part in parts] or [np.empty(0)]) for name in COLUMNS
+    }
+    if not hasattr(regions, "columns"):
+        return pd.DataFrame({"id": np.arange(1, len(shapes) + 1), **columns})
+    clash = [name for name in COLUMNS if name in regions.columns]
+    if clash:
+        raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
+    return regions.assign(**columns)
+
+
+def _in_crs(regions: Any, domain: Domain) -> NDArray[np.object_]:  # noqa: ANN401
+    """Shapes of the regions in the CRS of the domain."""
+    import geopandas as gpd
+    import shapely
+
+    if not isinstance(regions, gpd.GeoDataFrame | gpd.GeoSeries):
+        return np.atleast_1d(np.asarray(regions, dtype=object))
+    shapes = regions.geometry
+    if shapes.crs is None:
+        raise DomainError("regions have no CRS; set it with set_crs, it is never guessed")
+    if shapes.crs == domain.crs:
+        return np.asarray(shapes.array, dtype=object)
+    step = _segment_length(shapes, domain)
+    divided = shapes.set_axis(range(len(shapes)))
+    divided = gpd.GeoSeries(shapely.segmentize(divided.array, step), crs=shapes.crs)
+    return np.asarray(divided.to_crs(domain.crs).array, dtype=object)
+
+
+def _segment_length(shapes: geopandas.GeoSeries, domain: Domain) -> float:
+    """1/1000 of the domain, in units of the shapes' CRS."""
+    from pyproj import Transformer
+
+    there = Transformer.from_crs(domain.crs, shapes.crs, always_xy=True)
+    west, south, east, north = there.transform_bounds(*domain.bounds)
+    length = max(abs(east - west), abs(north - south)) / _SEGMENTS
+    if not np.isfinite(length) or length <= 0:
+        raise DomainError("the bounds of the release cannot be expressed in the CRS of the regions")
+    return float(length)
+
+
+def _check(number: int, shape: Any, domain: Domain) -> None:  # noqa: ANN401
+    """Refuse what has no area, is invalid or lies outside the domain."""
+    import shapely
+
+    kind = getattr(shape, "geom_type", None)
+    if kind not in ("Polygon", "MultiPolygon"):
+        raise ParameterError(f"region {number} is {kind or 'missing'}; queries take polygons")
+    if shape.is_empty:
+        raise ParameterError(f"region {number} is an empty polygon")
+    if not shapely.is_valid(shape):
+        reason = shapely.is_valid_reason(shape)
+        raise ParameterError(f"region {number} is not valid ({reason}); repair it first")
+    if not shapely.intersects(shape, shapely.box(*domain.bounds)):
+        raise ParameterError(
+            f"region {number} lies outside the bounds {domain.bounds} of the release, where "
+            "nothing was counted"
+        )
+
+
+def _polygon_fraction(release: Release, shape: shapely.Geometry) -> Fraction:
+    """Covered fractions of cells by one polygon: areas only where its boundary passes."""
+    import shapely
+
+    shapely.prepare(shape)
+    leaf = release.tree.is_leaf
+
+    def fraction(query: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
+        cells = shapely.box(*release.domain.from_lattice(release.tree.boxes[node]).T)
+        inside = shapely.covers(shape, cells)
+        cut = ~inside & shapely.intersects(shape, cells)
+        share = inside.astype(float)
+        share[cut] = 0.5
+        measured = cut & leaf[node]
+        area = shapely.area(shapely.intersection(shape, cells[measured]))
+        share[measured] = area / shapely.area(cells[measured])
+        share[share < _ROUNDING] = 0.0
+        share[share > 1 - _ROUNDING] = 1.0
+        return share
+
+    return fraction

@@ -1,0 +1,94 @@
+"""The answer table: estimates, both errors, intervals."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.query.cover import Cover, cut_leaf_total, perturbation_variance, total
+from psd.query.uniformity import nonuniformity_variance
+
+if TYPE_CHECKING:
+    from psd.release import Release
+
+__all__ = ["COLUMNS", "check_levels", "report"]
+
+COLUMNS = (
+    "estimate",
+    "perturbation_error",
+    "nonuniformity_error",
+    "error",
+    "lower",
+    "upper",
+    "relative_perturbation_error",
+    "relative_nonuniformity_error",
+    "relative_error",
+    "reliable",
+)
+
+# rho of the field's relative error: smaller counts are not told apart from this many.
+_SANITY = 0.001
+
+
+def check_levels(confidence: float, threshold: float) -> None:
+    """Refuse a confidence outside (0, 1) or a threshold that is not above 0.
+
+    Raises
+    ------
+    ParameterError
+        Naming the argument.
+    """
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence {confidence} is not between 0 and 1, such as 0.95")
+    if not threshold > 0:
+        raise ParameterError(f"threshold {threshold} is not above 0; it is a relative error")
+
+
+def report(
+    release: Release, covered: Cover, *, confidence: float, threshold: float
+) -> dict[str, NDArray[np.float64] | NDArray[np.bool_]]:
+    """Columns of the answers to covered queries.
+
+    Parameters
+    ----------
+    release : Release
+        What is asked.
+    covered : Cover
+        Cells of the queries.
+    confidence, threshold : float
+        As in `Release.query`.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (queries,)
+        `COLUMNS`, in their order.
+    """
+    tree, estimates = release.tree, release.estimates
+    phi = release.dispersion
+
+    def cut(node: NDArray[np.int64], fraction: NDArray[np.float64]) -> NDArray[np.float64]:
+        return nonuniformity_variance(estimates.count[node], fraction, phi[tree.level[node]])
+
+    estimate = total(covered, estimates.count)
+    perturbation = np.sqrt(perturbation_variance(covered, estimates))
+    nonuniformity = np.sqrt(cut_leaf_total(covered, cut))
+    error = np.hypot(perturbation, nonuniformity)
+    reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
+    base = np.maximum(estimate, max(1.0, _SANITY * release.total))
+    values = (
+        estimate,
+        perturbation,
+        nonuniformity,
+        error,
+        np.maximum(estimate - reach, 0.0),
+        estimate + reach,
+        perturbation / base,
+        nonuniformity / base,
+        error / base,
+        error / base <= threshold,
+    )
+    return dict(zip(COLUMNS, values, strict=True))

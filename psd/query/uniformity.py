@@ -1,0 +1,99 @@
+"""How unevenly points lie inside a cell, learnt from the noisy counts alone.
+
+A leaf that a query covers in part is taken to be uniform. How wrong that is likely to be can be
+seen one level up, where the cells are divided and the division was measured: the spread of the
+measured parts around their shares of the area, less what the noise adds to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.inference import Estimates
+from psd.tree import Tree
+
+__all__ = ["dispersion", "nonuniformity_variance"]
+
+# A level with fewer families is judged together with those above it.
+_ENOUGH = 16
+
+
+def nonuniformity_variance(
+    count: NDArray[np.float64], fraction: NDArray[np.float64], phi: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Variance of the points in a part of a cell: n f (1 - f) (1 + phi n).
+
+    Parameters
+    ----------
+    count : ndarray, shape (n,), float64
+        Estimated points of the cells; negative ones count as none.
+    fraction : ndarray, shape (n,), float64
+        Covered fraction of their area.
+    phi : ndarray, shape (n,), float64
+        Over-dispersion: 0 for points thrown at random, 1 for all or nothing.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        Records squared.
+    """
+    points = np.maximum(count, 0.0)
+    return points * fraction * (1 - fraction) * (1 + phi * points)
+
+
+def dispersion(tree: Tree, estimates: Estimates) -> NDArray[np.float64]:
+    """Over-dispersion phi inside the leaves of each level.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    estimates : Estimates
+        Of that tree.
+
+    Returns
+    -------
+    ndarray, shape (levels,), float64
+        In [0, 1]; for leaves of level l, from the families whose parents are on the levels
+        just above l. A lone root knows nothing and has 1.
+
+    Notes
+    -----
+    By moments. Let z_c be the upward estimates of the children of a node, with independent
+    errors of variance u_c, g_c their shares of the area, Z and U the sums, G the sum of
+    g_c (1 - g_c). Then E sum (z_c - g_c Z)^2 = n (1 + phi n) G + sum (u_c (1 - 2 g_c) + g_c^2 U)
+    and E (Z^2 - U) = n^2. Both are summed over families and the ratio is solved for phi.
+    """
+    excess, squares, families = _moments(tree, estimates)
+    phi = np.ones(len(tree.levels))
+    for depth in range(1, len(phi)):
+        first = depth - 1
+        while first > 0 and (families[first:depth].sum() < _ENOUGH or squares[first:depth].sum() <= 0):
+            first -= 1
+        whole = squares[first:depth].sum()
+        if whole > 0:
+            phi[depth] = np.clip(excess[first:depth].sum() / whole, 0.0, 1.0)
+    return phi
+
+
+def _moments(tree: Tree, estimates: Estimates) -> tuple[NDArray[np.float64], ...]:
+    """Per level: excess spread, its coefficient of phi, and the number of families."""
+    family = tree.parent[1:]
+    z, u = estimates.upward[1:], estimates.upward_variance[1:]
+    g = tree.area[1:] / tree.area[family]
+
+    def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(family, weights=values, minlength=len(tree))
+
+    z_sum, u_sum, g_spread = summed(z), summed(u), summed(g * (1 - g))
+    measured = np.isfinite(u_sum) & (g_spread > 0)
+    u = np.where(measured[family], u, 0.0)
+    u_sum = np.where(measured, u_sum, 0.0)
+    noise = summed(u * (1 - 2 * g) + g**2 * u_sum[family])
+    excess = summed((z - g * z_sum[family]) ** 2) - noise - z_sum * g_spread
+    squares = g_spread * (z_sum**2 - u_sum)
+    return tuple(
+        np.bincount(tree.level, weights=np.where(measured, values, 0.0))
+        for values in (excess, squares, np.ones(len(tree)))
+    )

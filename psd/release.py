@@ -1,0 +1,288 @@
+"""The release: noisy counts on a tree of cells, and what was promised about them.
+
+Everything here is public. A release is immutable; estimates and their variances are worked out
+from the noisy integers by the inference version named in the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd._version import __version__
+from psd.domain import Domain
+from psd.epsilon import epsilon_text, parse_epsilon
+from psd.errors import ParameterError, ReleaseFormatError
+from psd.inference import VERSION, Estimates, infer
+from psd.tree import Tree, check_tree
+
+if TYPE_CHECKING:
+    import geopandas
+    import pandas
+
+__all__ = ["Release"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release:
+    """A differentially private release, ready to be saved, queried and exported.
+
+    Guarantees
+    ----------
+    - Holds what the curator answered, public parameters, and nothing else.
+    - Every method is post-processing: it reads the release alone and costs no epsilon.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells and noisy counts.
+    domain : Domain
+        Bounds, CRS and lattice.
+    epsilon : int
+        Nano-epsilon that was enforced before the first draw.
+    method : str
+        Name of the decomposition.
+    parameters : mapping
+        Its public parameters.
+    unit : {"record", "user"}
+        What one unit of privacy is.
+    max_contributions : int
+        Most records of one user, k; 1 where the unit is a record.
+    library, inference : str, int
+        Versions that made the file and that read it.
+    source : {"curator", "given", "replay"}
+        Where the counts are from; a release from replayed answers cannot be saved.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> release = psd.Release.from_counts(psd.grid_tree(domain, 2), [5, 1, 0, 2], 1.0, domain=domain)
+    >>> release.query([(0, 0, 2, 1)])["estimate"].round(1).tolist()
+    [6.0]
+    """
+
+    tree: Tree
+    domain: Domain
+    epsilon: int
+    method: str
+    parameters: Mapping[str, int | str | None] = field(default_factory=dict)
+    unit: Literal["record", "user"] = "record"
+    max_contributions: int = 1
+    library: str = __version__
+    inference: int = VERSION
+    source: Literal["curator", "given", "replay"] = "given"
+
+    def __post_init__(self) -> None:
+        """Check that tree, domain and epsilon belong together."""
+        check_tree(self.tree, self.domain.lattice)
+        if self.inference != VERSION:
+            raise ReleaseFormatError(
+                f"inference version {self.inference} is not known to this library; it has {VERSION}"
+            )
+        if self.tree.dearest_path > self.epsilon:
+            raise ReleaseFormatError(
+                f"a path spends more than epsilon {epsilon_text(self.epsilon)}; the file is damaged"
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Release: {self.method}, {len(self.tree):,} cells, "
+            f"epsilon {epsilon_text(self.epsilon)} per {self.unit}>"
+        )
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """Consistent estimates of every cell, with variances."""
+        return infer(self.tree, self.max_contributions)
+
+    @cached_property
+    def dispersion(self) -> NDArray[np.float64]:
+        """How unevenly points lie inside the leaves of each level; see `psd.query.uniformity`."""
+        from psd.query.uniformity import dispersion
+
+        return dispersion(self.tree, self.estimates)
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (kept) records in the whole domain."""
+        return float(self.estimates.count[0])
+
+    @classmethod
+    def from_counts(
+        cls,
+        tree: Tree,
+        counts: ArrayLike,
+        epsilons: ArrayLike | str | float,
+        *,
+        domain: Domain,
+        max_contributions: int = 1,
+        unit: Literal["record", "user"] = "record",
+    ) -> Release:
+        """Release from given noisy counts: tests, and other people's releases.
+
+        Parameters
+        ----------
+        tree : Tree
+            Cells; its own counts are replaced.
+        counts : array_like of int, shape (leaves,) or (nodes,)
+            Noisy counts of the leaves in the order of the tree, or of every node.
+        epsilons : decimal, or array_like of decimals of the same shape
+            Epsilon of each count; 0 where a node is not measured.
+        domain : Domain
+            Domain of the tree.
+        max_contributions : int
+            k of the given counts.
+        unit : {"record", "user"}
+            Unit of privacy of the given counts.
+
+        Raises
+        ------
+        ParameterError
+            If the shapes do not fit.
+        """
+        values = np.asarray(counts)
+        where = np.arange(len(tree)) if len(values) == len(tree) else np.flatnonzero(tree.is_leaf)
+        if values.shape != where.shape:
+            raise ParameterError(
+                f"counts have shape {values.shape}; the tree has {int(tree.is_leaf.sum())} leaves "
+                f"and {len(tree)} nodes"
+            )
+        count, nano = np.zeros(len(tree), np.int64), np.zeros(len(tree), np.int64)
+        count[where], nano[where] = values, _nanos(epsilons, where.shape)
+        made = Tree(
+            boxes=tree.boxes, parent=tree.parent, level=tree.level, count=count, epsilon=nano
+        )
+        return cls(
+            tree=made,
+            domain=domain,
+            epsilon=max(made.dearest_path, 1),
+            method="given",
+            unit=unit,
+            max_contributions=max_contributions,
+        )
+
+    def query(
+        self, regions: Any, *, confidence: float = 0.95, threshold: float = 0.3  # noqa: ANN401
+    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """Estimated counts of regions, and how far each may be off and why.
+
+        Parameters
+        ----------
+        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+            Polygons, whose CRS must be known (bare shapely geometries are taken to be in the
+            CRS of the release), or boxes: one ``(west, south, east, north)``, an array of
+            shape (n, 4), or a DataFrame with these columns.
+        confidence : float
+            Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+        threshold : float
+            Largest relative error that counts as ``reliable``.
+
+        Returns
+        -------
+        DataFrame or GeoDataFrame
+            For a GeoDataFrame, the caller's columns and index and then the answer's columns;
+            else the answer's columns in the order of the regions: ``id, estimate,
+            perturbation_error, nonuniformity_error, error, lower, upper,
+            relative_perturbation_error, relative_nonuniformity_error, relative_error,
+            reliable``. Errors are predicted standard deviations in records.
+
+        Raises
+        ------
+        ParameterError
+            If a region is malformed, or lies outside the domain.
+        DomainError
+            If a CRS is missing.
+        """
+        from psd.query import answer
+
+        return answer(self, regions, confidence=confidence, threshold=threshold)
+
+    def to_geopandas(self, cells: Literal["leaves", "all"] = "leaves") -> geopandas.GeoDataFrame:
+        """Cells as polygons with estimates, in the CRS of the release.
+
+        Parameters
+        ----------
+        cells : {"leaves", "all"}
+            The finest cells, or the nodes of every level.
+
+        Returns
+        -------
+        GeoDataFrame
+            ``cell, level, estimate, perturbation_error, density`` and the box as geometry;
+            density is records per unit of area of the CRS.
+        """
+        from psd.export._table import cells_table
+
+        return cells_table(self, cells)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cells: Literal["leaves", "all"] = "leaves",
+        overwrite: bool = False,
+    ) -> None:
+        """Write the cells for a GIS program; the format follows from the name's ending.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ``.gpkg``, ``.parquet``, ``.geojson`` or ``.csv``.
+        cells : {"leaves", "all"}
+            As in `to_geopandas`.
+        overwrite : bool
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        ParameterError
+            If the ending is of no known format.
+        WriteError
+            If the file exists or cannot be written.
+        """
+        from psd.export import export
+
+        export(self, path, cells=cells, overwrite=overwrite)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the release file; it appears whole or not at all.
+
+        Raises
+        ------
+        ParameterError
+            If the counts were replayed and not drawn.
+        WriteError
+            If the file exists or cannot be written.
+        """
+        from psd.release_file import write
+
+        if self.source == "replay":
+            raise ParameterError("a release from replayed answers has no noise and is not saved")
+        write(self, path, overwrite=overwrite)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Release:
+        """Read a release file.
+
+        Raises
+        ------
+        ReleaseFormatError
+            If the file is missing, malformed, damaged or of an unknown version.
+        """
+        from psd.release_file import read
+
+        return read(path)
+
+
+def _nanos(epsilons: ArrayLike | str | float, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Nano-epsilon of decimals, 0 allowed."""
+    flat = np.broadcast_to(np.asarray(epsilons, dtype=object), shape)
+    return np.array([0 if value == 0 else parse_epsilon(value) for value in flat], np.int64)
+

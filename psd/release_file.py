@@ -1,0 +1,248 @@
+"""The release file: Parquet, one row per node, strict JSON under the footer key ``psd``.
+
+The file is data, never code: no pickle, no objects. Every field is on an allow-list of public
+values, on the way out and on the way in. Fields are never removed and never change their
+meaning; a reader refuses a format version that it does not know.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from psd.domain import Domain
+from psd.epsilon import epsilon_text, parse_epsilon
+from psd.errors import DomainError, ParameterError, ReleaseFormatError
+from psd.files import written
+from psd.release import Release
+from psd.tree import Tree
+
+__all__ = ["FORMAT", "decode", "encode", "read", "write"]
+
+FORMAT = 1
+KEY = b"psd"
+MAX_NODES = 2**27
+MAX_HEADER = 2**20
+
+SCHEMA = pa.schema(
+    [
+        pa.field("x0", pa.int32(), nullable=False),
+        pa.field("y0", pa.int32(), nullable=False),
+        pa.field("x1", pa.int32(), nullable=False),
+        pa.field("y1", pa.int32(), nullable=False),
+        pa.field("parent", pa.int32(), nullable=False),
+        pa.field("level", pa.int16(), nullable=False),
+        pa.field("count", pa.int64()),
+        pa.field("nano_epsilon", pa.int64(), nullable=False),
+    ]
+)
+
+
+def write(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a release; the file appears whole or not at all."""
+    with written(path, overwrite=overwrite) as target:
+        target.write_bytes(encode(release))
+
+
+def read(path: str | os.PathLike[str]) -> Release:
+    """Read a release.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If the file is missing, malformed, damaged or of an unknown version.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ReleaseFormatError(f"release {path} does not exist or is no file")
+    return decode(path.read_bytes(), str(path))
+
+
+def encode(release: Release) -> bytes:
+    """Bytes of a release file; the same release gives the same bytes."""
+    tree, sink = release.tree, io.BytesIO()
+    columns = [
+        *tree.boxes.T,
+        tree.parent,
+        tree.level,
+        pa.array(tree.count, mask=tree.epsilon == 0),
+        tree.epsilon,
+    ]
+    arrays = [
+        pa.array(column, type=field.type) for column, field in zip(columns, SCHEMA, strict=True)
+    ]
+    header = json.dumps(_header(release), allow_nan=False, sort_keys=True).encode()
+    schema = SCHEMA.with_metadata({KEY: header})
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _header(release: Release) -> dict[str, Any]:
+    """Everything about a release but its nodes: an allow-list of public values."""
+    return {
+        "format": FORMAT,
+        "library": release.library,
+        "inference": release.inference,
+        "method": release.method,
+        "parameters": dict(release.parameters),
+        "domain": {
+            "bounds": list(release.domain.bounds),
+            "crs": release.domain.crs,
+            "lattice": list(release.domain.lattice),
+        },
+        "unit": release.unit,
+        "max_contributions": release.max_contributions,
+        "epsilon": epsilon_text(release.epsilon),
+    }
+
+
+def decode(content: bytes, name: str = "release") -> Release:
+    """Release from the bytes of a file.
+
+    Parameters
+    ----------
+    content : bytes
+        The whole file.
+    name : str
+        What to call it in messages.
+
+    Raises
+    ------
+    ReleaseFormatError
+        With the first thing that is wrong.
+    """
+    try:
+        file = pq.ParquetFile(io.BytesIO(content))
+        return _decoded(file)
+    except (pa.ArrowException, OSError, MemoryError):
+        raise ReleaseFormatError(
+            f"{name} is no readable release file; it is damaged, cut short or something else"
+        ) from None
+    except (ReleaseFormatError, DomainError, ParameterError) as error:
+        raise ReleaseFormatError(f"{name}: {error}") from None
+
+
+def _decoded(file: pq.ParquetFile) -> Release:
+    """Check what the footer says before anything large is read."""
+    header = _checked_header((file.schema_arrow.metadata or {}).get(KEY))
+    if not file.schema_arrow.remove_metadata().equals(SCHEMA):
+        raise ReleaseFormatError("the columns are not those of a release")
+    if not 0 < file.metadata.num_rows <= MAX_NODES:
+        raise ReleaseFormatError(f"a release has 1 to {MAX_NODES:,} nodes")
+    table = file.read()
+    return Release(tree=_tree(table), **header, source="curator")
+
+
+def _tree(table: pa.Table) -> Tree:
+    """Arrays of the nodes."""
+    count = table["count"].combine_chunks()
+    nano = table["nano_epsilon"].to_numpy()
+    if not np.array_equal(count.is_null().to_numpy(zero_copy_only=False), nano == 0):
+        raise ReleaseFormatError("counts and epsilons do not stand on the same nodes")
+    return Tree(
+        boxes=np.stack([table[name].to_numpy() for name in ("x0", "y0", "x1", "y1")], axis=1),
+        parent=table["parent"].to_numpy(),
+        level=table["level"].to_numpy(),
+        count=count.fill_null(0).to_numpy(),
+        epsilon=nano,
+    )
+
+
+def _checked_header(raw: bytes | None) -> dict[str, Any]:
+    """Fields of the footer as arguments of `Release`."""
+    if raw is None:
+        raise ReleaseFormatError("it carries no psd header; it was not written by this library")
+    if len(raw) > MAX_HEADER:
+        raise ReleaseFormatError("its header is too long")
+    header = _strict_json(raw)
+    _expect(isinstance(header, dict), "its header is no object")
+    _expect(
+        header.get("format") == FORMAT,
+        f"its format version {header.get('format')!r} is not known; this library reads {FORMAT}",
+    )
+    _expect(header.keys() == _FIELDS.keys() | {"format", "domain"}, "its header has other fields")
+    for name, valid in _FIELDS.items():
+        _expect(valid(header[name]), f"header field {name} is not valid")
+    fields = {name: header[name] for name in _FIELDS}
+    return {
+        **fields,
+        "epsilon": parse_epsilon(header["epsilon"]),
+        "domain": _domain(header["domain"]),
+    }
+
+
+def _strict_json(raw: bytes) -> Any:  # noqa: ANN401
+    """JSON without duplicate keys, NaN and infinity."""
+
+    def refuse(text: str) -> None:
+        raise ValueError(text)
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise ValueError("duplicate key")
+        return dict(pairs)
+
+    try:
+        return json.loads(raw, parse_constant=refuse, object_pairs_hook=unique)
+    except (ValueError, RecursionError):
+        raise ReleaseFormatError("its header is no strict JSON") from None
+
+
+def _expect(holds: bool, message: str) -> None:  # noqa: FBT001
+    """Refuse the file unless something holds."""
+    if not holds:
+        raise ReleaseFormatError(message)
+
+
+def _is_whole(value: object, low: int, high: int) -> bool:
+    """Whether a JSON value is an integer between two limits."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_text(value: object) -> bool:
+    """Whether a JSON value is a short printable text."""
+    return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
+
+
+def _is_parameters(value: object) -> bool:
+    """Whether a JSON value is a flat object of short values."""
+    return (
+        isinstance(value, dict)
+        and len(value) <= 100
+        and all(_is_text(key) for key in value)
+        and all(v is None or _is_text(v) or _is_whole(v, -(2**62), 2**62) for v in value.values())
+    )
+
+
+_FIELDS = {
+    "library": _is_text,
+    "inference": lambda value: _is_whole(value, 1, 10**6),
+    "method": _is_text,
+    "parameters": _is_parameters,
+    "unit": lambda value: value in ("record", "user"),
+    "max_contributions": lambda value: _is_whole(value, 1, 10**9),
+    "epsilon": _is_text,
+}
+
+
+def _domain(value: Any) -> Domain:  # noqa: ANN401
+    """Domain of a header."""
+    _expect(
+        isinstance(value, dict) and value.keys() == {"bounds", "crs", "lattice"},
+        "header field domain is not valid",
+    )
+    bounds, crs, lattice = value["bounds"], value["crs"], value["lattice"]
+    numbers = isinstance(bounds, list) and all(type(edge) in (int, float) for edge in bounds)
+    sizes = isinstance(lattice, list) and all(_is_whole(size, 1, 2**30) for size in lattice)
+    _expect(
+        numbers and sizes and isinstance(crs, str) and len(crs) < MAX_HEADER,
+        "header field domain is not valid",
+    )
+    return Domain(bounds=tuple(bounds), crs=crs, lattice=tuple(lattice))

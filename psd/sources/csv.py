@@ -1,0 +1,183 @@
+"""CSV files, read as a stream by DuckDB. Private side.
+
+Fields are parsed by an explicit schema, never by guessing: coordinates are plain ASCII decimal
+numbers, ids are text (007 is not 7). A row without a coordinate is left out and counted for the
+private report; text that is no number stops the build, since it says that the column is not
+what was thought. No message quotes a field.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd.errors import InputDataError
+from psd.tally import Batch
+
+if TYPE_CHECKING:
+    from psd.domain import Domain
+    from psd.sources import Columns
+
+__all__ = ["accepts", "batches"]
+
+_ROWS = 1_000_000
+_LONGEST_HEADER = 2**20
+
+# What spreadsheets and databases write where a number is missing.
+_MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-")
+
+
+def accepts(data: Any) -> bool:  # noqa: ANN401
+    """Whether the input is a path or a list of paths."""
+    if isinstance(data, list | tuple):
+        return len(data) > 0 and all(accepts(item) for item in data)
+    return isinstance(data, str | os.PathLike)
+
+
+def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:  # noqa: ANN401, ARG001
+    """Rows of one or several CSV files with the same columns.
+
+    Raises
+    ------
+    InputDataError
+        If a file is missing, given twice, malformed, or changes while it is read.
+    """
+    paths = [Path(item) for item in (data if isinstance(data, list | tuple) else [data])]
+    _check_files(paths)
+    headers = [_header(path) for path in paths]
+    for path, header in zip(paths, headers, strict=True):
+        _check_columns(path, header, columns)
+    for path, header in zip(paths, headers, strict=True):
+        before = _state(path)
+        yield from _stream(path, header, columns)
+        if _state(path) != before:
+            raise InputDataError(f"{path} changed while it was read; nothing was published")
+
+
+def _check_files(paths: list[Path]) -> None:
+    """Refuse what is no regular file, and a file that is given twice under any name."""
+    seen: set[tuple[int, int]] = set()
+    for path in paths:
+        try:
+            state = path.stat()
+        except (OSError, ValueError):
+            raise InputDataError(f"input {path} does not exist or cannot be reached") from None
+        if not stat.S_ISREG(state.st_mode):
+            raise InputDataError(f"input {path} is no regular file; give a CSV file")
+        if not os.access(path, os.R_OK):
+            raise InputDataError(f"input {path} may not be read; check its permissions")
+        if (state.st_dev, state.st_ino) in seen:
+            raise InputDataError(f"input {path} is given twice; its rows would count double")
+        seen.add((state.st_dev, state.st_ino))
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """What changes when a file is replaced or grows."""
+    state = path.stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def _header(path: Path) -> list[str]:
+    """Column names in the first line."""
+    with path.open("rb") as file:
+        line = file.readline(_LONGEST_HEADER)
+    if not line.strip():
+        raise InputDataError(f"{path} is empty; its first line has to name the columns")
+    if line.startswith((b"\xff\xfe", b"\xfe\xff", b"PK\x03\x04", b"PAR1", b"\x1f\x8b")) or b"\0" in line:
+        raise InputDataError(f"{path} is no UTF-8 text; save it as CSV in UTF-8")
+    try:
+        text = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputDataError(f"{path} is not in UTF-8; save it as CSV in UTF-8") from None
+    first = text.replace("\r", "\n").split("\n")[0]
+    return [name.strip() for name in next(csv.reader([first]))]
+
+
+def _check_columns(path: Path, header: list[str], columns: Columns) -> None:
+    """Refuse missing and doubled columns, with the likely cause."""
+    for name in columns:
+        if header.count(name) > 1:
+            raise InputDataError(f"{path} has {header.count(name)} columns named {name!r}")
+        if name not in header:
+            hint = next((f"; is it separated by {mark!r}?" for mark in ";\t|" if mark in header[0]), "")
+            raise InputDataError(
+                f"{path} has no column {name!r} in its first line{hint or '; see --x, --y, --user'}"
+            )
+
+
+def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
+    """Batches of one file."""
+    import duckdb
+
+    try:
+        with duckdb.connect(":memory:") as connection:
+            connection.execute("SET preserve_insertion_order = false")
+            relation = connection.sql(_query(header, columns), params=[glob.escape(str(path))])
+            for batch in relation.to_arrow_reader(_ROWS):
+                yield _batch(path, batch, columns)
+    except duckdb.Error as error:
+        # DuckDB quotes the row in its message; only the kind of fault is passed on.
+        kind = str(error).lower()
+        cause = "is not in UTF-8" if "unicode" in kind or "utf-8" in kind else "is malformed"
+        raise InputDataError(
+            f"{path} {cause}: each row needs as many comma-separated fields as the first line, "
+            "closed quotes, and UTF-8 text"
+        ) from None
+
+
+def _query(header: list[str], columns: Columns) -> str:
+    """Strict numbers, and a flag for text that is none."""
+    schema = ", ".join(f"{_quoted(f'c{place}')}: 'VARCHAR'" for place in range(len(header)))
+    x, y = (f"trim(c{header.index(name)})" for name in (columns.x, columns.y))
+    user = f"c{header.index(columns.user)}" if columns.user else "NULL"
+    return f"""
+        SELECT {_number("x")} AS x, {_number("y")} AS y, user,
+            ({_is_bad("x")}) AS bad_x, ({_is_bad("y")}) AS bad_y
+        FROM (
+            SELECT {x} AS x, {y} AS y,
+                CASE WHEN trim({user}) = '' THEN NULL ELSE {user} END AS user
+            FROM read_csv($1, columns = {{{schema}}}, auto_detect = false, header = true,
+                delim = ',', quote = '"', escape = '"', strict_mode = true)
+        )
+    """
+
+
+def _quoted(text: str) -> str:
+    """SQL text literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _number(name: str) -> str:
+    """Plain decimal number; DuckDB alone would also take 1_000."""
+    return f"CASE WHEN contains({name}, '_') THEN NULL ELSE TRY_CAST({name} AS DOUBLE) END"
+
+
+def _is_bad(name: str) -> str:
+    """Whether a field is neither a finite number nor a usual mark for a missing one."""
+    missing = ", ".join(_quoted(mark) for mark in _MISSING)
+    number = _number(name)
+    return (
+        f"{name} IS NOT NULL AND (({number}) IS NULL OR isinf({number})) "
+        f"AND lower({name}) NOT IN ({missing})"
+    )
+
+
+def _batch(path: Path, batch: Any, columns: Columns) -> Batch:  # noqa: ANN401
+    """Arrow record batch as arrays; text where a number belongs stops the build."""
+    for axis, name in (("bad_x", columns.x), ("bad_y", columns.y)):
+        if batch.column(axis).to_numpy(zero_copy_only=False).any():
+            raise InputDataError(
+                f"column {name!r} of {path} holds text that is no plain decimal number; numbers "
+                "look like 127.01: no decimal comma, degrees and minutes, or thousands separator"
+            )
+    x, y = (
+        batch.column(axis).to_numpy(zero_copy_only=False).astype(np.float64) for axis in ("x", "y")
+    )
+    return Batch(x=x, y=y, user=batch.column("user") if columns.user else None)

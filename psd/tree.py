@@ -1,0 +1,176 @@
+"""The one shape of every decomposition: a tree of boxes with noisy integers on its nodes.
+
+A grid, a quadtree, a kd-tree and an h-tree are all a `Tree`; inference, queries and exports are
+written once, for that shape. No node has more than four children: wider families get virtual
+nodes in between, which carry no measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ReleaseFormatError
+
+__all__ = ["MAX_CHILDREN", "Tree", "check_tree"]
+
+MAX_CHILDREN = 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tree:
+    """Nodes in level order, each family of children contiguous, all arrays read-only.
+
+    Parameters
+    ----------
+    boxes : ndarray, shape (n, 4), int32
+        West, south, east, north lattice lines of each node, half-open.
+    parent : ndarray, shape (n,), int32
+        Index of the parent, -1 for the root; never decreasing.
+    level : ndarray, shape (n,), int16
+        Steps from the root, which has level 0.
+    count : ndarray, shape (n,), int64
+        Noisy count; 0 where the node is not measured.
+    epsilon : ndarray, shape (n,), int64
+        Nano-epsilon spent on the count; 0 where the node is not measured.
+    """
+
+    boxes: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    level: NDArray[np.int16]
+    count: NDArray[np.int64]
+    epsilon: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Give every array its type and make it read-only."""
+        kinds = {"boxes": "int32", "parent": "int32", "level": "int16"}
+        for name in ("boxes", "parent", "level", "count", "epsilon"):
+            array = np.array(getattr(self, name), dtype=kinds.get(name, "int64"))
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @cached_property
+    def first_child(self) -> NDArray[np.int64]:
+        """Index of each node's first child, shape (n,); meaningless where there is none."""
+        return np.searchsorted(self.parent, np.arange(len(self)), side="left")
+
+    @cached_property
+    def children(self) -> NDArray[np.int64]:
+        """Number of children of each node, shape (n,), 0 to 4."""
+        return np.bincount(self.parent[1:], minlength=len(self))
+
+    @cached_property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes have no children, shape (n,)."""
+        return self.children == 0
+
+    @cached_property
+    def levels(self) -> tuple[slice, ...]:
+        """Slice of the nodes of each level, the root's first."""
+        ends = np.searchsorted(self.level, np.arange(int(self.level[-1]) + 2))
+        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+
+    @cached_property
+    def dearest_path(self) -> int:
+        """Largest sum of nano-epsilon from the root to a leaf."""
+        spent = self.epsilon.copy()
+        for level in self.levels[1:]:
+            spent[level] += spent[self.parent[level]]
+        return int(spent.max())
+
+    @cached_property
+    def area(self) -> NDArray[np.int64]:
+        """Lattice cells in each node, shape (n,)."""
+        width, height = box_sides(self.boxes)
+        return width * height
+
+
+def box_sides(boxes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Width and height of boxes in lattice cells, as integers that cannot overflow."""
+    wide = boxes.astype(np.int64)
+    return wide[:, 2] - wide[:, 0], wide[:, 3] - wide[:, 1]
+
+
+def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:
+    """Refuse arrays that are not a tree of cells over the lattice.
+
+    Guarantees
+    ----------
+    - The root is the whole lattice; the children of a node, at most four, tile it; levels and
+      parents are in order; counts stand only where epsilon was spent.
+
+    Parameters
+    ----------
+    tree : Tree
+        Candidate, for instance read from a file. Public.
+    lattice : tuple of int
+        Columns and rows of the domain.
+
+    Raises
+    ------
+    ReleaseFormatError
+        With the first rule that is broken.
+    """
+    for rule, holds in _rules(tree, lattice):
+        if not holds:
+            raise ReleaseFormatError(f"not a tree of cells: {rule}; the file is damaged or foreign")
+
+
+def _rules(tree: Tree, lattice: tuple[int, int]) -> list[tuple[str, bool]]:
+    """Rules in the order in which they can be evaluated safely."""
+    rules = [("there is no node", len(tree) > 0)]
+    if len(tree) == 0:
+        return rules
+    rules += [
+        ("the root is not the whole lattice", (*tree.boxes[0],) == (0, 0, *lattice)),
+        ("the first node is not the root", tree.parent[0] == -1 and tree.level[0] == 0),
+        ("a parent is missing or comes after its child", _parents_in_order(tree.parent)),
+    ]
+    if not all(holds for _, holds in rules):
+        return rules
+    width, height = box_sides(tree.boxes)
+    own, up = tree.level[1:].astype(int), tree.level[tree.parent[1:]]
+    rules += [
+        ("a level is not one below its parent's", bool((own == up + 1).all())),
+        ("a box is empty", bool((width > 0).all() and (height > 0).all())),
+        ("a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())),
+        ("an epsilon is negative", bool((tree.epsilon >= 0).all())),
+        ("an unmeasured node has a count", not tree.count[tree.epsilon == 0].any()),
+    ]
+    if all(holds for _, holds in rules):
+        rules += [("the children of a node do not tile it", _children_tile(tree))]
+    return rules
+
+
+def _parents_in_order(parent: NDArray[np.int32]) -> bool:
+    """Whether parents never decrease, precede their children and have none of them negative."""
+    rest = parent[1:].astype(np.int64)
+    ordered = bool((np.diff(rest) >= 0).all()) if len(rest) > 1 else True
+    return ordered and bool((rest >= 0).all() and (rest < np.arange(1, len(parent))).all())
+
+
+def _children_tile(tree: Tree) -> bool:
+    """Whether children lie inside their parent, do not overlap, and have its area together."""
+    kids, up = tree.boxes[1:], tree.boxes[tree.parent[1:]]
+    inside = (kids[:, :2] >= up[:, :2]).all() and (kids[:, 2:] <= up[:, 2:]).all()
+    area = np.zeros(len(tree), np.int64)
+    np.add.at(area, tree.parent[1:], tree.area[1:])
+    full = (area == tree.area)[~tree.is_leaf].all()
+    return bool(inside and full and not _siblings_overlap(tree))
+
+
+def _siblings_overlap(tree: Tree) -> bool:
+    """Compare each child with the next one, two and three places on in its family."""
+    for step in range(1, MAX_CHILDREN):
+        a, b = tree.boxes[1:-step], tree.boxes[1 + step :]
+        same = tree.parent[1:-step] == tree.parent[1 + step :]
+        meet = (a[:, :2] < b[:, 2:]).all(axis=1) & (b[:, :2] < a[:, 2:]).all(axis=1)
+        if (same & meet).any():
+            return True
+    return False
