@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from psd.decompositions import methods
-from psd_cli.options import overwrite, stages
+
+from .options import overwrite, stages
 
 __all__ = ["command"]
 
@@ -48,11 +49,11 @@ def command(
     crs: str,
     method: str,
     settings: tuple[str, ...],
-    report_private: bool,  # noqa: FBT001
-    overwrite: bool,  # noqa: FBT001
-    **columns: Any,  # noqa: ANN401
+    report_private: bool,
+    overwrite: bool,
+    **columns: Any,
 ) -> None:
-    """Build an epsilon-differentially private release from CSV files of locations.
+    r"""Build an epsilon-differentially private release from CSV files of locations.
 
     Rows outside the bounds are left out. With --user, at most --max-contributions rows of each
     user are kept, and epsilon protects all rows of a user; without it, each row is protected by
@@ -109,7 +110,7 @@ def _show_private(report: dict[str, int]) -> None:
     click.echo(f"PRIVATE, do not publish: rows {parts}", err=True)
 
 
-def _promise(release: Any) -> str:  # noqa: ANN401
+def _promise(release: Any) -> str:
     """The guarantee in a few words."""
     from psd.epsilon import epsilon_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from psd_cli.options import RELEASE, overwrite, stages
+from .options import RELEASE, overwrite, stages
 
 __all__ = ["command"]
 
@@ -20,8 +20,8 @@ __all__ = ["command"]
     help="The finest cells, or those of every level.",
 )
 @overwrite
-def command(release: str, output: str, cells: str, overwrite: bool) -> None:  # noqa: FBT001
-    """Write cells, estimates and errors; the ending of OUTPUT names the format.
+def command(release: str, output: str, cells: str, overwrite: bool) -> None:
+    r"""Write cells, estimates and errors; the ending of OUTPUT names the format.
 
     Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv.
 

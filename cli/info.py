@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from psd_cli.options import RELEASE, console
+from .options import RELEASE, console
 
 if TYPE_CHECKING:
     from psd.release import Release
@@ -20,7 +20,7 @@ __all__ = ["command"]
 @RELEASE
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def command(release: str, form: str) -> None:
-    """Show method, guarantee, domain and levels of a release.
+    r"""Show method, guarantee, domain and levels of a release.
 
     \b
     Examples:

@@ -33,23 +33,23 @@ INTERRUPTED = 130
 class Commands(click.Group):
     """Commands found by name, one module each, imported when asked for."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of a user's work."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"psd_cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"{__package__}.{cmd_name}").command
         return command
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="psd")
 @click.option("--debug", is_flag=True, help="Show where an unexpected error came from.")
-def cli(debug: bool) -> None:  # noqa: ARG001, FBT001
-    """Publish how many people are where, with differential privacy.
+def cli(debug: bool) -> None:
+    r"""Publish how many people are where, with differential privacy.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def run(args: list[str]) -> int:
         return 0
     except MemoryError:
         return _fail("out of memory; take a smaller tree or input", INTERNAL)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         if "--debug" in args:
             traceback.print_exc()
         # The text of an unexpected error may quote data, so only its kind is shown.

@@ -6,14 +6,14 @@ import dataclasses
 
 import click
 
-from psd_cli.options import console
+from .options import console
 
 __all__ = ["command"]
 
 
 @click.command("methods", short_help="List the methods and their parameters.")
 def command() -> None:
-    """List the methods of `psd build --method` and the parameters of `--set`.
+    r"""List the methods of `psd build --method` and the parameters of `--set`.
 
     \b
     Example:

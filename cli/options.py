@@ -19,9 +19,9 @@ RELEASE = click.argument("release", type=click.Path(dir_okay=False))
 
 def overwrite(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--overwrite``: build, query, export."""
-    return click.option(
-        "--overwrite", is_flag=True, help="Replace the output file if it exists."
-    )(command)
+    return click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")(
+        command
+    )
 
 
 def console() -> Console:

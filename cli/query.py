@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psd_cli.options import RELEASE, console, overwrite, stages
+from .options import RELEASE, console, overwrite, stages
 
 if TYPE_CHECKING:
     import pandas
@@ -23,12 +23,16 @@ FORMATS = ("table", "csv", "json", "geojson")
     "--box", multiple=True, nargs=4, type=float, metavar="W S E N", help="A box; may be repeated."
 )
 @click.option("--boxes", type=click.Path(), help="CSV with west,south,east,north and maybe id.")
-@click.option("--polygons", type=click.Path(), help="Polygons: GeoPackage, GeoJSON, GeoParquet, ...")
+@click.option(
+    "--polygons", type=click.Path(), help="Polygons: GeoPackage, GeoJSON, GeoParquet, ..."
+)
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the interval.")
 @click.option(
     "--threshold", type=float, default=0.3, show_default=True, help="Relative error of `reliable`."
 )
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Output; else by -o, else table.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), help="Output; else by -o, else table."
+)
 @click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
 @overwrite
 def command(
@@ -40,9 +44,9 @@ def command(
     threshold: float,
     form: str | None,
     output: str | None,
-    overwrite: bool,  # noqa: FBT001
+    overwrite: bool,
 ) -> None:
-    """Answer range queries from the release file alone, and say how far each may be off and why.
+    r"""Answer range queries from the release file alone, and say how far each may be off and why.
 
     Perturbation error comes from the noise, non-uniformity error from cells that a query covers
     in part; both are predicted standard deviations. Boxes are west south east north in the CRS
@@ -83,9 +87,9 @@ def _format(form: str | None, output: str | None) -> str:
     return chosen
 
 
-def _regions(box: tuple[Any, ...], boxes: str | None, polygons: str | None) -> Any:  # noqa: ANN401
+def _regions(box: tuple[Any, ...], boxes: str | None, polygons: str | None) -> Any:
     """Boxes or polygons, from exactly one of the three options."""
-    from psd_cli import regions
+    from . import regions
 
     if sum(map(bool, (box, boxes, polygons))) != 1:
         raise click.UsageError("give --box, --boxes or --polygons, one kind at a time")
@@ -94,20 +98,20 @@ def _regions(box: tuple[Any, ...], boxes: str | None, polygons: str | None) -> A
     return regions.read_boxes(Path(boxes)) if boxes else regions.read_polygons(Path(polygons or ""))
 
 
-def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:  # noqa: ANN401
+def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
     """Answers with the box or polygon as geometry, in longitude and latitude."""
     import geopandas as gpd
     import shapely
 
     from psd.query.boxes import as_boxes
 
-    if not isinstance(answers, gpd.GeoDataFrame):
-        shapes = shapely.box(*as_boxes(regions)[0].T)
-        answers = gpd.GeoDataFrame(answers, geometry=shapes, crs=crs)
-    return answers.to_crs("EPSG:4326")
+    if isinstance(answers, gpd.GeoDataFrame):
+        return answers.to_crs("EPSG:4326")
+    shapes = shapely.box(*as_boxes(regions)[0].T)
+    return gpd.GeoDataFrame(answers, geometry=shapes, crs=crs).to_crs("EPSG:4326")
 
 
-def _text(answers: Any, form: str) -> str:  # noqa: ANN401
+def _text(answers: Any, form: str) -> str:
     """Answers as CSV, JSON or GeoJSON text."""
     if form == "geojson":
         text: str = answers.to_json(drop_id=True)
@@ -145,10 +149,12 @@ def _print(answers: pandas.DataFrame) -> None:
     console().print(table)
 
 
-def _cell(name: str, value: Any) -> str:  # noqa: ANN401
+def _cell(name: str, value: Any) -> str:
     """One value as people read it."""
     if name == "reliable":
         return "yes" if value else "no"
     if name.startswith("relative"):
         return f"{100 * value:.1f}%"
-    return f"{value:,.1f}" if name in ("estimate", "lower", "upper") or "error" in name else str(value)
+    return (
+        f"{value:,.1f}" if name in ("estimate", "lower", "upper") or "error" in name else str(value)
+    )

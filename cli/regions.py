@@ -30,7 +30,9 @@ def read_boxes(path: Path) -> pandas.DataFrame:
     try:
         table = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
     except (ValueError, OSError):
-        raise InputDataError(f"boxes {path} is no UTF-8 CSV file with a first line of names") from None
+        raise InputDataError(
+            f"boxes {path} is no UTF-8 CSV file with a first line of names"
+        ) from None
     table.columns = table.columns.str.strip()
     for side in SIDES:
         if side not in table.columns:

@@ -55,7 +55,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'psd' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

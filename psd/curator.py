@@ -13,14 +13,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd.arrays import ranges
 from psd.domain import Domain
-from psd.epsilon import epsilon_text
+from psd.epsilon import NANO, epsilon_text
 from psd.errors import BudgetError, ParameterError
 from psd.growing import Cells, Cut, GrowingTree
 from psd.tally import Tally
 from psd.tree import Tree
 
 __all__ = ["Curator", "Noise", "Question"]
+
+# Noise of a larger scale would leave the 64-bit integers with a probability worth naming.
+_LARGEST_SCALE = 2**50
 
 
 class Noise(Protocol):
@@ -167,7 +171,7 @@ class Curator:
         BudgetError
             If a point would be charged more than epsilon in all; nothing is drawn.
         ParameterError
-            If an epsilon is not above 0 or a cell is counted twice.
+            If an epsilon is not above 0 or far too small, or a cell is counted twice.
 
         References
         ----------
@@ -185,6 +189,11 @@ class Curator:
         """Charge a question to its cells and note it down, or refuse it whole."""
         if (nano <= 0).any():
             raise ParameterError("a question with epsilon 0 is not asked; leave the cells out")
+        if len(nano) and self.contributions * NANO > int(nano.min()) * _LARGEST_SCALE:
+            raise ParameterError(
+                f"epsilon {epsilon_text(int(nano.min()))} of a question is too small for "
+                f"{self.contributions} rows per user; no count would be told from noise"
+            )
         growing, _ = self._layers[cells.layer]
         left = self.epsilon - (self.spent - growing.cost)
         if not growing.charge_nodes(cells.nodes, nano, left):
@@ -214,13 +223,14 @@ class _Points:
 
     def count(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """True number of records in each node."""
-        return self.total[self.stop[nodes]] - self.total[self.start[nodes]]
+        true: NDArray[np.int64] = self.total[self.stop[nodes]] - self.total[self.start[nodes]]
+        return true
 
     def cut(self, cut: Cut) -> None:
         """Put the entries of each cut node in the order of its quadrants; note who has which."""
         lengths = self.stop[cut.nodes] - self.start[cut.nodes]
         owner = np.repeat(np.arange(len(cut.nodes)), lengths)
-        place = _ranges(self.start[cut.nodes], lengths)
+        place = ranges(self.start[cut.nodes], lengths)
         east = self.columns[place] >= cut.lines[owner, 0]
         north = self.rows[place] >= cut.lines[owner, 1]
         quadrant = owner * 4 + 2 * north + east
@@ -243,9 +253,3 @@ class _Points:
             values[place] = values[source]
             setattr(self, name, values)
         self._sum_counts()
-
-
-def _ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
-    """start, start + 1, ... for each range, one after another."""
-    ends = np.cumsum(length)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - (ends - length), length)

@@ -23,9 +23,7 @@ class Cutter(Protocol):
         """Children of the cells."""
 
 
-def cut_grid(
-    cut: Cutter, root: Cells, lattice: tuple[int, int], size: tuple[int, int]
-) -> Cells:
+def cut_grid(cut: Cutter, root: Cells, lattice: tuple[int, int], size: tuple[int, int]) -> Cells:
     """Cut the root into a grid by halving the ranges of its lines.
 
     A flat root with thousands of children would make each query look at all of them; halving

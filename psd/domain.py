@@ -159,7 +159,8 @@ class Domain:
         lattice = (boxes - origin) * scale
         nearest = np.rint(lattice)
         lattice = np.where(np.abs(lattice - nearest) < _SNAP, nearest, lattice)
-        return np.clip(lattice, 0, np.array([columns, rows] * 2, dtype=float))
+        clipped: NDArray[np.float64] = np.clip(lattice, 0.0, [columns, rows] * 2)
+        return clipped
 
     def from_lattice(self, boxes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Boxes of lattice lines as coordinates: west, south, east, north."""

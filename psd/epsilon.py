@@ -60,7 +60,9 @@ def parse_epsilon(value: str | float | Decimal) -> int:
     if number <= 0:
         raise ParameterError(f"epsilon {value} is not above 0; a release without noise is not made")
     if number > MAX_EPSILON:
-        raise ParameterError(f"epsilon {value} is above {MAX_EPSILON:,}; usual values are 0.1 to 10")
+        raise ParameterError(
+            f"epsilon {value} is above {MAX_EPSILON:,}; usual values are 0.1 to 10"
+        )
     nano = Fraction(number) * NANO
     if nano.denominator != 1:
         raise ParameterError(
@@ -172,7 +174,7 @@ def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, 
     Examples
     --------
     >>> geometric_shares(1_000_000_000, 3)
-    (259921049, 327480001, 412598950)
+    (259921049, 327480002, 412598949)
     """
     doublings = Fraction(1) if fanout == 4 else Fraction(1, 2)
     return weighted_shares(total, [_cube_root_power(level * doublings) for level in range(levels)])

@@ -125,9 +125,7 @@ class GrowingTree:
         """The one cell that is the whole domain."""
         return self.cells(np.array([0]))
 
-    def cut(
-        self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None
-    ) -> Cut:
+    def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cut:
         """Cut cells at given lattice lines into up to four children each.
 
         Parameters
@@ -151,7 +149,9 @@ class GrowingTree:
             [boxes[:, 0] if x is None else x, boxes[:, 1] if y is None else y], axis=1
         ).astype(np.int64)
         if self._is_cut[nodes].any() or len(np.unique(nodes)) < len(nodes):
-            raise ParameterError("a cell is cut twice; start another layer, which is charged on top")
+            raise ParameterError(
+                "a cell is cut twice; start another layer, which is charged on top"
+            )
         if (lines < boxes[:, :2]).any() or (lines > boxes[:, 2:]).any():
             raise ParameterError("a cut line lies outside its cell")
         # An axis that stays whole has all of its cell below the line.
@@ -229,9 +229,9 @@ class GrowingTree:
         order = np.concatenate(by_level)
         parent = self.parent[order]
         return Tree(
-            boxes=self.boxes[order],
-            parent=np.where(parent < 0, -1, rank[parent]),
-            level=self.level[order],
+            boxes=self.boxes[order].astype(np.int32),
+            parent=np.where(parent < 0, -1, rank[parent]).astype(np.int32),
+            level=self.level[order].astype(np.int16),
             count=self.count[order],
             epsilon=self.charge[order],
         )

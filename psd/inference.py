@@ -1,5 +1,4 @@
-"""From noisy counts to consistent estimates: least squares on the tree, then a view without
-negative numbers.
+"""From noisy counts to consistent estimates, and a view of them without negative numbers.
 
 Post-processing: only the noisy integers and their epsilons are read, so nothing is paid.
 """
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.arrays import sum_by
 from psd.epsilon import NANO
 from psd.errors import ReleaseFormatError
 from psd.tree import Tree
@@ -132,10 +132,9 @@ def infer(tree: Tree, contributions: int = 1) -> Estimates:
 
 def _family_sum(tree: Tree, level: slice, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum over the children of each node of a level, 0 where it has none."""
-    first = tree.first_child[level]
-    low, high = int(first[0]), int(first[-1] + tree.children[level][-1])
-    owner = tree.parent[low:high] - level.start
-    return np.bincount(owner, weights=values[low:high], minlength=level.stop - level.start)
+    kids = _children_of(tree, level)
+    owner = tree.parent[kids] - level.start
+    return sum_by(owner, values[kids], level.stop - level.start)
 
 
 def _upward(tree: Tree, own: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
@@ -207,7 +206,7 @@ def _family_total(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.float64
     """Sum over each node's whole family, its own value included; the root's is its own."""
     total = values.copy()
     family = tree.parent[1:]
-    total[1:] = np.bincount(family, weights=values[1:], minlength=len(tree))[family]
+    total[1:] = sum_by(family, values[1:], len(tree))[family]
     return total
 
 
@@ -257,8 +256,8 @@ def _project(
     left = np.ones(len(values), bool)
     while True:
         open_slopes = np.where(left, slopes, 0.0)
-        missing = totals - np.bincount(owner, np.where(left, values, 0.0), len(totals))
-        room = np.bincount(owner, open_slopes, len(totals))
+        missing = totals - sum_by(owner, np.where(left, values, 0.0), len(totals))
+        room = sum_by(owner, open_slopes, len(totals))
         step = missing / np.where(room > 0, room, 1.0)
         moved = np.where(left, values + open_slopes * step[owner], 0.0)
         if (moved >= 0).all():

@@ -19,7 +19,7 @@ __all__ = ["check_parameters", "choice", "from_settings", "parameter", "share", 
 Check = Callable[[str, Any], Any]
 
 
-def parameter(default: Any, check: Check, doc: str) -> Any:  # noqa: ANN401
+def parameter(default: Any, check: Check, doc: str) -> Any:
     """Field of a method's dataclass.
 
     Parameters
@@ -65,7 +65,7 @@ def share(name: str, value: str | float | Decimal) -> Decimal:
     return Decimal(repr(value) if isinstance(value, float) else str(value))
 
 
-def check_parameters(method: Any) -> None:  # noqa: ANN401
+def check_parameters(method: Any) -> None:
     """Check and normalise every field; called by ``__post_init__``.
 
     Raises
@@ -79,7 +79,7 @@ def check_parameters(method: Any) -> None:  # noqa: ANN401
             object.__setattr__(method, field.name, field.metadata["check"](field.name, value))
 
 
-def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:  # noqa: ANN401
+def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
     """Build a method from ``--set`` texts.
 
     Raises
@@ -96,7 +96,7 @@ def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:  # noqa:
     return kind(**settings)
 
 
-def to_json(method: Any) -> dict[str, int | str | None]:  # noqa: ANN401
+def to_json(method: Any) -> dict[str, int | str | None]:
     """Parameters as they stand in a release file; shares as decimal text."""
     values = dataclasses.asdict(method)
     return {name: str(v) if isinstance(v, Decimal) else v for name, v in values.items()}

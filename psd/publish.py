@@ -27,7 +27,7 @@ MAX_CONTRIBUTIONS = 10**9
 
 
 def build(
-    data: Any,  # noqa: ANN401
+    data: Any,
     *,
     domain: Domain,
     epsilon: str | float | Decimal,
@@ -117,7 +117,7 @@ def build(
 
 
 def _contributions(user: str | None, max_contributions: int | None) -> int | None:
-    """k of a user-level build; the two parameters go together."""
+    """K of a user-level build; the two parameters go together."""
     if user is None and max_contributions is None:
         return None
     if user is None:

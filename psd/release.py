@@ -63,7 +63,8 @@ class Release:
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> release = psd.Release.from_counts(psd.grid_tree(domain, 2), [5, 1, 0, 2], 1.0, domain=domain)
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
     >>> release.query([(0, 0, 2, 1)])["estimate"].round(1).tolist()
     [6.0]
     """
@@ -169,7 +170,11 @@ class Release:
         )
 
     def query(
-        self, regions: Any, *, confidence: float = 0.95, threshold: float = 0.3  # noqa: ANN401
+        self,
+        regions: Any,
+        *,
+        confidence: float = 0.95,
+        threshold: float = 0.3,
     ) -> pandas.DataFrame | geopandas.GeoDataFrame:
         """Estimated counts of regions, and how far each may be off and why.
 
@@ -285,4 +290,3 @@ def _nanos(epsilons: ArrayLike | str | float, shape: tuple[int, ...]) -> np.ndar
     """Nano-epsilon of decimals, 0 allowed."""
     flat = np.broadcast_to(np.asarray(epsilons, dtype=object), shape)
     return np.array([0 if value == 0 else parse_epsilon(value) for value in flat], np.int64)
-

@@ -178,7 +178,7 @@ def _checked_header(raw: bytes | None) -> dict[str, Any]:
     }
 
 
-def _strict_json(raw: bytes) -> Any:  # noqa: ANN401
+def _strict_json(raw: bytes) -> Any:
     """JSON without duplicate keys, NaN and infinity."""
 
     def refuse(text: str) -> None:
@@ -195,7 +195,7 @@ def _strict_json(raw: bytes) -> Any:  # noqa: ANN401
         raise ReleaseFormatError("its header is no strict JSON") from None
 
 
-def _expect(holds: bool, message: str) -> None:  # noqa: FBT001
+def _expect(holds: bool, message: str) -> None:
     """Refuse the file unless something holds."""
     if not holds:
         raise ReleaseFormatError(message)
@@ -232,7 +232,7 @@ _FIELDS = {
 }
 
 
-def _domain(value: Any) -> Domain:  # noqa: ANN401
+def _domain(value: Any) -> Domain:
     """Domain of a header."""
     _expect(
         isinstance(value, dict) and value.keys() == {"bounds", "crs", "lattice"},

@@ -164,7 +164,7 @@ class _Rows:
                     "(give it with --crs), or longitudes counted from 0 to 360?"
                 )
 
-    def _add_ids(self, user: Any, inside: NDArray[np.bool_]) -> None:  # noqa: ANN401
+    def _add_ids(self, user: Any, inside: NDArray[np.bool_]) -> None:
         """Keep the ids of the rows inside as a dictionary-encoded array."""
         import pyarrow as pa
 

@@ -7,6 +7,7 @@ nodes in between, which carry no measurement.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,13 +69,14 @@ class Tree:
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
         """Which nodes have no children, shape (n,)."""
-        return self.children == 0
+        leaf: NDArray[np.bool_] = self.children == 0
+        return leaf
 
     @cached_property
     def levels(self) -> tuple[slice, ...]:
         """Slice of the nodes of each level, the root's first."""
         ends = np.searchsorted(self.level, np.arange(int(self.level[-1]) + 2))
-        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
 
     @cached_property
     def dearest_path(self) -> int:

@@ -28,6 +28,7 @@ __all__ = ["Grid", "method"]
 # c of guideline 1 in the paper; 5 to 15 are all close to the optimum there.
 _GUIDELINE = 10
 _LARGEST = 4096
+_TOTAL_SHARE = Decimal("0.02")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ class Grid:
 
     size: int | None = parameter(None, whole(1, _LARGEST), "cells per side; from a noisy total")
     total_share: Decimal = parameter(
-        Decimal("0.02"), share, "share of epsilon for the total, unless the size is given"
+        _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
     )
 
     name: ClassVar[str] = "grid"
@@ -99,7 +100,7 @@ def _split(epsilon: int, share: Decimal) -> tuple[int, int]:
 
 
 def guideline_size(total: int, epsilon: int, contributions: int) -> int:
-    """m = sqrt(N epsilon / (10 k)), rounded, from a noisy total.
+    """M = sqrt(N epsilon / (10 k)), rounded, from a noisy total.
 
     Examples
     --------

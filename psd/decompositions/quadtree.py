@@ -47,7 +47,7 @@ class Quadtree:
     Examples
     --------
     >>> Quadtree(height=3).level_shares(1_000)
-    (163, 206, 259, 372)
+    (171, 215, 271, 343)
     """
 
     height: int = parameter(8, whole(0, 12), "levels below the root; 4^height leaves")

@@ -52,8 +52,8 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
         The numerator or the denominator is out of range.
     OverflowError
         A draw reached 2**62. That does not depend on any data; its probability per draw is
-        about exp(-2**62 / scale), which is below exp(-2**20) for scales up to 2**42. Cutting
-        the law off there costs, strictly, a delta of that order.
+        about exp(-2**62 / scale), which is below exp(-2**20) for scales up to 2**42, and 1 % at
+        10**18. Cutting the law off there costs, strictly, a delta of that order.
 
     Notes
     -----

@@ -22,7 +22,11 @@ __all__ = ["answer"]
 
 
 def answer(
-    release: Release, regions: Any, *, confidence: float, threshold: float  # noqa: ANN401
+    release: Release,
+    regions: Any,
+    *,
+    confidence: float,
+    threshold: float,
 ) -> pandas.DataFrame:
     """Answers for boxes or polygons; see `Release.query`."""
     check_levels(confidence, threshold)

@@ -25,7 +25,7 @@ SIDES = ("west", "south", "east", "north")
 _CHUNK = 512
 
 
-def as_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:  # noqa: ANN401
+def as_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
     """Boxes and their ids from one box, an array of them, or a table with named sides.
 
     Raises
@@ -36,7 +36,9 @@ def as_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:  # noqa: AN
     if hasattr(regions, "columns"):
         missing = [side for side in SIDES if side not in regions.columns]
         if missing:
-            raise ParameterError(f"boxes: column {missing[0]} is missing; needed: {', '.join(SIDES)}")
+            raise ParameterError(
+                f"boxes: column {missing[0]} is missing; needed: {', '.join(SIDES)}"
+            )
         boxes = _numbers(regions[list(SIDES)].to_numpy())
         return boxes, (list(regions["id"]) if "id" in regions.columns else _numbered(len(boxes)))
     boxes = np.atleast_2d(_numbers(regions))
@@ -54,7 +56,7 @@ def _numbered(size: int) -> list[int]:
     return list(range(1, size + 1))
 
 
-def _numbers(values: Any) -> NDArray[np.float64]:  # noqa: ANN401
+def _numbers(values: Any) -> NDArray[np.float64]:
     """Array of floats, or a clear refusal."""
     try:
         return np.asarray(values, dtype=np.float64)
@@ -74,8 +76,10 @@ def _check(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
         "has its south not below its north; the order is west south east north": boxes[:, 1]
         >= boxes[:, 3],
         f"lies outside the bounds {domain.bounds} of the release, where nothing was counted": (
-            (boxes[:, 0] >= east) | (boxes[:, 2] <= west)
-            | (boxes[:, 1] >= north) | (boxes[:, 3] <= south)
+            (boxes[:, 0] >= east)
+            | (boxes[:, 2] <= west)
+            | (boxes[:, 1] >= north)
+            | (boxes[:, 3] <= south)
         ),
     }
     for fault, found in faults.items():
@@ -100,7 +104,8 @@ def box_fraction(nodes: NDArray[np.int32], boxes: NDArray[np.float64]) -> Fracti
         cell, box = nodes[node], boxes[query]
         low, high = np.maximum(cell[:, :2], box[:, :2]), np.minimum(cell[:, 2:], box[:, 2:])
         part = np.maximum(high - low, 0.0) / (cell[:, 2:] - cell[:, :2])
-        return part[:, 0] * part[:, 1]
+        product: NDArray[np.float64] = part[:, 0] * part[:, 1]
+        return product
 
     return fraction
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.arrays import ranges, sum_by
 from psd.inference import Estimates
 from psd.tree import Tree
 
@@ -90,7 +91,7 @@ def _open(
     place = np.flatnonzero(opened)
     families = tree.children[node[place]]
     parent = np.repeat(place, families)
-    number = np.arange(len(parent)) - np.repeat(np.cumsum(families) - families, families)
+    number = ranges(np.zeros_like(families), families)
     return query[parent], tree.first_child[node[parent]] + number, parent
 
 
@@ -111,7 +112,7 @@ def total(covered: Cover, values: NDArray[np.float64]) -> NDArray[np.float64]:
     result = np.zeros(covered.queries)
     for step in covered.steps:
         weight = np.where(step.opened, 0.0, step.fraction) * values[step.node]
-        result += np.bincount(step.query, weights=weight, minlength=covered.queries)
+        result += sum_by(step.query, weight, covered.queries)
     return result
 
 
@@ -123,7 +124,7 @@ def cut_leaf_total(
     for step in covered.steps:
         cut = ~step.opened & (step.fraction > 0) & (step.fraction < 1)
         part = value(step.node[cut], step.fraction[cut])
-        result += np.bincount(step.query[cut], weights=part, minlength=covered.queries)
+        result += sum_by(step.query[cut], part, covered.queries)
     return result
 
 
@@ -152,16 +153,16 @@ def perturbation_variance(covered: Cover, estimates: Estimates) -> NDArray[np.fl
     centred sum cannot go negative, as the difference of squares does.
     """
     slope = remainder = np.zeros(0)
-    below = covered.steps[-1]
+    below: Step | None = None
     for step in reversed(covered.steps):
         own, rest = np.where(step.opened, 0.0, step.fraction), np.zeros(len(step.node))
-        if len(slope):
-            own[step.opened] = 0.0
-            mean = np.bincount(below.parent, estimates.slope[below.node] * slope, len(step.node))
-            variance = estimates.upward_variance[below.node]
-            variance = np.where(np.isinf(variance), 0.0, variance)
-            spread = remainder + variance * (slope - mean[below.parent]) ** 2
+        if below is not None:
+            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(step.node))
+            known = estimates.upward_variance[below.node]
+            known = np.where(np.isinf(known), 0.0, known)
+            spread = remainder + known * (slope - mean[below.parent]) ** 2
             own += mean
-            rest += np.bincount(below.parent, spread, len(step.node))
+            rest += sum_by(below.parent, spread, len(step.node))
         slope, remainder, below = own, rest, step
-    return slope**2 * estimates.variance[0] + remainder
+    variance: NDArray[np.float64] = slope**2 * estimates.variance[0] + remainder
+    return variance

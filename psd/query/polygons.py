@@ -28,7 +28,7 @@ _SEGMENTS = 1000
 _ROUNDING = 1e-12
 
 
-def is_geometry(regions: Any) -> bool:  # noqa: ANN401
+def is_geometry(regions: Any) -> bool:
     """Whether regions are geometries rather than boxes."""
     if hasattr(regions, "geom_type"):
         return True
@@ -38,7 +38,11 @@ def is_geometry(regions: Any) -> bool:  # noqa: ANN401
 
 
 def answer_polygons(
-    release: Release, regions: Any, *, confidence: float, threshold: float  # noqa: ANN401
+    release: Release,
+    regions: Any,
+    *,
+    confidence: float,
+    threshold: float,
 ) -> pandas.DataFrame | geopandas.GeoDataFrame:
     """Answer table for polygons; a part outside the domain is not answered for.
 
@@ -84,7 +88,7 @@ def answer_polygons(
     return regions.assign(**columns)
 
 
-def _in_crs(regions: Any, domain: Domain) -> NDArray[np.object_]:  # noqa: ANN401
+def _in_crs(regions: Any, domain: Domain) -> NDArray[np.object_]:
     """Shapes of the regions in the CRS of the domain."""
     import geopandas as gpd
     import shapely
@@ -114,7 +118,7 @@ def _segment_length(shapes: geopandas.GeoSeries, domain: Domain) -> float:
     return float(length)
 
 
-def _check(number: int, shape: Any, domain: Domain) -> None:  # noqa: ANN401
+def _check(number: int, shape: Any, domain: Domain) -> None:
     """Refuse what has no area, is invalid or lies outside the domain."""
     import shapely
 
@@ -144,7 +148,7 @@ def _polygon_fraction(release: Release, shape: shapely.Geometry) -> Fraction:
         cells = shapely.box(*release.domain.from_lattice(release.tree.boxes[node]).T)
         inside = shapely.covers(shape, cells)
         cut = ~inside & shapely.intersects(shape, cells)
-        share = inside.astype(float)
+        share: NDArray[np.float64] = inside.astype(float)
         share[cut] = 0.5
         measured = cut & leaf[node]
         area = shapely.area(shapely.intersection(shape, cells[measured]))

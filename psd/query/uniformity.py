@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.arrays import sum_by
 from psd.inference import Estimates
 from psd.tree import Tree
 
@@ -69,7 +70,9 @@ def dispersion(tree: Tree, estimates: Estimates) -> NDArray[np.float64]:
     phi = np.ones(len(tree.levels))
     for depth in range(1, len(phi)):
         first = depth - 1
-        while first > 0 and (families[first:depth].sum() < _ENOUGH or squares[first:depth].sum() <= 0):
+        while first > 0 and (
+            families[first:depth].sum() < _ENOUGH or squares[first:depth].sum() <= 0
+        ):
             first -= 1
         whole = squares[first:depth].sum()
         if whole > 0:
@@ -84,7 +87,7 @@ def _moments(tree: Tree, estimates: Estimates) -> tuple[NDArray[np.float64], ...
     g = tree.area[1:] / tree.area[family]
 
     def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.bincount(family, weights=values, minlength=len(tree))
+        return sum_by(family, values, len(tree))
 
     z_sum, u_sum, g_spread = summed(z), summed(u), summed(g * (1 - g))
     measured = np.isfinite(u_sum) & (g_spread > 0)
@@ -94,6 +97,6 @@ def _moments(tree: Tree, estimates: Estimates) -> tuple[NDArray[np.float64], ...
     excess = summed((z - g * z_sum[family]) ** 2) - noise - z_sum * g_spread
     squares = g_spread * (z_sum**2 - u_sum)
     return tuple(
-        np.bincount(tree.level, weights=np.where(measured, values, 0.0))
+        sum_by(tree.level, np.where(measured, values, 0.0), len(tree.levels))
         for values in (excess, squares, np.ones(len(tree)))
     )

@@ -41,7 +41,7 @@ class Columns:
         yield from (self.x, self.y, *([self.user] if self.user else []))
 
 
-def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:  # noqa: ANN401
+def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     """Rows of an input, batch by batch.
 
     Parameters

@@ -34,14 +34,14 @@ _LONGEST_HEADER = 2**20
 _MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-")
 
 
-def accepts(data: Any) -> bool:  # noqa: ANN401
+def accepts(data: Any) -> bool:
     """Whether the input is a path or a list of paths."""
     if isinstance(data, list | tuple):
         return len(data) > 0 and all(accepts(item) for item in data)
     return isinstance(data, str | os.PathLike)
 
 
-def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:  # noqa: ANN401, ARG001
+def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     """Rows of one or several CSV files with the same columns.
 
     Raises
@@ -90,7 +90,10 @@ def _header(path: Path) -> list[str]:
         line = file.readline(_LONGEST_HEADER)
     if not line.strip():
         raise InputDataError(f"{path} is empty; its first line has to name the columns")
-    if line.startswith((b"\xff\xfe", b"\xfe\xff", b"PK\x03\x04", b"PAR1", b"\x1f\x8b")) or b"\0" in line:
+    if (
+        line.startswith((b"\xff\xfe", b"\xfe\xff", b"PK\x03\x04", b"PAR1", b"\x1f\x8b"))
+        or b"\0" in line
+    ):
         raise InputDataError(f"{path} is no UTF-8 text; save it as CSV in UTF-8")
     try:
         text = line.decode("utf-8-sig")
@@ -106,7 +109,9 @@ def _check_columns(path: Path, header: list[str], columns: Columns) -> None:
         if header.count(name) > 1:
             raise InputDataError(f"{path} has {header.count(name)} columns named {name!r}")
         if name not in header:
-            hint = next((f"; is it separated by {mark!r}?" for mark in ";\t|" if mark in header[0]), "")
+            hint = next(
+                (f"; is it separated by {mark!r}?" for mark in ";\t|" if mark in header[0]), ""
+            )
             raise InputDataError(
                 f"{path} has no column {name!r} in its first line{hint or '; see --x, --y, --user'}"
             )
@@ -169,7 +174,7 @@ def _is_bad(name: str) -> str:
     )
 
 
-def _batch(path: Path, batch: Any, columns: Columns) -> Batch:  # noqa: ANN401
+def _batch(path: Path, batch: Any, columns: Columns) -> Batch:
     """Arrow record batch as arrays; text where a number belongs stops the build."""
     for axis, name in (("bad_x", columns.x), ("bad_y", columns.y)):
         if batch.column(axis).to_numpy(zero_copy_only=False).any():

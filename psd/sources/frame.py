@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["accepts", "batches"]
 
 
-def accepts(data: Any) -> bool:  # noqa: ANN401
+def accepts(data: Any) -> bool:
     """Whether the input is a DataFrame or a GeoDataFrame."""
     import pandas as pd
 
     return isinstance(data, pd.DataFrame)
 
 
-def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:  # noqa: ANN401
+def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     """One batch with all rows of the table.
 
     Raises
@@ -46,7 +46,7 @@ def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:  # 
     yield Batch(x=x, y=y, user=_ids(data[columns.user]) if columns.user else None)
 
 
-def _points(data: Any, domain: Domain) -> tuple[NDArray[np.float64], ...]:  # noqa: ANN401
+def _points(data: Any, domain: Domain) -> tuple[NDArray[np.float64], ...]:
     """Coordinates of point geometries in the CRS of the domain."""
     if data.crs is None:
         raise DomainError("the GeoDataFrame has no CRS; set it with set_crs, it is never guessed")
@@ -59,7 +59,7 @@ def _points(data: Any, domain: Domain) -> tuple[NDArray[np.float64], ...]:  # no
     return _finite("geometry", x), _finite("geometry", y)
 
 
-def _numbers(data: Any, name: str) -> NDArray[np.float64]:  # noqa: ANN401
+def _numbers(data: Any, name: str) -> NDArray[np.float64]:
     """Column of coordinates as floats; missing ones are NaN."""
     column = data[name]
     if column.dtype.kind not in "iuf":
@@ -76,7 +76,7 @@ def _finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
-def _ids(column: Any) -> Any:  # noqa: ANN401
+def _ids(column: Any) -> Any:
     """Ids as Arrow text; floats are refused, since they have lost digits or leading zeros."""
     import pyarrow as pa
 

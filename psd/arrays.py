@@ -1,0 +1,48 @@
+"""Two array idioms that numpy spells awkwardly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ranges", "sum_by"]
+
+
+def sum_by(
+    group: NDArray[np.integer], values: NDArray[np.float64], groups: int
+) -> NDArray[np.float64]:
+    """Sum of the values of each group.
+
+    Parameters
+    ----------
+    group : ndarray, shape (n,), int
+        Group of each value, 0 to groups - 1.
+    values : ndarray, shape (n,), float64
+        Public numbers; exact counts are summed as integers elsewhere.
+    groups : int
+        Number of groups.
+
+    Returns
+    -------
+    ndarray, shape (groups,), float64
+
+    Examples
+    --------
+    >>> sum_by(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 3)
+    array([1., 0., 5.])
+    """
+    return np.bincount(group, weights=values, minlength=groups).astype(np.float64, copy=False)
+
+
+def ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers start, start + 1, ... of each range, one range after another.
+
+    Examples
+    --------
+    >>> ranges(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    before = np.cumsum(length) - length
+    total = int(length.sum())
+    numbers: NDArray[np.int64] = np.arange(total) + np.repeat(start - before, length)
+    return numbers

@@ -1,0 +1,107 @@
+"""Certified thresholds against 200 decimal digits."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+from psd.noise.thresholds import (
+    MAX_TABLE_SCALE,
+    Survival,
+    _entries,
+    exp_enclosure,
+    thresholds,
+)
+
+SCALES = [
+    (1, 10),
+    (1, 3),
+    (1, 1),
+    (3, 7),
+    (10, 1),
+    (10**9, 10**8 + 7),
+    (100, 1),
+    (2**62 - 1, 2**61),
+]
+LAWS = [Survival(*scale, two_sided) for scale in SCALES for two_sided in (False, True)]
+
+
+def exact(law, k):
+    """P(X >= k) to 200 digits."""
+    with localcontext(prec=200):
+        q = (Decimal(-law.denominator) / law.numerator).exp()
+        return 2 * q**k / (1 + q) if law.two_sided else q**k
+
+
+def exact_floor(law, k, bits):
+    with localcontext(prec=200):
+        return int(exact(law, k) * 2**bits)
+
+
+@pytest.mark.parametrize("bits", [8, 63, 128, 400])
+@pytest.mark.parametrize(
+    ("numerator", "denominator"),
+    [(1, 1), (1, 2), (1, 10**18), (7, 3), (39, 1), (10**18 + 1, 10**17), (100, 1), (10**15, 1)],
+)
+def test_exp_lies_in_its_enclosure(numerator, denominator, bits):
+    low, high = exp_enclosure(numerator, denominator, bits)
+    with localcontext(prec=200):
+        truth = (Decimal(-numerator) / denominator).exp() * 2**bits
+    assert low <= truth <= high
+    assert high - low < 2**12
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_every_entry_is_the_floor(law):
+    table = thresholds(law).tolist()
+    assert table[::-1] == [exact_floor(law, k, 63) for k in range(1, len(table) + 1)]
+
+
+@pytest.mark.parametrize("bits", [63, 127, 191, 255])
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_longer_expansions_are_floors_too(law, bits):
+    for k in (1, 2, 17):
+        assert law.floor(k, bits) == exact_floor(law, k, bits)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_few_guard_bits_leave_a_floor_undecided_but_never_wrong(law):
+    truth = thresholds(law).tolist()[::-1]
+    answers = [_entries(law, guard) for guard in range(1, 40)]
+    assert all(answer is None or answer == truth for answer in answers)
+    assert answers[-1] == truth
+
+
+def test_an_undecided_table_is_computed_with_more_bits(monkeypatch):
+    law = Survival(10, 1, two_sided=True)
+    truth = thresholds(law)
+    monkeypatch.setattr("psd.noise.thresholds._GUARD_BITS", 1)
+    assert _entries(law, 1) is None
+    assert (thresholds.__wrapped__(law) == truth).all()
+    assert law.floor(5, 63) == truth[-5]
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("scale", [(1, 10**12), (1, 50), (1, 1), (50, 1), (MAX_TABLE_SCALE, 1)])
+def test_tables_are_distinct_ascending_short_and_read_only(scale, two_sided):
+    table = thresholds(Survival(*scale, two_sided))
+    assert (np.diff(table.astype(np.int64)) > 0).all()
+    assert table.size <= 9 * scale[0] / scale[1] + 2
+    assert table[0] < 2**51 <= (table[1] if table.size > 1 else 2**63)
+    with pytest.raises(ValueError, match="read-only"):
+        table[0] = 1
+
+
+def test_a_tiny_scale_has_one_entry_of_zero():
+    assert thresholds(Survival(1, 10**12, two_sided=True)).tolist() == [0]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_the_excess_is_geometric(law):
+    """P(X >= m + j) = P(X >= m) P(G >= j), which lets a table end anywhere."""
+    geometric = Survival(law.numerator, law.denominator, two_sided=False)
+    with localcontext(prec=190):
+        for m in (1, 5):
+            for j in (1, 3):
+                product = exact(law, m) * exact(geometric, j)
+                assert abs(exact(law, m + j) / product - 1) < Decimal(10) ** -180
