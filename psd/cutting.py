@@ -38,17 +38,18 @@ def cut_grid(cut: Cutter, root: Cells, lattice: tuple[int, int], size: tuple[int
     lattice : tuple of int
         Columns and rows of the lattice.
     size : tuple of int
-        Columns and rows of the grid; no finer than the lattice.
+        Columns and rows of the grid; where the lattice is coarser, those of the lattice.
 
     Returns
     -------
     Cells
         The grid's cells; never the root itself, which may be measured already.
     """
-    if size == (1, 1):
+    size_x, size_y = (min(pair) for pair in zip(size, lattice, strict=True))
+    if size_x == size_y == 1:
         return cut(root)
     lines_x, lines_y = (
-        np.arange(min(m, n) + 1) * n // min(m, n) for m, n in zip(size, lattice, strict=True)
+        np.arange(m + 1) * n // m for m, n in zip((size_x, size_y), lattice, strict=True)
     )
     cells, done = root, []
     while len(cells):

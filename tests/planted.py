@@ -1,0 +1,202 @@
+"""Planted bugs: builds that leak, each in the way of a mistake seen in public code.
+
+Methods are decompositions that peek at the curator's private members, which ruff forbids in the
+package; patches break the curator itself. Every one has to be caught by the checks that the
+real methods pass.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from psd.curator import Curator, Question, _Points
+from psd.cutting import cut_grid
+from psd.decompositions.grid import Grid, guideline_size
+from psd.decompositions.quadtree import Quadtree
+from psd.errors import BudgetError
+from psd.growing import GrowingTree
+
+
+def true_counts(curator, cells):
+    return curator._layers[cells.layer][1].count(cells.nodes)
+
+
+@dataclass(frozen=True)
+class PrunesOnTrueCounts:
+    """Empty nodes are not divided: the shape shows where nobody is."""
+
+    def build(self, curator):
+        cells = curator.root()
+        curator.count(cells, curator.epsilon // 2)
+        cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        curator.count(cells, curator.epsilon // 4)
+        cells = cells[true_counts(curator, cells) > 0]
+        cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        curator.count(cells, curator.epsilon // 4)
+        return curator.tree()
+
+
+@dataclass(frozen=True)
+class OmitsEmptyCells:
+    """Only occupied cells are counted, so each one published betrays a point."""
+
+    def build(self, curator):
+        cells = curator.root()
+        cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        curator.count(cells[true_counts(curator, cells) > 0], curator.epsilon)
+        return curator.tree()
+
+
+@dataclass(frozen=True)
+class CutsAtTheData:
+    """A cut line is the westernmost point."""
+
+    def build(self, curator):
+        points = curator._layers or [(None, _Points(curator._tally))]
+        west = int(points[0][1].columns.min(initial=curator.domain.lattice[0] - 1))
+        cells = curator.root()
+        cells = curator.cut(cells, x=np.array([west]))
+        curator.count(cells, curator.epsilon)
+        return curator.tree()
+
+
+@dataclass(frozen=True)
+class ReadsExactTotal:
+    """The size of the grid follows from the exact N."""
+
+    def build(self, curator):
+        root = curator.root()
+        size = guideline_size(40 * int(true_counts(curator, root)[0]), curator.epsilon, 1)
+        curator.count(
+            cut_grid(curator.cut, root, curator.domain.lattice, (size, size)), curator.epsilon
+        )
+        return curator.tree()
+
+
+@dataclass(frozen=True)
+class SecondLayerBeside:
+    """A grid beside a quadtree, each with all of epsilon."""
+
+    def build(self, curator):
+        for _ in range(2):
+            cells = curator.root()
+            cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+            curator.count(cells, curator.epsilon)
+        return curator.tree()
+
+
+@dataclass(frozen=True)
+class ForgetsTheRoot:
+    """Epsilon is divided by the height where height + 1 levels are counted."""
+
+    height: int = 2
+
+    def build(self, curator):
+        cells = curator.root()
+        for _ in range(self.height):
+            curator.count(cells, curator.epsilon // self.height)
+            cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        curator.count(cells, curator.epsilon // self.height)
+        return curator.tree()
+
+
+@contextmanager
+def replaced(owner, name, value):
+    """Replace a member of a class for a while."""
+    kept = owner.__dict__[name]
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, kept)
+
+
+def layers_take_the_largest():
+    """Layers are accounted beside each other."""
+
+    def charge(self, kind, cells, nano):
+        growing, _ = self._layers[cells.layer]
+        if not growing.charge_nodes(cells.nodes, nano, self.epsilon):
+            raise BudgetError("too much within one layer")
+        self._questions.append(Question(kind=kind, boxes=growing.boxes[cells.nodes], epsilon=nano))
+
+    return replaced(Curator, "_charge", charge)
+
+
+def paths_take_the_largest():
+    """Levels are accounted beside each other, as if they were disjoint."""
+    return replaced(GrowingTree, "_raise_paths", lambda *_: None)
+
+
+def sensitivity_forgets_k():
+    """Noise for one record where a user has k."""
+    original = Curator.__init__
+
+    def init(self, tally, domain, *, epsilon, noise):
+        original(self, tally, domain, epsilon=epsilon, noise=noise)
+        self.contributions = 1
+
+    return replaced(Curator, "__init__", init)
+
+
+def halves_overlap():
+    """Cells are closed on both sides: a point on a border is counted twice."""
+
+    def count(self, nodes):
+        boxes = self.boxes[nodes]
+        inside = (
+            (self.columns >= boxes[:, :1])
+            & (self.columns <= boxes[:, 2:3])
+            & (self.rows >= boxes[:, 1:2])
+            & (self.rows <= boxes[:, 3:])
+        )
+        return (inside * self.counts).sum(axis=1)
+
+    return _with_boxes(count)
+
+
+def cells_read_the_total():
+    """A question about a cell mixes in the number of all records."""
+
+    def count(self, nodes):
+        own = self.total[self.stop[nodes]] - self.total[self.start[nodes]]
+        return own + self.total[-1] // 2
+
+    return replaced(_Points, "count", count)
+
+
+@contextmanager
+def _with_boxes(count):
+    """Let the private points know the boxes of the nodes, then replace their count."""
+    original = Curator._charge
+
+    def charge(self, kind, cells, nano):
+        growing, points = self._layers[cells.layer]
+        points.boxes = growing.boxes
+        return original(self, kind, cells, nano)
+
+    with replaced(Curator, "_charge", charge), replaced(_Points, "count", count):
+        yield
+
+
+# A leaking method, or a patch with a sound method that it breaks; and the k that shows it.
+LEAKS = {
+    "prunes on true counts": (PrunesOnTrueCounts(), None, 1),
+    "omits empty cells": (OmitsEmptyCells(), None, 1),
+    "cuts at the data": (CutsAtTheData(), None, 1),
+    "reads the exact total": (ReadsExactTotal(), None, 1),
+    "second layer beside the first": (SecondLayerBeside(), layers_take_the_largest, 1),
+    "levels beside each other": (ForgetsTheRoot(), paths_take_the_largest, 1),
+    "sensitivity forgets k": (Quadtree(height=2), sensitivity_forgets_k, 2),
+    "halves overlap": (Grid(size=2), halves_overlap, 1),
+    "cells read the total": (Quadtree(height=1), cells_read_the_total, 1),
+}
+
+# Methods that ask for more than they have: the curator has to refuse them by itself.
+OVERSPENDERS = {
+    "second layer": SecondLayerBeside(),
+    "forgotten root": ForgetsTheRoot(),
+}
