@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from noise_paths import Tape, enumerate_paths
 
 from psd.noise import geometric, laplace
-from psd.noise.geometric import LIMIT, _scaled, geometric_each
+from psd.noise.geometric import LIMIT, _scaled, geometric_each, refuse_beyond_limit
 from psd.noise.laplace import discrete_laplace, discrete_laplace_each
 from psd.noise.thresholds import Survival, thresholds
 
@@ -80,10 +80,11 @@ def test_two_sided_law_is_exact_and_zero_is_not_doubled(monkeypatch, numerator, 
 
 def test_the_last_bit_of_a_word_is_the_sign_and_the_others_the_magnitude(monkeypatch):
     table = thresholds(Survival(10, 1, two_sided=True))
-    just_five = 2 * (int(table[-5]) - 1)
-    tape = Tape(monkeypatch, just_five, just_five + 1, 2**64 - 1, 2**64 - 2)
-    assert discrete_laplace(10, 1, 4).tolist() == [5, -5, 0, 0]
-    assert not tape.left
+    for k in range(1, 20):
+        just_k = 2 * (int(table[-k]) - 1)  # the largest word below the threshold
+        tape = Tape(monkeypatch, just_k, just_k + 1, 2**64 - 1, 2**64 - 2)
+        assert discrete_laplace(10, 1, 4).tolist() == [k, -k, 0, 0]
+        assert not tape.left
 
 
 def test_beyond_the_table_comes_a_geometric_excess(monkeypatch):
@@ -134,6 +135,12 @@ def test_a_draw_of_2_to_62_is_refused(monkeypatch):
         with pytest.raises(OverflowError, match="2\\*\\*62"):
             geometric_each(np.array([2**60, 1]), np.array([1, 1]))
         assert geometric_each(np.array([2**58]), np.array([2**10])).max() < LIMIT
+
+
+def test_the_limit_itself_is_refused():
+    refuse_beyond_limit(LIMIT - 1)
+    with pytest.raises(OverflowError):
+        refuse_beyond_limit(LIMIT)
 
 
 def test_an_excess_that_ends_at_2_to_62_is_refused(monkeypatch):

@@ -52,6 +52,21 @@ def test_exp_lies_in_its_enclosure(numerator, denominator, bits):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
+def test_probabilities_lie_in_their_enclosures(law):
+    for bits in range(4, 90):  # few bits make wide enclosures, where a wrong direction shows
+        for k in (1, 3):
+            low, high = law.enclosure(k, bits)
+            assert low <= exact(law, k) * 2**bits <= high
+
+
+def test_each_end_of_an_enclosure_takes_the_end_of_q_that_widens_it(monkeypatch):
+    ends = {1: (64, 128), 2: (40, 40)}  # of 256: q from 1/4 to 1/2, and q**2 as if known
+    monkeypatch.setattr("psd.noise.thresholds.exp_enclosure", lambda n, d, bits: ends[n])
+    low, high = Survival(1, 1, two_sided=True).enclosure(2, 8)
+    assert (low, high) == (80 * 256 // (256 + 128), 80 * 256 // (256 + 64))
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_every_entry_is_the_floor(law):
     table = thresholds(law).tolist()
     assert table[::-1] == [exact_floor(law, k, 63) for k in range(1, len(table) + 1)]

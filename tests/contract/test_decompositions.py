@@ -1,0 +1,122 @@
+"""One suite for every registered decomposition; a new file is tested without touching this one."""
+
+import dataclasses
+import importlib
+import json
+
+import numpy as np
+import pytest
+from replay import (
+    SCRIPTS,
+    Recorder,
+    Replayer,
+    compare,
+    run,
+    small_domain,
+    small_methods,
+    small_tally,
+)
+
+import psd
+from psd.decompositions import method_class
+from psd.epsilon import NANO
+from psd.inference import infer
+from psd.parameters import from_settings, to_json
+from psd.tree import MAX_CHILDREN, check_tree
+
+METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
+ROWS = {
+    "empty": (),
+    "one point": (0,),
+    "all in one place": (5,) * 1_000,
+    "far corner": (63,) * 10,
+    "spread": tuple(range(64)) * 3,
+}
+
+
+@pytest.mark.parametrize("name", psd.methods())
+def test_file_registers_itself(name):
+    kind = method_class(name)
+    module = importlib.import_module(kind.__module__)
+    assert module.method is kind
+    assert (kind.name, module.__name__.rsplit(".", 1)[1].replace("_", "-")) == (name, name)
+    assert dataclasses.is_dataclass(kind)
+    assert kind.__dataclass_params__.frozen
+    assert kind.__bases__ == (object,), "no inheritance between variants"
+
+
+@pytest.mark.parametrize("name", psd.methods())
+def test_docstring_has_guarantees_parameters_and_paper(name):
+    kind = method_class(name)
+    for section in ("Guarantees", "Parameters", "References", "Examples"):
+        assert section in kind.__doc__
+    for field in dataclasses.fields(kind):
+        assert f"{field.name} : " in kind.__doc__
+        assert field.metadata["doc"]
+    assert "References" in importlib.import_module(kind.__module__).__doc__
+    assert kind.paper
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_parameters_survive_the_release_file(method):
+    stored = json.loads(json.dumps(to_json(method)))
+    texts = {name: str(value) for name, value in stored.items() if value is not None}
+    assert from_settings(type(method), texts) == method
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_tree_is_sound_for_any_data(method, rows, script):
+    domain = small_domain(8)
+    curator, tree = run(method, small_tally(8, ROWS[rows]), domain, NANO, Recorder(script))
+    check_tree(tree, domain.lattice)
+    assert tree.children.max() <= MAX_CHILDREN
+    assert curator.spent == tree.dearest_path == NANO
+    assert _path_epsilon(tree)[tree.is_leaf].tolist() == [NANO] * int(tree.is_leaf.sum())
+    estimates = infer(tree)
+    for values in (estimates.signed, estimates.count):
+        children = np.bincount(tree.parent[1:], values[1:], len(tree))
+        assert np.allclose(children[~tree.is_leaf], values[~tree.is_leaf], atol=1e-6)
+    assert (estimates.count >= 0).all()
+
+
+def _path_epsilon(tree):
+    """Nano-epsilon from the root to each node."""
+    spent = tree.epsilon.copy()
+    for level in tree.levels[1:]:
+        spent[level] += spent[tree.parent[level]]
+    return spent
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_same_answers_same_tree(method):
+    domain, tally = small_domain(8), small_tally(8, ROWS["spread"])
+    recorder = Recorder(SCRIPTS[2])
+    first = run(method, tally, domain, NANO, recorder)
+    compare(first, run(method, tally, domain, NANO, Replayer(recorder.calls)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("side", [1, 2, 3, 7])
+@pytest.mark.parametrize("epsilon", [2, 1_000, NANO, 1_000 * NANO])
+def test_any_lattice_and_any_epsilon(method, side, epsilon):
+    curator, tree = run(
+        method, small_tally(side, (0,)), small_domain(side), epsilon, Recorder(SCRIPTS[0])
+    )
+    check_tree(tree, (side, side))
+    assert curator.spent == epsilon
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_counts_are_those_of_the_boxes(method):
+    """With noise that adds nothing, each measured count is the number of points in its box."""
+    side = 8
+    rows = np.random.default_rng(7).integers(0, side * side, 200)
+    _, tree = run(
+        method, small_tally(side, tuple(rows)), small_domain(side), NANO, Recorder(SCRIPTS[0])
+    )
+    x, y = rows % side, rows // side
+    x0, y0, x1, y1 = tree.boxes[tree.epsilon > 0].T[:, :, None]
+    true = ((x >= x0) & (x < x1) & (y >= y0) & (y < y1)).sum(axis=1)
+    assert tree.count[tree.epsilon > 0].tolist() == true.tolist()

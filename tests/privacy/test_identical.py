@@ -1,0 +1,128 @@
+"""With the answers replayed on D and D', all that a successful build leaves is the same.
+
+Files, standard output, standard error and log messages are compared byte by byte, so no exact
+total, box, file name or row count can hide in metadata or messages.
+"""
+
+import logging
+
+import numpy as np
+import pytest
+from psd_cli.main import run
+
+import psd
+from psd.noise import SecureNoise
+
+BOUNDS = ["--bounds", "126.4", "37", "127.6", "38"]
+
+# D, a neighbour, and data sets that differ in size, place, order and malformed rows.
+DATA = {
+    "d.csv": "user_id,lon,lat\na,127.0,37.5\nb,127.1,37.6\n",
+    "one-more-user.csv": "user_id,lon,lat\na,127.0,37.5\nb,127.1,37.6\nc,126.5,37.9\n",
+    "a-secret-clinic.csv": "user_id,lon,lat\n"
+    + "".join(f"u{i},126.{i},37.1\n" for i in range(40, 90)),
+    "empty.csv": "user_id,lon,lat\n",
+    "outside-and-missing.csv": "user_id,lon,lat\na,12.0,37.5\nb,,\nc,127.1,37.6\n",
+}
+UNITS = {
+    "record": [],
+    "user": ["--user", "user_id", "--max-contributions", "3"],
+}
+
+
+def artefacts(path, folder, arguments, capsys, caplog):
+    """Release bytes, exports, and everything that was said, of one build."""
+    target = folder / "out.psd.parquet"
+    with caplog.at_level(logging.DEBUG):
+        code = run(["build", str(path), "-o", str(target), "--epsilon", "0.5", *BOUNDS, *arguments])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    messages = [record.getMessage() for record in caplog.records]
+    return {
+        "release": target.read_bytes(),
+        "stdout": said.out.replace(str(folder), ""),
+        "stderr": said.err,
+        "log": messages,
+        "files": sorted(entry.name for entry in folder.iterdir()),
+    }
+
+
+@pytest.fixture
+def replayed(monkeypatch):
+    """Every build gets the answers of the first one."""
+    recorded, position = [], [0]
+    draw = SecureNoise.count
+
+    def count(self, true, epsilon, sensitivity):
+        if position[0] == len(recorded):
+            recorded.append(draw(self, true, epsilon, sensitivity))
+        position[0] += 1
+        return recorded[position[0] - 1]
+
+    monkeypatch.setattr(SecureNoise, "count", count)
+    return lambda: position.__setitem__(0, 0)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("method", psd.methods())
+def test_builds_differ_in_nothing_but_the_answers(method, unit, tmp_path, replayed, capsys, caplog):
+    left = {}
+    for name, text in DATA.items():
+        folder = tmp_path / f"of-{name}"
+        folder.mkdir()
+        (tmp_path / name).write_text(text)
+        caplog.clear()
+        replayed()
+        arguments = ["--method", method, *UNITS[unit]]
+        left[name] = artefacts(tmp_path / name, folder, arguments, capsys, caplog)
+    first = left["d.csv"]
+    for name, found in left.items():
+        assert found == first, name
+    assert first["files"] == ["out.psd.parquet"]
+    assert first["stderr"] == ""
+
+
+@pytest.mark.parametrize("method", psd.methods())
+def test_exports_differ_in_nothing_but_the_answers(method, tmp_path, replayed, monkeypatch):
+    # GeoPackage stamps the time of writing, which is no data.
+    monkeypatch.setenv("OGR_CURRENT_DATE", "2000-01-01T00:00:00Z")
+    written = {}
+    for name in ("d.csv", "a-secret-clinic.csv"):
+        (tmp_path / name).write_text(DATA[name])
+        replayed()
+        release = psd.build(
+            tmp_path / name,
+            domain=psd.Domain(bounds=(126.4, 37, 127.6, 38)),
+            epsilon="0.5",
+            method=method,
+        )
+        folder = tmp_path / f"of-{name}"
+        folder.mkdir()
+        for suffix in ("gpkg", "parquet", "geojson", "csv"):
+            release.export(folder / f"cells.{suffix}")
+        written[name] = {entry.name: entry.read_bytes() for entry in sorted(folder.iterdir())}
+    first, second = written.values()
+    assert first == second
+
+
+def test_the_comparison_sees_a_leak(tmp_path, replayed, capsys, caplog, monkeypatch):
+    """Planted: a build that says how many rows it kept."""
+    import psd.publish
+
+    original = psd.publish.tally
+
+    def talkative(*arguments, **options):
+        counts = original(*arguments, **options)
+        logging.getLogger("psd").info("kept %d rows", int(np.sum(counts.counts)))
+        return counts
+
+    monkeypatch.setattr(psd.publish, "tally", talkative)
+    left = []
+    for name in ("d.csv", "one-more-user.csv"):
+        folder = tmp_path / f"of-{name}"
+        folder.mkdir()
+        (tmp_path / name).write_text(DATA[name])
+        caplog.clear()
+        replayed()
+        left.append(artefacts(tmp_path / name, folder, [], capsys, caplog))
+    assert left[0] != left[1]
