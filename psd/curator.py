@@ -23,8 +23,8 @@ from psd.tree import Tree
 
 __all__ = ["Curator", "Noise", "Question"]
 
-# Noise of a larger scale would leave the 64-bit integers with a probability worth naming.
-_LARGEST_SCALE = 2**50
+# Below it, noise leaves the 62 bits it is kept in with a probability under exp(-2^20).
+_LARGEST_SCALE = 2**42
 
 
 class Noise(Protocol):
