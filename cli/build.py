@@ -53,7 +53,7 @@ def command(
     overwrite: bool,
     **columns: Any,
 ) -> None:
-    r"""Build an epsilon-differentially private release from CSV files of locations.
+    """Build an epsilon-differentially private release from CSV files of locations.
 
     Rows outside the bounds are left out. With --user, at most --max-contributions rows of each
     user are kept, and epsilon protects all rows of a user; without it, each row is protected by
@@ -67,12 +67,12 @@ def command(
           --bounds -7.6 49.8 1.9 60.9 --method grid
       psd build taxi.csv -o taxi.psd.parquet --epsilon 0.5 --crs EPSG:5179 --x x --y y \\
           --bounds 900000 1900000 1000000 2000000 --set height=9
-    """
+    """  # noqa: D301
     from psd.decompositions import method as method_by_name
     from psd.domain import Domain
     from psd.files import check_free
 
-    check_free(output, overwrite=overwrite)
+    check_free(output, overwrite=overwrite, inputs=inputs)
     made = method_by_name(method, _settings(settings))
     domain = Domain(bounds=bounds, crs=crs)
     with stages() as stage:

@@ -21,7 +21,7 @@ __all__ = ["command"]
 )
 @overwrite
 def command(release: str, output: str, cells: str, overwrite: bool) -> None:
-    r"""Write cells, estimates and errors; the ending of OUTPUT names the format.
+    """Write cells, estimates and errors; the ending of OUTPUT names the format.
 
     Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv.
 
@@ -29,7 +29,7 @@ def command(release: str, output: str, cells: str, overwrite: bool) -> None:
     Examples:
       psd export seoul.psd.parquet seoul.gpkg
       psd export seoul.psd.parquet seoul.csv --cells all
-    """
+    """  # noqa: D301
     from pathlib import Path
 
     from psd.export import export, format_of
@@ -37,7 +37,7 @@ def command(release: str, output: str, cells: str, overwrite: bool) -> None:
     from psd.release import Release
 
     format_of(Path(output))
-    check_free(output, overwrite=overwrite)
+    check_free(output, overwrite=overwrite, inputs=[release])
     with stages() as stage:
         stage("reading")
         loaded = Release.load(release)

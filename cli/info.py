@@ -18,15 +18,22 @@ __all__ = ["command"]
 
 @click.command("info", short_help="Show what a release is and what it promises.")
 @RELEASE
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For people or for programs.",
+)
 def command(release: str, form: str) -> None:
-    r"""Show method, guarantee, domain and levels of a release.
+    """Show method, guarantee, domain and levels of a release.
 
     \b
     Examples:
       psd info seoul.psd.parquet
       psd info seoul.psd.parquet --format json
-    """
+    """  # noqa: D301
     from psd.release import Release
 
     loaded = Release.load(release)

@@ -6,6 +6,7 @@ import importlib
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -44,19 +45,33 @@ class Commands(click.Group):
         command: click.Command = importlib.import_module(f"{__package__}.{cmd_name}").command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an interrupt is ours to report, click would add an empty line."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.command(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="psd")
 @click.option("--debug", is_flag=True, help="Show where an unexpected error came from.")
-def cli(debug: bool) -> None:
-    r"""Publish how many people are where, with differential privacy.
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """Publish how many people are where, with differential privacy.
 
     \b
     Examples:
       psd build visits.csv -o seoul.psd.parquet --epsilon 1 --bounds 126.4 37 127.6 38
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6
       psd COMMAND --help
-    """
+    """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -77,9 +92,8 @@ def run(args: list[str]) -> int:
         return _fail(error.format_message(), 2)
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted; no file was written", INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output went away, as `head` does; there is nobody to tell.
-        sys.stderr.close()
+    except SystemExit:
+        # How click and rich leave when the reader of our output has gone, as `head` does.
         return 0
     except MemoryError:
         return _fail("out of memory; take a smaller tree or input", INTERNAL)

@@ -13,12 +13,12 @@ __all__ = ["command"]
 
 @click.command("methods", short_help="List the methods and their parameters.")
 def command() -> None:
-    r"""List the methods of `psd build --method` and the parameters of `--set`.
+    """List the methods of `psd build --method` and the parameters of `--set`.
 
     \b
     Example:
       psd methods
-    """
+    """  # noqa: D301
     from rich.table import Table
 
     from psd.decompositions import method_class, methods

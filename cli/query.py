@@ -46,7 +46,7 @@ def command(
     output: str | None,
     overwrite: bool,
 ) -> None:
-    r"""Answer range queries from the release file alone, and say how far each may be off and why.
+    """Answer range queries from the release file alone, and say how far each may be off and why.
 
     Perturbation error comes from the noise, non-uniformity error from cells that a query covers
     in part; both are predicted standard deviations. Boxes are west south east north in the CRS
@@ -57,13 +57,13 @@ def command(
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --box 126.4 37 127.6 38
       psd query seoul.psd.parquet --boxes boxes.csv -o answers.csv
       psd query seoul.psd.parquet --polygons districts.gpkg --format geojson -o answers.geojson
-    """
+    """  # noqa: D301
     from psd.files import check_free
     from psd.release import Release
 
     form = _format(form, output)
     if output:
-        check_free(output, overwrite=overwrite)
+        check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
     regions = _regions(box, boxes, polygons)
     with stages() as stage:
         stage("reading")
@@ -80,7 +80,7 @@ def command(
 
 def _format(form: str | None, output: str | None) -> str:
     """Format asked for, or that of the output's ending."""
-    ending = Path(output or "").suffix[1:]
+    ending = Path(output or "").suffix[1:].lower()
     chosen = form or (ending if ending in FORMATS else "table")
     if output and chosen == "table":
         raise click.UsageError(f"-o {output}: name the format with --format csv, json or geojson")
@@ -114,12 +114,12 @@ def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
 def _text(answers: Any, form: str) -> str:
     """Answers as CSV, JSON or GeoJSON text."""
     if form == "geojson":
-        text: str = answers.to_json(drop_id=True)
+        text: str = answers.to_json(drop_id=True, default=str)
         return text + "\n"
-    plain = answers.drop(columns="geometry") if "geometry" in answers.columns else answers
+    plain = answers[[name for name, kind in answers.dtypes.items() if str(kind) != "geometry"]]
     if form == "csv":
         return str(plain.to_csv(index=False, lineterminator="\n"))
-    return str(plain.to_json(orient="records", indent=1)) + "\n"
+    return str(plain.to_json(orient="records", indent=1, date_format="iso")) + "\n"
 
 
 def _emit(text: str, output: str | None, *, overwrite: bool) -> None:

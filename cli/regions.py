@@ -33,6 +33,8 @@ def read_boxes(path: Path) -> pandas.DataFrame:
         raise InputDataError(
             f"boxes {path} is no UTF-8 CSV file with a first line of names"
         ) from None
+    if not isinstance(table.index, pd.RangeIndex):  # pandas took the surplus fields as an index
+        raise InputDataError(f"boxes {path} has rows with more fields than its first line")
     table.columns = table.columns.str.strip()
     for side in SIDES:
         if side not in table.columns:

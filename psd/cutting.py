@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psd.domain import Domain
+from psd.errors import ParameterError
 from psd.growing import Cells, GrowingTree
 from psd.tree import Tree
 
@@ -89,5 +90,7 @@ def grid_tree(domain: Domain, size: int | tuple[int, int]) -> Tree:
         return growing.cut(cells, x=x, y=y).cells
 
     columns, rows = (size, size) if isinstance(size, int) else size
+    if columns < 1 or rows < 1:
+        raise ParameterError(f"grid of {columns} x {rows} cells; each side needs at least one")
     cut_grid(cut, growing.root(), domain.lattice, (columns, rows))
     return growing.tree()

@@ -7,6 +7,8 @@ Bounds come from the caller or a public file, never from the points.
 from __future__ import annotations
 
 import math
+import operator
+import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +23,9 @@ MAX_LATTICE = 2**30
 
 # An edge that a caller typed from a printed table is meant to be the lattice line itself.
 _SNAP = 1e-6
+
+# Rounding moves an edge by less than two units in the last place; a cell keeps its width.
+_ULPS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +75,18 @@ class Domain:
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             _check_degrees(self.bounds)
-        if len(self.lattice) != 2 or not all(1 <= int(n) <= MAX_LATTICE for n in self.lattice):
-            raise DomainError(f"lattice {self.lattice} needs 1 to 2^30 columns and rows")
-        edges = np.concatenate([np.diff(self.edges(axis, _ends(self, axis))) for axis in (0, 1)])
-        if not (edges > 0).all():
+        object.__setattr__(self, "lattice", _checked_lattice(self.lattice))
+        if not all(self._has_room(axis) for axis in (0, 1)):
             raise DomainError(
                 f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
                 f"{self.lattice[1]} cells; widen them or take a coarser lattice"
             )
+
+    def _has_room(self, axis: int) -> bool:
+        """Whether floating point tells the lattice lines of an axis apart everywhere."""
+        low, high, cells = self.bounds[axis], self.bounds[axis + 2], self.lattice[axis]
+        coarsest = math.ulp(max(abs(low), abs(high)))
+        return (high - low) / cells >= max(_ULPS * coarsest, sys.float_info.min)
 
     @property
     def width(self) -> float:
@@ -151,33 +160,31 @@ class Domain:
         -------
         ndarray, shape (n, 4), float64
             The same edges counted in lattice cells from the south-west corner; an edge within
-            1e-6 of a cell from a lattice line is taken to be that line.
+            1e-6 of a cell from a lattice line, or published as one, is taken to be that line.
         """
         columns, rows = self.lattice
         origin = np.array([self.bounds[0], self.bounds[1]] * 2)
         scale = np.array([columns / self.width, rows / self.height] * 2)
-        lattice = (boxes - origin) * scale
+        lattice = (np.clip(boxes, origin, self.bounds[2:] * 2) - origin) * scale
         nearest = np.rint(lattice)
-        lattice = np.where(np.abs(lattice - nearest) < _SNAP, nearest, lattice)
+        on_line = (np.abs(lattice - nearest) < _SNAP) | (self.from_lattice(nearest) == boxes)
+        lattice = np.where(on_line, nearest, lattice)
         clipped: NDArray[np.float64] = np.clip(lattice, 0.0, [columns, rows] * 2)
         return clipped
 
-    def from_lattice(self, boxes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def from_lattice(self, boxes: NDArray[np.integer | np.floating]) -> NDArray[np.float64]:
         """Boxes of lattice lines as coordinates: west, south, east, north."""
         return np.stack([self.edges(side % 2, boxes[:, side]) for side in range(4)], axis=1)
 
 
-def _ends(domain: Domain, axis: int) -> NDArray[np.int64]:
-    """The lattice lines where floating point is coarsest: the first and the last cell."""
-    cells = domain.lattice[axis]
-    return np.unique([0, 1, cells - 1, cells])
-
-
 def _checked_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:
     """Four finite numbers, west < east and south < north."""
-    if len(bounds) != 4:
-        raise DomainError(f"bounds take four numbers, west south east north, not {len(bounds)}")
-    west, south, east, north = (float(edge) for edge in bounds)
+    try:
+        west, south, east, north = (float(edge) for edge in bounds)
+    except (TypeError, ValueError, OverflowError):
+        raise DomainError(
+            f"bounds take four numbers, west south east north, not {str(bounds)[:80]}"
+        ) from None
     if not all(math.isfinite(edge) for edge in (west, south, east, north)):
         raise DomainError(f"bounds {west} {south} {east} {north} are not all finite numbers")
     if west >= east:
@@ -189,7 +196,20 @@ def _checked_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, flo
         raise DomainError(
             f"bounds: south {south} is not below north {north}; the order is west south east north"
         )
+    if not (math.isfinite(east - west) and math.isfinite(north - south)):
+        raise DomainError(f"bounds {west} {south} {east} {north} are too far apart")
     return west, south, east, north
+
+
+def _checked_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
+    """Two plain integers."""
+    try:
+        columns, rows = (operator.index(size) for size in lattice)
+    except (TypeError, ValueError):
+        columns = rows = 0
+    if not (1 <= columns <= MAX_LATTICE and 1 <= rows <= MAX_LATTICE):
+        raise DomainError(f"lattice {str(lattice)[:80]} needs 1 to 2^30 columns and rows")
+    return columns, rows
 
 
 def _checked_crs(text: str) -> tuple[str, bool]:
@@ -199,7 +219,7 @@ def _checked_crs(text: str) -> tuple[str, bool]:
 
     try:
         crs = CRS.from_user_input(text)
-    except CRSError:
+    except (CRSError, UnicodeError):
         raise DomainError(
             f"crs {text!r} is not a coordinate reference system; write for instance EPSG:4326"
         ) from None

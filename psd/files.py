@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,8 +14,22 @@ from psd.errors import WriteError
 __all__ = ["check_free", "written"]
 
 
-def check_free(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+def check_free(
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+) -> Path:
     """Refuse a target that exists, or whose folder does not, before any work is done.
+
+    Parameters
+    ----------
+    path : path-like
+        Target.
+    overwrite : bool
+        Whether it may exist.
+    inputs : iterable of path-like
+        Files that the work reads; none of them is ever overwritten.
 
     Raises
     ------
@@ -27,6 +41,8 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
         raise WriteError(f"{path} is a folder; give the name of a file in it")
     if path.exists() and not overwrite:
         raise WriteError(f"{path} exists; choose another name or allow to overwrite it")
+    if path.exists() and any(Path(item).exists() and path.samefile(item) for item in inputs):
+        raise WriteError(f"{path} is read as an input too; choose another name for the output")
     if not path.parent.is_dir():
         raise WriteError(f"folder {path.parent} does not exist; create it first")
     if not os.access(path.parent, os.W_OK):

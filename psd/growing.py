@@ -193,6 +193,8 @@ class GrowingTree:
         """
         if self.charge[nodes].any() or len(np.unique(nodes)) < len(nodes):
             raise ParameterError("a cell is counted twice; measure once with the sum of epsilon")
+        if int(nano.max(initial=0)) > limit:  # also keeps the sums below far from overflow
+            return False
         charge, path = self.charge.copy(), self._path.copy()
         charge[nodes] = nano
         path[nodes] += nano

@@ -7,6 +7,7 @@ constructor, ``--set KEY=VALUE``, ``psd methods`` and the release file all read 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,8 @@ from psd.errors import ParameterError
 __all__ = ["check_parameters", "choice", "from_settings", "parameter", "share", "to_json", "whole"]
 
 Check = Callable[[str, Any], Any]
+
+_WHOLE = re.compile(r"-?\d{1,20}", re.ASCII)
 
 
 def parameter(default: Any, check: Check, doc: str) -> Any:
@@ -39,7 +42,7 @@ def whole(low: int, high: int) -> Check:
 
     def check(name: str, value: object) -> int:
         text = str(value)
-        if isinstance(value, bool) or not text.isascii() or not text.lstrip("-").isdigit():
+        if isinstance(value, bool) or not _WHOLE.fullmatch(text):
             raise ParameterError(f"{name} {text!r} is not a whole number")
         if not low <= int(text) <= high:
             raise ParameterError(f"{name} {text} is not between {low} and {high}")
@@ -62,7 +65,7 @@ def choice(*options: str) -> Check:
 def share(name: str, value: str | float | Decimal) -> Decimal:
     """Check for a share of epsilon in [0, 1)."""
     parse_share(name, value)
-    return Decimal(repr(value) if isinstance(value, float) else str(value))
+    return Decimal(repr(float(value)) if isinstance(value, float) else str(value))
 
 
 def check_parameters(method: Any) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd._version import __version__
 from psd.domain import Domain
-from psd.epsilon import epsilon_text, parse_epsilon
+from psd.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.inference import VERSION, Estimates, infer
 from psd.tree import Tree, check_tree
@@ -87,6 +87,10 @@ class Release:
             raise ReleaseFormatError(
                 f"inference version {self.inference} is not known to this library; it has {VERSION}"
             )
+        if not 0 < self.epsilon <= MAX_EPSILON * NANO:
+            raise ReleaseFormatError(
+                f"epsilon {epsilon_text(self.epsilon)} is not above 0 and at most {MAX_EPSILON:,}"
+            )
         if self.tree.dearest_path > self.epsilon:
             raise ReleaseFormatError(
                 f"a path spends more than epsilon {epsilon_text(self.epsilon)}; the file is damaged"
@@ -149,6 +153,8 @@ class Release:
             If the shapes do not fit.
         """
         values = np.asarray(counts)
+        if values.ndim != 1 or values.dtype.kind not in "iu":
+            raise ParameterError("counts are not a list of whole numbers; noisy counts are")
         where = np.arange(len(tree)) if len(values) == len(tree) else np.flatnonzero(tree.is_leaf)
         if values.shape != where.shape:
             raise ParameterError(
@@ -288,5 +294,8 @@ class Release:
 
 def _nanos(epsilons: ArrayLike | str | float, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Nano-epsilon of decimals, 0 allowed."""
-    flat = np.broadcast_to(np.asarray(epsilons, dtype=object), shape)
+    given = np.asarray(epsilons, dtype=object)
+    if given.shape not in ((), shape):
+        raise ParameterError(f"epsilons have shape {given.shape}, the counts {shape}")
+    flat = np.broadcast_to(given, shape)
     return np.array([0 if value == 0 else parse_epsilon(value) for value in flat], np.int64)

@@ -80,7 +80,8 @@ def encode(release: Release) -> bytes:
     ]
     header = json.dumps(_header(release), allow_nan=False, sort_keys=True).encode()
     schema = SCHEMA.with_metadata({KEY: header})
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), sink, compression="zstd")
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     return sink.getvalue()
 
 
@@ -119,9 +120,9 @@ def decode(content: bytes, name: str = "release") -> Release:
         With the first thing that is wrong.
     """
     try:
-        file = pq.ParquetFile(io.BytesIO(content))
+        file = pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True)
         return _decoded(file)
-    except (pa.ArrowException, OSError, MemoryError):
+    except (pa.ArrowException, OSError, MemoryError, UnicodeError):
         raise ReleaseFormatError(
             f"{name} is no readable release file; it is damaged, cut short or something else"
         ) from None
@@ -164,7 +165,7 @@ def _checked_header(raw: bytes | None) -> dict[str, Any]:
     header = _strict_json(raw)
     _expect(isinstance(header, dict), "its header is no object")
     _expect(
-        header.get("format") == FORMAT,
+        _is_whole(header.get("format"), FORMAT, FORMAT),
         f"its format version {header.get('format')!r} is not known; this library reads {FORMAT}",
     )
     _expect(header.keys() == _FIELDS.keys() | {"format", "domain"}, "its header has other fields")

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.epsilon import MAX_EPSILON, NANO
 from psd.errors import ReleaseFormatError
 
 __all__ = ["MAX_CHILDREN", "Tree", "check_tree"]
@@ -137,12 +138,13 @@ def _rules(tree: Tree, lattice: tuple[int, int]) -> list[tuple[str, bool]]:
     if not all(holds for _, holds in rules):
         return rules
     width, height = box_sides(tree.boxes)
-    own, up = tree.level[1:].astype(int), tree.level[tree.parent[1:]]
+    level = tree.level.astype(int)
+    one_below = level[1:] == level[tree.parent[1:]] + 1
     rules += [
-        ("a level is not one below its parent's", bool((own == up + 1).all())),
+        ("a level is not one below its parent's", bool(one_below.all())),
         ("a box is empty", bool((width > 0).all() and (height > 0).all())),
         ("a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())),
-        ("an epsilon is negative", bool((tree.epsilon >= 0).all())),
+        ("an epsilon is negative or above 1,000", _epsilons_in_range(tree.epsilon)),
         ("an unmeasured node has a count", not tree.count[tree.epsilon == 0].any()),
     ]
     if all(holds for _, holds in rules):
@@ -155,6 +157,11 @@ def _parents_in_order(parent: NDArray[np.int32]) -> bool:
     rest = parent[1:].astype(np.int64)
     ordered = bool((np.diff(rest) >= 0).all()) if len(rest) > 1 else True
     return ordered and bool((rest >= 0).all() and (rest < np.arange(1, len(parent))).all())
+
+
+def _epsilons_in_range(epsilon: NDArray[np.int64]) -> bool:
+    """Whether every epsilon is one that could be asked for, so that no path's sum overflows."""
+    return bool(((epsilon >= 0) & (epsilon <= MAX_EPSILON * NANO)).all())
 
 
 def _children_tile(tree: Tree) -> bool:

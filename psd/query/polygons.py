@@ -130,7 +130,7 @@ def _check(number: int, shape: Any, domain: Domain) -> None:
     if not shapely.is_valid(shape):
         reason = shapely.is_valid_reason(shape)
         raise ParameterError(f"region {number} is not valid ({reason}); repair it first")
-    if not shapely.intersects(shape, shapely.box(*domain.bounds)):
+    if not shapely.relate_pattern(shape, shapely.box(*domain.bounds), "T********"):
         raise ParameterError(
             f"region {number} lies outside the bounds {domain.bounds} of the release, where "
             "nothing was counted"

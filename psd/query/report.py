@@ -77,7 +77,7 @@ def report(
     perturbation = np.sqrt(perturbation_variance(covered, estimates))
     nonuniformity = np.sqrt(cut_leaf_total(covered, cut))
     error = np.hypot(perturbation, nonuniformity)
-    reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
+    reach = -NormalDist().inv_cdf((1 - confidence) / 2) * error
     base = np.maximum(estimate, max(1.0, _SANITY * release.total))
     values = (
         estimate,

@@ -30,6 +30,8 @@ __all__ = ["accepts", "batches"]
 _ROWS = 1_000_000
 _LONGEST_HEADER = 2**20
 
+_DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+
 # What spreadsheets and databases write where a number is missing.
 _MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-")
 
@@ -120,27 +122,31 @@ def _check_columns(path: Path, header: list[str], columns: Columns) -> None:
 def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
     """Batches of one file."""
     import duckdb
+    import pandas  # noqa: F401  # Arrow would import it, and lose an interrupt in between
+    import pyarrow as pa
 
     try:
         with duckdb.connect(":memory:") as connection:
             connection.execute("SET preserve_insertion_order = false")
+            connection.execute("SET enable_progress_bar = false")
             relation = connection.sql(_query(header, columns), params=[glob.escape(str(path))])
             for batch in relation.to_arrow_reader(_ROWS):
                 yield _batch(path, batch, columns)
-    except duckdb.Error as error:
-        # DuckDB quotes the row in its message; only the kind of fault is passed on.
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        # DuckDB quotes the row in its message, from the second batch on through Arrow; only the
+        # kind of fault is passed on.
         kind = str(error).lower()
         cause = "is not in UTF-8" if "unicode" in kind or "utf-8" in kind else "is malformed"
         raise InputDataError(
             f"{path} {cause}: each row needs as many comma-separated fields as the first line, "
-            "closed quotes, and UTF-8 text"
+            "closed quotes, line ends of one kind, and UTF-8 text"
         ) from None
 
 
 def _query(header: list[str], columns: Columns) -> str:
     """Strict numbers, and a flag for text that is none."""
     schema = ", ".join(f"{_quoted(f'c{place}')}: 'VARCHAR'" for place in range(len(header)))
-    x, y = (f"trim(c{header.index(name)})" for name in (columns.x, columns.y))
+    x, y = (f"trim(c{header.index(name)}, E' \\t')" for name in (columns.x, columns.y))
     user = f"c{header.index(columns.user)}" if columns.user else "NULL"
     return f"""
         SELECT {_number("x")} AS x, {_number("y")} AS y, user,
@@ -160,8 +166,8 @@ def _quoted(text: str) -> str:
 
 
 def _number(name: str) -> str:
-    """Plain decimal number; DuckDB alone would also take 1_000."""
-    return f"CASE WHEN contains({name}, '_') THEN NULL ELSE TRY_CAST({name} AS DOUBLE) END"
+    """Plain ASCII decimal number; DuckDB alone would also take 1_000 and odd spaces."""
+    return f"CASE WHEN regexp_full_match({name}, '{_DECIMAL}') THEN TRY_CAST({name} AS DOUBLE) END"
 
 
 def _is_bad(name: str) -> str:

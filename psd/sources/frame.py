@@ -48,10 +48,12 @@ def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
 
 def _points(data: Any, domain: Domain) -> tuple[NDArray[np.float64], ...]:
     """Coordinates of point geometries in the CRS of the domain."""
+    import shapely
+
     if data.crs is None:
         raise DomainError("the GeoDataFrame has no CRS; set it with set_crs, it is never guessed")
     shapes = data.geometry.to_crs(domain.crs)
-    present = shapes.notna() & ~shapes.is_empty
+    present = ~(shapely.is_missing(shapes.array) | shapely.is_empty(shapes.array))
     if not (shapes[present].geom_type == "Point").all():
         raise InputDataError("the GeoDataFrame holds geometries that are no points")
     x, y = np.full(len(data), np.nan), np.full(len(data), np.nan)

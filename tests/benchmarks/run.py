@@ -1,12 +1,11 @@
 """All benchmarks: noise, build, query, memory, start-up. One command, ratios within one run.
 
-    python tests/benchmarks/run.py [--largest 10000000] [--only noise,build,query,start]
+python tests/benchmarks/run.py [--largest 10000000] [--only noise,build,query,start]
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from psd.curator import Curator
 from psd.epsilon import NANO
 from psd.noise import SecureNoise
 from psd.sources import Columns, read
-from psd.tally import tally
+from psd.tally import Tally, tally
 
 BOUNDS = (126.40, 37.00, 127.60, 38.00)
 DOMAIN = psd.Domain(bounds=BOUNDS)
@@ -58,14 +57,24 @@ def timed(action: Callable[[], object], repeats: int = 1) -> float:
     return min(times)
 
 
-def child(command: list[str]) -> tuple[float, float]:
-    """Wall time and peak memory (MB) of a command."""
+# Peak memory is read by the process itself: what the parent had counts into its children's usage.
+WRAPPER = """
+import atexit, re, sys
+def peak():
+    with open("/proc/self/status") as status:
+        print(re.search(r"VmHWM:\\s+(\\d+)", status.read())[1], file=sys.stderr)
+atexit.register(peak)
+"""
+PSD = "from psd_cli.main import main; main()"
+
+
+def child(script: str, *words: str) -> tuple[float, float]:
+    """Wall time and peak memory (MB) of a Python script in a process of its own."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"failed: {' '.join(command)}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+    done = subprocess.run(
+        [sys.executable, "-c", WRAPPER + script, *words], capture_output=True, text=True, check=True
+    )
+    return time.perf_counter() - start, int(done.stderr.split()[-1]) / 1024
 
 
 def bench_build(largest: int) -> Iterator[Row]:
@@ -74,7 +83,7 @@ def bench_build(largest: int) -> Iterator[Row]:
         for size in [size for size in SIZES if size <= largest]:
             path = Path(folder) / f"{size}.csv"
             points(size).to_csv(path, index=False)
-            read_time, _ = child([sys.executable, "-c", f"import pandas; pandas.read_csv({str(path)!r})"])
+            read_time, _ = child(f"import pandas; pandas.read_csv({str(path)!r})")
             counts = tally(read(path, Columns(), DOMAIN), DOMAIN)
             for name in psd.methods():
                 for unit in ((), ("--user", "user_id", "--max-contributions", "10")):
@@ -82,19 +91,17 @@ def bench_build(largest: int) -> Iterator[Row]:
             path.unlink()
 
 
-def _build_row(name: str, size: int, unit: tuple[str, ...], path: Path, read_time, counts) -> Row:
+def _build_row(
+    name: str, size: int, unit: tuple[str, ...], path: Path, read_time: float, counts: Tally
+) -> Row:
     """One method, size and unit."""
     target = path.with_suffix(".psd.parquet")
-    command = [
-        sys.executable, "-c", "from psd_cli.main import main; main()", "build", str(path),
-        "-o", str(target), "--overwrite", "--epsilon", "1", "--method", name,
-        "--bounds", *map(str, BOUNDS), *unit,
-    ]  # fmt: skip
-    seconds, memory = child(command)
+    seconds, memory = child(
+        PSD, "build", str(path), "-o", str(target), "--overwrite", "--epsilon", "1",
+        "--method", name, "--bounds", *map(str, BOUNDS), *unit,
+    )  # fmt: skip
     method = psd.method(name)
-    after = timed(
-        lambda: method.build(Curator(counts, DOMAIN, epsilon=NANO, noise=SecureNoise()))
-    )
+    after = timed(lambda: method.build(Curator(counts, DOMAIN, epsilon=NANO, noise=SecureNoise())))
     return {
         "method": name,
         "rows": f"{size:,}",
@@ -134,10 +141,9 @@ def _boxes(rng: np.random.Generator, area: float, size: int) -> np.ndarray:
 
 def bench_start() -> Iterator[Row]:
     """Start of the command line against a bare interpreter; the limit is 0.4 s."""
-    bare = min(child([sys.executable, "-c", "pass"])[0] for _ in range(5))
-    helped = [sys.executable, "-c", "from psd_cli.main import main; main()"]
+    bare = min(child("pass")[0] for _ in range(5))
     for words in (["--help"], ["build", "--help"], ["query", "--help"], ["methods"]):
-        seconds = min(child([*helped, *words])[0] for _ in range(5))
+        seconds = min(child(PSD, *words)[0] for _ in range(5))
         yield {
             "command": f"psd {' '.join(words)}",
             "seconds": round(seconds, 3),

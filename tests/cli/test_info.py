@@ -1,0 +1,86 @@
+"""psd info: what a release is and what it promises."""
+
+import json
+
+import pytest
+from clirun import BOUNDS, fails, files, passes, process, three_by_three, write_points
+
+import psd
+
+
+@pytest.fixture
+def release(tmp_path):
+    path = tmp_path / "r.psd.parquet"
+    three_by_three().save(path)
+    return path
+
+
+def test_json_holds_the_facts(release):
+    facts = json.loads(passes("info", release, "--format", "json"))
+    levels = facts.pop("levels")
+    assert facts == {
+        "method": "given",
+        "parameters": {},
+        "epsilon": "1",
+        "unit": "record",
+        "max_contributions": 1,
+        "bounds": [-4.0, -4.0, 5.0, 5.0],
+        "crs": "EPSG:4326",
+        "lattice": [3, 3],
+        "cells": len(psd.Release.load(release).tree),
+        "leaves": 9,
+        "estimated_total": 22.0,
+        "total_perturbation_error": pytest.approx(4.1, abs=0.05),  # sqrt(9 * 1.841)
+        "library": psd.__version__,
+    }
+    assert [level["level"] for level in levels] == list(range(len(levels)))
+    assert sum(level["cells"] for level in levels) == facts["cells"]
+    assert sum(level["measured"] for level in levels) == 9
+    assert (levels[0]["epsilon"], levels[0]["noise_per_cell"]) == ("0", None)
+    assert (levels[-1]["epsilon"], levels[-1]["noise_per_cell"]) == ("1", 1.36)
+
+
+def test_a_release_per_user_says_how_many_rows(tmp_path):
+    points = write_points(tmp_path / "p.csv", [("a", 1, 1)], "id,lon,lat")
+    out = tmp_path / "u.psd.parquet"
+    extra = ("--user", "id", "--max-contributions", 7, "--set", "height=1")
+    passes("build", points, "-o", out, "--epsilon", "0.25", *BOUNDS, *extra)
+    facts = json.loads(passes("info", out, "--format", "json"))
+    assert (facts["unit"], facts["max_contributions"], facts["epsilon"]) == ("user", 7, "0.25")
+    assert facts["parameters"] == {"height": 1, "budget": "geometric"}
+
+
+def test_table_shows_the_same(release):
+    text = passes("info", release)
+    facts = json.loads(passes("info", release, "--format", "json"))
+    for name, value in facts.items():
+        assert name == "levels" or name in text
+        if isinstance(value, str | int | float):
+            assert str(value) in text
+    assert text.splitlines()[-1].split()[0] == str(facts["levels"][-1]["level"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(None, id="missing"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"lon,lat\n1,2\n", id="csv"),
+        pytest.param(b"PAR1" + b"\0" * 50 + b"PAR1", id="parquet-in-name-only"),
+    ],
+)
+def test_no_release(tmp_path, content):
+    if content is not None:
+        (tmp_path / "r").write_bytes(content)
+    assert str(tmp_path / "r") in fails(5, "info", tmp_path / "r")
+
+
+def test_other_parquet_is_no_release(tmp_path, release):
+    passes("export", release, tmp_path / "cells.parquet")
+    assert "no psd header" in fails(5, "info", tmp_path / "cells.parquet")
+
+
+def test_as_a_process(release):
+    ended = process("info", release)
+    assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", passes("info", release))
+    assert files(release.parent) == [release.name]

@@ -1,0 +1,89 @@
+"""The psd command, run inside the test or as a process of its own."""
+
+import io
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+from psd_cli.main import run
+
+import psd
+
+SQUARE = psd.Domain(bounds=(-4, -4, 4, 4), crs="EPSG:4326")
+BOUNDS = ("--bounds", -4, -4, 4, 4)
+
+# Noise of this epsilon is 0 but for a chance of exp(-1000).
+CERTAIN = ("--epsilon", 1000, "--set", "budget=leaf")
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def cli(*args, stderr=None):
+    """Run the command line in this process."""
+    out, err = io.StringIO(), stderr or io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run([str(arg) for arg in args])
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def passes(*args):
+    """Stdout of a run that succeeds and has nothing to say on stderr."""
+    outcome = cli(*args)
+    assert (outcome.code, outcome.err) == (0, "")
+    return outcome.out
+
+
+def fails(code, *args):
+    """The one line on stderr of a run that fails with a code and prints nothing else."""
+    outcome = cli(*args)
+    assert (outcome.code, outcome.out) == (code, ""), outcome
+    assert outcome.err.startswith("psd: error: ")
+    assert outcome.err.count("\n") == 1
+    assert outcome.err.endswith("\n")
+    return outcome.err
+
+
+def process(*args, **options):
+    """Run the installed command."""
+    command = [str(Path(sys.executable).with_name("psd")), *map(str, args)]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", env=environment, check=False, **options
+    )
+
+
+def write_points(path, rows, header="lon,lat"):
+    """CSV with a header and rows of values."""
+    lines = [header, *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def three_by_three(crs="EPSG:4326"):
+    """The worked example: a 3 x 3 grid with given noisy counts, from the north row down."""
+    domain = psd.Domain(bounds=(-4, -4, 5, 5), crs=crs, lattice=(3, 3))
+    counts = {(0, 2): 2, (1, 2): 6, (2, 2): 1, (0, 1): 3, (1, 1): 4, (2, 1): 3}
+    counts |= {(0, 0): 0, (1, 0): 1, (2, 0): 2}
+    tree = psd.grid_tree(domain, 3)
+    leaves = tree.boxes[tree.is_leaf][:, :2].tolist()
+    return psd.Release.from_counts(tree, [counts[x, y] for x, y in leaves], "1", domain=domain)
+
+
+def files(folder):
+    """Names of everything in a folder, hidden files too."""
+    return sorted(path.name for path in folder.iterdir())

@@ -1,0 +1,76 @@
+"""A release file written once still loads, and answers what it answered then.
+
+The file and the answers are kept beside this module. They change only when the file format or
+the inference changes on purpose; then ``python tests/golden/test_golden_release.py`` writes
+both again, and the change is explained where it is recorded.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import psd
+
+HERE = Path(__file__).parent
+FILE = HERE / "seoul.psd.parquet"
+ANSWERS = HERE / "seoul.answers.json"
+
+BOXES = [
+    (126.4, 37.0, 127.6, 38.0),
+    (126.9, 37.4, 127.1, 37.6),
+    (126.7, 37.25, 127.3, 37.75),
+    (126.41, 37.01, 126.42, 37.02),
+    (127.0, 37.5, 127.6, 38.0),
+    (120.0, 30.0, 126.8, 37.9),
+]
+
+
+def made_once():
+    """Quadtree of 16 x 16 leaves: a hill of counts, with fixed noise of both signs."""
+    domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
+    tree = psd.grid_tree(domain, 16)
+    width, height = domain.lattice
+    west, south, east, north = (tree.boxes.astype(float) / [width, height, width, height]).T
+    share = (east - west) * (north - south)
+    away = np.hypot((west + east) / 2 - 0.5, (south + north) / 2 - 0.5)
+    noise = np.arange(len(tree)) * 7919 % 23 - 11
+    count = np.floor(20_000 * share * np.exp(-4 * away)).astype(int) + noise
+    epsilon = np.array(["0.1", "0.1", "0.2", "0.2", "0.4"])[tree.level]
+    return psd.Release.from_counts(
+        tree, count, epsilon, domain=domain, max_contributions=2, unit="user"
+    )
+
+
+def answers_of(release):
+    """Every number of the answer table."""
+    table = release.query(BOXES, confidence=0.9).drop(columns="id")
+    return {name: values.tolist() for name, values in table.items()}
+
+
+def test_the_stored_release_answers_the_stored_numbers():
+    stored = json.loads(ANSWERS.read_text())
+    answers = answers_of(psd.Release.load(FILE))
+    assert list(answers) == list(stored)
+    assert answers.pop("reliable") == stored.pop("reliable")
+    for name, values in answers.items():
+        assert values == pytest.approx(stored[name], rel=1e-12, abs=1e-12)
+
+
+def test_the_stored_release_is_the_one_that_was_made():
+    stored, made = psd.Release.load(FILE), made_once()
+    for name in ("boxes", "parent", "level", "count", "epsilon"):
+        assert np.array_equal(getattr(stored.tree, name), getattr(made.tree, name))
+    assert stored.domain == made.domain
+    assert (stored.unit, stored.max_contributions) == ("user", 2)
+    assert stored.epsilon == 1_000_000_000
+
+
+def test_the_stored_file_is_small():
+    assert FILE.stat().st_size < 20_000
+
+
+if __name__ == "__main__":
+    made_once().save(FILE, overwrite=True)
+    ANSWERS.write_text(json.dumps(answers_of(made_once()), indent=1) + "\n")

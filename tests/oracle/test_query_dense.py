@@ -1,0 +1,110 @@
+"""Box queries against brute force: leaves one by one, and the covariance as a matrix."""
+
+import math
+
+import numpy as np
+import pytest
+from trees import (
+    dense_least_squares,
+    leaf_fractions,
+    random_queries,
+    random_tree,
+    release_of,
+)
+
+from psd.epsilon import NANO
+from psd.inference import infer
+from psd.tree import Tree
+
+LATTICE = (64, 64)
+KINDS = {
+    "every leaf measured": {},
+    "leaves alone": {"unmeasured": 1.0},
+    "one unmeasured leaf in some families": {"unmeasured": 0.2, "unknown_leaf": 0.5},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_and_errors_are_those_of_brute_force(kind):
+    compared = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        tree = random_tree(rng, height=4, **KINDS[kind])
+        contributions = int(rng.integers(1, 4))
+        release = release_of(tree, contributions=contributions)
+        boxes = random_queries(rng, LATTICE, 15)
+        weights = np.array([leaf_fractions(tree, box) for box in boxes])
+        _, covariance = dense_least_squares(tree, contributions)
+        deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
+        leaf = release.estimates.count[tree.is_leaf]
+        phi = release.dispersion[tree.level[tree.is_leaf]]
+        spread = weights * (1 - weights) * leaf * (1 + phi * leaf)
+        table = release.query(boxes)
+        assert list(table.estimate) == pytest.approx(weights @ leaf, rel=1e-9, abs=1e-9)
+        assert list(table.perturbation_error) == pytest.approx(deviation, rel=1e-9)
+        assert list(table.nonuniformity_error) == pytest.approx(
+            np.sqrt(spread.sum(axis=1)), rel=1e-9, abs=1e-9
+        )
+        compared += len(boxes)
+    assert compared > 1000
+
+
+def test_errors_are_numbers_for_extreme_budgets():
+    # The difference of squares would go below zero here, and its root would be no number.
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        shape = random_tree(rng, height=4)
+        exponent = rng.uniform(-6, 2, len(shape))
+        tree = Tree(
+            boxes=shape.boxes,
+            parent=shape.parent,
+            level=shape.level,
+            count=shape.count,
+            epsilon=np.where(shape.epsilon > 0, 10**exponent * NANO, 0).astype(int),
+        )
+        table = release_of(tree).query(random_queries(rng, LATTICE, 30))
+        assert np.isfinite(table.drop(columns="id").to_numpy(float)).all()
+        assert (table.perturbation_error >= 0).all()
+
+
+def test_errors_are_the_spread_of_answers_when_the_noise_is_drawn_again():
+    rng = np.random.default_rng(17)
+    draws = 2000
+    shape = random_tree(rng, height=3, leaf_share=0.2)
+    truth = rng.integers(0, 300, len(shape))
+    boxes = random_queries(rng, LATTICE, 12)
+    weights = np.array([leaf_fractions(shape, box) for box in boxes])
+    p = -np.expm1(-np.maximum(shape.epsilon, 1) / NANO)
+    noise = rng.geometric(p, (draws, len(shape))) - rng.geometric(p, (draws, len(shape)))
+    answers = np.empty((draws, len(boxes)))
+    for draw in range(draws):
+        tree = Tree(
+            boxes=shape.boxes,
+            parent=shape.parent,
+            level=shape.level,
+            count=np.where(shape.epsilon > 0, truth + noise[draw], 0),
+            epsilon=shape.epsilon,
+        )
+        answers[draw] = weights @ infer(tree).signed[tree.is_leaf]
+    predicted = release_of(shape).query(boxes).perturbation_error.to_numpy() ** 2
+    centred = answers - answers.mean(axis=0)
+    spread, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)
+    standard_error = np.sqrt((fourth - spread**2) / draws)
+    assert (np.abs(spread - predicted) < 5 * standard_error).all()
+    # The test would notice a variance that is off by a third.
+    assert (5 * standard_error < predicted / 3).all()
+
+
+def test_answers_are_additive_for_the_covariance_too():
+    # var(a + b) = var(a) + var(b) + 2 cov(a, b), for the two halves of a box.
+    rng = np.random.default_rng(4)
+    tree = random_tree(rng, height=4)
+    release = release_of(tree)
+    _, covariance = dense_least_squares(tree)
+    for x in (7, 20.5, 33):
+        west, east = (leaf_fractions(tree, box) for box in [(3, 5, x, 60), (x, 5, 61.5, 60)])
+        whole, *halves = release.query(
+            [(3, 5, 61.5, 60), (3, 5, x, 60), (x, 5, 61.5, 60)]
+        ).perturbation_error
+        together = sum(half**2 for half in halves) + 2 * west @ covariance @ east
+        assert whole == pytest.approx(math.sqrt(together), rel=1e-9)

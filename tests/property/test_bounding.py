@@ -1,0 +1,256 @@
+"""Contribution bounding: what one user can change, and that order is nothing.
+
+Each property is a check of a function that bounds rows. The checks pass for `psd.tally` and must
+fail for bounding that is wrong in a known way.
+"""
+
+import hashlib
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import psd
+from psd.tally import Batch, tally
+
+SIDE = 3
+DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
+KEY = b"sixteen bytes ok"
+OUTSIDE = (9, 9)
+ALPHA = 1e-6
+
+
+def library(parts, k, key):
+    """Counts per cell by `psd.tally`, from parts that are lists of rows (user, (column, row))."""
+    batches = []
+    for part in parts:
+        x, y = np.array([place for _, place in part], float).reshape(-1, 2).T + 0.5
+        batches.append(Batch(x=x, y=y, user=pa.array([user for user, _ in part], pa.string())))
+    counted = tally(batches, DOMAIN, max_contributions=k, key=key)
+    places = zip(counted.columns.tolist(), counted.rows.tolist(), strict=True)
+    return Counter(dict(zip(places, counted.counts.tolist(), strict=True)))
+
+
+def mark(*parts):
+    """A hash that tells equal things apart from nothing."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
+
+
+def inside(parts):
+    """All rows inside the domain, in their order."""
+    return [row for part in parts for row in part if row[1] != OUTSIDE]
+
+
+def smallest(rows, k, order):
+    """Counts of the k rows of each user that come first by an order of (number, row)."""
+    kept = Counter()
+    for user in {user for user, _ in rows}:
+        own = [(number, row) for number, row in enumerate(rows) if row[0] == user]
+        kept.update(place for _, (_, place) in sorted(own, key=order)[:k])
+    return kept
+
+
+# Wrong ways, each with the checks that have to notice it.
+
+
+def by_row_number(parts, k, key):
+    """The hash takes the number of the row in the file, which shifts when others leave."""
+    return smallest(inside(parts), k, lambda item: mark(key, item[0]))
+
+
+def by_arrival(parts, k, key):
+    """The first rows win."""
+    return smallest(inside(parts), k, lambda item: item[0])
+
+
+def ties_by_arrival(parts, k, key):
+    """A coarse hash of user and cell; rows with the same hash stay in order of arrival."""
+    return smallest(inside(parts), k, lambda item: mark(key, item[1])[0] % 2)
+
+
+def without_occurrence(parts, k, key):
+    """A hash of user and cell names rows, so equal rows of a user become one."""
+    return smallest(sorted(set(inside(parts))), k, lambda item: mark(key, item[1]))
+
+
+def key_of_the_data(parts, k, key):
+    """The key is a hash of all rows."""
+    rows = sorted(inside(parts))
+    return smallest(rows, k, lambda item: mark(rows, item))
+
+
+def per_batch(parts, k, key):
+    """k rows of each user in every batch."""
+    return sum((library([part], k, key) for part in parts if inside([part])), Counter())
+
+
+def whole_quota(parts, k, key):
+    """A quota over all users: twice k rows in all."""
+    rows = sorted(inside(parts), key=lambda row: mark(key, row))
+    kept = smallest(rows, k, lambda item: mark(key, item))
+    return Counter(dict(sorted(kept.items())[: 2 * k]))
+
+
+def bound_before_filter(parts, k, key):
+    """Rows outside use up the bound."""
+    everything = sorted(row for part in parts for row in part)
+    kept = smallest(everything, k, lambda item: mark(key, item))
+    del kept[OUTSIDE]
+    return kept
+
+
+PLACES = st.tuples(st.integers(0, SIDE - 1), st.integers(0, SIDE - 1))
+ROWS = st.lists(st.tuples(st.sampled_from("abcd"), PLACES), min_size=1, max_size=25)
+BOUNDS = st.integers(1, 4)
+
+reproducible = settings(derandomize=True, database=None, deadline=None, max_examples=150)
+
+
+def removal(bound):
+    """A user who leaves takes away own rows, at most k, and changes no other user's."""
+
+    @reproducible
+    @given(ROWS, BOUNDS, st.data())
+    def check(rows, k, data):
+        user = data.draw(st.sampled_from(sorted({user for user, _ in rows})))
+        others = [row for row in rows if row[0] != user]
+        own = [row for row in rows if row[0] == user]
+        rest = bound([others], k, KEY) if others else Counter()
+        whole, alone = bound([rows], k, KEY), bound([own], k, KEY)
+        assert whole == rest + alone
+        assert whole.total() - rest.total() <= k
+
+    check()
+
+
+def order(bound):
+    """Rows in another order, in other parts, give the same counts."""
+
+    @reproducible
+    @given(ROWS, BOUNDS, st.data())
+    def check(rows, k, data):
+        shuffled = data.draw(st.permutations(rows))
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
+        edges = [0, *cuts, len(rows)]
+        parts = [shuffled[low:high] for low, high in pairwise(edges)]
+        assert bound(parts, k, KEY) == bound([rows], k, KEY)
+
+    check()
+
+
+def size(bound):
+    """A user keeps the smaller of k and the number of own rows, equal rows counted each."""
+
+    @reproducible
+    @given(st.lists(PLACES, min_size=1, max_size=12), BOUNDS)
+    def check(places, k):
+        kept = bound([[("u", place) for place in places]], k, KEY)
+        assert kept.total() == min(k, len(places))
+        assert kept <= Counter(places)
+
+    check()
+
+
+def outside(bound):
+    """Rows outside the domain do not use up the bound."""
+
+    @reproducible
+    @given(ROWS, BOUNDS, st.integers(1, 6))
+    def check(rows, k, number):
+        strays = [(user, OUTSIDE) for user in "abcd"] * number
+        assert bound([[*strays, *rows]], k, KEY) == bound([rows], k, KEY)
+
+    check()
+
+
+CHECKS = [removal, order, size, outside]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_library(check):
+    check(library)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "check"),
+    [
+        (by_row_number, removal),
+        (by_row_number, order),
+        (by_arrival, order),
+        (ties_by_arrival, order),
+        (without_occurrence, size),
+        (key_of_the_data, removal),
+        (per_batch, order),
+        (whole_quota, removal),
+        (bound_before_filter, outside),
+    ],
+)
+def test_a_wrong_way_is_noticed(wrong, check):
+    with pytest.raises(AssertionError):
+        check(wrong)
+
+
+def test_another_key_keeps_other_rows():
+    rows = [("u", (column, row)) for column in range(SIDE) for row in range(SIDE)]
+    kept = {frozenset(library([rows], 4, bytes([n] * 16))) for n in range(20)}
+    assert len(kept) > 10
+
+
+def test_users_with_the_same_rows_keep_different_ones():
+    places = [(column, row) for column in range(SIDE) for row in range(SIDE)]
+    kept = {
+        frozenset(library([[(user, place) for place in places]], 4, KEY))
+        for user in ("007", "7", " 7", "a", "b", "c", "d", "e", "f", "g")
+    }
+    assert len(kept) > 5
+
+
+def choices(bound, places, k, keys=3_000):
+    """How often each place was kept, over many keys."""
+    rows, total = [("u", place) for place in places], Counter()
+    for number in range(keys):
+        total += bound([rows], k, hashlib.blake2b(b"%d" % number, digest_size=16).digest())
+    return total
+
+
+def p_value(seen, places, k, keys=3_000):
+    """Chi-square for places that all stand once: k of n without replacement, equally likely."""
+    n, share = len(places), k / len(places)
+    observed = np.array([seen[place] for place in places])
+    spread = keys * share * (1 - share) * n / (n - 1)
+    return stats.chi2.sf(((observed - keys * share) ** 2).sum() / spread, n - 1)
+
+
+NINE = [(column, row) for column in range(SIDE) for row in range(SIDE)]
+
+
+@pytest.mark.parametrize("k", [1, 3, 8])
+def test_each_row_is_kept_equally_often(k):
+    assert p_value(choices(library, NINE, k), NINE, k) > ALPHA
+
+
+@pytest.mark.parametrize("favour", [0, 0.07], ids=["always-the-first", "a-little-more-often"])
+def test_rows_kept_more_often_are_noticed(favour):
+    def biased(parts, k, key):
+        """One place goes first, always or for some keys."""
+        first = favour == 0 or int.from_bytes(key[:4], "big") < favour * 2**32
+        fair = smallest(inside(parts), k, lambda item: mark(key, item))
+        if not first or (0, 0) in fair:
+            return fair
+        return fair - Counter([min(fair)]) + Counter([(0, 0)])
+
+    assert p_value(choices(biased, NINE, 3), NINE, 3) < ALPHA
+
+
+def test_equal_rows_are_kept_as_often_as_different_ones():
+    places, k, keys = [(0, 0)] * 5 + [(1, 0), (2, 0), (0, 1)], 2, 3_000
+    seen = choices(library, places, k, keys)
+    # Hypergeometric: of 8 rows, 5 alike; 2 are kept.
+    expected = keys * k * 5 / 8
+    spread = np.sqrt(keys * stats.hypergeom(8, 5, k).var())
+    assert abs(seen[0, 0] - expected) < stats.norm.isf(ALPHA / 2) * spread

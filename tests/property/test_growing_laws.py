@@ -1,0 +1,88 @@
+"""However a tree was grown and charged: its order, and its cost at the dearest lattice point."""
+
+import numpy as np
+import pytest
+
+from psd.growing import GrowingTree
+from psd.tree import check_tree
+
+
+def grown(rng, lattice, cuts):
+    """A growing tree after random cuts of random open cells, several at a time."""
+    growing = GrowingTree(lattice)
+    for _ in range(cuts):
+        leaves = np.setdiff1d(np.arange(len(growing.parent)), growing.parent)
+        chosen = rng.permutation(leaves)[: rng.integers(1, 4)]
+        cells = growing.cells(chosen)
+        x, y = (rng.integers(cells.boxes[:, axis], cells.boxes[:, axis + 2] + 1) for axis in (0, 1))
+        axes = rng.integers(1, 4)
+        growing.cut(cells, x=x if axes & 1 else None, y=y if axes & 2 else None)
+    return growing
+
+
+def dearest_point(lattice, boxes, charges):
+    """Largest sum of charges over lattice points: a two-dimensional difference array."""
+    steps = np.zeros((lattice[0] + 1, lattice[1] + 1), np.int64)
+    for (x0, y0, x1, y1), nano in zip(boxes.tolist(), charges.tolist(), strict=True):
+        steps[x0, y0] += nano
+        steps[x1, y0] -= nano
+        steps[x0, y1] -= nano
+        steps[x1, y1] += nano
+    return int(steps.cumsum(axis=0).cumsum(axis=1).max())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_cost_is_the_largest_sum_of_charges_over_lattice_points(seed):
+    rng, lattice = np.random.default_rng(seed), (24, 18)
+    growing = grown(rng, lattice, 12)
+    waiting = rng.permutation(len(growing.parent))  # ancestors after descendants and before
+    while len(waiting):
+        size = rng.integers(1, 6)
+        nodes, waiting = waiting[:size], waiting[size:]
+        nano = rng.integers(1, 1000, len(nodes))
+        before = (growing.cost, growing.charge.copy())
+        limit = int(rng.integers(500, 4000))
+        charges = growing.charge.copy()
+        charges[nodes] += nano
+        cost = dearest_point(lattice, growing.boxes, charges)
+        assert growing.charge_nodes(nodes, nano, limit) == (cost <= limit)
+        if cost <= limit:
+            assert growing.cost == cost
+            assert np.array_equal(growing.charge, charges)
+        else:
+            assert growing.cost == before[0]
+            assert np.array_equal(growing.charge, before[1])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_charges_between_cuts_cost_the_same(seed):
+    rng, lattice = np.random.default_rng(seed), (24, 18)
+    growing = grown(rng, lattice, 3)
+    for _ in range(8):
+        free = np.flatnonzero(growing.charge == 0)
+        nodes = rng.permutation(free)[: rng.integers(0, 5)]
+        assert growing.charge_nodes(nodes, rng.integers(1, 1000, len(nodes)), 10**12)
+        assert growing.cost == dearest_point(lattice, growing.boxes, growing.charge)
+        leaves = np.setdiff1d(np.arange(len(growing.parent)), growing.parent)
+        cells = growing.cells(rng.permutation(leaves)[:2])
+        growing.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        assert growing.cost == dearest_point(lattice, growing.boxes, growing.charge)
+    assert growing.tree().dearest_path == growing.cost
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_finished_tree_is_sound_and_holds_every_node(seed):
+    rng, lattice = np.random.default_rng(seed), (24, 18)
+    growing = grown(rng, lattice, 15)
+    growing.charge_nodes(
+        np.arange(len(growing.parent)), rng.integers(1, 99, len(growing.parent)), 10**12
+    )
+    growing.count[:] = rng.integers(-9, 99, len(growing.parent))
+    tree = growing.tree()
+    check_tree(tree, lattice)  # level order, contiguous families, children that tile
+    rows = np.column_stack([growing.boxes, growing.level, growing.count, growing.charge])
+    same = np.column_stack([tree.boxes, tree.level, tree.count, tree.epsilon])
+    assert sorted(map(tuple, rows.tolist())) == sorted(map(tuple, same.tolist()))
+    up = rows[growing.parent[1:]], same[tree.parent[1:]]
+    pairs = [np.column_stack([a[1:], b]) for a, b in zip((rows, same), up, strict=True)]
+    assert sorted(map(tuple, pairs[0].tolist())) == sorted(map(tuple, pairs[1].tolist()))

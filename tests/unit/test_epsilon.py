@@ -1,0 +1,158 @@
+"""Epsilon from text, and shares that sum to exactly the whole."""
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from psd.epsilon import (
+    NANO,
+    epsilon_text,
+    geometric_shares,
+    parse_epsilon,
+    parse_share,
+    uniform_shares,
+    weighted_shares,
+)
+from psd.errors import ParameterError
+
+
+@pytest.mark.parametrize(
+    ("value", "nano"),
+    [
+        pytest.param("0.1", 100_000_000, id="text"),
+        pytest.param(0.1, 100_000_000, id="float counts as its repr"),
+        pytest.param(np.float64(0.1), 100_000_000, id="numpy float"),
+        pytest.param(1, NANO, id="whole number"),
+        pytest.param(np.int64(2), 2 * NANO, id="numpy whole number"),
+        pytest.param(Decimal("0.25"), 250_000_000, id="Decimal"),
+        pytest.param("1e-9", 1, id="smallest"),
+        pytest.param(1e-9, 1, id="smallest as float"),
+        pytest.param("1000", 1000 * NANO, id="largest"),
+        pytest.param("1E3", 1000 * NANO, id="exponent"),
+        pytest.param("0.1000000000000", 100_000_000, id="zeros beyond nine decimals"),
+        pytest.param("+.5", NANO // 2, id="sign and no leading digit"),
+        pytest.param("2.", 2 * NANO, id="no trailing digit"),
+    ],
+)
+def test_epsilon_is_read_exactly(value, nano):
+    assert parse_epsilon(value) == nano
+    assert type(parse_epsilon(value)) is int
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("0.1234567891", id="ten decimals"),
+        pytest.param(0.1 + 0.2, id="float arithmetic"),
+        pytest.param("1e-400", id="below every float"),
+        pytest.param("0", id="zero"),
+        pytest.param("-0.5", id="negative"),
+        pytest.param("1000.000000001", id="just above the largest"),
+        pytest.param("1e9", id="far above the largest"),
+        pytest.param("nan", id="nan"),
+        pytest.param(float("nan"), id="float nan"),
+        pytest.param("inf", id="inf"),
+        pytest.param(float("inf"), id="float inf"),
+        pytest.param(Decimal("NaN"), id="Decimal nan"),
+        pytest.param("abc", id="word"),
+        pytest.param("0,5", id="decimal comma"),
+        pytest.param("1/3", id="fraction"),
+        pytest.param("1_0", id="underscore"),
+        pytest.param("1e99999", id="exploding exponent"),
+        pytest.param("\u0660.\u0665", id="digits of another script"),
+        pytest.param(" 1", id="space"),
+        pytest.param("1\n", id="line end"),
+        pytest.param("", id="empty"),
+        pytest.param(True, id="True"),
+        pytest.param(np.True_, id="numpy True"),
+        pytest.param(None, id="None"),
+    ],
+)
+def test_bad_epsilon_is_refused_with_one_sentence(value):
+    with pytest.raises(ParameterError) as refusal:
+        parse_epsilon(value)
+    message = str(refusal.value)
+    assert message.startswith("epsilon ")
+    assert "\n" not in message
+    assert str(value) in message or repr(value)[1:-1] in message
+
+
+@pytest.mark.parametrize(
+    ("value", "share"),
+    [("0", 0), ("0.02", Fraction(1, 50)), (np.float64(0.3), Fraction(3, 10))],
+)
+def test_share_is_an_exact_fraction(value, share):
+    assert parse_share("total_share", value) == share
+
+
+@pytest.mark.parametrize("value", ["1", "-0.1", "2", "nan", "1/3", True])
+def test_bad_share_is_refused_by_name(value):
+    with pytest.raises(ParameterError, match="total_share"):
+        parse_share("total_share", value)
+
+
+@pytest.mark.parametrize(
+    ("nano", "text"),
+    [
+        (1, "0.000000001"),
+        (100_000_000, "0.1"),
+        (NANO, "1"),
+        (10 * NANO, "10"),
+        (100 * NANO + 1, "100.000000001"),
+        (1000 * NANO, "1000"),
+    ],
+)
+def test_text_of_epsilon_is_read_back(nano, text):
+    assert epsilon_text(nano) == text
+    assert parse_epsilon(text) == nano
+
+
+def test_weighted_shares_round_down_and_leave_the_rest_to_the_leaves():
+    assert weighted_shares(100, (1, 1, 1)) == (33, 33, 34)
+    assert weighted_shares(10, (0, 0, 3)) == (0, 0, 10)
+    assert weighted_shares(2, (1, 1, 1, 1)) == (0, 0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("total", "weights"),
+    [
+        pytest.param(-1, (1, 1), id="negative total"),
+        pytest.param(1, (), id="no level"),
+        pytest.param(1, (0, 0), id="no weight"),
+        pytest.param(1, (2, -1), id="negative weight"),
+    ],
+)
+def test_shares_of_nothing_are_refused(total, weights):
+    with pytest.raises(ParameterError):
+        weighted_shares(total, weights)
+
+
+def test_uniform_shares_are_equal_but_for_the_rest():
+    assert uniform_shares(NANO, 3) == (333_333_333, 333_333_333, 333_333_334)
+
+
+@pytest.mark.parametrize(("fanout", "ratio"), [(4, 2 ** (1 / 3)), (2, 2 ** (1 / 6))])
+@pytest.mark.parametrize("levels", range(2, 14))
+def test_geometric_shares_grow_by_the_cube_root(fanout, ratio, levels):
+    shares = geometric_shares(10**15, levels, fanout=fanout)
+    for above, below in pairwise(shares):
+        assert below / above == pytest.approx(ratio, rel=1e-9)
+
+
+def test_geometric_shares_are_the_floor_of_the_exact_ones():
+    # 2^(level / 3) for three levels, by integers: cube roots of 1, 2 and 4 with 60 digits.
+    roots = [_cube_root(n * 10**180) for n in (1, 2, 4)]
+    total, whole = 987_654_321, sum(roots)
+    expected = [total * root // whole for root in roots[:-1]]
+    assert geometric_shares(total, 3) == (*expected, total - sum(expected))
+
+
+def _cube_root(n):
+    low, high = 0, n
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if middle**3 <= n else (low, middle - 1)
+    return low

@@ -1,0 +1,145 @@
+"""Files appear whole or not at all."""
+
+import errno
+import os
+
+import pytest
+
+from psd import files
+from psd.errors import WriteError
+from psd.files import check_free, written
+
+
+def test_a_file_appears_when_the_block_has_ended(tmp_path):
+    target = tmp_path / "out.bin"
+    with written(target) as path:
+        path.write_bytes(b"new")
+        assert not target.exists()
+        assert path.parent.parent == tmp_path
+        assert path.name == "out.bin"
+    assert target.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), OSError(5, "no")])
+def test_nothing_appears_when_the_block_raises(tmp_path, error):
+    def attempt():
+        with written(tmp_path / "out.bin") as path:
+            path.write_bytes(b"half")
+            raise error
+
+    with pytest.raises((type(error), WriteError)):
+        attempt()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_a_write_error(tmp_path):
+    def attempt():
+        with written(tmp_path / "out.bin"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(WriteError, match=r"cannot write .*out.bin: No space left"):
+        attempt()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_kept_unless_it_may_be_replaced(tmp_path):
+    target = tmp_path / "out.bin"
+    target.write_bytes(b"old")
+    with pytest.raises(WriteError, match="exists"), written(target):
+        pytest.fail("the block is not entered")
+    assert target.read_bytes() == b"old"
+    with written(target, overwrite=True) as path:
+        path.write_bytes(b"new")
+        assert target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_failed_replacement_leaves_the_old_file(tmp_path):
+    target = tmp_path / "out.bin"
+    target.write_bytes(b"old")
+
+    def attempt():
+        with written(target, overwrite=True) as path:
+            path.write_bytes(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        attempt()
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_target_that_appears_meanwhile_is_kept(tmp_path):
+    target = tmp_path / "out.bin"
+
+    def attempt():
+        with written(target) as path:
+            path.write_bytes(b"mine")
+            target.write_bytes(b"theirs")
+
+    with pytest.raises(WriteError, match="appeared"):
+        attempt()
+    assert target.read_bytes() == b"theirs"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("step", ["link", "fsync"])
+def test_a_failure_of_the_last_steps_leaves_nothing_behind(tmp_path, monkeypatch, step):
+    def fails(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def attempt():
+        with written(tmp_path / "out.bin") as path:
+            path.write_bytes(b"new")
+            monkeypatch.setattr(files.os, step, fails)
+
+    with pytest.raises(WriteError, match="Input/output error"):
+        attempt()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_that_wrote_nothing_is_a_write_error(tmp_path):
+    with pytest.raises(WriteError), written(tmp_path / "out.bin"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_places_where_no_file_can_be_are_refused_before_any_work(tmp_path, overwrite):
+    with pytest.raises(WriteError, match=r"folder .*missing does not exist"):
+        check_free(tmp_path / "missing" / "out.bin", overwrite=overwrite)
+    with pytest.raises(WriteError, match="is a folder"):
+        check_free(tmp_path, overwrite=overwrite)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(WriteError, match="does not exist"):
+        check_free(tmp_path / "file" / "out.bin", overwrite=overwrite)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write into every folder")
+def test_a_folder_without_permission_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(WriteError, match="not writable"):
+            check_free(tmp_path / "out.bin", overwrite=False)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_folder_that_refuses_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.os, "access", lambda path, mode: False)
+    with pytest.raises(WriteError, match="not writable"):
+        check_free(tmp_path / "out.bin", overwrite=False)
+
+
+def test_a_link_to_nowhere_is_not_followed(tmp_path):
+    target = tmp_path / "out.bin"
+    target.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WriteError), written(target) as path:
+        path.write_bytes(b"new")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.bin"]
+
+
+def test_free_places_are_given_back_as_paths(tmp_path):
+    assert check_free(str(tmp_path / "out.bin"), overwrite=False) == tmp_path / "out.bin"

@@ -1,0 +1,155 @@
+"""A growing tree: cuts that tile, charges along paths, and the order of the finished tree."""
+
+import numpy as np
+import pytest
+
+from psd.errors import ParameterError
+from psd.growing import Cells, GrowingTree
+from psd.tree import check_tree
+
+LATTICE = (8, 6)
+
+
+def whole_boxes(cells):
+    return [tuple(int(side) for side in box) for box in cells.boxes]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "children"),
+    [
+        pytest.param(
+            3, 2, [(0, 0, 3, 2), (3, 0, 8, 2), (0, 2, 3, 6), (3, 2, 8, 6)], id="both axes"
+        ),
+        pytest.param(3, None, [(0, 0, 3, 6), (3, 0, 8, 6)], id="x alone"),
+        pytest.param(None, 2, [(0, 0, 8, 2), (0, 2, 8, 6)], id="y alone"),
+        pytest.param(0, 2, [(0, 0, 8, 2), (0, 2, 8, 6)], id="x on the west edge"),
+        pytest.param(8, 2, [(0, 0, 8, 2), (0, 2, 8, 6)], id="x on the east edge"),
+        pytest.param(3, 6, [(0, 0, 3, 6), (3, 0, 8, 6)], id="y on the north edge"),
+        pytest.param(0, 6, [(0, 0, 8, 6)], id="both on an edge"),
+        pytest.param(None, None, [(0, 0, 8, 6)], id="no lines"),
+    ],
+)
+def test_children_tile_their_parent_by_y_then_x(x, y, children):
+    growing = GrowingTree(LATTICE)
+    given = {"x": None if x is None else [x], "y": None if y is None else [y]}
+    cut = growing.cut(growing.root(), **given)
+    assert whole_boxes(cut.cells) == children
+    assert (cut.child >= 0).sum() == len(children)
+    assert cut.child[cut.child >= 0].tolist() == cut.cells.nodes.tolist()
+    check_tree(growing.tree(), LATTICE)
+
+
+@pytest.mark.parametrize(("x", "y"), [(-1, 2), (9, 2), (3, -1), (3, 7)])
+def test_a_line_outside_its_cell_is_refused_and_changes_nothing(x, y):
+    growing = GrowingTree(LATTICE)
+    with pytest.raises(ParameterError, match="outside its cell"):
+        growing.cut(growing.root(), x=[x], y=[y])
+    assert len(growing.parent) == 1
+    assert len(growing.cut(growing.root(), x=[3], y=[3]).cells) == 4
+
+
+def test_a_cell_is_cut_once():
+    growing = GrowingTree(LATTICE)
+    children = growing.cut(growing.root(), x=[4], y=[3]).cells
+    with pytest.raises(ParameterError, match="cut twice"):
+        growing.cut(growing.root(), x=[2])
+    with pytest.raises(ParameterError, match="cut twice"):
+        growing.cut(children[np.array([0, 1, 0])], x=[2, 6, 2])
+    assert len(growing.parent) == 5
+
+
+def test_an_altered_box_changes_no_cut():
+    growing = GrowingTree(LATTICE)
+    forged = Cells(layer=0, nodes=np.array([0]), boxes=np.array([[0, 0, 100, 100]]))
+    with pytest.raises(ParameterError, match="outside its cell"):
+        growing.cut(forged, x=[50])
+    assert whole_boxes(growing.cut(forged, x=[4]).cells) == [(0, 0, 4, 6), (4, 0, 8, 6)]
+
+
+def test_cells_can_be_chosen_and_joined_and_know_their_middle():
+    growing = GrowingTree((5, 3))
+    cells = growing.cut(growing.root(), x=[2], y=[1]).cells
+    assert cells.middle(0).tolist() == [1, 3, 1, 3]
+    assert cells.middle(1).tolist() == [0, 0, 2, 2]
+    both = Cells.join([cells[2:], cells[np.array([True, False, False, False])]])
+    assert both.nodes.tolist() == [3, 4, 1]
+    assert len(both) == 3
+
+
+def charged(growing, nodes, nano, limit=10**12):
+    return growing.charge_nodes(np.array(nodes), np.array(nano), limit)
+
+
+def test_siblings_cost_once_and_paths_add_up():
+    growing = GrowingTree(LATTICE)
+    growing.cut(growing.root(), x=[4], y=[3])
+    growing.cut(growing.cells(np.array([2])), x=[6])
+    assert charged(growing, [1, 2, 3, 4], [5, 7, 5, 5])
+    assert growing.cost == 7
+    assert charged(growing, [5, 6], [2, 3])
+    assert growing.cost == 10
+    # An ancestor after its descendants.
+    assert charged(growing, [0], [100])
+    assert growing.cost == 110
+
+
+def test_an_ancestor_and_its_descendants_in_one_question():
+    growing = GrowingTree(LATTICE)
+    growing.cut(growing.root(), x=[4])
+    assert charged(growing, [1, 0, 2], [1, 10, 2])
+    assert growing.cost == 12
+
+
+@pytest.mark.parametrize(
+    ("nano", "limit"),
+    [
+        pytest.param(6, 10, id="one too many"),
+        pytest.param(2**62, 10, id="far too many"),
+        # Added to the 5 of the root it would wrap round to a negative cost.
+        pytest.param(2**63 - 1, 10, id="overflow of 64 bits"),
+        pytest.param(2**63 - 1, 10**12, id="overflow under the largest limit"),
+    ],
+)
+def test_a_charge_beyond_the_limit_changes_nothing(nano, limit):
+    growing = GrowingTree(LATTICE)
+    growing.cut(growing.root(), x=[4])
+    assert charged(growing, [0], [5], limit)
+    before = growing.charge.copy()
+    assert not charged(growing, [1, 2], [1, nano], limit)
+    assert growing.cost == 5
+    assert np.array_equal(growing.charge, before)
+    # What was refused is still free to be asked for less, exactly up to the limit.
+    assert charged(growing, [1, 2], [1, limit - 5], limit)
+    assert growing.cost == limit
+
+
+def test_a_node_is_charged_once():
+    growing = GrowingTree(LATTICE)
+    growing.cut(growing.root(), x=[4])
+    charged(growing, [1], [5])
+    for nodes in ([1], [2, 2], [2, 1]):
+        with pytest.raises(ParameterError, match="counted twice"):
+            charged(growing, nodes, [1] * len(nodes))
+    assert growing.cost == 5
+    assert growing.charge.tolist() == [0, 5, 0]
+
+
+def test_no_question_costs_nothing():
+    growing = GrowingTree(LATTICE)
+    assert charged(growing, np.empty(0, int), np.empty(0, int), 0)
+    assert growing.cost == 0
+
+
+def test_the_finished_tree_is_in_level_order_whatever_was_cut_first():
+    growing = GrowingTree((4, 4))
+    growing.cut(growing.root(), x=[2])
+    growing.cut(growing.cells(np.array([2])), y=[1])  # nodes 3, 4 under the eastern half
+    growing.cut(growing.cells(np.array([1])), y=[3])  # nodes 5, 6 under the western half
+    growing.count[:] = [0, 10, 20, 23, 24, 15, 16]
+    charged(growing, [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6])
+    tree = growing.tree()
+    assert tree.parent.tolist() == [-1, 0, 0, 1, 1, 2, 2]
+    assert tree.count.tolist() == [0, 10, 20, 15, 16, 23, 24]
+    assert tree.epsilon.tolist() == [0, 1, 2, 5, 6, 3, 4]
+    assert tree.boxes[5].tolist() == [2, 0, 4, 1]
+    check_tree(tree, (4, 4))

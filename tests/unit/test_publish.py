@@ -1,0 +1,130 @@
+"""build(): parameters first, then the input, then the noise."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd.errors import DomainError, InputDataError, ParameterError, WriteError
+
+DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+TABLE = pd.DataFrame({"lon": [0.5, 1.5, 3.5], "lat": [0.5, 0.5, 3.5], "id": ["a", "a", "b"]})
+
+
+class Echo:
+    """Noise that adds none and notes down what it was asked."""
+
+    def __init__(self):
+        self.calls = []
+
+    def count(self, true, epsilon, sensitivity):
+        self.calls.append((true.copy(), epsilon.copy(), sensitivity))
+        return true
+
+
+def build(data=TABLE, **arguments):
+    return psd.build(data, **{"domain": DOMAIN, "epsilon": "1", "method": "quadtree"} | arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param({"user": "id"}, "without max_contributions", id="user-without-bound"),
+        pytest.param({"max_contributions": 2}, "without user", id="bound-without-user"),
+        *(
+            pytest.param({"user": "id", "max_contributions": k}, "max_contributions", id=f"k-{k}")
+            for k in (0, -1, 10**9 + 1, True, "many", "1e3", 1.5, "")
+        ),
+        *(
+            pytest.param({"epsilon": epsilon}, "epsilon", id=f"epsilon-{epsilon}")
+            for epsilon in (0, -1, "nan", "inf", 1001, "1e-10", "1_0", True, None, "")
+        ),
+        pytest.param({"method": "kd"}, "method 'kd'", id="unknown-method"),
+    ],
+)
+def test_parameters_come_before_the_file_is_looked_at(monkeypatch, arguments, words):
+    monkeypatch.setattr("psd.publish.read", lambda *args: pytest.fail("the input was read"))
+    with pytest.raises(ParameterError, match=words):
+        build("points.csv", **arguments)
+
+
+@pytest.mark.parametrize("k", [1, "2", 10**9])
+def test_bounds_that_are_taken(k):
+    release = build(user="id", max_contributions=k, epsilon=1000, method=psd.Quadtree(height=1))
+    assert (release.unit, release.max_contributions) == ("user", int(k))
+
+
+def test_a_record_is_the_unit_otherwise():
+    release = build(method=psd.Quadtree(height=1))
+    assert (release.unit, release.max_contributions, release.source) == ("record", 1, "curator")
+
+
+@pytest.mark.parametrize("method", psd.methods())
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        pytest.param("missing.csv", InputDataError, id="missing-file"),
+        pytest.param(TABLE.assign(lon="x"), InputDataError, id="text-for-numbers"),
+        pytest.param(TABLE.drop(columns="id"), InputDataError, id="no-column-of-ids"),
+        pytest.param(TABLE.assign(id=["a", None, "b"]), InputDataError, id="a-row-without-id"),
+        pytest.param(TABLE.assign(lon=50), DomainError, id="no-row-inside"),
+    ],
+)
+def test_an_input_that_cannot_be_read_costs_nothing(method, data, kind):
+    noise = Echo()
+    with pytest.raises(kind):
+        build(data, noise=noise, method=method, user="id", max_contributions=1)
+    assert noise.calls == []
+
+
+def test_the_noise_is_given_the_bound_and_the_whole_epsilon():
+    noise = Echo()
+    release = build(noise=noise, user="id", max_contributions=2, method=psd.Quadtree(height=2))
+    assert [sensitivity for _, _, sensitivity in noise.calls] == [2, 2, 2]
+    assert sum(int(epsilon[0]) for _, epsilon, _ in noise.calls) == release.epsilon == 10**9
+    assert [int(true.sum()) for true, _, _ in noise.calls] == [3, 3, 3]
+    assert release.total == pytest.approx(3)
+
+
+def test_a_release_of_other_noise_is_a_replay_and_is_not_saved(tmp_path):
+    release = build(noise=Echo())
+    assert release.source == "replay"
+    with pytest.raises(ParameterError, match="not saved"):
+        release.save(tmp_path / "r.psd.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_subclass_of_the_noise_is_other_noise():
+    from psd.noise import SecureNoise
+
+    class Quiet(SecureNoise):
+        def count(self, true, epsilon, sensitivity):
+            return true
+
+    assert build(noise=Quiet()).source == "replay"
+    assert build(noise=SecureNoise()).source == "curator"
+
+
+def test_parameters_of_the_method_go_into_the_release():
+    release = build(method=psd.Grid(size=3))
+    assert release.method == "grid"
+    assert dict(release.parameters) == {"size": 3, "total_share": "0.02"}
+
+
+def test_stages_and_private_counts_are_told_to_who_asks(capfd):
+    stages, reports = [], []
+    build(progress=stages.append, private_report=reports.append)
+    assert stages == ["reading", "counting with noise"]
+    assert reports == [{"read": 3, "without coordinates": 0, "outside": 0, "kept": 3}]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_saved_and_loaded_it_is_the_same(tmp_path):
+    release = build(user="id", max_contributions=2, epsilon="0.3")
+    release.save(tmp_path / "r.psd.parquet")
+    with pytest.raises(WriteError, match="exists"):
+        release.save(tmp_path / "r.psd.parquet")
+    loaded = psd.Release.load(tmp_path / "r.psd.parquet")
+    np.testing.assert_array_equal(loaded.tree.count, release.tree.count)
+    for name in ("domain", "epsilon", "method", "unit", "max_contributions", "library"):
+        assert getattr(loaded, name) == getattr(release, name)

@@ -1,0 +1,409 @@
+"""CSV files: what is read, what is left out, what is refused and in which words."""
+
+import math
+import os
+
+import duckdb
+import pytest
+
+import psd
+from psd.errors import DomainError, InputDataError
+from psd.sources import Columns, read
+from psd.sources import csv as source
+from psd.tally import tally
+
+EARTH = psd.Domain(bounds=(-180, -90, 180, 90))
+PRIVATE = "8642.13579"
+
+
+def rows_of(path, **columns):
+    """Rows as (x, y) or (x, y, user), in the order of the file."""
+    rows = []
+    for batch in read(path, Columns(**columns), EARTH):
+        parts = [batch.x.tolist(), batch.y.tolist()]
+        parts += [] if batch.user is None else [batch.user.to_pylist()]
+        rows += zip(*parts, strict=True)
+    return rows
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="points.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("lon,lat\n1,2\n3,4\n", id="plain"),
+        pytest.param("lon,lat\n1,2\n3,4", id="no-last-line-end"),
+        pytest.param("\ufefflon,lat\n1,2\n3,4\n", id="byte-order-mark"),
+        pytest.param('\ufeff"lon","lat"\n1,2\n3,4\n', id="byte-order-mark-and-quotes"),
+        pytest.param("lon,lat\r\n1,2\r\n3,4\r\n", id="crlf"),
+        pytest.param("lon,lat\r1,2\r3,4\r", id="cr-alone"),
+        pytest.param("lat,lon\n2,1\n4,3\n", id="columns-swapped"),
+        pytest.param("a,lon,b,lat,\nx,1,y,2,\n,3,,4,\n", id="surplus-columns"),
+        pytest.param(" lon , lat \n 1 ,\t2\n3, 4 \n", id="spaces-around"),
+        pytest.param('lon,lat\n"1","2"\n"3","4"\n', id="quoted-numbers"),
+        pytest.param('n,lon,lat\n"a, b",1,2\n"c ""d""",3,4\n', id="quoted-commas-and-quotes"),
+        pytest.param('n,lon,lat\n"a\nb",1,2\nc,3,4\n', id="quoted-line-end"),
+        pytest.param('n,lon,lat\r\n"a\r\nb",1,2\r\nc,3,4\r\n', id="quoted-crlf"),
+        pytest.param("lon,lat\n\n1,2\n\n3,4\n\n", id="blank-lines"),
+        pytest.param("lon,lat\n1,2,\n3,4,\n", id="a-comma-after-the-last-field"),
+        pytest.param("n,lon,lat\n서울 é 😀,1,2\n,3,4\n", id="text-of-all-kinds"),
+        pytest.param("n,lon,lat\n" + "a" * 200_000 + ",1,2\nb,3,4\n", id="long-field"),
+    ],
+)
+def test_files_that_say_the_same(file, content):
+    assert rows_of(file(content)) == [(1.0, 2.0), (3.0, 4.0)]
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        pytest.param("lon,lat\n", 0, id="header-alone"),
+        pytest.param("lon,lat", 0, id="header-without-line-end"),
+        pytest.param("\ufefflon,lat\r\n", 0, id="header-of-a-spreadsheet"),
+        pytest.param("lon,lat\n1,2\n", 1, id="one-row"),
+        pytest.param("lon,lat\n1,2", 1, id="one-row-without-line-end"),
+    ],
+)
+def test_few_rows(file, content, rows):
+    path = file(content)
+    assert len(rows_of(path)) == rows
+    assert tally(read(path, Columns(), EARTH), EARTH).counts.sum() == rows
+
+
+def test_many_rows_in_many_batches(file, monkeypatch):
+    monkeypatch.setattr(source, "_ROWS", 2_048)
+    expected = [(float(i % 180), float(i % 90)) for i in range(30_000)]
+    path = file("lon,lat\n" + "".join(f"{x},{y}\n" for x, y in expected))
+    assert len(list(read(path, Columns(), EARTH))) > 10
+    assert sorted(rows_of(path)) == sorted(expected)
+
+
+# What is written, and the number that it is; None where the row is left out.
+NUMBERS = [
+    ("127.01", 127.01),
+    ("-127.01", -127.01),
+    ("+5", 5.0),
+    ("5.", 5.0),
+    (".5", 0.5),
+    ("1e1", 10.0),
+    ("1.5E+1", 15.0),
+    ("0005", 5.0),
+    ("-0.0", -0.0),
+    ("1e-400", 0.0),
+    ("1." + "0" * 400 + "1", 1.0),
+    ("  7 ", 7.0),
+    *((mark, None) for mark in ("", " ", "NA", "na", "N/A", "NaN", "nan", "-nan", "null", "NULL")),
+    ("None", None),
+    ("-", None),
+]
+
+
+@pytest.mark.parametrize(("text", "number"), NUMBERS, ids=[repr(t)[:12] for t, _ in NUMBERS])
+@pytest.mark.parametrize("axis", ["lon", "lat"])
+def test_numbers_and_marks_for_missing_ones(file, axis, text, number):
+    path = file(f'{axis},other\n"{text}",1\n')
+    names = {"x": "lon", "y": "other"} if axis == "lon" else {"x": "other", "y": "lat"}
+    value = rows_of(path, **names)[0][0 if axis == "lon" else 1]
+    if number is None:
+        assert math.isnan(value)
+        counts = tally(read(path, Columns(**names), EARTH), EARTH)
+        assert counts.report == {"read": 1, "without coordinates": 1, "outside": 0, "kept": 0}
+    else:
+        assert (value, math.copysign(1, value)) == (number, math.copysign(1, number))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("8_642", id="underscore"),
+        pytest.param("1\uff12\uff17.5", id="full-width-digits"),
+        pytest.param("\u0661\u0662\u0667", id="arabic-digits"),
+        pytest.param("\u2212127", id="minus-sign-of-typesetters"),
+        pytest.param("\u00a0127", id="no-break-space"),
+        pytest.param("127\u3000", id="ideographic-space"),
+        pytest.param("0x10", id="hexadecimal"),
+        pytest.param("37,5678", id="decimal-comma"),
+        pytest.param("1 027", id="space-between-thousands"),
+        pytest.param("37°33'", id="degrees-and-minutes"),
+        pytest.param("127E", id="hemisphere"),
+        pytest.param("1e400", id="too-large"),
+        pytest.param("-1e400", id="too-small"),
+        pytest.param("9" * 400, id="four-hundred-digits"),
+        pytest.param("inf", id="inf"),
+        pytest.param("-Infinity", id="infinity"),
+        pytest.param("nan(1)", id="nan-with-a-load"),
+        pytest.param("true", id="true"),
+        pytest.param("--", id="dashes"),
+        pytest.param("#N/A", id="spreadsheet-error"),
+        pytest.param("secret name", id="a-name"),
+        pytest.param("1\0", id="nul"),
+    ],
+)
+@pytest.mark.parametrize("axis", ["lon", "lat"])
+def test_text_that_is_no_number_is_refused_and_not_quoted(file, axis, text):
+    rows = {"lon": f'"{text}",1\n', "lat": f'1,"{text}"\n'}
+    path = file("lon,lat\n2,3\n" + rows[axis])
+    with pytest.raises(InputDataError) as raised:
+        rows_of(path)
+    message = str(raised.value)
+    assert f"column '{axis}'" in message
+    assert str(path) in message
+    assert text not in message.replace(str(path), "")
+
+
+LON, LAT = "x holds values beyond 180", "y holds values beyond 90"
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        pytest.param("37.5,127.0", LAT, id="swapped"),
+        pytest.param("0,91", LAT, id="latitude-91"),
+        pytest.param("0,-90.000001", LAT, id="just-beyond-the-pole"),
+        pytest.param("181,0", LON, id="longitude-181"),
+        pytest.param("359.5,0", LON, id="longitude-to-360"),
+        pytest.param("953898,1952028", LON, id="metres"),
+    ],
+)
+def test_values_that_are_no_coordinates(file, row, words):
+    path = file(f"lon,lat\n1,2\n{row}\n")
+    with pytest.raises(DomainError, match=words) as raised:
+        tally(read(path, Columns(), EARTH), EARTH)
+    message = str(raised.value)
+    assert all(cause in message for cause in ("swapped", "metres", "360"))
+    assert not any(field in message for field in row.split(",") if len(field) > 3)
+
+
+def test_poles_corners_and_the_date_line_are_places(file):
+    rows = "180,0\n-180,0\n0,90\n0,-90\n180,90\n-180,-90\n-0.0,-0.0\n"
+    counts = tally(read(file("lon,lat\n" + rows), Columns(), EARTH), EARTH)
+    assert counts.counts.sum() == 7
+    assert (counts.columns.max(), counts.rows.max()) == (2**20 - 1, 2**20 - 1)
+
+
+def test_rows_outside_are_left_out_unless_all_are(file):
+    domain = psd.Domain(bounds=(0, 0, 1, 1))
+    assert tally(read(file("lon,lat\n5,5\n.5,.5\n"), Columns(), domain), domain).counts.sum() == 1
+    with pytest.raises(DomainError, match="no row lies inside the bounds"):
+        tally(read(file("lon,lat\n5,5\n6,6\n"), Columns(), domain), domain)
+
+
+def faulty(content, words, name):
+    return pytest.param(content, words, id=name)
+
+
+LATER = "lon,lat\r\n" + "1,2\r\n" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        faulty("", "is empty", "no-byte"),
+        faulty("\n", "is empty", "one-line-end"),
+        faulty(f"lon,lat\n1,2\n{PRIVATE}\n", "malformed", "short-row"),
+        faulty(f"lon,lat\n1,2\n3,{PRIVATE},5\n", "malformed", "long-row"),
+        faulty(f"lon,lat\n1,2,{PRIVATE}\n3,4,5\n", "malformed", "all-rows-long"),
+        faulty(f'lon,lat\n1,2\n"{PRIVATE},4\n5,6\n', "closed quotes", "unterminated-quote"),
+        faulty(f'lon,lat\n1,2\n3,"{PRIVATE}\n', "closed quotes", "unterminated-at-the-end"),
+        faulty(f'lon,lat\n"1"{PRIVATE},2\n', "malformed", "text-after-a-quote"),
+        faulty("lon,lat\r\n1,2\n3,4\r\n", "line ends of one kind", "crlf-then-lf"),
+        faulty("lon,lat\n1,2\r\n3,4\n", "line ends of one kind", "lf-then-crlf"),
+        faulty("lon,lat\n1,2\r3,4\n", "line ends of one kind", "lf-then-cr"),
+        faulty("lon,lat\0\n1,2\n", "no UTF-8 text", "nul-in-the-header"),
+        faulty("lon,lat\n1,2\n".encode("utf-16"), "save it as CSV in UTF-8", "utf-16"),
+        faulty("lon,lat\n1,2\n".encode("utf-16-le"), "save it as CSV in UTF-8", "utf-16-no-mark"),
+        faulty("경도,lat\n1,2\n".encode("cp949"), "save it as CSV in UTF-8", "cp949-header"),
+        faulty("lon,lat\n서,2\n".encode("cp949"), "not in UTF-8", "cp949-field"),
+        faulty("lon,lat\né,2\n".encode("latin-1"), "not in UTF-8", "latin-1-field"),
+        faulty(b"PK\x03\x04\x14\0lon,lat\n", "no UTF-8 text", "spreadsheet-renamed"),
+        faulty(b"PAR1\x15\x04lon,lat\n", "no UTF-8 text", "parquet-renamed"),
+        faulty(b"\x1f\x8b\x08lon,lat\n", "no UTF-8 text", "gzip-renamed"),
+        faulty("lon;lat\n1;2\n", "separated by ';'", "semicolons"),
+        faulty("lon\tlat\n1\t2\n", r"separated by '\t'", "tabs"),
+        faulty("lon|lat\n1|2\n", "separated by '|'", "bars"),
+        faulty("longitude,lat\n1,2\n", "no column 'lon' in its first line; see --x", "other-name"),
+        faulty("1,2\n3,4\n", "no column 'lon'", "no-header"),
+        faulty("lon,lat,lon\n1,2,3\n", "2 columns named 'lon'", "doubled-column"),
+        faulty(f"{LATER}{PRIVATE}\r\n", "malformed", "short-row-in-a-later-batch"),
+        faulty(f"{LATER}{PRIVATE},2\n3,4\n", "malformed", "lf-in-a-later-batch"),
+        faulty(f'{LATER}"{PRIVATE},2\r\n', "malformed", "open-quote-in-a-later-batch"),
+        faulty(LATER.encode() + b"8642.13579\xff,2\r\n", "UTF-8", "bad-byte-in-a-later-batch"),
+    ],
+)
+def test_malformed_files_are_refused_and_not_quoted(file, monkeypatch, content, words):
+    monkeypatch.setattr(source, "_ROWS", 2_048)
+    path = file(content)
+    with pytest.raises(InputDataError) as raised:
+        rows_of(path)
+    message = str(raised.value)
+    assert words in message
+    assert str(path) in message
+    assert PRIVATE not in message
+    assert "\n" not in message
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda folder: folder / "missing.csv", id="missing"),
+        pytest.param(lambda folder: folder, id="folder"),
+        pytest.param(lambda folder: "a\0b.csv", id="nul-in-the-name"),
+        pytest.param(lambda folder: (os.mkfifo(folder / "pipe"), folder / "pipe")[1], id="fifo"),
+        pytest.param(
+            lambda folder: ((folder / "l").symlink_to("nowhere"), folder / "l")[1],
+            id="dangling-link",
+        ),
+        pytest.param(lambda folder: "/dev/zero", id="device"),
+    ],
+)
+def test_what_is_no_file(tmp_path, make):
+    with pytest.raises(InputDataError, match=r"regular file|does not exist"):
+        rows_of(make(tmp_path))
+
+
+def test_a_file_without_permission(file):
+    if os.geteuid() == 0:
+        pytest.skip("root may read every file")
+    path = file("lon,lat\n1,2\n")
+    path.chmod(0)
+    with pytest.raises(InputDataError, match="permissions"):
+        rows_of(path)
+
+
+@pytest.mark.parametrize("alias", ["itself", "symlink_to", "hardlink_to", "roundabout"])
+def test_a_file_given_twice(file, tmp_path, alias):
+    path, other = file("lon,lat\n1,2\n"), tmp_path / "other.csv"
+    if alias == "itself":
+        other = path
+    elif alias == "roundabout":
+        (tmp_path / "folder").mkdir()
+        other = tmp_path / "folder" / ".." / path.name
+    else:
+        getattr(other, alias)(path)
+    with pytest.raises(InputDataError, match="twice"):
+        rows_of([path, other])
+
+
+def test_two_files_with_the_same_content_are_two(file):
+    paths = [file("lon,lat\n1,2\n", name) for name in ("a.csv", "b.csv")]
+    assert rows_of(paths) == [(1.0, 2.0)] * 2
+
+
+def test_every_file_has_its_own_columns(file):
+    paths = [file("lon,lat\n1,2\n", "a.csv"), file("lat,n,lon\n4,x,3\n", "b.csv")]
+    assert rows_of(tuple(map(str, paths))) == [(1.0, 2.0), (3.0, 4.0)]
+
+
+def test_all_files_are_looked_at_before_one_is_read(file, monkeypatch):
+    monkeypatch.setattr(duckdb, "connect", lambda *args: pytest.fail("a file was read"))
+    with pytest.raises(InputDataError, match=r"b\.csv"):
+        rows_of([file("lon,lat\n1,2\n", "a.csv"), file("x,y\n1,2\n", "b.csv")])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a b.csv", "a'b.csv", 'a"b.csv', "서울.csv", "*.csv", "[ab].csv", "a?.csv", "-o.csv", "x"],
+)
+def test_names_are_taken_as_they_stand(file, name):
+    file("lon,lat\n7,7\n", "a.csv")
+    file("lon,lat\n7,7\n", "aa.csv")  # what a pattern would find as well
+    assert rows_of(file("lon,lat\n1,2\n", name)) == [(1.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda path: path.write_text("lon,lat\n1,2\n3,4\n"), id="grows"),
+        pytest.param(lambda path: os.utime(path, ns=(0, 0)), id="is-written-again"),
+        pytest.param(lambda path: path.with_suffix(".new").replace(path), id="is-replaced"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read(file, change):
+    path = file("lon,lat\n1,2\n")
+    path.with_suffix(".new").write_bytes(path.read_bytes())
+    batches = read(path, Columns(), EARTH)
+    next(batches)
+    change(path)
+    with pytest.raises(InputDataError, match="changed while it was read"):
+        list(batches)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "007",
+        "7",
+        "9007199254740993",
+        " a",
+        "a ",
+        "é",
+        "e\u0301",
+        "NA",
+        "null",
+        "nan",
+        "=cmd()",
+        "😀",
+    ],
+)
+def test_ids_are_text(file, written):
+    path = file(f"user,lon,lat\n{written},1,2\n")
+    assert rows_of(path, user="user") == [(1.0, 2.0, written)]
+
+
+@pytest.mark.parametrize("blank", ["", '""', "  ", '" "', "\u00a0"])
+def test_a_blank_id_is_refused(file, blank):
+    path = file(f"user,lon,lat\na,1,2\n{blank},1,2\n")
+    assert rows_of(path, user="user")[1][2] is None
+    with pytest.raises(InputDataError, match="without a user id"):
+        tally(read(path, Columns(user="user"), EARTH), EARTH, max_contributions=1)
+
+
+def test_the_column_of_ids_has_to_be_there(file):
+    with pytest.raises(InputDataError, match="no column 'user'"):
+        rows_of(file("lon,lat\n1,2\n"), user="user")
+
+
+def test_ids_in_another_encoding_are_refused(file):
+    with pytest.raises(InputDataError, match="not in UTF-8"):
+        rows_of(file("user,lon,lat\n김,1,2\n".encode("cp949")), user="user")
+
+
+def test_no_progress_bar_is_shown(file, monkeypatch):
+    shown = []
+
+    class Watched:
+        """A connection whose owner likes progress bars, as in a notebook."""
+
+        def __init__(self, *args, connect=duckdb.connect):
+            self.connection = connect(*args)
+            self.connection.execute("SET enable_progress_bar = true")
+            self.execute = self.connection.execute
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *args):
+            self.connection.close()
+
+        def sql(self, *args, **named):
+            shown.extend(self.execute("SELECT current_setting('enable_progress_bar')").fetchall())
+            return self.connection.sql(*args, **named)
+
+    monkeypatch.setattr(duckdb, "connect", Watched)
+    assert rows_of(file("lon,lat\n1,2\n")) == [(1.0, 2.0)]
+    assert shown == [(False,)]
+
+
+@pytest.mark.parametrize("data", [None, 7, [], [1], {"lon": [1]}, b"points.csv"])
+def test_inputs_of_no_kind(data):
+    with pytest.raises(InputDataError, match="none that can be read"):
+        list(read(data, Columns(), EARTH))

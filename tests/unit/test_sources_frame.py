@@ -1,0 +1,181 @@
+"""DataFrames and GeoDataFrames, and that all sources tell the tally the same."""
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+from shapely import Point, Polygon
+
+import psd
+from psd.errors import DomainError, InputDataError
+from psd.sources import Columns, read
+from psd.tally import tally
+
+DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
+KEY = b"sixteen bytes ok"
+
+
+def one_batch(table, **columns):
+    (batch,) = read(table, Columns(**columns), DOMAIN)
+    return batch
+
+
+def table(size=300):
+    rng = np.random.default_rng(3)
+    return pd.DataFrame(
+        {
+            "id": [f"{n:03d}" for n in rng.integers(0, 20, size)],
+            "lon": rng.uniform(125.9, 128.1, size).round(2),
+            "lat": rng.uniform(36.9, 38.1, size).round(2),
+        }
+    )
+
+
+def points(frame, crs="EPSG:4326"):
+    shapes = gpd.points_from_xy(frame["lon"], frame["lat"])
+    return gpd.GeoDataFrame(frame.drop(columns=["lon", "lat"]), geometry=shapes, crs=crs)
+
+
+@pytest.mark.parametrize("k", [None, 1, 4], ids=["record", "one-row-per-user", "four-rows"])
+def test_the_same_points_give_the_same_tally(tmp_path, k):
+    frame = table()
+    frame.to_csv(tmp_path / "points.csv", index=False)
+    columns = Columns(user=None if k is None else "id")
+    csv, memory, shapes = (
+        tally(read(data, columns, DOMAIN), DOMAIN, max_contributions=k, key=KEY)
+        for data in (tmp_path / "points.csv", frame, points(frame))
+    )
+    assert csv.counts.sum() == (csv.report["read"] - csv.report["outside"] if k is None else 20 * k)
+    for other in (memory, shapes):
+        for name in ("columns", "rows", "counts"):
+            np.testing.assert_array_equal(getattr(csv, name), getattr(other, name))
+        assert (csv.contributions, csv.report) == (other.contributions, other.report)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([127, 126], id="integers"),
+        pytest.param(np.array([127, 126], np.float32), id="single-precision"),
+        pytest.param(pd.array([127.0, 126.0], dtype="Float64"), id="nullable"),
+        pytest.param(pd.array([127.0, 126.0], dtype="double[pyarrow]"), id="arrow"),
+    ],
+)
+def test_numbers_of_any_kind(values):
+    batch = one_batch(pd.DataFrame({"lon": values, "lat": [37.5, 37.5]}))
+    assert batch.x.dtype == np.float64
+    assert batch.x.tolist() == [127.0, 126.0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([127.0, np.nan], id="nan"),
+        pytest.param(pd.array([127.0, None], dtype="Float64"), id="nullable"),
+        pytest.param(pd.array([127, None], dtype="Int64"), id="nullable-integer"),
+    ],
+)
+def test_missing_coordinates_are_left_out(values):
+    frame = pd.DataFrame({"lon": values, "lat": [37.5, 37.5]})
+    counts = tally(read(frame, Columns(), DOMAIN), DOMAIN)
+    assert counts.report == {"read": 2, "without coordinates": 1, "outside": 0, "kept": 1}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(["127.0"], id="text"),
+        pytest.param(pd.Series([127.0], dtype=object), id="objects"),
+        pytest.param([True], id="booleans"),
+        pytest.param([pd.Timestamp("2020-01-01")], id="dates"),
+        pytest.param([127 + 1j], id="complex"),
+        pytest.param([np.inf], id="inf"),
+        pytest.param([-np.inf], id="minus-inf"),
+    ],
+)
+def test_coordinates_that_are_refused(values):
+    with pytest.raises(InputDataError, match="'lon'"):
+        one_batch(pd.DataFrame({"lon": values, "lat": [37.5]}))
+
+
+@pytest.mark.parametrize(
+    ("ids", "texts"),
+    [
+        pytest.param(["007", "7"], ["007", "7"], id="text"),
+        pytest.param([7, 2**53 + 1], ["7", "9007199254740993"], id="integers"),
+        pytest.param(pd.array([7, None], dtype="Int64"), ["7", None], id="nullable-integers"),
+        pytest.param(pd.Categorical(["b", "a"]), ["b", "a"], id="categories"),
+        pytest.param(["a", None], ["a", None], id="none"),
+        pytest.param(["a", "  "], ["a", None], id="blank"),
+    ],
+)
+def test_ids_become_text(ids, texts):
+    frame = pd.DataFrame({"id": ids, "lon": [127.0, 127], "lat": [37.5, 37.5]})
+    assert one_batch(frame, user="id").user.to_pylist() == texts
+
+
+def test_ids_in_floating_point_are_refused():
+    frame = pd.DataFrame({"id": [7.0, np.nan], "lon": [127.0, 127], "lat": [37.5, 37.5]})
+    with pytest.raises(InputDataError, match="floating point"):
+        one_batch(frame, user="id")
+
+
+@pytest.mark.parametrize("user", ["who", "id"], ids=["missing", "doubled"])
+def test_the_column_of_ids_has_to_be_there_once(user):
+    frame = pd.DataFrame([["a", "b", 127.0, 37.5]], columns=["id", "id", "lon", "lat"])
+    for data in (frame, points(frame)):
+        with pytest.raises(InputDataError, match=f"'{user}'"):
+            one_batch(data, user=user)
+
+
+@pytest.mark.parametrize("names", [{"x": "lng"}, {"y": "latitude"}])
+def test_columns_of_coordinates_have_to_be_there(names):
+    with pytest.raises(InputDataError, match="no single column"):
+        one_batch(table(), **names)
+
+
+def test_another_index_and_no_rows():
+    frame = table(5)
+    shuffled = frame.set_axis([9, 9, "a", None, 2.5])
+    assert one_batch(shuffled).x.tolist() == frame["lon"].tolist()
+    assert len(one_batch(frame.iloc[:0]).x) == len(one_batch(points(frame.iloc[:0])).x) == 0
+
+
+def test_points_are_brought_to_the_crs_of_the_domain():
+    frame = table(50)
+    there = points(frame).to_crs("EPSG:5179")
+    batch = one_batch(there)
+    np.testing.assert_allclose(batch.x, frame["lon"], atol=1e-9)
+    np.testing.assert_allclose(batch.y, frame["lat"], atol=1e-9)
+
+
+def test_points_without_crs_are_refused():
+    with pytest.raises(DomainError, match="no CRS"):
+        one_batch(points(table(2), crs=None))
+
+
+@pytest.mark.parametrize("absent", [None, Point()], ids=["none", "empty"])
+def test_absent_points_are_left_out(absent):
+    data = gpd.GeoDataFrame(geometry=[Point(127, 37.5), absent], crs="EPSG:4326")
+    batch = one_batch(data)
+    assert batch.x[0] == 127
+    assert np.isnan(batch.x[1])
+
+
+def test_other_geometries_are_refused():
+    shape = Polygon([(127, 37), (128, 37), (128, 38)])
+    with pytest.raises(InputDataError, match="no points"):
+        one_batch(gpd.GeoDataFrame(geometry=[Point(127, 37.5), shape], crs="EPSG:4326"))
+
+
+def test_points_beyond_the_reach_of_a_projection_are_refused():
+    data = gpd.GeoDataFrame(geometry=[Point(0, 1e30)], crs="EPSG:3857")
+    with pytest.raises((InputDataError, DomainError)):
+        tally(read(data, Columns(), DOMAIN), DOMAIN)
+
+
+def test_the_table_of_the_caller_stays_as_it_is():
+    frame = table(20)
+    before = frame.copy()
+    tally(read(frame, Columns(user="id"), DOMAIN), DOMAIN, max_contributions=1)
+    pd.testing.assert_frame_equal(frame, before)

@@ -1,0 +1,81 @@
+"""The tally: counts per occupied cell, and what it refuses."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import psd
+from psd.errors import DomainError, InputDataError
+from psd.tally import Batch, tally
+
+PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
+EARTH = psd.Domain(bounds=(-10, -10, 10, 10))
+
+
+def batch(points, users=None):
+    x, y = np.array(points, float).reshape(-1, 2).T
+    return Batch(x=x, y=y, user=None if users is None else pa.array(users, pa.string()))
+
+
+def cells(counted):
+    return np.stack([counted.columns, counted.rows, counted.counts], axis=1).tolist()
+
+
+def test_counts_stand_in_order_of_rows_then_columns():
+    counted = tally([batch([(3.5, 1.5), (0, 0), (3.5, 0.5)]), batch([(0.9, 0.9), (4, 2)])], PLANE)
+    assert cells(counted) == [[0, 0, 2], [3, 0, 1], [3, 1, 2]]
+    assert (counted.columns.dtype, counted.counts.dtype) == (np.int32, np.int64)
+    assert counted.contributions == 1
+
+
+@pytest.mark.parametrize("batches", [[], [batch([])], [batch([(np.nan, 1), (1, np.nan)])]])
+def test_no_rows(batches):
+    counted = tally(batches, PLANE)
+    assert cells(counted) == []
+    assert counted.report["kept"] == 0
+
+
+def test_no_rows_of_users():
+    assert cells(tally([], PLANE, max_contributions=3)) == []
+    assert cells(tally([batch([], [])], PLANE, max_contributions=3)) == []
+
+
+def test_report_adds_up():
+    points = [(1, 1), (1, 1), (1, 1), (9, 9), (np.nan, 1), (np.nan, 9)]
+    counted = tally([batch(points, ["a"] * 6)], PLANE, max_contributions=2)
+    assert counted.report == {"read": 6, "without coordinates": 2, "outside": 1, "kept": 2}
+    assert counted.contributions == 2
+
+
+def test_it_shows_nothing():
+    counted = tally([batch([(1, 1)])], PLANE)
+    assert f"{counted!r} {counted}" == "<Tally: private> <Tally: private>"
+
+
+@pytest.mark.parametrize("point", [(0, 90.1), (0, -91), (180.1, 0), (-181, 0), (1e6, 2e6)])
+def test_values_that_are_no_degrees(point):
+    with pytest.raises(DomainError, match="swapped"):
+        tally([batch([(1, 1)]), batch([point])], EARTH)
+    metres = psd.Domain(bounds=(-10, -10, 10, 10), crs="EPSG:3857")
+    assert tally([batch([(1, 1), point])], metres).counts.sum() == 1
+
+
+def test_rows_but_none_inside():
+    with pytest.raises(DomainError, match="no row lies inside") as raised:
+        tally([batch([(11.25, 0), (0, 22.5)])], EARTH)
+    assert "11.25" not in str(raised.value)
+    assert "22.5" not in str(raised.value)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_row_inside_without_id_is_refused(place):
+    users = ["a", "b", "c"]
+    users[place] = None
+    with pytest.raises(InputDataError, match="without a user id"):
+        tally([batch([(1, 1)] * 3, users)], PLANE, max_contributions=1)
+
+
+def test_the_key_is_fresh_each_time():
+    rows = batch([(column + 0.5, row + 0.5) for column in range(4) for row in range(2)], ["u"] * 8)
+    choices = {str(cells(tally([rows], PLANE, max_contributions=4))) for _ in range(30)}
+    assert len(choices) > 1  # 70 choices: all the same with a chance below 1e-50
