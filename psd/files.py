@@ -96,8 +96,11 @@ def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
     else:
         try:
             os.link(source, target)  # unlike rename, never replaces
-        except FileExistsError:
-            raise WriteError(f"{target} appeared while it was written; it was kept") from None
+        except OSError:
+            # Either the name is taken, or this file system has no hard links.
+            if target.exists():
+                raise WriteError(f"{target} appeared while it was written; it was kept") from None
+            source.replace(target)
     _sync(target.parent)
 
 

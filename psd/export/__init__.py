@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
 from psd import registry
-from psd.errors import ParameterError
+from psd.errors import ParameterError, WriteError
 from psd.files import written
 
 if TYPE_CHECKING:
@@ -63,4 +63,7 @@ def export(
     """Write the cells of a release; see `Release.export`."""
     writer = format_of(Path(path))
     with written(path, overwrite=overwrite) as target:
-        writer.write(release.to_geopandas(cells), target)
+        try:
+            writer.write(release.to_geopandas(cells), target)
+        except RuntimeError as error:  # what GDAL's writers raise
+            raise WriteError(f"cannot write {path}: {error}") from None

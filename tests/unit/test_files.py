@@ -143,3 +143,13 @@ def test_a_link_to_nowhere_is_not_followed(tmp_path):
 
 def test_free_places_are_given_back_as_paths(tmp_path):
     assert check_free(str(tmp_path / "out.bin"), overwrite=False) == tmp_path / "out.bin"
+
+
+def test_an_input_is_never_overwritten_under_any_name(tmp_path):
+    source, link = tmp_path / "points.csv", tmp_path / "link.csv"
+    source.write_bytes(b"points")
+    link.symlink_to(source)
+    for name in (source, link, tmp_path / "." / "points.csv"):
+        with pytest.raises(WriteError, match="input"):
+            check_free(name, overwrite=True, inputs=[tmp_path / "gone.csv", source])
+    assert check_free(source, overwrite=True, inputs=[tmp_path / "gone.csv"]) == source
