@@ -224,7 +224,7 @@ def _checked_crs(text: str) -> tuple[str, bool]:
             f"crs {text!r} is not a coordinate reference system; write for instance EPSG:4326"
         ) from None
     if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
-        raise DomainError(f"crs {text!r} has no map coordinates x and y; give one such as EPSG:4326")
+        raise DomainError(f"crs {text!r} has no map coordinates x and y; try EPSG:4326")
     authority = crs.to_authority(min_confidence=100)
     return (":".join(authority) if authority else crs.to_wkt()), bool(crs.is_geographic)
 

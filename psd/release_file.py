@@ -62,7 +62,11 @@ def read(path: str | os.PathLike[str]) -> Release:
     path = Path(path)
     if not path.is_file():
         raise ReleaseFormatError(f"release {path} does not exist or is no file")
-    return decode(path.read_bytes(), str(path))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ReleaseFormatError(f"release {path} cannot be read: {error.strerror}") from None
+    return decode(content, str(path))
 
 
 def encode(release: Release) -> bytes:

@@ -33,9 +33,9 @@ _TOTAL_SHARE = Decimal("0.02")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Grid of m x m cells with one noisy count each, m = sqrt(N epsilon / 10) as in [1]_.
+    """Grid of m x m cells with one noisy count each, m = sqrt(N epsilon / 10).
 
-    N is never read from the data: where no size is given, a noisy total is paid for out of
+    The uniform grid of [1]_. N is never read from the data: where no size is given, a noisy total is paid for out of
     epsilon, sets the size, and serves as a measurement of the root.
 
     Guarantees

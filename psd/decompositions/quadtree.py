@@ -23,7 +23,9 @@ __all__ = ["Quadtree", "method"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quadtree:
-    """Complete quadtree with a noisy count on every level, as in [1]_.
+    """Complete quadtree with noisy counts on its levels.
+
+    The quadtree of [1]_.
 
     Guarantees
     ----------

@@ -132,6 +132,8 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
             relation = connection.sql(_query(header, columns), params=[glob.escape(str(path))])
             for batch in relation.to_arrow_reader(_ROWS):
                 yield _batch(path, batch, columns)
+    except duckdb.OutOfMemoryException:
+        raise MemoryError from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         # DuckDB quotes the row in its message, from the second batch on through Arrow; only the
         # kind of fault is passed on.
