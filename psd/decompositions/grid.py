@@ -35,8 +35,8 @@ _TOTAL_SHARE = Decimal("0.02")
 class Grid:
     """Grid of m x m cells with one noisy count each, m = sqrt(N epsilon / 10).
 
-    The uniform grid of [1]_. N is never read from the data: where no size is given, a noisy total is paid for out of
-    epsilon, sets the size, and serves as a measurement of the root.
+    The uniform grid of [1]_. N is never read from the data: where no size is given, a noisy
+    total is paid for out of epsilon, sets the size, and serves as a measurement of the root.
 
     Guarantees
     ----------
