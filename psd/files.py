@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -12,6 +13,9 @@ from pathlib import Path
 from psd.errors import WriteError
 
 __all__ = ["check_free", "written"]
+
+# What file systems without hard links answer, such as exFAT and some shares.
+_NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def check_free(
@@ -96,10 +100,12 @@ def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
     else:
         try:
             os.link(source, target)  # unlike rename, never replaces
-        except OSError:
-            # Either the name is taken, or this file system has no hard links.
-            if target.exists():
-                raise WriteError(f"{target} appeared while it was written; it was kept") from None
+        except FileExistsError:
+            raise WriteError(f"{target} appeared while it was written; it was kept") from None
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            target.touch(exist_ok=False)
             source.replace(target)
     _sync(target.parent)
 

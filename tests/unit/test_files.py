@@ -153,3 +153,18 @@ def test_an_input_is_never_overwritten_under_any_name(tmp_path):
         with pytest.raises(WriteError, match="input"):
             check_free(name, overwrite=True, inputs=[tmp_path / "gone.csv", source])
     assert check_free(source, overwrite=True, inputs=[tmp_path / "gone.csv"]) == source
+
+
+def test_a_file_system_without_hard_links_is_written_to_all_the_same(tmp_path, monkeypatch):
+    def no_links(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(files.os, "link", no_links)
+    with written(tmp_path / "out.bin") as path:
+        path.write_bytes(b"new")
+    assert (tmp_path / "out.bin").read_bytes() == b"new"
+    with pytest.raises(WriteError), written(tmp_path / "late.bin") as path:
+        path.write_bytes(b"new")
+        (tmp_path / "late.bin").write_bytes(b"other")
+    assert (tmp_path / "late.bin").read_bytes() == b"other"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["late.bin", "out.bin"]
