@@ -163,8 +163,13 @@ def test_a_file_system_without_hard_links_is_written_to_all_the_same(tmp_path, m
     with written(tmp_path / "out.bin") as path:
         path.write_bytes(b"new")
     assert (tmp_path / "out.bin").read_bytes() == b"new"
-    with pytest.raises(WriteError), written(tmp_path / "late.bin") as path:
-        path.write_bytes(b"new")
-        (tmp_path / "late.bin").write_bytes(b"other")
+
+    def attempt():
+        with written(tmp_path / "late.bin") as path:
+            path.write_bytes(b"new")
+            (tmp_path / "late.bin").write_bytes(b"other")
+
+    with pytest.raises(WriteError):
+        attempt()
     assert (tmp_path / "late.bin").read_bytes() == b"other"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["late.bin", "out.bin"]
