@@ -8,12 +8,12 @@ import click
 
 from psd.decompositions import methods
 
-from .options import overwrite, stages
+from .options import Once, integer, number, overwrite, stages
 
 __all__ = ["command"]
 
 
-@click.command("build", short_help="Build a private release from a CSV of locations.")
+@click.command("build", cls=Once, short_help="Build a private release from a CSV of locations.")
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--output", required=True, type=click.Path(), help="Release file to write.")
 @click.option("--epsilon", required=True, help="Privacy-loss budget, a decimal such as 0.5.")
@@ -21,7 +21,7 @@ __all__ = ["command"]
     "--bounds",
     required=True,
     nargs=4,
-    type=float,
+    type=number,
     metavar="W S E N",
     help="West south east north of the domain, from public knowledge, never from the data.",
 )
@@ -39,7 +39,7 @@ __all__ = ["command"]
 @click.option("--x", default="lon", show_default=True, help="Column of x or longitude.")
 @click.option("--y", default="lat", show_default=True, help="Column of y or latitude.")
 @click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
-@click.option("--max-contributions", type=int, help="Most rows kept of each user; with --user.")
+@click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
 @click.option("--report-private", is_flag=True, help="Print PRIVATE counts of rows on stderr.")
 @overwrite
 def command(

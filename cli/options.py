@@ -5,16 +5,52 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["RELEASE", "console", "overwrite", "stages"]
+__all__ = ["RELEASE", "Once", "console", "integer", "number", "overwrite", "stages"]
+
+N = TypeVar("N", int, float)
 
 RELEASE = click.argument("release", type=click.Path(dir_okay=False))
+
+
+class Once(click.Command):
+    """A command whose options stand once each; click alone would take the last of several."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse a repeated option, unless repeating is what it is for."""
+        given = self.make_parser(ctx).parse_args(list(args))[2]
+        for param in given:
+            once = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
+            if once and given.count(param) > 1:
+                raise click.UsageError(f"{param.opts[-1]} is given {given.count(param)} times", ctx)
+        return super().parse_args(ctx, args)
+
+
+def number(value: object) -> float:
+    """Type of an option that takes a number."""
+    return _plain(value, float)
+
+
+def integer(value: object) -> int:
+    """Type of an option that takes a whole number."""
+    return _plain(value, int)
+
+
+def _plain(value: object, kind: type[N]) -> N:
+    """A number in ASCII; Python alone would also take 1_0 and digits of other scripts."""
+    text = str(value)
+    try:
+        if "_" not in text and text.isascii():
+            return kind(text)
+    except ValueError:
+        pass
+    raise click.BadParameter(f"{text!r} is not a valid {kind.__name__}.")
 
 
 def overwrite(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import RELEASE, console, overwrite, stages
+from .options import RELEASE, console, number, overwrite, stages
 
 if TYPE_CHECKING:
     import pandas
@@ -20,15 +20,15 @@ FORMATS = ("table", "csv", "json", "geojson")
 @click.command("query", short_help="Answer range queries, with both errors.")
 @RELEASE
 @click.option(
-    "--box", multiple=True, nargs=4, type=float, metavar="W S E N", help="A box; may be repeated."
+    "--box", multiple=True, nargs=4, type=number, metavar="W S E N", help="A box; may be repeated."
 )
 @click.option("--boxes", type=click.Path(), help="CSV with west,south,east,north and maybe id.")
 @click.option(
     "--polygons", type=click.Path(), help="Polygons: GeoPackage, GeoJSON, GeoParquet, ..."
 )
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the interval.")
+@click.option("--confidence", type=number, default=0.95, show_default=True, help="Of the interval.")
 @click.option(
-    "--threshold", type=float, default=0.3, show_default=True, help="Relative error of `reliable`."
+    "--threshold", type=number, default=0.3, show_default=True, help="Relative error of `reliable`."
 )
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), help="Output; else by -o, else table."

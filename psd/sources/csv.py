@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.errors import InputDataError
+from psd.errors import InputDataError, ParameterError
 from psd.tally import Batch
 
 if TYPE_CHECKING:
@@ -29,11 +30,26 @@ __all__ = ["accepts", "batches"]
 
 _ROWS = 1_000_000
 _LONGEST_HEADER = 2**20
+_MARK = b"\xef\xbb\xbf"
+
+# First bytes of files that are taken for CSV, and what to do about them.
+_OTHER_FORMATS = {
+    b"\x1f\x8b": "a compressed file; decompress it first",
+    b"\xfd7zXZ\0": "a compressed file; decompress it first",
+    b"\x28\xb5\x2f\xfd": "a compressed file; decompress it first",
+    b"BZh91AY&SY": "a compressed file; decompress it first",
+    b"PK\x03\x04": "a workbook or a zip archive; save it as CSV in UTF-8",
+    b"\xd0\xcf\x11\xe0": "a workbook; save it as CSV in UTF-8",
+    b"PAR1": "a Parquet file; save it as CSV in UTF-8",
+    b"SQLite format 3\0": "a GeoPackage or a database; save it as CSV in UTF-8",
+    b"\xff\xfe": "UTF-16; save it as CSV in UTF-8",
+    b"\xfe\xff": "UTF-16; save it as CSV in UTF-8",
+}
 
 _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 # What spreadsheets and databases write where a number is missing.
-_MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-")
+_MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n")
 
 
 def accepts(data: Any) -> bool:
@@ -50,7 +66,11 @@ def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     ------
     InputDataError
         If a file is missing, given twice, malformed, or changes while it is read.
+    ParameterError
+        If one column is named for two things.
     """
+    if len(set(columns)) < len(list(columns)):
+        raise ParameterError(f"{', '.join(columns)}: x, y and user have to be different columns")
     paths = [Path(item) for item in (data if isinstance(data, list | tuple) else [data])]
     _check_files(paths)
     headers = [_header(path) for path in paths]
@@ -89,20 +109,25 @@ def _state(path: Path) -> tuple[int, int, int]:
 def _header(path: Path) -> list[str]:
     """Column names in the first line."""
     with path.open("rb") as file:
-        line = file.readline(_LONGEST_HEADER)
+        start = file.readline(_LONGEST_HEADER)
+    for mark, kind in _OTHER_FORMATS.items():
+        if start.startswith(mark):
+            raise InputDataError(f"{path} is no UTF-8 text but {kind}")
+    line = re.split(rb"[\r\n]", start.removeprefix(_MARK), maxsplit=1)[0]
     if not line.strip():
-        raise InputDataError(f"{path} is empty; its first line has to name the columns")
-    if (
-        line.startswith((b"\xff\xfe", b"\xfe\xff", b"PK\x03\x04", b"PAR1", b"\x1f\x8b"))
-        or b"\0" in line
-    ):
+        raise InputDataError(f"the first line of {path} is empty; it has to name the columns")
+    if b"\0" in line:
         raise InputDataError(f"{path} is no UTF-8 text; save it as CSV in UTF-8")
     try:
-        text = line.decode("utf-8-sig")
+        # A quote that is not closed would swallow the next line too, and then the rows.
+        names, *after = csv.reader([line.decode() + "\n", "next"])
     except UnicodeDecodeError:
         raise InputDataError(f"{path} is not in UTF-8; save it as CSV in UTF-8") from None
-    first = text.replace("\r", "\n").split("\n")[0]
-    return [name.strip() for name in next(csv.reader([first]))]
+    except csv.Error:
+        raise InputDataError(f"the first line of {path} has a name that is too long") from None
+    if not after:
+        raise InputDataError(f"the first line of {path} has a quote that is not closed")
+    return [name.strip() for name in names]
 
 
 def _check_columns(path: Path, header: list[str], columns: Columns) -> None:
@@ -111,12 +136,19 @@ def _check_columns(path: Path, header: list[str], columns: Columns) -> None:
         if header.count(name) > 1:
             raise InputDataError(f"{path} has {header.count(name)} columns named {name!r}")
         if name not in header:
-            hint = next(
-                (f"; is it separated by {mark!r}?" for mark in ";\t|" if mark in header[0]), ""
-            )
             raise InputDataError(
-                f"{path} has no column {name!r} in its first line{hint or '; see --x, --y, --user'}"
+                f"{path} has no column {name!r} in its first line; {_likely_cause(header)}"
             )
+
+
+def _likely_cause(header: list[str]) -> str:
+    """Why a column is not found."""
+    for mark in ";\t|":
+        if mark in header[0]:
+            return f"is it separated by {mark!r}?"
+    if sum(re.fullmatch(_DECIMAL, name) is not None for name in header) > 1:
+        return "is that line data, without a line of column names above it?"
+    return "see --x, --y, --user"
 
 
 def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
@@ -138,7 +170,11 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
         # DuckDB quotes the row in its message, from the second batch on through Arrow; only the
         # kind of fault is passed on.
         kind = str(error).lower()
-        cause = "is not in UTF-8" if "unicode" in kind or "utf-8" in kind else "is malformed"
+        cause = "is malformed"
+        if "unicode" in kind or "utf-8" in kind:
+            cause = "is not in UTF-8"
+        elif "maximum line size" in kind:
+            cause = "has a row of more than 2 MB"
         raise InputDataError(
             f"{path} {cause}: each row needs as many comma-separated fields as the first line, "
             "closed quotes, line ends of one kind, and UTF-8 text"
@@ -152,12 +188,13 @@ def _query(header: list[str], columns: Columns) -> str:
     user = f"c{header.index(columns.user)}" if columns.user else "NULL"
     return f"""
         SELECT {_number("x")} AS x, {_number("y")} AS y, user,
-            ({_is_bad("x")}) AS bad_x, ({_is_bad("y")}) AS bad_y
+            ({_is_bad("x")}) AS bad_x, ({_is_bad("y")}) AS bad_y,
+            contains(user, chr(0)) AS bad_user
         FROM (
             SELECT {x} AS x, {y} AS y,
                 CASE WHEN trim({user}) = '' THEN NULL ELSE {user} END AS user
             FROM read_csv($1, columns = {{{schema}}}, auto_detect = false, header = true,
-                delim = ',', quote = '"', escape = '"', strict_mode = true)
+                compression = 'none', delim = ',', quote = '"', escape = '"', strict_mode = true)
         )
     """
 
@@ -190,6 +227,8 @@ def _batch(path: Path, batch: Any, columns: Columns) -> Batch:
                 f"column {name!r} of {path} holds text that is no plain decimal number; numbers "
                 "look like 127.01: no decimal comma, degrees and minutes, or thousands separator"
             )
+    if batch.column("bad_user").true_count:
+        raise InputDataError(f"column {columns.user!r} of {path} holds NUL bytes; repair the file")
     x, y = (
         batch.column(axis).to_numpy(zero_copy_only=False).astype(np.float64) for axis in ("x", "y")
     )

@@ -1,0 +1,566 @@
+"""Unusual and wrong input of psd build and what comes of it; printed, it is docs/bad-input.md."""
+
+import bz2
+import gzip
+import os
+import shlex
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from psd.decompositions.quadtree import Quadtree
+from psd.sources import csv as source
+
+# Stands in every table; nothing that is printed or published may hold it.
+SECRET = "secret-8642.13579"
+
+IDS = tuple(
+    f"{kind}{i:02}" for kind, n in (("C", 28), ("V", 23), ("P", 11)) for i in range(1, n + 1)
+)
+
+# The command line where a case says nothing else.
+INPUT, OUTPUT = "points.csv", "out/r.psd.parquet"
+DEFAULTS = {
+    "-o": (OUTPUT,),
+    "--epsilon": ("1",),
+    "--bounds": ("-180", "-90", "180", "90"),
+    "--set": ("height=1",),
+}
+
+Content = str | bytes | Callable[[Path], object] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """An input, a command line and its outcome: rows kept, or a code and words of the message."""
+
+    name: str
+    given: str
+    content: Content
+    options: str = ""
+    kept: int | None = None
+    code: int = 0
+    told: str = ""
+    input: str = INPUT
+    overwrite: bool = True
+    patch: Callable[..., None] | None = None
+    megabytes: int | None = None
+
+    @property
+    def id(self):
+        return self.name.split("-")[0]
+
+    @property
+    def args(self):
+        """Command line after `psd`."""
+        line, options = ["build", self.input], shlex.split(self.options)
+        for option, values in DEFAULTS.items():
+            elsewhere = option == "--set" and "--method" in options
+            if option not in options and not elsewhere:
+                line += [option, *values]
+        line += ["--overwrite"] if self.overwrite else []
+        line += [] if self.code else ["--report-private"]
+        return [*line, *options]
+
+    def prepare(self, folder):
+        """Put the input there."""
+        if callable(self.content):
+            self.content(folder / self.input)
+        elif self.content is not None:
+            (folder / self.input).write_bytes(self.bytes)
+
+    @property
+    def bytes(self):
+        """Content of the input where it is a plain file."""
+        content = self.content
+        return content.encode() if isinstance(content, str) else content
+
+    @property
+    def fields(self):
+        """Pieces of the input that no message may quote."""
+        if not isinstance(self.content, str | bytes):
+            return {SECRET}
+        text = self.bytes.decode(errors="ignore").replace("\0", "")
+        for mark in ',;\t|\r"':
+            text = text.replace(mark, "\n")
+        pieces = {piece.strip() for piece in text.split("\n")} - {"user", "note"}
+        return {SECRET, *(piece for piece in pieces if len(piece) > 3)}
+
+
+def kept(name, given, content, rows, options="", **more):
+    return Case(name=name, given=given, content=content, options=options, kept=rows, **more)
+
+
+def refused(name, given, content, code, told, options="", **more):
+    outcome = {"code": code, "told": told, **more}
+    return Case(name=name, given=given, content=content, options=options, **outcome)
+
+
+def table(*rows, header="lon,lat"):
+    """CSV of rows, each with a secret note."""
+    return "".join(f"{line}\n" for line in (f"{header},note", *(f"{r},{SECRET}" for r in rows)))
+
+
+def users(*ids):
+    """CSV with a row at one place for each of the ids."""
+    return table(*(f"{user},1.5,2.5" for user in ids), header="user,lon,lat")
+
+
+PLACES = ("126.98,37.57", "-0.12,51.5", "1.5,2.5")
+GOOD = table(*PLACES)
+USERS = "--user user --max-contributions 2"
+KOREA = "--bounds 124 33 132 39"
+LONDON = "--bounds -0.55 51.25 0.35 51.72"
+METRES = "--bounds 900000 1900000 1000000 2000000 --crs EPSG:5179"
+
+
+def linked(path):
+    elsewhere = path.with_name("elsewhere.csv")
+    elsewhere.write_text(GOOD)
+    path.symlink_to(elsewhere)
+
+
+def bound_socket(path):
+    with socket.socket(socket.AF_UNIX) as end:
+        end.bind(path.name)  # relative: a full path may be longer than a socket's may be
+
+
+def many(path):
+    path.write_text(
+        "lon,lat\n" + "".join(f"{i * 0.01:.2f},{i * 0.02:.2f}\n" for i in range(3000)) * 1000
+    )
+
+
+def meanwhile(change):
+    """Change the file when its first rows have been read."""
+
+    def patch(monkeypatch):
+        batch = source._batch
+
+        def changing(path, *rest):
+            change(path)
+            return batch(path, *rest)
+
+        monkeypatch.setattr(source, "_batch", changing)
+
+    return patch
+
+
+def append(path):
+    with path.open("a") as file:
+        file.write(f"{PLACES[0]},{SECRET}\n")
+
+
+def replace(path):
+    path.with_suffix(".new").write_bytes(path.read_bytes())
+    path.with_suffix(".new").replace(path)
+
+
+def overspend(monkeypatch):
+    shares = Quadtree.level_shares
+    monkeypatch.setattr(Quadtree, "level_shares", lambda self, nano: shares(self, nano + 1))
+
+
+# fmt: off
+FILE = (
+    refused("C01-missing", "no such file", None, 8, "does not exist"),
+    refused("C01-second", "the second of two files is missing", GOOD, 8, "does not exist", "b.csv"),
+    refused("C02-folder", "a folder", Path.mkdir, 8, "no regular file"),
+    refused("C03-empty", "no byte", "", 8, "is empty; it has to name the columns"),
+    refused("C03-line-ends", "line ends alone", "\n\n", 8, "is empty"),
+    refused("C03-mark", "a byte order mark alone", "\ufeff", 8, "is empty"),
+    refused("C03-blank-first", "a blank line before the names", "\n" + GOOD, 8, "first line"),
+    refused("C03-blank-mark", "the same after a mark", "\ufeff\n" + GOOD, 8, "first line"),
+    refused("C03-blank-cr", "the same with CR", ("\n" + GOOD).replace("\n", "\r"), 8, "first line"),
+    kept("C04-header-only", "column names and no row: a release of noise", table(), 0),
+    kept("C04-no-line-end", "the same without a line end", table().strip(), 0),
+    kept("C05-one-row", "one row", table("1.5,2.5"), 1),
+    kept("C05-no-line-end", "one row without a line end", table("1.5,2.5").strip(), 1),
+    refused("C06-no-header", "no line of names", "".join(GOOD.splitlines(keepends=True)[1:]), 8,
+        "line data"),
+    refused("C06-one-number", "other names, one of them a number",
+        table("1.5,2.5", header="2024,place"), 8, "no column 'lon' in its first line; see --x"),
+    refused("C07-two-lon", "two columns lon", table(header="lon,lat,lon"), 8, "2 columns named"),
+    kept("C07-two-others", "two columns of another name", table("1.5,2.5,", header="lon,lat,note"),
+        1),
+    refused("C08-x", "no column lon", table(header="longitude,lat"), 8, "no column 'lon'"),
+    refused("C08-y", "no column lat", table(header="lon,latitude"), 8, "no column 'lat'"),
+    refused("C08-user", "no column of users", GOOD, 8, "no column 'user'", USERS),
+    refused("C08-case", "`LON` for lon", table(header="LON,LAT"), 8, "no column 'lon'"),
+    kept("C08-named", "other names, told", table("1.5,2.5", header="a,b"), 1, "--x a --y b"),
+    kept("C09-mark", "UTF-8 with a byte order mark", "\ufeff" + GOOD, 3),
+    kept("C09-mark-quotes", "the same and quoted names", '\ufeff"lon","lat"\n1.5,2.5\n', 1),
+    refused("C09-later", "a mark within the file, of files joined", GOOD + "\ufeff" + GOOD, 8,
+        "column 'lon'"),
+    refused("C10-utf-16", "UTF-16", GOOD.encode("utf-16"), 8, "UTF-16; save it as CSV in UTF-8"),
+    refused("C10-no-mark", "the same without a mark", GOOD.encode("utf-16-le"), 8, "CSV in UTF-8"),
+    refused("C11-header", "names in CP949", f"경도,lat\n{SECRET},2\n".encode("cp949"), 8,
+        "save it as CSV in UTF-8"),
+    refused("C11-users", "users in CP949", users("김").encode("cp949"), 8, "not in UTF-8", USERS),
+    kept("C11-unread", "CP949 in a column that is not read",
+        table("1.5,2.5,김", header="lon,lat,b").encode("cp949"), 1),
+    refused("C12-header", "names in Latin-1", table(header="é,lon,lat").encode("latin-1"), 8,
+        "CSV in UTF-8"),
+    refused("C12-users", "users in Latin-1", users("é").encode("latin-1"), 8, "not in UTF-8",
+        USERS),
+    refused("C13-mixed", "UTF-8, then CP949", users("김").encode() + "김,1,2,\n".encode("cp949"), 8,
+        "not in UTF-8", USERS),
+    kept("C14-crlf", "lines end in CR LF", GOOD.replace("\n", "\r\n"), 3),
+    kept("C14-cr", "lines end in CR", GOOD.replace("\n", "\r"), 3),
+    refused("C14-mixed", "line ends of two kinds", GOOD + GOOD.replace("\n", "\r\n"), 8,
+        "line ends of one kind"),
+    refused("C15-semicolon", "fields separated by `;`", GOOD.replace(",", ";"), 8,
+        "separated by ';'"),
+    refused("C15-tab", "by tabs", GOOD.replace(",", "\t"), 8, r"separated by '\t'"),
+    refused("C15-bar", "by bars", GOOD.replace(",", "|"), 8, "separated by '|'"),
+    refused("C15-quoted", "by `;`, names in quotes", f'"lon";"lat"\n{SECRET};2\n', 8,
+        "separated by ';'"),
+    refused("C16-quoted", "decimal comma in quotes", table('"126,98","37,57"'), 8,
+        "no decimal comma"),
+    refused("C16-bare", "decimal comma", f"lon,lat\n126,98,37,57\n{SECRET},2\n", 8, "malformed"),
+    refused("C17-short", "a row with a field less", GOOD + f"{SECRET},2\n", 8,
+        "as many comma-separated"),
+    refused("C17-long", "a row with a field more", GOOD + f"1,2,{SECRET},4\n", 8,
+        "as many comma-separated"),
+    refused("C18-open", "a quote that is not closed", GOOD + f'1,2,"{SECRET}\n3,4,\n', 8,
+        "closed quotes"),
+    refused("C18-header", "the same among the names", f'lon,lat,"note\n1,2,{SECRET}\n', 8,
+        "quote that is not closed"),
+    kept("C18-quoted", "commas, quotes and line ends within quotes",
+        table('1.5,2.5,"a, ""b""\nc"', header="lon,lat,b"), 1),
+    kept("C19-long-field", "a field of 200,000 characters",
+        table("1.5,2.5," + "a" * 200_000, header="lon,lat,b"), 1),
+    refused("C19-long-row", "a row of 3 MB",
+        table("1.5,2.5," + "a" * 3_000_000, header="lon,lat,b"), 8, "row of more than 2 MB"),
+    refused("C19-long-name", "a column name of 200,000 characters",
+        table(header="lon,lat," + "a" * 200_000), 8, "too long"),
+    refused("C20-header", "NUL among the names", table(header="lon,lat\0"), 8, "no UTF-8 text"),
+    refused("C20-number", "NUL in a number", table("1.5\0,2.5"), 8, "no plain decimal number"),
+    refused("C20-user", "NUL in a user id", users("a\0"), 8, "NUL", USERS),
+    refused("C20-block", "a block of NUL", GOOD + "\0" * 512, 8, "malformed"),
+    kept("C20-unread", "NUL in a column that is not read", table("1.5,2.5,\0", header="lon,lat,b"),
+        1),
+    kept("C21-large", "3,000,000 rows, in less than 700 MB of memory", many, 3_000_000,
+        megabytes=700),
+    refused("C22-gzip", "a compressed file", gzip.compress(b"0" * 10**7), 8, "decompress it first",
+        input="points.csv.gz"),
+    refused("C22-bzip2", "the same by bzip2", bz2.compress(GOOD.encode()), 8,
+        "decompress it first"),
+    kept("C22-name", "plain CSV that is named .gz", GOOD, 3, input="points.csv.gz"),
+    refused("C23-grows", "the file grows while it is read", GOOD, 8, "changed while it was read",
+        patch=meanwhile(append)),
+    refused("C23-replaced", "it is replaced by an equal one", GOOD, 8, "changed while it was read",
+        patch=meanwhile(replace)),
+    refused("C24-pipe", "a named pipe", os.mkfifo, 8, "no regular file"),
+    refused("C24-socket", "a socket", bound_socket, 8, "no regular file"),
+    refused("C24-device", "`/dev/zero`", None, 8, "no regular file", input="/dev/zero"),
+    refused("C24-stdin", "`-` for standard input", None, 8, "does not exist", input="-"),
+    kept("C25-link", "a symbolic link to a file elsewhere", linked, 3),
+    refused("C25-dangling", "a symbolic link to nothing", lambda p: p.symlink_to("nowhere"), 8,
+        "does not exist"),
+    refused("C25-twice", "a file and a link to it", linked, 8, "twice", "elsewhere.csv"),
+    refused("C26-truncated", "the last row ends in its first field", GOOD + "1.2", 8, "malformed"),
+    refused("C26-in-a-quote", "the last row ends within quotes", GOOD + '1,2,"secr', 8,
+        "closed quotes"),
+    kept("C27-commas", "a comma after the last field of each row", "lon,lat\n1.5,2.5,\n3.5,4.5,\n",
+        2),
+    kept("C27-blank", "blank lines", GOOD.replace("\n", "\n\n"), 3),
+    refused("C27-comment", "a comment line", GOOD + f"# {SECRET}\n", 8, "malformed"),
+    refused("C27-comment-first", "a comment line before the names", f"# {SECRET}\n" + GOOD, 8,
+        "in its first line"),
+    refused("C28-xlsx", "a workbook named .csv", b"PK\x03\x04\x14\0" + GOOD.encode(), 8,
+        "a workbook or a zip archive; save it as CSV"),
+    refused("C28-xls", "an old workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + GOOD.encode(), 8,
+        "a workbook; save it as CSV"),
+    refused("C28-parquet", "a Parquet file", b"PAR1\x15\x04" + GOOD.encode(), 8,
+        "a Parquet file; save it as CSV"),
+    refused("C28-geopackage", "a GeoPackage", b"SQLite format 3\0" + GOOD.encode(), 8,
+        "a GeoPackage"),
+)
+# fmt: on
+
+
+def bad_numbers(id_, *cases):
+    """Texts in both coordinate columns that are no numbers."""
+    for name, given, text in cases:
+        for axis, row in (("x", f'"{text}",2.5'), ("y", f'1.5,"{text}"')):
+            told = f"column '{'lon' if axis == 'x' else 'lat'}'"
+            yield refused(f"{id_}-{name}-{axis}", f"{given} as {axis}", table(row), 8, told)
+
+
+# fmt: off
+VALUES = (
+    kept("V01-nan", "`NaN`, `nan`, `-nan`: left out", table("NaN,1", "1,nan", "-nan,1", "1.5,2.5"),
+        1),
+    *bad_numbers(
+        "V02",
+        ("inf", "`inf`", "inf"),
+        ("infinity", "`-Infinity`", "-Infinity"),
+        ("overflow", "`1e400`", "1e400"),
+    ),
+    *bad_numbers(
+        "V03",
+        ("underscore", "`1_00.5`", "1_00.5"),
+        ("full-width", "full-width digits", "\uff11\uff12\uff17.\uff10"),
+        ("arabic", "Arabic digits", "\u0661\u0662\u0667.\u0665"),
+    ),
+    *bad_numbers("V04", ("minus", "the minus sign U+2212", "\u221212.5")),
+    kept("V05-missing", "empty, `NA`, `null`, `-`, `\\N`: left out",
+        table(",1", "NA,1", "1,null", "-,-", "\\N,1", "1.5,2.5"), 1),
+    kept("V05-all-missing", "no row with coordinates", table(",", "NA,1"), 0),
+    *bad_numbers("V05", ("spreadsheet", "`#N/A`", "#N/A")),
+    *bad_numbers("V06", ("hex", "`0x10`", "0x10")),
+    kept("V07-spaces", "spaces and tabs around numbers", table(" 1.5 ,\t2.5"), 1),
+    *bad_numbers(
+        "V07",
+        ("no-break", "a no-break space", "\u00a012.5"),
+        ("thousands", "`1 027`", "1 027"),
+    ),
+    refused("V08-latitude", "latitude 91.25", table("1.5,91.25"), 3, "beyond 90 degrees"),
+    refused("V08-longitude", "longitude 181.75", table("181.75,2.5"), 3, "beyond 180 degrees"),
+    refused("V08-to-360", "longitudes from 0 to 360", table("1.5,2.5", "233.75,2.5"), 3,
+        "counted from 0 to 360"),
+    refused("V09-swapped", "x and y swapped in Korea", table("37.57,126.98"), 3,
+        "are x and y swapped", KOREA),
+    refused("V09-both-fit", "x and y swapped in London", table("51.55,-0.125"), 3,
+        "are x and y swapped", LONDON),
+    kept("V09-one-row", "one row of three swapped, both in range: left out",
+        table("51.55,-0.125", "-0.125,51.55", "0.25,51.5"), 2, LONDON),
+    *bad_numbers(
+        "V10",
+        ("dms", "degrees and minutes", "37°33'"),
+        ("hemisphere", "`127E`", "127E"),
+    ),
+    refused("V11-metres", "metres (EPSG:5179) given as degrees", table("953898.25,1952028.75"), 3,
+        "are these metres", KOREA),
+    refused("V11-degrees", "degrees given as metres (EPSG:5179)", GOOD, 3, "is the CRS another one",
+        METRES),
+    kept("V11-told", "metres, told so", table("953898.25,1952028.75"), 1, METRES),
+    kept("V12-edges", "edges, corners and -0.0 of the domain",
+        table("0,0", "2,2", "0,2", "2,0", "1,0", "-0.0,-0.0"), 6, "--bounds 0 0 2 2"),
+    kept("V12-beyond", "one unit in the last place beyond: left out",
+        table("2,2", "2.0000000000000004,2"), 1, "--bounds 0 0 2 2"),
+    kept("V13-date-line", "longitudes 180 and -180", table("180,0", "-180,0", "180.0,1"), 3),
+    kept("V14-poles", "latitudes 90 and -90 at any longitude",
+        table("0,90", "123.5,90", "0,-90", "-180,-90"), 4),
+    refused("V15-antimeridian", "bounds from 170 to -170", GOOD, 3, "split in two",
+        "--bounds 170 -20 -170 20"),
+    kept("V16-quadtree", "all rows at one point, quadtree", table(*["1.5,2.5"] * 500), 500),
+    kept("V16-grid", "all rows at one point, grid", table(*["1.5,2.5"] * 500), 500,
+        "--method grid"),
+    refused("V17-outside", "all rows outside the bounds", GOOD, 3, "no row lies inside the bounds",
+        "--bounds 60 60 70 70"),
+    kept("V17-some", "some rows outside: left out", GOOD, 1, KOREA),
+    kept("V18-duplicates", "equal rows", table(*PLACES, *PLACES), 6),
+    kept("V19-long", "numbers of 400 digits, most of them decimals",
+        table("1." + "25" * 200 + ",2.5"), 1),
+    kept("V19-small", "`1e-400`, which is 0 in floating point", table("1e-400,2.5"), 1),
+    *bad_numbers(
+        "V19",
+        ("digits", "400 digits before the point", "9" * 400),
+        ("power", "`1e15000`", "1e15000"),
+    ),
+    refused("V20-empty", "an empty user id", users("u", ""), 8, "without a user id", USERS),
+    refused("V20-spaces", "a user id of spaces", users("u", "  "), 8, "without a user id", USERS),
+    refused("V20-10-mb", "a user id of 10 MB", users("u" * 10**7), 8, "row of more than 2 MB",
+        USERS),
+    kept("V20-emoji", "emoji as user ids: three rows of one, one of another",
+        users(*"😀😀😀", "😎"), 3, USERS),
+    kept("V20-unicode", "the same letter composed and decomposed: two users",
+        users(*["\u00e9"] * 3, *["e\u0301"] * 3), 4, USERS),
+    kept("V20-code", "`=cmd()` and `</script>`: text like any other",
+        users(*["=cmd()"] * 3, *["</script>"] * 3), 4, USERS),
+    kept("V20-zeros", "007 and 7: two users", users(*["007"] * 3, *["7"] * 3), 4, USERS),
+    kept("V20-na", "`NA` and `null`: ids as they stand", users(*["NA"] * 3, *["null"] * 3), 4,
+        USERS),
+    kept("V21-one-user", "all rows of one user", users(*["u"] * 300), 2, USERS),
+    kept("V22-own-users", "every row of its own user", users(*map(str, range(300))), 300, USERS),
+    kept("V23-sorted", "rows sorted by place", table(*(f"{i / 10},{i / 20}" for i in range(500))),
+        500),
+)
+# fmt: on
+
+
+def epsilons(*cases):
+    for name, value, told in cases:
+        option = f"--epsilon {value}"
+        yield refused(f"P01-{name}", f"epsilon `{value}`", GOOD, 2, told, option)
+
+
+def bounds(*cases):
+    for name, given, value, code, told in cases:
+        yield refused(f"P06-{name}", given, GOOD, code, told, f"--bounds {value}")
+
+
+def limits(*cases):
+    """Most rows per user."""
+    for name, value, told in cases:
+        options = f"--user user --max-contributions {value}"
+        yield refused(f"P07-{name}", f"`--max-contributions {value}`", users("u"), 2, told, options)
+
+
+def grids(id_, *cases):
+    """Settings of the grid that are refused."""
+    for name, setting, told in cases:
+        options = f"--method grid --set {setting}"
+        yield refused(f"{id_}-{name}", f"grid, `{setting}`", GOOD, 2, told, options)
+
+
+# fmt: off
+PARAMETERS = (
+    *epsilons(
+        ("zero", "0", "not above 0"),
+        ("negative", "-1", "not above 0"),
+        ("nan", "nan", "not a decimal number"),
+        ("inf", "inf", "not a decimal number"),
+        ("tiny", "1e-400", "more than nine decimals"),
+        ("ten-decimals", "0.1234567891", "more than nine decimals"),
+        ("huge", "1e9", "above 1,000"),
+        ("text", "abc", "not a decimal number"),
+        ("comma", "0,5", "not a decimal number"),
+        ("fraction", "1/3", "not a decimal number"),
+        ("underscore", "1_0", "not a decimal number"),
+        ("full-width", "\uff11", "not a decimal number"),
+    ),
+    refused("P01-empty", "an empty epsilon", GOOD, 2, "not a decimal number", "--epsilon ''"),
+    kept("P01-nine-decimals", "epsilon `0.123456789`", GOOD, 3, "--epsilon 0.123456789"),
+    kept("P01-least", "epsilon `1e-9`", GOOD, 3, "--epsilon 1e-9"),
+    kept("P01-largest", "epsilon `1000`", GOOD, 3, "--epsilon 1000"),
+    refused("P01-twice", "two epsilons", GOOD, 2, "--epsilon is given 2 times",
+        "--epsilon 1 --epsilon 0.1"),
+    refused("P02-overspent", "more than what is left: a method that asks for 1e-9 above epsilon",
+        GOOD, 4, "spend more than epsilon 1", patch=overspend),
+    kept("P03-all-of-it", "exactly what is left: three levels that ask for 0.1 of 0.3", GOOD, 3,
+        "--epsilon 0.3 --set budget=uniform --set height=2"),
+    *grids(
+        "P04",
+        ("nothing", "total_share=0", "pays for no total"),
+        ("all", "total_share=1", "not in [0, 1)"),
+        ("more", "total_share=1.5", "not in [0, 1)"),
+        ("negative", "total_share=-0.1", "not in [0, 1)"),
+        ("nan", "total_share=nan", "not a decimal number"),
+    ),
+    kept("P04-not-needed", "grid, `total_share=0` and a size", GOOD, 3,
+        "--method grid --set total_share=0 --set size=3"),
+    kept("P04-nearly-all", "grid, `total_share=0.999999999`", GOOD, 3,
+        "--method grid --set total_share=0.999999999"),
+    kept("P05-height-0", "quadtree, `height=0`", GOOD, 3, "--set height=0"),
+    kept("P05-height-1", "quadtree, `height=1`", GOOD, 3, "--set height=1"),
+    refused("P05-height-13", "quadtree, `height=13`", GOOD, 2, "not between 0 and 12",
+        "--set height=13"),
+    refused("P05-height-40", "quadtree, `height=40`", GOOD, 2, "not between 0 and 12",
+        "--set height=40"),
+    refused("P05-underscore", "quadtree, `height=1_0`", GOOD, 2, "not a whole number",
+        "--set height=1_0"),
+    refused("P05-full-width", "quadtree, `height=` in full-width digits", GOOD, 2,
+        "not a whole number", "--set height=\uff18"),
+    refused("P05-fanout", "quadtree, `fanout=1`", GOOD, 2, "no parameter of quadtree",
+        "--set fanout=1"),
+    kept("P05-one-cell", "grid, `size=1`", GOOD, 3, "--method grid --set size=1"),
+    *grids(
+        "P05",
+        ("no-cell", "size=0", "not between 1 and 4096"),
+        ("cells", "size=1000000000", "not between 1 and 4096"),
+        ("power", "size=1e9", "not a whole number"),
+    ),
+    *bounds(
+        ("empty-text", "bounds of empty texts", "'' '' '' ''", 2, "float"),
+        ("three", "three numbers", "0 0 1", 2, "4 arguments"),
+        ("reversed-x", "west above east", "4 -4 -4 4", 3, "west 4.0 is not below east"),
+        ("reversed-y", "south above north", "-4 4 4 -4", 3, "south 4.0 is not below north"),
+        ("nan", "`nan`", "nan -4 4 4", 3, "not all finite numbers"),
+        ("inf", "`1e400`", "-4 -4 1e400 4", 3, "not all finite numbers"),
+        ("no-area", "no width", "1 2 1 4", 3, "is not below east"),
+        ("one-step", "one step of floating point wide", "1 2 1.0000000000000002 4", 3,
+            "too narrow"),
+        ("swapped", "latitude before longitude, Korea", "33 124 39 132", 3, "are x and y swapped"),
+        ("metres", "metres", "900000 1900000 1000000 2000000", 3, "metres of a projected CRS"),
+        ("to-360", "longitudes to 360", "0 -90 360 90", 3, "counted from 0 to 360"),
+        ("underscore", "`1_0`", "-1_0 -10 10 10", 2, "not a valid float"),
+        ("full-width", "full-width digits", "-10 -10 \uff11\uff10 10", 2, "not a valid float"),
+    ),
+    kept("P06-small", "bounds of a metre", table("126.980001,37.570001"), 1,
+        "--bounds 126.98 37.57 126.98001 37.57001"),
+    *limits(
+        ("zero", "0", "not between 1 and"),
+        ("negative", "-1", "not between 1 and"),
+        ("more", "1000000001", "not between 1 and"),
+        ("power", "1e9", "not a valid int"),
+        ("underscore", "1_0", "not a valid int"),
+        ("full-width", "\uff11", "not a valid int"),
+        ("half", "1.5", "not a valid int"),
+    ),
+    kept("P07-largest", "`--max-contributions 1000000000`", users("u", "u"), 2,
+        "--user user --max-contributions 1000000000"),
+    refused("P07-without-user", "a bound without `--user`", users("u"), 2, "without user",
+        "--max-contributions 2"),
+    refused("P07-without-bound", "`--user` without a bound", users("u"), 2,
+        "without max_contributions", "--user user"),
+    refused("P08-method", "an unknown method", GOOD, 2, "'kd' is not one of", "--method kd"),
+    refused("P08-method-case", "`Quadtree`", GOOD, 2, "'Quadtree' is not one of",
+        "--method Quadtree"),
+    refused("P08-option", "a misspelt option", GOOD, 2, "No such option", "--epsilom 2"),
+    refused("P08-key", "an unknown setting", GOOD, 2, "no parameter of quadtree", "--set hight=3"),
+    refused("P08-other-key", "a setting of another method", GOOD, 2, "no parameter of grid",
+        "--method grid --set height=3"),
+    refused("P08-key-twice", "a setting given twice", GOOD, 2, "given 2 times",
+        "--set height=1 --set height=2"),
+    refused("P08-no-value", "a setting without a value", GOOD, 2, "KEY=VALUE", "--set height"),
+    refused("P08-x-is-y", "one column for x and y", GOOD, 2, "different columns", "--y lon"),
+    refused("P08-user-is-x", "a coordinate for the user", GOOD, 2, "different columns",
+        "--user lon --max-contributions 2"),
+    refused("P09-exists", "the release exists", GOOD, 6, "exists", overwrite=False),
+    kept("P09-overwrite", "the release exists, with `--overwrite`", GOOD, 3),
+    refused("P09-folder", "the release is a folder", GOOD, 6, "is a folder", "-o out"),
+    refused("P09-no-folder", "the release in a folder that is missing", GOOD, 6, "does not exist",
+        "-o nowhere/r.psd.parquet"),
+    refused("P09-input", "the release is the input, with `--overwrite`", GOOD, 6,
+        "read as an input", f"-o {INPUT}"),
+    refused("P10-seed", "`--seed`: there is none", GOOD, 2, "No such option '--seed'", "--seed 1"),
+    refused("P11-two", "two CRS", GOOD, 2, "--crs is given 2 times",
+        "--crs EPSG:4326 --crs EPSG:5179"),
+    refused("P11-unknown", "an unknown CRS", GOOD, 3, "not a coordinate reference system",
+        "--crs EPSG:0"),
+    refused("P11-empty", "an empty CRS", GOOD, 3, "not a coordinate reference system", "--crs ''"),
+    refused("P11-height", "a CRS of heights", GOOD, 3, "no map coordinates", "--crs EPSG:5773"),
+    refused("P11-bounds", "bounds in metres for a CRS of degrees", GOOD, 3,
+        "metres of a projected CRS", "--bounds 900000 1900000 1000000 2000000"),
+)
+# fmt: on
+
+CASES = FILE + VALUES + PARAMETERS
+
+INTRODUCTION = """# Bad input
+
+What `psd build` does with files, values and parameters that are unusual or wrong. Each line is a
+test. Letters: C is the file, V a value in it, P a parameter.
+
+Where nothing else is said the command is `psd build points.csv -o r.psd.parquet --epsilon 1
+--bounds -180 -90 180 90 --set height=1`; user ids come with `--user user --max-contributions 2`.
+
+- **Accepted**: exit code 0 and a release. Nothing that is printed depends on a row; the number of
+  kept rows is what `--report-private` tells the one who holds the file.
+- **Refused**: one line on stderr, which quotes no field of the file, and an exit code. No file is
+  written, and a release that stood there stays as it was.
+
+What is left over several releases comes with the ledger; here P02 and P03 are about the epsilon of
+one release. This page is made by `python tests/badinput.py > docs/bad-input.md`.
+
+| case | given | outcome | exit code | message contains |
+|---|---|---|---|---|
+"""
+
+
+def page():
+    """The table as Markdown: `python tests/badinput.py > docs/bad-input.md`."""
+    lines = []
+    for case in CASES:
+        fate = "refused" if case.code else f"accepted, {case.kept:,} kept"
+        cells = (case.name, case.given, fate, str(case.code), case.told)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return INTRODUCTION + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
