@@ -32,7 +32,7 @@ def command(release: str, output: str, cells: str, overwrite: bool) -> None:
     """  # noqa: D301
     from pathlib import Path
 
-    from psd.export import export, format_of
+    from psd.export import format_of
     from psd.files import check_free
     from psd.release import Release
 
@@ -42,5 +42,5 @@ def command(release: str, output: str, cells: str, overwrite: bool) -> None:
         stage("reading")
         loaded = Release.load(release)
         stage("writing")
-        export(loaded, output, cells=cells, overwrite=overwrite)  # type: ignore[arg-type]
+        loaded.export(output, cells=cells, overwrite=overwrite)  # type: ignore[arg-type]
     click.echo(f"wrote {output}")

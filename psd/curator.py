@@ -7,8 +7,9 @@ public parameters, so a mistake in it costs accuracy and never privacy.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NoReturn, Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -96,6 +97,7 @@ class Curator:
         self._noise = noise
         self._layers: list[tuple[GrowingTree, _Points]] = []
         self._questions: list[Question] = []
+        self._lock = threading.RLock()
         self.domain = domain
         self.epsilon = epsilon
         self.contributions = tally.contributions
@@ -140,9 +142,10 @@ class Curator:
         ParameterError
             If a cell was cut before or a line lies outside it.
         """
-        growing, points = self._layers[cells.layer]
-        cut = growing.cut(cells, x=x, y=y)
-        points.cut(cut)
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            cut = growing.cut(cells, x=x, y=y)
+            points.cut(cut)
         return cut.cells
 
     def count(self, cells: Cells, epsilon: ArrayLike) -> NDArray[np.int64]:
@@ -178,12 +181,28 @@ class Curator:
         .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy
            Mechanisms." STOC 2009. https://doi.org/10.1145/1536414.1536464
         """
-        growing, points = self._layers[cells.layer]
         nano = np.broadcast_to(np.asarray(epsilon, np.int64), cells.nodes.shape)
-        self._charge("count", cells, nano)
-        true = points.count(cells.nodes)
-        growing.count[cells.nodes] = self._noise.count(true, nano, self.contributions)
-        return growing.count[cells.nodes]
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            self._charge("count", cells, nano)
+            true = points.count(cells.nodes)
+            growing.count[cells.nodes] = self._noise.count(true, nano, self.contributions)
+            return growing.count[cells.nodes]
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a curator is not copied: its budget is for one set of answers")
+
+    def _layer_of(self, cells: Cells) -> tuple[GrowingTree, _Points]:
+        """Tree and points that cells belong to; cells that nobody was given are refused."""
+        nodes = cells.nodes
+        if not 0 <= cells.layer < len(self._layers):
+            raise ParameterError(f"layer {cells.layer} does not exist")
+        growing, points = self._layers[cells.layer]
+        if nodes.ndim != 1 or nodes.dtype.kind != "i":
+            raise ParameterError("cells are given by a list of node numbers")
+        if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(growing.parent):
+            raise ParameterError("cells hold numbers of nodes that do not exist")
+        return growing, points
 
     def _charge(self, kind: str, cells: Cells, nano: NDArray[np.int64]) -> None:
         """Charge a question to its cells and note it down, or refuse it whole."""

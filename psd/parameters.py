@@ -100,6 +100,17 @@ def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
 
 
 def to_json(method: Any) -> dict[str, int | str | None]:
-    """Parameters as they stand in a release file; shares as decimal text."""
+    """Parameters as they stand in a release file; shares as decimal text.
+
+    Raises
+    ------
+    ParameterError
+        If a field was not made by `parameter`, so that nobody said that it is public.
+    """
+    for field in dataclasses.fields(method):
+        if "check" not in field.metadata:
+            raise ParameterError(
+                f"{field.name} of {method.name} is not a declared public parameter"
+            )
     values = dataclasses.asdict(method)
     return {name: str(v) if isinstance(v, Decimal) else v for name, v in values.items()}

@@ -96,6 +96,7 @@ def build(
     """
     nano = parse_epsilon(epsilon)
     method = method_by_name(method) if isinstance(method, str) else method
+    public = to_json(method)
     k = _contributions(user, max_contributions)
     progress("reading")
     batches = read(data, Columns(x=x, y=y, user=user), domain)
@@ -109,7 +110,7 @@ def build(
         domain=domain,
         epsilon=nano,
         method=method.name,
-        parameters=to_json(method),
+        parameters=public,
         unit="record" if k is None else "user",
         max_contributions=k or 1,
         source="curator" if type(noise) is SecureNoise else "replay",

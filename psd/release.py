@@ -260,6 +260,7 @@ class Release:
         """
         from psd.export import export
 
+        self._refuse_replayed("exported")
         export(self, path, cells=cells, overwrite=overwrite)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -274,9 +275,13 @@ class Release:
         """
         from psd.release_file import write
 
-        if self.source == "replay":
-            raise ParameterError("a release from replayed answers has no noise and is not saved")
+        self._refuse_replayed("saved")
         write(self, path, overwrite=overwrite)
+
+    def _refuse_replayed(self, done: str) -> None:
+        """Counts that no noise was drawn for stay in the test that made them."""
+        if self.source == "replay":
+            raise ParameterError(f"a release from replayed answers has no noise and is not {done}")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:

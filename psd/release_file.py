@@ -83,6 +83,7 @@ def encode(release: Release) -> bytes:
         pa.array(column, type=field.type) for column, field in zip(columns, SCHEMA, strict=True)
     ]
     header = json.dumps(_header(release), allow_nan=False, sort_keys=True).encode()
+    _checked_header(header)  # what a reader would refuse is not written
     schema = SCHEMA.with_metadata({KEY: header})
     table = pa.Table.from_arrays(arrays, schema=schema)
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)

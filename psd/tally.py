@@ -21,8 +21,14 @@ from psd.errors import DomainError, InputDataError
 
 __all__ = ["Batch", "Tally", "tally"]
 
+# White space of Unicode, and the marks of width zero that editors and exports leave behind.
+_INVISIBLE = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
+)
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Batch:
     """Some rows of a source.
 
@@ -37,6 +43,9 @@ class Batch:
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     user: Any = None
+
+    def __repr__(self) -> str:
+        return "<Batch: private>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -168,7 +177,7 @@ class _Rows:
         """Keep the ids of the rows inside as a dictionary-encoded array."""
         import pyarrow as pa
 
-        ids = user.filter(pa.array(inside))
+        ids = _normalised(user.filter(pa.array(inside)))
         if ids.null_count:
             raise InputDataError(
                 "rows without a user id; a bound per user cannot hold for them: remove these rows "
@@ -189,6 +198,27 @@ class _Rows:
         """Private counts for the one who holds the file."""
         outside = self.read - self.missing - self.inside
         return {"read": self.read, "without coordinates": self.missing, "outside": outside}
+
+
+def _normalised(ids: Any) -> Any:
+    """Ids without the spellings that nobody sees, so that a user is not several; null if none.
+
+    White space and byte-order marks around an id go, letters and their accents are composed
+    (NFC), and what databases write for a missing value is missing. Nothing else is merged:
+    007 is not 7, and ANN is not ann.
+    """
+    import pyarrow.compute as pc
+
+    ids = pc.utf8_normalize(pc.utf8_trim(ids, characters=_INVISIBLE), form="NFC")
+    ids = pc.utf8_trim(ids, characters=_INVISIBLE)
+    return pc.if_else(pc.is_in(pc.utf8_lower(ids), value_set=_missing_ids()), None, ids)
+
+
+def _missing_ids() -> Any:
+    """What stands where there is no id."""
+    import pyarrow as pa
+
+    return pa.array(["", "null", "nan", "none", "<na>", r"\n"])
 
 
 def _bounded(

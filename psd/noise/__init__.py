@@ -19,6 +19,8 @@ class SecureNoise:
     - The noise has no state: forked processes and repeated builds never share draws.
     """
 
+    __slots__ = ()
+
     def count(
         self, true: NDArray[np.int64], epsilon: NDArray[np.int64], sensitivity: int
     ) -> NDArray[np.int64]:

@@ -30,6 +30,12 @@ __all__ = ["accepts", "batches"]
 
 _ROWS = 1_000_000
 _LONGEST_HEADER = 2**20
+_PART = 2**24
+
+_WELL_FORMED = (
+    "each row needs as many comma-separated fields as the first line, closed quotes, line ends of "
+    "one kind, and UTF-8 text"
+)
 _MARK = b"\xef\xbb\xbf"
 
 # First bytes of files that are taken for CSV, and what to do about them.
@@ -157,6 +163,9 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
     import pandas  # noqa: F401  # Arrow would import it, and lose an interrupt in between
     import pyarrow as pa
 
+    if _quotes(path) % 2:
+        raise InputDataError(f"{path} is malformed: {_WELL_FORMED}")
+    fault = None
     try:
         with duckdb.connect(":memory:") as connection:
             connection.execute("SET preserve_insertion_order = false")
@@ -167,22 +176,32 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
     except duckdb.OutOfMemoryException:
         raise MemoryError from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        # DuckDB quotes the row in its message, from the second batch on through Arrow; only the
-        # kind of fault is passed on.
-        kind = str(error).lower()
-        cause = "is malformed"
-        if "unicode" in kind or "utf-8" in kind:
-            cause = "is not in UTF-8"
-        elif "maximum line size" in kind:
-            cause = "has a row of more than 2 MB"
-        raise InputDataError(
-            f"{path} {cause}: each row needs as many comma-separated fields as the first line, "
-            "closed quotes, line ends of one kind, and UTF-8 text"
-        ) from None
+        fault = _fault(str(error).replace(str(path), "").lower())
+    if fault:  # raised here, where no context carries the message
+        raise InputDataError(f"{path} {fault}: {_WELL_FORMED}")
+
+
+def _quotes(path: Path) -> int:
+    """Number of quotes in a file; a parser that meets its end inside one may say nothing."""
+    with path.open("rb") as file:
+        return sum(part.count(b'"') for part in iter(lambda: file.read(_PART), b""))
+
+
+def _fault(message: str) -> str:
+    """Kind of fault in a message of DuckDB, which quotes the row and is not passed on."""
+    if "unicode" in message or "utf-8" in message:
+        return "is not in UTF-8"
+    if "maximum line size" in message:
+        return "has a row of more than 2 MB"
+    return "is malformed"
 
 
 def _query(header: list[str], columns: Columns) -> str:
-    """Strict numbers, and a flag for text that is none."""
+    """Strict numbers, and a flag for text that is none.
+
+    One thread parses: several would have to guess whether the place where each begins lies
+    inside quotes, and whether a guess fails depends on where the rows of others stand.
+    """
     schema = ", ".join(f"{_quoted(f'c{place}')}: 'VARCHAR'" for place in range(len(header)))
     x, y = (f"trim(c{header.index(name)}, E' \\t')" for name in (columns.x, columns.y))
     user = f"c{header.index(columns.user)}" if columns.user else "NULL"
@@ -194,7 +213,8 @@ def _query(header: list[str], columns: Columns) -> str:
             SELECT {x} AS x, {y} AS y,
                 CASE WHEN trim({user}) = '' THEN NULL ELSE {user} END AS user
             FROM read_csv($1, columns = {{{schema}}}, auto_detect = false, header = true,
-                compression = 'none', delim = ',', quote = '"', escape = '"', strict_mode = true)
+                compression = 'none', delim = ',', quote = '"', escape = '"', strict_mode = true,
+                parallel = false)
         )
     """
 

@@ -58,7 +58,8 @@ def _points(data: Any, domain: Domain) -> tuple[NDArray[np.float64], ...]:
         raise InputDataError("the GeoDataFrame holds geometries that are no points")
     x, y = np.full(len(data), np.nan), np.full(len(data), np.nan)
     x[present], y[present] = shapes[present].x, shapes[present].y
-    return _finite("geometry", x), _finite("geometry", y)
+    # Where the projection does not reach is outside of any bounds.
+    return np.where(np.isfinite(x), x, np.nan), np.where(np.isfinite(y), y, np.nan)
 
 
 def _numbers(data: Any, name: str) -> NDArray[np.float64]:
@@ -80,11 +81,18 @@ def _finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _ids(column: Any) -> Any:
     """Ids as Arrow text; floats are refused, since they have lost digits or leading zeros."""
+    import pandas as pd
     import pyarrow as pa
 
-    if column.dtype.kind == "f":
+    values = column.astype(column.cat.categories.dtype) if hasattr(column, "cat") else column
+    kind = pd.api.types.infer_dtype(values, skipna=True)
+    if kind not in ("string", "integer", "empty"):
         raise InputDataError(
-            f"column {column.name!r} of user ids is floating point; read ids as text"
+            f"column {column.name!r} of user ids holds {kind} values; read ids as text, so that no "
+            "digit and no leading zero is lost"
         )
-    ids = column.astype("string")
-    return pa.array(ids.mask(ids.str.strip() == ""), type=pa.string())
+    try:
+        return pa.array(values.astype("string"), type=pa.string())
+    except (UnicodeError, pa.ArrowException):
+        pass
+    raise InputDataError(f"column {column.name!r} of user ids holds text that is not Unicode")

@@ -106,7 +106,7 @@ def test_coordinates_that_are_refused(values):
         pytest.param(pd.array([7, None], dtype="Int64"), ["7", None], id="nullable-integers"),
         pytest.param(pd.Categorical(["b", "a"]), ["b", "a"], id="categories"),
         pytest.param(["a", None], ["a", None], id="none"),
-        pytest.param(["a", "  "], ["a", None], id="blank"),
+        pytest.param(["a", "  "], ["a", "  "], id="blank, which the tally takes for none"),
     ],
 )
 def test_ids_become_text(ids, texts):
@@ -116,7 +116,7 @@ def test_ids_become_text(ids, texts):
 
 def test_ids_in_floating_point_are_refused():
     frame = pd.DataFrame({"id": [7.0, np.nan], "lon": [127.0, 127], "lat": [37.5, 37.5]})
-    with pytest.raises(InputDataError, match="floating point"):
+    with pytest.raises(InputDataError, match="floating values"):
         one_batch(frame, user="id")
 
 
