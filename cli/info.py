@@ -52,6 +52,9 @@ def _facts(release: Release) -> dict[str, Any]:
         "parameters": dict(release.parameters),
         "epsilon": epsilon_text(release.epsilon),
         "unit": release.unit,
+        "counts": "rows"
+        if release.unit == "record"
+        else f"kept rows, at most {release.max_contributions} of each user",
         "max_contributions": release.max_contributions,
         "bounds": list(release.domain.bounds),
         "crs": release.domain.crs,

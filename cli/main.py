@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -76,7 +77,13 @@ def cli(ctx: click.Context, debug: bool) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)  # tidy up as after Ctrl-C
     sys.exit(run(sys.argv[1:] if args is None else list(args)))
+
+
+def _interrupt(*_: object) -> None:
+    """End as Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def run(args: list[str]) -> int:

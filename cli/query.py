@@ -12,6 +12,8 @@ from .options import RELEASE, console, number, overwrite, stages
 if TYPE_CHECKING:
     import pandas
 
+    from psd.release import Release
+
 __all__ = ["command"]
 
 FORMATS = ("table", "csv", "json", "geojson")
@@ -72,6 +74,7 @@ def command(
         answers = loaded.query(regions, confidence=confidence, threshold=threshold)
         if form == "geojson":
             answers = _with_geometry(answers, regions, loaded.domain.crs)
+    _note(loaded, regions)
     if form == "table" and not output:
         _print(answers)
         return
@@ -134,19 +137,74 @@ def _emit(text: str, output: str | None, *, overwrite: bool) -> None:
     click.echo(f"wrote {output}")
 
 
+# What a narrow terminal does without, in this order, rather than cut a number short.
+_DISPENSABLE = (
+    "relative_perturbation_error",
+    "relative_nonuniformity_error",
+    "perturbation_error",
+    "nonuniformity_error",
+    "error",
+)
+
+
 def _print(answers: pandas.DataFrame) -> None:
     """Answers as a table for people: counts rounded, relative errors in percent."""
     from rich.table import Table
 
     from psd.query.report import COLUMNS
 
-    table = Table(box=None, pad_edge=False)
+    out = console()
     names = [name for name in ("id", "name", "NAME") if name in answers.columns][:1]
-    for name in (*names, *COLUMNS):
-        table.add_column(name.replace("_", "\n"), justify="left" if name in names else "right")
-    for row in answers[[*names, *COLUMNS]].itertuples(index=False):
-        table.add_row(*map(_cell, (*names, *COLUMNS), row))
-    console().print(table)
+    columns = {name: [_cell(name, v) for v in answers[name]] for name in (*names, *COLUMNS)}
+    left_out = [name for name in _DISPENSABLE if _make_room(columns, name, out.width)]
+    table = Table(box=None, pad_edge=False)
+    for name in columns:
+        justify: Any = "left" if name in names else "right"
+        table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=name not in names)
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
+    out.print(table)
+    if left_out:
+        click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
+
+
+def _make_room(columns: dict[str, list[str]], name: str, width: int) -> bool:
+    """Leave a column out if the table is wider than the terminal; say whether it was."""
+    widths = [
+        max(map(len, (*heading.split("_"), *values))) + 1 for heading, values in columns.items()
+    ]
+    return sum(widths) > width and columns.pop(name) is not None
+
+
+def _note(loaded: Release, regions: Any) -> None:
+    """What an answer does not count, on stderr, so that nobody takes it for more."""
+    if loaded.unit == "user":
+        click.echo(
+            f"counts are kept rows: at most {loaded.max_contributions} of each user", err=True
+        )
+    beyond = _beyond(loaded, regions)
+    if beyond:
+        click.echo(
+            f"{beyond} of the regions reach beyond the bounds of the release; the part outside was "
+            "never counted and is not in the answer",
+            err=True,
+        )
+
+
+def _beyond(loaded: Release, regions: Any) -> int:
+    """Number of regions that are not wholly inside the bounds."""
+    import numpy as np
+
+    from psd.query.boxes import as_boxes
+
+    if hasattr(regions, "geometry"):
+        sides = regions.to_crs(loaded.domain.crs).geometry.bounds.to_numpy()
+    else:
+        sides = as_boxes(regions)[0]
+    low, high = np.array(loaded.domain.bounds[:2]), np.array(loaded.domain.bounds[2:])
+    slack = 1e-9 * (high - low)
+    outside = (sides[:, :2] < low - slack).any(axis=1) | (sides[:, 2:] > high + slack).any(axis=1)
+    return int(outside.sum())
 
 
 def _cell(name: str, value: Any) -> str:

@@ -57,12 +57,18 @@ def read_polygons(path: Path) -> geopandas.GeoDataFrame:
     """
     import geopandas as gpd
     import pyarrow as pa
+    import pyogrio
     from pyogrio.errors import DataSourceError
 
     _check_file(path)
     try:
         if path.suffix.lower() == ".parquet":
             return gpd.read_parquet(path)
+        layers = pyogrio.list_layers(path)[:, 0].tolist()
+        if len(layers) > 1:
+            raise InputDataError(
+                f"polygons {path} has several layers ({', '.join(layers)}); save one of them alone"
+            )
         table = gpd.read_file(path, engine="pyogrio")
     except (DataSourceError, pa.ArrowException, ValueError, OSError):
         raise InputDataError(f"polygons {path} is no vector file that can be read") from None

@@ -10,6 +10,7 @@ import math
 import operator
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,6 +76,11 @@ class Domain:
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             _check_degrees(self.bounds)
+        elif not _meets_area_of_use(self.bounds, crs):
+            raise DomainError(
+                f"bounds {self.bounds} lie outside the area that {crs} is made for; are they in "
+                "degrees, or is the CRS another one?"
+            )
         object.__setattr__(self, "lattice", _checked_lattice(self.lattice))
         if not all(self._has_room(axis) for axis in (0, 1)):
             raise DomainError(
@@ -227,6 +233,33 @@ def _checked_crs(text: str) -> tuple[str, bool]:
         raise DomainError(f"crs {text!r} has no map coordinates x and y; try EPSG:4326")
     authority = crs.to_authority(min_confidence=100)
     return (":".join(authority) if authority else crs.to_wkt()), bool(crs.is_geographic)
+
+
+@cache
+def _area_of_use(crs: str) -> tuple[float, float, float, float] | None:
+    """Where a projected CRS is meant to be used, in its own units, if anybody said so."""
+    from pyproj import CRS, Transformer
+
+    found = CRS.from_user_input(crs)
+    if found.area_of_use is None or found.geodetic_crs is None:
+        return None
+    there = Transformer.from_crs(found.geodetic_crs, found, always_xy=True)
+    bounds: tuple[float, float, float, float] = there.transform_bounds(*found.area_of_use.bounds)
+    return bounds if all(map(math.isfinite, bounds)) else None
+
+
+def _meets_area_of_use(bounds: tuple[float, float, float, float], crs: str) -> bool:
+    """Whether bounds touch the area of use, or a margin of its own size around it."""
+    area = _area_of_use(crs)
+    if area is None:
+        return True
+    reach_x, reach_y = (area[2] - area[0]) / 4, (area[3] - area[1]) / 4
+    return (
+        bounds[0] < area[2] + reach_x
+        and bounds[2] > area[0] - reach_x
+        and bounds[1] < area[3] + reach_y
+        and bounds[3] > area[1] - reach_y
+    )
 
 
 def _check_degrees(bounds: tuple[float, float, float, float]) -> None:

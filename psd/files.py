@@ -44,7 +44,9 @@ def check_free(
     if path.is_dir():
         raise WriteError(f"{path} is a folder; give the name of a file in it")
     if path.exists() and not overwrite:
-        raise WriteError(f"{path} exists; choose another name or allow to overwrite it")
+        raise WriteError(
+            f"{path} exists; choose another name, or allow it (--overwrite, overwrite=True)"
+        )
     if path.exists() and any(Path(item).exists() and path.samefile(item) for item in inputs):
         raise WriteError(f"{path} is read as an input too; choose another name for the output")
     if not path.parent.is_dir():

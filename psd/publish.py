@@ -122,11 +122,13 @@ def _contributions(user: str | None, max_contributions: int | None) -> int | Non
     if user is None and max_contributions is None:
         return None
     if user is None:
-        raise ParameterError("max_contributions is given without user; name the column of ids")
+        raise ParameterError(
+            "max_contributions is given without user (--user); name the column of ids"
+        )
     if max_contributions is None:
         raise ParameterError(
-            "user is given without max_contributions; without a bound one user could change "
-            "everything"
+            "user is given without max_contributions (--max-contributions); without a bound one "
+            "user could change everything"
         )
     k: int = whole(1, MAX_CONTRIBUTIONS)("max_contributions", max_contributions)
     return k

@@ -136,8 +136,9 @@ class Release:
         ----------
         tree : Tree
             Cells; its own counts are replaced.
-        counts : array_like of int, shape (leaves,) or (nodes,)
-            Noisy counts of the leaves in the order of the tree, or of every node.
+        counts : array_like of int, shape (leaves,), (nodes,) or (rows, columns)
+            Noisy counts of the leaves in the order of the tree, of every node, or of a grid, its
+            rows from the south and its columns from the west.
         epsilons : decimal, or array_like of decimals of the same shape
             Epsilon of each count; 0 where a node is not measured.
         domain : Domain
@@ -152,7 +153,7 @@ class Release:
         ParameterError
             If the shapes do not fit.
         """
-        values = np.asarray(counts)
+        values = _in_tree_order(tree, np.asarray(counts))
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise ParameterError("counts are not a list of whole numbers; noisy counts are")
         where = np.arange(len(tree)) if len(values) == len(tree) else np.flatnonzero(tree.is_leaf)
@@ -295,6 +296,21 @@ class Release:
         from psd.release_file import read
 
         return read(path)
+
+
+def _in_tree_order(tree: Tree, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Values of a grid, a row per line of cells from the south, in the order of the leaves."""
+    if values.ndim != 2:
+        return values
+    leaves = tree.boxes[tree.is_leaf]
+    columns, rows = (np.unique(leaves[:, side], return_inverse=True) for side in (0, 1))
+    if values.shape != (len(rows[0]), len(columns[0])) or values.size != len(leaves):
+        raise ParameterError(
+            f"counts of shape {values.shape} are no grid of this tree, which has "
+            f"{len(leaves)} leaves in {len(rows[0])} rows and {len(columns[0])} columns"
+        )
+    ordered: np.ndarray[Any, Any] = values[rows[1], columns[1]]
+    return ordered
 
 
 def _nanos(epsilons: ArrayLike | str | float, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

@@ -137,7 +137,11 @@ def tally(
         rows=(cells // domain.lattice[0]).astype(np.int32),
         counts=counts.astype(np.int64),
         contributions=max_contributions or 1,
-        report={**ledger.report(), "kept": int(counts.sum())},
+        report={
+            **ledger.report(),
+            "over the limit": ledger.inside - int(counts.sum()),
+            "kept": int(counts.sum()),
+        },
     )
 
 

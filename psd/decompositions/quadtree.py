@@ -54,7 +54,7 @@ class Quadtree:
 
     height: int = parameter(8, whole(0, 12), "levels below the root; 4^height leaves")
     budget: str = parameter(
-        "geometric", choice("geometric", "uniform", "leaf"), "how the levels share epsilon"
+        "geometric", choice("geometric", "uniform", "leaf"), "geometric, uniform or leaf"
     )
 
     name: ClassVar[str] = "quadtree"

@@ -97,7 +97,9 @@ def _in_crs(regions: Any, domain: Domain) -> NDArray[np.object_]:
         return np.atleast_1d(np.asarray(regions, dtype=object))
     shapes = regions.geometry
     if shapes.crs is None:
-        raise DomainError("regions have no CRS; set it with set_crs, it is never guessed")
+        raise DomainError(
+            "regions have no CRS; assign it (set_crs, or in your GIS), it is never guessed"
+        )
     if shapes.crs == domain.crs:
         return np.asarray(shapes.array, dtype=object)
     step = _segment_length(shapes, domain)
