@@ -14,11 +14,12 @@ from typing import NoReturn, Protocol, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psd.arrays import ranges
 from psd.domain import Domain
 from psd.epsilon import NANO, epsilon_text
 from psd.errors import BudgetError, ParameterError
-from psd.growing import Cells, Cut, GrowingTree
+from psd.growing import Cells, GrowingTree
+from psd.noise.selection import Candidates
+from psd.points import Points
 from psd.tally import Tally
 from psd.tree import Tree
 
@@ -26,6 +27,9 @@ __all__ = ["Curator", "Noise", "Question"]
 
 # Below it, noise leaves the 62 bits it is kept in with a probability under exp(-2^20).
 _LARGEST_SCALE = 2**42
+
+# Keeps scores q * below within 64 bits for any number of records.
+_LARGEST_QUANTILE = 2**16
 
 
 class Noise(Protocol):
@@ -38,6 +42,14 @@ class Noise(Protocol):
         self, true: NDArray[np.int64], epsilon: NDArray[np.int64], sensitivity: int
     ) -> NDArray[np.int64]:
         """Noisy counts: true counts plus discrete Laplace noise of scale sensitivity / epsilon."""
+
+    def select(
+        self,
+        candidates: Candidates,
+        epsilon: NDArray[np.int64],
+        sensitivity: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """One candidate per group, by the exponential mechanism."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,7 +107,7 @@ class Curator:
     def __init__(self, tally: Tally, domain: Domain, *, epsilon: int, noise: Noise) -> None:
         self._tally = tally
         self._noise = noise
-        self._layers: list[tuple[GrowingTree, _Points]] = []
+        self._layers: list[tuple[GrowingTree, Points]] = []
         self._questions: list[Question] = []
         self._lock = threading.RLock()
         self.domain = domain
@@ -118,7 +130,7 @@ class Curator:
         A second layer overlaps the first, so what it is charged comes on top.
         """
         growing = GrowingTree(self.domain.lattice, layer=len(self._layers))
-        self._layers.append((growing, _Points(self._tally)))
+        self._layers.append((growing, Points(self._tally)))
         return growing.root()
 
     def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
@@ -184,15 +196,78 @@ class Curator:
         nano = np.broadcast_to(np.asarray(epsilon, np.int64), cells.nodes.shape)
         with self._lock:
             growing, points = self._layer_of(cells)
+            if growing.epsilon[cells.nodes].any():
+                raise ParameterError("a cell is counted twice; measure once with the sum")
             self._charge("count", cells, nano)
-            true = points.count(cells.nodes)
-            growing.count[cells.nodes] = self._noise.count(true, nano, self.contributions)
-            return growing.count[cells.nodes]
+            counts = self._noise.count(points.count(cells.nodes), nano, self.contributions)
+            growing.measure(cells.nodes, counts, nano)
+            return counts
+
+    def quantile(
+        self,
+        cells: Cells,
+        *,
+        axis: int,
+        epsilon: ArrayLike,
+        p: ArrayLike = 1,
+        q: ArrayLike = 2,
+    ) -> NDArray[np.int64]:
+        """Lattice line below which about p/q of each cell's own records lie.
+
+        Sensitivity: max(p, q - p) k of the score -abs(q below(s) - p n), n being the cell's own
+        number of records; the score is an integer.
+        Charged to: every point of the cell, epsilon once.
+        Proof: a record at or above line s changes q below - p n by -p, one below it by q - p,
+        so no score changes by more than max(p, q - p), and k records of a user by k times that.
+        The exponential mechanism with weights exp(epsilon score / (2 sensitivity)) over the
+        public lattice lines inside the cell is then epsilon-private [1]_; at the median this
+        is exp(epsilon score / 2) of the integer score, exp(epsilon rank error) in ranks.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to divide.
+        axis : int
+            0 for a line of constant x, 1 for y.
+        epsilon : array_like of int, shape () or (n,)
+            Nano-epsilon for each cell, above 0.
+        p, q : array_like of int, shape () or (n,)
+            The quantile p/q, 0 < p < q; 1/2 is the median.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            A line inside each cell, for `cut`; the west or south edge of a cell that is one
+            lattice cell thin, which leaves it whole.
+
+        Raises
+        ------
+        BudgetError
+            If a point would be charged more than epsilon in all; nothing is drawn.
+        ParameterError
+            If p and q are not in order or an epsilon is not above 0.
+
+        References
+        ----------
+        .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
+        .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012,
+           section 6.1, where the exponential mechanism is the best private median.
+        """
+        shape = cells.nodes.shape
+        nano, p, q = (np.broadcast_to(np.asarray(v, np.int64), shape) for v in (epsilon, p, q))
+        if ((p <= 0) | (p >= q) | (q > _LARGEST_QUANTILE)).any():
+            raise ParameterError(f"a quantile p/q needs 0 < p < q <= {_LARGEST_QUANTILE}")
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            self._charge("quantile", cells, nano)
+            ends = growing.boxes[cells.nodes][:, [axis, axis + 2]]
+            scores = points.rank_scores(cells.nodes, ends, axis, p, q)
+            return self._noise.select(scores, nano, np.maximum(p, q - p) * self.contributions)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a curator is not copied: its budget is for one set of answers")
 
-    def _layer_of(self, cells: Cells) -> tuple[GrowingTree, _Points]:
+    def _layer_of(self, cells: Cells) -> tuple[GrowingTree, Points]:
         """Tree and points that cells belong to; cells that nobody was given are refused."""
         nodes = cells.nodes
         if not 0 <= cells.layer < len(self._layers):
@@ -226,49 +301,3 @@ class Curator:
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: answers and cuts alone."""
         return self._layers[layer][0].tree()
-
-
-class _Points:
-    """The occupied lattice cells, kept so that those of each node stand together. Private."""
-
-    def __init__(self, tally: Tally) -> None:
-        self.columns, self.rows, self.counts = tally.columns, tally.rows, tally.counts
-        self.start, self.stop = np.array([0]), np.array([len(tally.counts)])
-        self._sum_counts()
-
-    def _sum_counts(self) -> None:
-        """Running total, so that the count of a node is one difference."""
-        self.total = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
-
-    def count(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """True number of records in each node."""
-        true: NDArray[np.int64] = self.total[self.stop[nodes]] - self.total[self.start[nodes]]
-        return true
-
-    def cut(self, cut: Cut) -> None:
-        """Put the entries of each cut node in the order of its quadrants; note who has which."""
-        lengths = self.stop[cut.nodes] - self.start[cut.nodes]
-        owner = np.repeat(np.arange(len(cut.nodes)), lengths)
-        place = ranges(self.start[cut.nodes], lengths)
-        east = self.columns[place] >= cut.lines[owner, 0]
-        north = self.rows[place] >= cut.lines[owner, 1]
-        quadrant = owner * 4 + 2 * north + east
-        self._reorder(place, quadrant)
-        sizes = np.bincount(quadrant, minlength=4 * len(cut.nodes)).reshape(-1, 4)
-        ends = self.start[cut.nodes, None] + np.cumsum(sizes, axis=1)
-        filled = cut.child >= 0
-        grown = np.zeros(len(cut.cells), np.int64)
-        self.start, self.stop = (np.concatenate([old, grown]) for old in (self.start, self.stop))
-        self.start[cut.child[filled]] = (ends - sizes)[filled]
-        self.stop[cut.child[filled]] = ends[filled]
-
-    def _reorder(self, place: NDArray[np.int64], quadrant: NDArray[np.int64]) -> None:
-        """Sort the entries at given places by quadrant; those in order already cost one look."""
-        if (np.diff(quadrant) >= 0).all():
-            return
-        source = place[np.argsort(quadrant, kind="stable")]
-        for name in ("columns", "rows", "counts"):
-            values = getattr(self, name).copy()
-            values[place] = values[source]
-            setattr(self, name, values)
-        self._sum_counts()

@@ -88,7 +88,7 @@ class GrowingTree:
 
     Guarantees
     ----------
-    - Children tile their parent; a node is cut once and counted once.
+    - Children tile their parent; a node is cut once.
     - `cost` is the largest sum of charges along a root-to-leaf path, which is the largest sum
       over lattice points of all charges to cells that contain the point, in whatever order
       the nodes were charged.
@@ -107,6 +107,7 @@ class GrowingTree:
         self.parent = np.array([-1])
         self.level = np.array([0])
         self.count = np.array([0])
+        self.epsilon = np.array([0])
         self.charge = np.array([0])
         self._is_cut = np.array([False])
         # Charges on the dearest path below a node, its own included.
@@ -170,6 +171,7 @@ class GrowingTree:
         self.parent = np.concatenate([self.parent, parent])
         self.level = np.concatenate([self.level, self.level[parent] + 1])
         self.count = np.concatenate([self.count, zeros])
+        self.epsilon = np.concatenate([self.epsilon, zeros])
         self.charge = np.concatenate([self.charge, zeros])
         self._is_cut = np.concatenate([self._is_cut, zeros.astype(bool)])
         self._path = np.concatenate([self._path, zeros])
@@ -180,7 +182,7 @@ class GrowingTree:
         Parameters
         ----------
         nodes : ndarray, shape (n,), int64
-            Different nodes, none charged before.
+            Different nodes.
         nano : ndarray, shape (n,), int64
             Nano-epsilon for each, above 0.
         limit : int
@@ -191,18 +193,25 @@ class GrowingTree:
         bool
             Whether the nodes were charged.
         """
-        if self.charge[nodes].any() or len(np.unique(nodes)) < len(nodes):
-            raise ParameterError("a cell is counted twice; measure once with the sum of epsilon")
+        if len(np.unique(nodes)) < len(nodes):
+            raise ParameterError("a cell stands twice in one question")
         if int(nano.max(initial=0)) > limit:  # also keeps the sums below far from overflow
             return False
         charge, path = self.charge.copy(), self._path.copy()
-        charge[nodes] = nano
+        charge[nodes] += nano
         path[nodes] += nano
         self._raise_paths(charge, path, nodes)
         if int(path[0]) > limit:
             return False
         self.charge, self._path = charge, path
         return True
+
+    def measure(
+        self, nodes: NDArray[np.int64], counts: NDArray[np.int64], nano: NDArray[np.int64]
+    ) -> None:
+        """Note the noisy counts of nodes, and the epsilon that was spent on each."""
+        self.count[nodes] = counts
+        self.epsilon[nodes] = nano
 
     def _raise_paths(
         self, charge: NDArray[np.int64], path: NDArray[np.int64], nodes: NDArray[np.int64]
@@ -235,7 +244,7 @@ class GrowingTree:
             parent=np.where(parent < 0, -1, rank[parent]).astype(np.int32),
             level=self.level[order].astype(np.int16),
             count=self.count[order],
-            epsilon=self.charge[order],
+            epsilon=self.epsilon[order],
         )
 
 

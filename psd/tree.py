@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from psd.epsilon import MAX_EPSILON, NANO
 from psd.errors import ReleaseFormatError
 
-__all__ = ["MAX_CHILDREN", "Tree", "check_tree"]
+__all__ = ["MAX_CHILDREN", "Tree", "check_tree", "locate"]
 
 MAX_CHILDREN = 4
 
@@ -183,3 +183,32 @@ def _siblings_overlap(tree: Tree) -> bool:
         if (same & meet).any():
             return True
     return False
+
+
+def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Leaf that holds each lattice cell.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    columns, rows : ndarray, shape (n,), int32
+        Lattice cells of the domain.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        Node numbers.
+    """
+    node = np.zeros(len(columns), np.int64)
+    moving = np.flatnonzero(~tree.is_leaf[node])
+    while len(moving):
+        here = node[moving]
+        for number in range(MAX_CHILDREN):
+            child = tree.first_child[here] + np.minimum(number, tree.children[here] - 1)
+            box = tree.boxes[child]
+            inside = (columns[moving] >= box[:, 0]) & (columns[moving] < box[:, 2])
+            inside &= (rows[moving] >= box[:, 1]) & (rows[moving] < box[:, 3])
+            node[moving[inside]] = child[inside]
+        moving = moving[~tree.is_leaf[node[moving]]]
+    return node

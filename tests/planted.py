@@ -7,17 +7,22 @@ real methods pass.
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
-from psd.curator import Curator, Question, _Points
+from psd.curator import Curator, Question
 from psd.cutting import cut_grid
 from psd.decompositions.grid import Grid, guideline_size
+from psd.decompositions.htree import HTree
+from psd.decompositions.kd_standard import KDStandard
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import BudgetError
 from psd.growing import GrowingTree
+from psd.noise import selection
+from psd.points import Points
 
 
 def true_counts(curator, cells):
@@ -55,7 +60,7 @@ class CutsAtTheData:
     """A cut line is the westernmost point."""
 
     def build(self, curator):
-        points = curator._layers or [(None, _Points(curator._tally))]
+        points = curator._layers or [(None, Points(curator._tally))]
         west = int(points[0][1].columns.min(initial=curator.domain.lattice[0] - 1))
         cells = curator.root()
         cells = curator.cut(cells, x=np.array([west]))
@@ -165,7 +170,7 @@ def cells_read_the_total():
         own = self.total[self.stop[nodes]] - self.total[self.start[nodes]]
         return own + self.total[-1] // 2
 
-    return replaced(_Points, "count", count)
+    return replaced(Points, "count", count)
 
 
 @contextmanager
@@ -178,8 +183,65 @@ def _with_boxes(count):
         points.boxes = growing.boxes
         return original(self, kind, cells, nano)
 
-    with replaced(Curator, "_charge", charge), replaced(_Points, "count", count):
+    with replaced(Curator, "_charge", charge), replaced(Points, "count", count):
         yield
+
+
+def half_as_sensitivity_of_every_quantile():
+    """The sensitivity of the median, q / 2 of the integer score, for every quantile."""
+    original = Curator.quantile
+
+    def quantile(self, cells, *, axis, epsilon, p=1, q=2):
+        kept, draw = self._noise, self._noise.select
+        q_all = np.broadcast_to(np.asarray(q, np.int64), cells.nodes.shape)
+
+        class Halved:
+            count = kept.count
+
+            def select(_, candidates, nano, sensitivity):
+                return draw(candidates, nano, np.maximum(q_all // 2, 1) * self.contributions)
+
+        self._noise = Halved()
+        try:
+            return original(self, cells, axis=axis, epsilon=epsilon, p=p, q=q)
+        finally:
+            self._noise = kept
+
+    return replaced(Curator, "quantile", quantile)
+
+
+def rank_among_all_records():
+    """A slab's quantile is relative to the number of all records."""
+    original = Points.rank_scores
+
+    def rank_scores(self, nodes, ends, axis, p, q):
+        found = original(self, nodes, ends, axis, p, q)
+        moved = p * (int(self.total[-1]) - self.count(nodes))
+        return dataclasses.replace(found, score=found.score - moved[found.group])
+
+    return replaced(Points, "rank_scores", rank_scores)
+
+
+def slab_bounds_from_the_data():
+    """Candidates lie between the outermost points of a slab."""
+    original = Points.rank_scores
+
+    def rank_scores(self, nodes, ends, axis, p, q):
+        found = original(self, nodes, ends, axis, p, q)
+        last = np.append(found.group[1:] != found.group[:-1], True)
+        length = np.where(last & (self.count(nodes) > 0)[found.group], 0, found.length)
+        empty = np.bincount(found.group, length, len(nodes)) == 0
+        length = np.where(last & empty[found.group], found.length, length)
+        return dataclasses.replace(found, length=length)
+
+    return replaced(Points, "rank_scores", rank_scores)
+
+
+def rates_without_the_factor_two():
+    """Weights exp(epsilon score / sensitivity)."""
+    original = selection._rates
+    twice = lambda epsilon, sensitivity: 2 * original(epsilon, sensitivity)  # noqa: E731
+    return replaced(selection, "_rates", twice)
 
 
 # A leaking method, or a patch with a sound method that it breaks; and the k that shows it.
@@ -192,6 +254,15 @@ LEAKS = {
     "levels beside each other": (ForgetsTheRoot(), paths_take_the_largest, 1),
     "sensitivity forgets k": (Quadtree(height=2), sensitivity_forgets_k, 2),
     "halves overlap": (Grid(size=2), halves_overlap, 1),
+    "sensitivity of the median": (
+        HTree(size=3),
+        half_as_sensitivity_of_every_quantile,
+        1,
+    ),
+    "rank among all records": (HTree(size=2), rank_among_all_records, 1),
+    "slab bounds from the data": (HTree(size=2), slab_bounds_from_the_data, 1),
+    "sensitivity of medians forgets k": (KDStandard(height=1), sensitivity_forgets_k, 2),
+    "halves of a kd-tree overlap": (KDStandard(height=2), halves_overlap, 1),
     "cells read the total": (Quadtree(height=1), cells_read_the_total, 1),
 }
 

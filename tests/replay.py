@@ -28,52 +28,103 @@ class Violation(AssertionError):
 
 @dataclass
 class Call:
+    """One question: public arguments, the private input, and the answer.
+
+    The input of a selection is the score of every candidate, line by line.
+    """
+
     kind: str
     epsilon: np.ndarray
-    sensitivity: int
+    sensitivity: np.ndarray
     true: np.ndarray
     answer: np.ndarray
+    group: np.ndarray
+    lines: np.ndarray
+
+
+@dataclass(frozen=True)
+class Script:
+    """How a recorder answers: true counts plus something, and one of the candidates."""
+
+    name: str
+    count: Callable[[int, np.ndarray], np.ndarray]
+    pick: Callable[[int, np.ndarray], int]
+
+
+# A true echo with the best cut, an offset that moves every size drawn from a total with the
+# first cut, and a jumble.
+SCRIPTS = (
+    Script("echo", lambda step, true: true, lambda step, scores: int(scores.argmax())),
+    Script("offset", lambda step, true: true + 40, lambda step, scores: 0),
+    Script(
+        "jumble",
+        lambda step, true: (95 if step == 0 else -3) + true * 7 % 5 + np.arange(len(true)) % 4,
+        lambda step, scores: (5 * step + 3) % len(scores),
+    ),
+)
+
+
+def expanded(candidates):
+    """Group, line and score of every single candidate."""
+    group = np.repeat(candidates.group, candidates.length)
+    first = np.repeat(candidates.first, candidates.length)
+    before = np.repeat(np.cumsum(candidates.length) - candidates.length, candidates.length)
+    return (
+        group,
+        first + np.arange(len(group)) - before,
+        np.repeat(candidates.score, candidates.length),
+    )
 
 
 class Recorder:
     """Noise that answers by a script and notes the questions."""
 
-    def __init__(self, script: Callable[[int, np.ndarray], np.ndarray]) -> None:
+    def __init__(self, script: Script) -> None:
         self.script, self.calls = script, []
 
     def count(self, true, epsilon, sensitivity):
-        answer = self.script(len(self.calls), true)
-        self.calls.append(Call("count", epsilon.copy(), sensitivity, true.copy(), answer))
+        answer = self.script.count(len(self.calls), true)
+        group = np.arange(len(true))
+        each = np.full(len(true), sensitivity)
+        self.calls.append(Call("count", epsilon, each, true.copy(), answer, group, group))
+        return answer
+
+    def select(self, candidates, epsilon, sensitivity):
+        group, lines, scores = expanded(candidates)
+        starts = np.searchsorted(group, np.arange(len(epsilon) + 1))
+        picks = [
+            a + self.script.pick(len(self.calls), scores[a:b])
+            for a, b in itertools.pairwise(starts)
+        ]
+        answer = lines[np.array(picks, np.int64)]
+        self.calls.append(Call("select", epsilon, sensitivity, scores, answer, group, lines))
         return answer
 
 
 class Replayer:
-    """Noise that gives recorded answers back as long as the same questions come."""
+    """Gives recorded answers back as long as the same questions come."""
 
     def __init__(self, recorded: list[Call]) -> None:
         self.recorded, self.calls = recorded, []
 
     def count(self, true, epsilon, sensitivity):
+        group = np.arange(len(true))
+        return self._replay("count", epsilon, np.full(len(true), sensitivity), true, group, group)
+
+    def select(self, candidates, epsilon, sensitivity):
+        group, lines, scores = expanded(candidates)
+        return self._replay("select", epsilon, sensitivity, scores, group, lines)
+
+    def _replay(self, kind, epsilon, sensitivity, true, group, lines):
         if len(self.calls) == len(self.recorded):
             raise Violation("more questions than on the other data set")
         call = self.recorded[len(self.calls)]
-        same = (
-            call.kind == "count"
-            and call.sensitivity == sensitivity
-            and np.array_equal(call.epsilon, epsilon)
-        )
-        if not same:
+        public = ((call.epsilon, epsilon), (call.sensitivity, sensitivity))
+        public += ((call.group, group), (call.lines, lines))
+        if call.kind != kind or not all(np.array_equal(a, b) for a, b in public):
             raise Violation("another question than on the other data set")
-        self.calls.append(Call("count", epsilon, sensitivity, true.copy(), call.answer))
+        self.calls.append(Call(kind, epsilon, sensitivity, true.copy(), call.answer, group, lines))
         return call.answer
-
-
-# Three scripts: a true echo, an offset that moves every size drawn from a total, and a jumble.
-SCRIPTS = (
-    lambda step, true: true,
-    lambda step, true: true + 40,
-    lambda step, true: (95 if step == 0 else -3) + true * 7 % 5 + np.arange(len(true)) % 4,
-)
 
 
 def small_domain(side: int) -> Domain:
@@ -125,13 +176,22 @@ def compare(first, second) -> None:
 
 
 def loss(calls: list[Call], others: list[Call]) -> Fraction:
-    """Largest log-ratio of the probability of these answers on the two data sets."""
+    """Largest log-ratio of the probability of these answers on the two data sets.
+
+    Each cell's answer pays epsilon times its change over the sensitivity; the change of a
+    selection is that of the candidate whose score moves most.
+    """
     total = Fraction(0)
     for a, b in zip(calls, others, strict=True):
-        change = np.abs(a.true - b.true)
-        if int(change.sum()) > a.sensitivity:
-            raise Violation(f"answers change by {change.sum()}, sensitivity {a.sensitivity}")
-        total += Fraction(int((a.epsilon * change).sum()), a.sensitivity * NANO)
+        change = np.zeros(len(a.epsilon), np.int64)
+        np.maximum.at(change, a.group, np.abs(a.true - b.true))
+        moved = np.flatnonzero(change)
+        parts = [Fraction(int(change[i]), int(a.sensitivity[i])) for i in moved]
+        if sum(parts) > 1:
+            raise Violation(f"{a.kind} changes by {sum(parts)} times its sensitivity")
+        total += sum(
+            Fraction(int(a.epsilon[i]), NANO) * part for i, part in zip(moved, parts, strict=True)
+        )
     return total
 
 
@@ -166,6 +226,9 @@ def worst_loss(method, side: int, k: int, *, epsilon: int = NANO, every: int = 1
 # defaults until it is listed here.
 SMALL_SETTINGS = {
     "grid": ({}, {"size": "2"}),
+    "htree": ({}, {"size": "2"}, {"size": "3"}),
+    "kd-hybrid": ({"height": "3", "private_levels": "1"},),
+    "kd-standard": ({"height": "2"},),
     "quadtree": (
         {"height": "2"},
         {"height": "2", "budget": "uniform"},

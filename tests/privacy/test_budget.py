@@ -65,6 +65,16 @@ def test_any_order_of_cuts_and_questions(data):
         assert oracle == curator.spent
 
 
+def test_a_cell_is_counted_once():
+    recorder = Recorder(SCRIPTS[0])
+    curator = Curator(small_tally(3, (0,)), small_domain(3), epsilon=100, noise=recorder)
+    root = curator.root()
+    curator.count(root, 10)
+    with pytest.raises(ParameterError, match="counted twice"):
+        curator.count(root, 10)
+    assert (curator.spent, len(recorder.calls)) == (10, 1)
+
+
 def test_a_refused_question_changes_nothing():
     recorder = Recorder(SCRIPTS[0])
     curator = Curator(small_tally(3, (0,)), small_domain(3), epsilon=100, noise=recorder)

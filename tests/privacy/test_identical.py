@@ -8,10 +8,10 @@ import logging
 
 import numpy as np
 import pytest
-from psd_cli.main import run
 
 import psd
 from psd.noise import SecureNoise
+from psd_cli.main import run
 
 BOUNDS = ["--bounds", "126.4", "37", "127.6", "38"]
 
@@ -51,15 +51,18 @@ def artefacts(path, folder, arguments, capsys, caplog):
 def replayed(monkeypatch):
     """Every build gets the answers of the first one."""
     recorded, position = [], [0]
-    draw = SecureNoise.count
 
-    def count(self, true, epsilon, sensitivity):
-        if position[0] == len(recorded):
-            recorded.append(draw(self, true, epsilon, sensitivity))
-        position[0] += 1
-        return recorded[position[0] - 1]
+    def replaying(draw):
+        def answer(*question):
+            if position[0] == len(recorded):
+                recorded.append(draw(*question))
+            position[0] += 1
+            return recorded[position[0] - 1]
 
-    monkeypatch.setattr(SecureNoise, "count", count)
+        return answer
+
+    for kind in ("count", "select"):
+        monkeypatch.setattr(SecureNoise, kind, replaying(getattr(SecureNoise, kind)))
     return lambda: position.__setitem__(0, 0)
 
 

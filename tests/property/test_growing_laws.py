@@ -59,14 +59,14 @@ def test_charges_between_cuts_cost_the_same(seed):
     rng, lattice = np.random.default_rng(seed), (24, 18)
     growing = grown(rng, lattice, 3)
     for _ in range(8):
-        free = np.flatnonzero(growing.charge == 0)
-        nodes = rng.permutation(free)[: rng.integers(0, 5)]
+        nodes = rng.permutation(len(growing.parent))[: rng.integers(0, 5)]
         assert growing.charge_nodes(nodes, rng.integers(1, 1000, len(nodes)), 10**12)
         assert growing.cost == dearest_point(lattice, growing.boxes, growing.charge)
         leaves = np.setdiff1d(np.arange(len(growing.parent)), growing.parent)
         cells = growing.cells(rng.permutation(leaves)[:2])
         growing.cut(cells, x=cells.middle(0), y=cells.middle(1))
         assert growing.cost == dearest_point(lattice, growing.boxes, growing.charge)
+    growing.measure(np.arange(len(growing.parent)), 0 * growing.charge, growing.charge)
     assert growing.tree().dearest_path == growing.cost
 
 
@@ -74,13 +74,11 @@ def test_charges_between_cuts_cost_the_same(seed):
 def test_the_finished_tree_is_sound_and_holds_every_node(seed):
     rng, lattice = np.random.default_rng(seed), (24, 18)
     growing = grown(rng, lattice, 15)
-    growing.charge_nodes(
-        np.arange(len(growing.parent)), rng.integers(1, 99, len(growing.parent)), 10**12
-    )
-    growing.count[:] = rng.integers(-9, 99, len(growing.parent))
+    size = len(growing.parent)
+    growing.measure(np.arange(size), rng.integers(-9, 99, size), rng.integers(1, 99, size))
     tree = growing.tree()
     check_tree(tree, lattice)  # level order, contiguous families, children that tile
-    rows = np.column_stack([growing.boxes, growing.level, growing.count, growing.charge])
+    rows = np.column_stack([growing.boxes, growing.level, growing.count, growing.epsilon])
     same = np.column_stack([tree.boxes, tree.level, tree.count, tree.epsilon])
     assert sorted(map(tuple, rows.tolist())) == sorted(map(tuple, same.tolist()))
     up = rows[growing.parent[1:]], same[tree.parent[1:]]

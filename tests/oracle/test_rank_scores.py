@@ -1,0 +1,71 @@
+"""Scores of the curator's quantile question against a line-by-line twin."""
+
+import numpy as np
+import pytest
+from replay import SCRIPTS, Recorder, small_domain, small_tally
+
+from psd.curator import Curator
+from psd.epsilon import NANO
+from psd.errors import BudgetError, ParameterError
+
+
+def naive(rows, side, box, axis, p, q):
+    """(line, score) of every line inside a box; its edge alone where it is one cell thin."""
+    x0, y0, x1, y1 = box
+    inside = [
+        (r % side, r // side)[axis] for r in rows if x0 <= r % side < x1 and y0 <= r // side < y1
+    ]
+    low, high = box[axis], box[axis + 2]
+    lines = range(low + 1, high) if high - low > 1 else [low]
+    return [(s, -abs(q * sum(v < s for v in inside) - p * len(inside))) for s in lines]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_scores_are_those_of_the_definition(seed):
+    random = np.random.default_rng(seed)
+    side = int(random.integers(1, 12))
+    kinds = (random.integers(0, side**2, random.integers(0, 60)), [0] * 30, [], [side**2 - 1])
+    rows = tuple(kinds[seed % 4])
+    recorder = Recorder(SCRIPTS[seed % 3])
+    curator = Curator(small_tally(side, rows), small_domain(side), epsilon=NANO, noise=recorder)
+    cells = curator.root()
+    for depth in range(4):
+        axis = depth % 2
+        q = random.integers(2, 9, len(cells))
+        p = random.integers(1, q)
+        lines = curator.quantile(cells, axis=axis, epsilon=NANO // 8, p=p, q=q)
+        call = recorder.calls[-1]
+        for place, box in enumerate(cells.boxes.tolist()):
+            here = call.group == place
+            found = list(zip(call.lines[here].tolist(), call.true[here].tolist(), strict=True))
+            twin = naive(rows, side, box, axis, int(p[place]), int(q[place]))
+            if box[axis + 2] - box[axis] == 1:
+                assert [line for line, _ in found] == [box[axis]] == [lines[place]]
+            else:
+                assert found == twin
+            assert call.sensitivity[place] == max(p[place], q[place] - p[place])
+        cells = curator.cut(cells, **{"xy"[axis]: lines})
+
+
+@pytest.mark.parametrize(("p", "q"), [(0, 2), (2, 2), (3, 2), (-1, 2), (1, 2**17)])
+def test_a_quantile_outside_its_range_is_refused(p, q):
+    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=NANO, noise=Recorder(SCRIPTS[0]))
+    with pytest.raises(ParameterError, match="0 < p < q"):
+        curator.quantile(curator.root(), axis=0, epsilon=1, p=p, q=q)
+
+
+def test_a_quantile_beyond_the_budget_is_refused():
+    recorder = Recorder(SCRIPTS[0])
+    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=10, noise=recorder)
+    root = curator.root()
+    curator.quantile(root, axis=0, epsilon=6)
+    with pytest.raises(BudgetError):
+        curator.quantile(root, axis=1, epsilon=5)
+    assert (curator.spent, len(recorder.calls)) == (6, 1)
+
+
+def test_sensitivity_carries_k():
+    recorder = Recorder(SCRIPTS[0])
+    curator = Curator(small_tally(3, (), k=5), small_domain(3), epsilon=NANO, noise=recorder)
+    curator.quantile(curator.root(), axis=0, epsilon=NANO, p=1, q=3)
+    assert recorder.calls[0].sensitivity.tolist() == [10]

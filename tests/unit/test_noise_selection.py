@@ -1,0 +1,134 @@
+"""The exponential mechanism over intervals: weights, coins, support, degenerate scores."""
+
+import math
+from decimal import Decimal, getcontext
+
+import numpy as np
+import pytest
+
+from psd.epsilon import NANO
+from psd.noise import selection
+from psd.noise.selection import Candidates, exponential
+
+getcontext().prec = 80
+
+
+def candidates(*groups):
+    """Candidates from lists of (first, length, score), one list per group."""
+    rows = [(g, *interval) for g, intervals in enumerate(groups) for interval in intervals]
+    group, first, length, score = np.array(rows, np.int64).T
+    return Candidates(group=group, first=first, length=length, score=score)
+
+
+def select(found, epsilon=NANO, sensitivity=1):
+    groups = int(found.group.max()) + 1
+    return exponential(found, np.full(groups, epsilon), np.full(groups, sensitivity))
+
+
+@pytest.mark.parametrize("bits", [31, 41, 60])
+def test_weights_are_upper_bounds_and_tight(bits):
+    for depth, weight in enumerate(selection._weights(bits).tolist()):
+        exact = Decimal(2) ** bits * Decimal(-depth).exp()
+        assert exact <= weight < exact + 2
+
+
+@pytest.mark.parametrize("bits", [31, 41])
+@pytest.mark.parametrize("precision", [64, 128])
+def test_coins_are_floors_of_the_exact_ratio(bits, precision):
+    weights = selection._weights(bits).tolist()
+    for depth in range(1, selection._DEEPEST + 1):
+        exact = Decimal(2) ** (bits + precision) * Decimal(-depth).exp() / weights[depth]
+        assert selection._coin_floor(depth, bits, precision) == int(exact)
+
+
+def test_a_tie_of_the_coin_reads_on(monkeypatch):
+    depth, bits = 3, 41
+    first, longer = (selection._coin_floor(depth, bits, p) for p in (64, 128))
+    following = longer - (first << 64)
+    for word, below in ((following - 1, True), (following + 1, False)):
+        words = iter([np.array([first], np.uint64), np.array([word], np.uint64)])
+        monkeypatch.setattr(selection, "random_words", lambda size, words=words: next(words))
+        assert selection._coins(np.array([depth]), bits).tolist() == [below]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sensitivity"),
+    [(1, 1), (NANO, 1), (NANO, 7), (1_000 * NANO, 1), (NANO // 3, 10**9)],
+)
+def test_rates_are_rounded_down(epsilon, sensitivity):
+    rate = int(selection._rates(np.array([epsilon]), np.array([sensitivity]))[0])
+    exact = (epsilon << 50) / (2 * NANO * sensitivity)
+    assert rate <= exact
+    assert rate > exact - 1 or rate == 64 << 50
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(candidates([(5, 1, 0)]), id="one candidate"),
+        pytest.param(candidates([(5, 4, -3)]), id="all scores equal"),
+        pytest.param(candidates([(5, 0, 99), (5, 2, -3), (7, 0, 50)]), id="empty intervals"),
+        pytest.param(candidates([(5, 3, -(10**15))]), id="far below zero"),
+        pytest.param(candidates([(0, 1, 0)], [(3, 2, 0)], [(9, 1, -1)]), id="several groups"),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [1, NANO, 1_000 * NANO])
+def test_only_candidates_are_selected(found, epsilon):
+    for _ in range(20):
+        for group, line in enumerate(select(found, epsilon).tolist()):
+            mine = found.group == group
+            first, length = found.first[mine], found.length[mine]
+            assert ((first <= line) & (line < first + length)).any()
+
+
+def test_the_best_candidate_wins_where_epsilon_is_large():
+    found = candidates([(0, 2**20 - 1, -2), (2**20 - 1, 1, 0), (2**20, 50, -1)])
+    lines = [int(select(found, 200 * NANO)[0]) for _ in range(50)]
+    assert lines == [2**20 - 1] * 50
+
+
+def law(found, epsilon, sensitivity):
+    """Probability of every candidate, by exact weights of the documented law."""
+    rate = Decimal((epsilon << 50) // (2 * NANO * sensitivity)) / 2**50
+    deepest = max(1, int(64 / rate))
+    best = int(found.score[found.length > 0].max())
+    weights = [
+        (-rate * min(best - int(score), deepest)).exp()
+        for score, length in zip(found.score, found.length, strict=True)
+        for _ in range(length)
+    ]
+    return [weight / sum(weights) for weight in weights]
+
+
+def test_no_candidate_loses_its_support():
+    """1,491 points at one place and epsilon 1: float weights underflow to 0, these do not."""
+    found = candidates([(0, 5, -1491), (5, 1, 0)])
+    assert math.exp(-NANO / NANO * 1491) == 0.0
+    assert min(law(found, 2 * NANO, 1)) > 0
+    weights = selection._weights(50)
+    assert weights.min() >= 1
+    depths, _, _ = selection._depths(found, np.array([2 * NANO]), np.array([1]))
+    assert depths.max() == selection._DEEPEST
+
+
+def test_ratio_of_two_neighbours_stays_within_epsilon():
+    """Scores that move by the sensitivity, in any direction, change no probability by more."""
+    random = np.random.default_rng(3)
+    for sensitivity in (1, 2, 3):
+        for _ in range(100):
+            scores = random.integers(-40, 1, 6)
+            moved = scores + random.integers(-sensitivity, sensitivity + 1, 6)
+            laws = [
+                law(candidates([(i, 1, s) for i, s in enumerate(row)]), NANO, sensitivity)
+                for row in (scores, moved)
+            ]
+            ratios = [abs((a / b).ln()) for a, b in zip(*laws, strict=True)]
+            assert max(ratios) <= 1
+
+
+def test_proposals_cover_groups_whose_totals_wrap():
+    """Running totals pass 2**64 when there are many groups; each group is still its own."""
+    one = [(0, 2**19, 0), (2**19, 2**19, -1)]
+    found = candidates(*[[(first + 2**20 * g, n, s) for first, n, s in one] for g in range(200)])
+    lines = select(found)
+    assert (lines >> 20).tolist() == list(range(200))
