@@ -18,10 +18,12 @@ from psd.errors import ParameterError
 __all__ = [
     "MAX_EPSILON",
     "NANO",
+    "cube_root",
     "epsilon_text",
     "geometric_shares",
     "parse_epsilon",
     "parse_share",
+    "split_total",
     "uniform_shares",
     "weighted_shares",
 ]
@@ -135,6 +137,25 @@ def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
     return (*shares, total - sum(shares))
 
 
+def split_total(epsilon: int, share: Decimal) -> tuple[int, int]:
+    """Nano-epsilon for the method, and for a noisy total that sets its size; at least one each.
+
+    Raises
+    ------
+    ParameterError
+        If epsilon is one nano-epsilon, which cannot be split.
+
+    Examples
+    --------
+    >>> split_total(1_000, Decimal("0.02"))
+    (980, 20)
+    """
+    if epsilon < 2:
+        raise ParameterError("epsilon 1e-9 cannot be split; give the size of the method")
+    paid = max(1, int(epsilon * Fraction(share)))
+    return epsilon - paid, paid
+
+
 def uniform_shares(total: int, levels: int) -> tuple[int, ...]:
     """Give every level the same share of epsilon.
 
@@ -178,6 +199,17 @@ def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, 
     """
     doublings = Fraction(1) if fanout == 4 else Fraction(1, 2)
     return weighted_shares(total, [_cube_root_power(level * doublings) for level in range(levels)])
+
+
+def cube_root(value: int) -> int:
+    """floor(value^(1/3) * 2^64), by integers, the same everywhere.
+
+    Examples
+    --------
+    >>> cube_root(8) == 2 << 64
+    True
+    """
+    return _integer_root(value << 3 * 64, 3)
 
 
 def _cube_root_power(exponent: Fraction) -> int:

@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from psd.cutting import cut_grid
-from psd.epsilon import NANO
+from psd.epsilon import NANO, split_total
 from psd.errors import ParameterError
 from psd.parameters import check_parameters, parameter, share, whole
 
@@ -83,20 +82,12 @@ class Grid:
         root = curator.root()
         size, left = self.size, curator.epsilon
         if size is None:
-            left, paid = _split(curator.epsilon, self.total_share)
+            left, paid = split_total(curator.epsilon, self.total_share)
             total = int(curator.count(root, paid)[0])
             size = guideline_size(total, left, curator.contributions)
         cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
         curator.count(cells, left)
         return curator.tree()
-
-
-def _split(epsilon: int, share: Decimal) -> tuple[int, int]:
-    """Nano-epsilon for the cells and for the total, at least one each."""
-    if epsilon < 2:
-        raise ParameterError("epsilon 1e-9 cannot be split; give the size of the grid")
-    paid = max(1, int(epsilon * Fraction(share)))
-    return epsilon - paid, paid
 
 
 def guideline_size(total: int, epsilon: int, contributions: int) -> int:

@@ -1,0 +1,61 @@
+"""Binary cuts with alternating axes, shared by the kd-trees."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from psd.epsilon import geometric_shares
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.tree import Tree
+
+__all__ = ["build_kd", "kd_shares"]
+
+
+def kd_shares(
+    epsilon: int, *, height: int, private: int, structure_share: Decimal
+) -> tuple[int, tuple[int, ...]]:
+    """Nano-epsilon of each private cut, and of the counts of each level, root first.
+
+    Examples
+    --------
+    >>> kd_shares(1_000, height=2, private=2, structure_share=Decimal("0.3"))
+    (150, (206, 232, 262))
+    """
+    cut = int(epsilon * Fraction(structure_share)) // private if private else 0
+    return cut, geometric_shares(epsilon - private * cut, height + 1, fanout=2)
+
+
+def build_kd(curator: Curator, *, height: int, private: int, structure_share: Decimal) -> Tree:
+    """Count every level; cut at private medians first, then halfway.
+
+    Parameters
+    ----------
+    curator : Curator
+        Asked for counts and medians.
+    height : int
+        Number of cuts from the root to a leaf; axes alternate, x first.
+    private : int
+        How many of them, from the root, are at private medians.
+    structure_share : Decimal
+        Share of epsilon for the medians, the same for each private level.
+    """
+    cut, counts = kd_shares(
+        curator.epsilon, height=height, private=private, structure_share=structure_share
+    )
+    cells = curator.root()
+    for depth, share in enumerate(counts):
+        if share:
+            curator.count(cells, share)
+        if depth == height:
+            break
+        axis = depth % 2
+        if cut and depth < private:
+            line = curator.quantile(cells, axis=axis, epsilon=cut)
+        else:
+            line = cells.middle(axis)
+        cells = curator.cut(cells, **{"xy"[axis]: line})
+    return curator.tree()

@@ -1,0 +1,160 @@
+"""h-tree: slabs of about equal numbers of points in x, each cut into pieces in y.
+
+References
+----------
+.. [1] To, Fan, Shahabi. "Differentially Private H-Tree." GeoPrivacy 2015.
+   https://doi.org/10.1145/2830834.2830837
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.epsilon import NANO, cube_root, split_total, weighted_shares
+from psd.errors import ParameterError
+from psd.growing import Cells
+from psd.parameters import check_parameters, parameter, share, whole
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.tree import Tree
+
+__all__ = ["HTree", "method"]
+
+_STRUCTURE_SHARE = Decimal("0.4")
+_TOTAL_SHARE = Decimal("0.02")
+
+# Of the structure's share, the part for the cuts in x; c of the granularity.
+_FIRST_AXIS = Fraction(2, 5)
+_GRANULARITY = 3
+_LARGEST = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HTree:
+    """m slabs by private quantiles in x, each cut into m by private quantiles in y, as in [1]_.
+
+    m = ceil(sqrt(N epsilon_c / 3)) with epsilon_c the share of the counts. N is never read from
+    the data: where no size is given, a noisy total is paid for and serves as a measurement of
+    the root.
+
+    Guarantees
+    ----------
+    - Quantiles are relative to the cell's own points and asked of disjoint cells; m is reached
+      by halving, so a path has at most ceil(log2 m) of them per axis, each with an equal part
+      of the axis's share. A cell that needs fewer spends the rest on its count.
+    - All shares of a path sum to exactly epsilon.
+
+    Parameters
+    ----------
+    size : int, optional
+        m, 1 to 1,024; from the noisy total where not given. Public.
+    structure_share : decimal in [0, 1)
+        Share of epsilon for the quantiles, 0.4 of it for x and 0.6 for y. Public.
+    total_share : decimal in [0, 1)
+        Share of epsilon for the total; not spent where the size is given. Public.
+
+    References
+    ----------
+    .. [1] To, Fan, Shahabi, GeoPrivacy 2015: granularity, shares of the structure 0.4, of its
+       axes 0.4 : 0.6, and of the counts 1 : cbrt(m) as in the slides and the published code.
+       With at most k records per user, epsilon in the granularity is epsilon / k.
+
+    Examples
+    --------
+    >>> HTree(size=16)
+    HTree(size=16, structure_share=Decimal('0.4'), total_share=Decimal('0.02'))
+    """
+
+    size: int | None = parameter(None, whole(1, _LARGEST), "pieces per axis; from a noisy total")
+    structure_share: Decimal = parameter(
+        _STRUCTURE_SHARE, share, "share of epsilon for the quantiles"
+    )
+    total_share: Decimal = parameter(
+        _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
+    )
+
+    name: ClassVar[str] = "htree"
+    paper: ClassVar[str] = "To, Fan, Shahabi, GeoPrivacy 2015"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+        if self.size is None and self.total_share == 0:
+            raise ParameterError("total_share 0 pays for no total; give the size of the h-tree")
+
+    def build(self, curator: Curator) -> Tree:
+        """Pay for the size where none is given; slabs and their counts; pieces and theirs."""
+        root, left, size = curator.root(), curator.epsilon, self.size
+        if size is None:
+            left, paid = split_total(left, self.total_share)
+            total = int(curator.count(root, paid)[0])
+            size = granularity(total, left - self._structure(left), curator.contributions)
+        structure = self._structure(left)
+        first = int(structure * _FIRST_AXIS)
+        slab_share, piece_share = weighted_shares(left - structure, (1 << 64, cube_root(size)))
+        slabs, unspent = _slices(curator, root, 0, size, first)
+        _count(curator, slabs, slab_share + unspent)
+        pieces, unspent = _slices(curator, slabs, 1, size, structure - first)
+        _count(curator, pieces, piece_share + unspent)
+        return curator.tree()
+
+    def _structure(self, epsilon: int) -> int:
+        """Nano-epsilon for the quantiles."""
+        return int(epsilon * Fraction(self.structure_share))
+
+
+def granularity(total: int, epsilon: int, contributions: int) -> int:
+    """M = ceil(sqrt(N epsilon_c / (3 k))) from a noisy total.
+
+    Examples
+    --------
+    >>> granularity(140_000, 588_000_000, 1)
+    166
+    """
+    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * _GRANULARITY))
+    return min(max(math.ceil(ideal), 1), _LARGEST)
+
+
+def _slices(
+    curator: Curator, cells: Cells, axis: int, size: int, epsilon: int
+) -> tuple[Cells, NDArray[np.int64]]:
+    """Cut each cell into pieces by recursive quantiles; give the pieces and what each has left.
+
+    A piece that stands for j of them is cut at the quantile floor(j / 2) / j of its own points.
+    """
+    share = epsilon // max(1, (size - 1).bit_length())
+    cells = curator.cut(cells)  # they may be counted already; a piece is a cell of its own
+    parts, spent = np.full(len(cells), size), np.zeros(len(cells), np.int64)
+    done, rest = [], []
+    while len(cells):
+        thin = cells.boxes[:, axis + 2] - cells.boxes[:, axis] == 1
+        last = (parts == 1) | thin
+        done.append(cells[last])
+        rest.append(epsilon - spent[last])
+        cells, parts, spent = cells[~last], parts[~last], spent[~last]
+        low = parts // 2
+        if share and len(cells):
+            line = curator.quantile(cells, axis=axis, epsilon=share, p=low, q=parts)
+        else:
+            line = cells.middle(axis)
+        cells = curator.cut(cells, **{"xy"[axis]: line})
+        parts = np.stack([low, parts - low], axis=1).ravel()
+        spent = np.repeat(spent + share, 2)
+    return Cells.join(done), np.concatenate(rest)
+
+
+def _count(curator: Curator, cells: Cells, epsilon: NDArray[np.int64]) -> None:
+    """Count the cells that have epsilon for it."""
+    able = epsilon > 0
+    curator.count(cells[able], epsilon[able])
+
+
+method = HTree

@@ -1,0 +1,78 @@
+"""kd-standard: cells of about equal numbers of points, cut at private medians.
+
+References
+----------
+.. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
+   Decompositions." ICDE 2012, sections 3.3 and 6. https://doi.org/10.1109/ICDE.2012.16
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, ClassVar
+
+from psd.decompositions._kd import build_kd
+from psd.parameters import check_parameters, parameter, share, whole
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.tree import Tree
+
+__all__ = ["KDStandard", "method"]
+
+_STRUCTURE_SHARE = Decimal("0.3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KDStandard:
+    """kd-tree with private medians on every level, as in [1]_.
+
+    Guarantees
+    ----------
+    - Medians are asked of disjoint cells, so each level is charged once to every point; so are
+      the counts. All shares of a path sum to exactly epsilon.
+    - Cuts are public lattice lines, drawn inside the public box of their cell.
+
+    Parameters
+    ----------
+    height : int
+        Cuts from the root to a leaf, 1 to 20, axes alternating; up to 2^height leaves. Public.
+    structure_share : decimal in [0, 1)
+        Share of epsilon for the medians, the same on each level; the rest is for the counts,
+        2^(1/6) times more on each level down. Public.
+
+    References
+    ----------
+    .. [1] Cormode et al., ICDE 2012: kd-trees in section 3.3, medians by the exponential
+       mechanism in section 6.1, the 0.3 : 0.7 split in section 8.2.
+
+    Examples
+    --------
+    >>> KDStandard(height=10)
+    KDStandard(height=10, structure_share=Decimal('0.3'))
+    """
+
+    height: int = parameter(12, whole(1, 20), "cuts from the root to a leaf")
+    structure_share: Decimal = parameter(
+        _STRUCTURE_SHARE, share, "share of epsilon for the medians"
+    )
+
+    name: ClassVar[str] = "kd-standard"
+    paper: ClassVar[str] = "Cormode et al., ICDE 2012"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+
+    def build(self, curator: Curator) -> Tree:
+        """Cut at private medians all the way down."""
+        return build_kd(
+            curator,
+            height=self.height,
+            private=self.height,
+            structure_share=self.structure_share,
+        )
+
+
+method = KDStandard
