@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from psd.decompositions import methods
 
 from .options import Once, integer, number, overwrite, stages
+
+if TYPE_CHECKING:
+    from psd.tally import Tally
 
 __all__ = ["command"]
 
@@ -41,6 +44,11 @@ __all__ = ["command"]
 @click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
 @click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
 @click.option("--report-private", is_flag=True, help="Print PRIVATE counts of rows on stderr.")
+@click.option(
+    "--keep-tally",
+    type=click.Path(),
+    help="Write the PRIVATE exact tally, for `psd evaluate`; readable by its owner alone.",
+)
 @overwrite
 def command(
     inputs: tuple[str, ...],
@@ -50,6 +58,7 @@ def command(
     method: str,
     settings: tuple[str, ...],
     report_private: bool,
+    keep_tally: str | None,
     overwrite: bool,
     **columns: Any,
 ) -> None:
@@ -72,11 +81,14 @@ def command(
     from psd.domain import Domain
     from psd.files import check_free
 
-    check_free(output, overwrite=overwrite, inputs=inputs)
+    for target in filter(None, (output, keep_tally)):
+        check_free(target, overwrite=overwrite, inputs=inputs)
     made = method_by_name(method, _settings(settings))
     domain = Domain(bounds=bounds, crs=crs)
+    kept: list[Tally] = []
     with stages() as stage:
         from psd.publish import build
+        from psd.tally_file import write_tally
 
         release = build(
             list(inputs),
@@ -84,9 +96,12 @@ def command(
             method=made,
             progress=stage,
             private_report=_show_private if report_private else lambda report: None,
+            private_tally=kept.append if keep_tally else lambda tally: None,
             **columns,
         )
         stage("writing")
+        if keep_tally:
+            write_tally(kept[0], domain, keep_tally, overwrite=overwrite)
         release.save(output, overwrite=overwrite)
     click.echo(f"wrote {output}: {release.method}, {_promise(release)}")
 

@@ -74,9 +74,12 @@ def command(
         answers = loaded.query(regions, confidence=confidence, threshold=threshold)
         if form == "geojson":
             answers = _with_geometry(answers, regions, loaded.domain.crs)
-    _note(loaded, regions)
+    _warn_beyond(loaded, regions)
     if form == "table" and not output:
         _print(answers)
+        if loaded.unit == "user":
+            most = loaded.max_contributions
+            click.echo(f"(counts are kept rows, at most {most} of each user)", err=True)
         return
     _emit(_text(answers, form), output, overwrite=overwrite)
 
@@ -176,17 +179,13 @@ def _make_room(columns: dict[str, list[str]], name: str, width: int) -> bool:
     return sum(widths) > width and columns.pop(name) is not None
 
 
-def _note(loaded: Release, regions: Any) -> None:
-    """What an answer does not count, on stderr, so that nobody takes it for more."""
-    if loaded.unit == "user":
-        click.echo(
-            f"counts are kept rows: at most {loaded.max_contributions} of each user", err=True
-        )
+def _warn_beyond(loaded: Release, regions: Any) -> None:
+    """Say on stderr that an answer leaves out what was never counted."""
     beyond = _beyond(loaded, regions)
     if beyond:
         click.echo(
-            f"{beyond} of the regions reach beyond the bounds of the release; the part outside was "
-            "never counted and is not in the answer",
+            f"psd: warning: {beyond} of the regions reach beyond the bounds of the release; the "
+            "part outside was never counted and is not in the answer",
             err=True,
         )
 

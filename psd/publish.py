@@ -15,7 +15,7 @@ from psd.noise import SecureNoise
 from psd.parameters import to_json, whole
 from psd.release import Release
 from psd.sources import Columns, read
-from psd.tally import tally
+from psd.tally import Tally, tally
 
 if TYPE_CHECKING:
     from psd.domain import Domain
@@ -39,6 +39,7 @@ def build(
     noise: Noise | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
+    private_tally: Callable[[Tally], None] = lambda tally: None,
 ) -> Release:
     """Build a differentially private release of how many rows are where.
 
@@ -72,6 +73,9 @@ def build(
     private_report : callable
         Given the private counts of rows read, outside and dropped. Whoever shows them marks
         them PRIVATE.
+    private_tally : callable
+        Given the exact tally, for `psd.evaluation` under a user bound. Whoever keeps it keeps
+        it secret.
 
     Returns
     -------
@@ -102,6 +106,7 @@ def build(
     batches = read(data, Columns(x=x, y=y, user=user), domain)
     counts = tally(batches, domain, max_contributions=k)
     private_report(counts.report)
+    private_tally(counts)
     progress("counting with noise")
     noise = SecureNoise() if noise is None else noise
     tree = method.build(Curator(counts, domain, epsilon=nano, noise=noise))

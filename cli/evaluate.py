@@ -1,0 +1,112 @@
+"""psd evaluate: true errors of a release, for the holder of the data alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import RELEASE, console, overwrite, stages
+
+if TYPE_CHECKING:
+    from psd.evaluation import Evaluation
+
+__all__ = ["command"]
+
+
+@click.command("evaluate", short_help="Compare a release with its data (PRIVATE).")
+@RELEASE
+@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@click.option("--boxes", type=click.Path(), help="CSV of boxes instead of the eight classes.")
+@click.option("--x", default="lon", show_default=True, help="Column of x or longitude.")
+@click.option("--y", default="lat", show_default=True, help="Column of y or latitude.")
+@click.option("--tally", type=click.Path(), help="Private tally of the build, for bounded users.")
+@click.option("-o", "--output", type=click.Path(), help="CSV of every query; PRIVATE.")
+@click.option("--plot", type=click.Path(), help="PNG or SVG of the errors by class; PRIVATE.")
+@overwrite
+def command(
+    release: str,
+    inputs: tuple[str, ...],
+    boxes: str | None,
+    x: str,
+    y: str,
+    tally: str | None,
+    output: str | None,
+    plot: str | None,
+    overwrite: bool,
+) -> None:
+    """Show the true relative error of a release and its parts. The result is PRIVATE.
+
+    Queries are 500 rectangles in each of eight classes (0.01, 0.1, 1 and 10 % of the area, with
+    uniform centres and centred on data), or those of --boxes. The parts are perturbation error
+    (the noise), non-uniformity error (cells that a query covers in part) and, where the rows of
+    users were bounded, bounding error; they add up to the whole.
+
+    \b
+    Examples:
+      psd evaluate uk.psd.parquet accidents.csv
+      psd evaluate seoul.psd.parquet visits.csv --tally seoul.private-tally.parquet \\
+          -o errors.private.csv --plot errors.private.png
+    """  # noqa: D301
+    from psd.evaluation import PRIVATE_NOTICE, evaluate
+    from psd.files import check_free
+    from psd.release import Release
+    from psd.tally_file import read_tally
+
+    from .regions import read_boxes
+
+    for target in filter(None, (output, plot)):
+        check_free(target, overwrite=overwrite, inputs=(release, *inputs))
+    with stages() as stage:
+        stage("reading")
+        loaded = Release.load(release)
+        kept = read_tally(tally, loaded.domain) if tally else None
+        sides = ["west", "south", "east", "north"]
+        given = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
+        stage("evaluating")
+        found = evaluate(loaded, list(inputs), boxes=given, x=x, y=y, kept=kept)
+    _print(found)
+    click.echo(PRIVATE_NOTICE)
+    if output:
+        _write(found, output, overwrite=overwrite)
+    if plot:
+        _plot(found, plot, overwrite=overwrite)
+
+
+def _print(found: Evaluation) -> None:
+    """Summary: relative errors in percent."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, title="PRIVATE: mean true relative errors")
+    for name in found.summary.columns:
+        heading = name.replace("true_relative_", "").replace("_", "\n")
+        table.add_column(heading, justify="left" if name == "class" else "right")
+    for name, *values in found.summary.itertuples(index=False):
+        table.add_row(name, *(f"{100 * value:.2f}%" for value in values))
+    out = console()
+    out.print(table)
+    out.print(f"score (geometric mean of the classes): {found.score:.4f}")
+
+
+def _write(found: Evaluation, output: str, *, overwrite: bool) -> None:
+    """Every query as CSV, under a first line that marks the file."""
+    from psd.evaluation import PRIVATE_NOTICE
+    from psd.files import written
+
+    with written(output, overwrite=overwrite) as target:
+        target.touch(mode=0o600)
+        rows = found.answers.to_csv(index=False, lineterminator="\n")
+        target.write_text(f"# {PRIVATE_NOTICE}\n{rows}", encoding="utf-8")
+    click.echo(f"wrote {output} (PRIVATE)")
+
+
+def _plot(found: Evaluation, output: str, *, overwrite: bool) -> None:
+    """Parts of the error by class, as bars."""
+    from psd.files import written
+    from psd.plotting import plot_evaluation
+
+    with written(output, overwrite=overwrite) as target:
+        target.touch(mode=0o600)
+        plot_evaluation(found, target)
+    click.echo(f"wrote {output} (PRIVATE)")
