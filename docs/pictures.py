@@ -1,0 +1,64 @@
+"""Pictures of the trees on the Seoul sample: `python docs/pictures.py` writes docs/trees.png.
+
+The noise is fresh in every run, so the picture changes a little each time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+import psd
+
+HERE = Path(__file__).resolve().parent
+DOMAIN = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
+METHODS = (
+    psd.Grid(),
+    psd.Quadtree(height=6),
+    psd.method("kd-standard", {"height": "10"}),
+    psd.method("htree", {}),
+)
+
+
+def draw(axes: Axes, release: psd.Release) -> None:
+    """Leaves of a release, shaded by the logarithm of their density."""
+    cells = release.to_geopandas()
+    west, south, east, north = cells.geometry.bounds.to_numpy().T
+    corners = np.stack([[west, south], [east, south], [east, north], [west, north]])
+    density = np.maximum(cells["density"].to_numpy(), 1e3)
+    shown = PolyCollection(
+        corners.transpose(2, 0, 1),
+        array=density,
+        norm=mpl.colors.LogNorm(1e3, 3e6),
+        cmap="YlGnBu",
+        edgecolors="#55555566",
+        linewidths=0.25,
+    )
+    axes.add_collection(shown)
+    axes.set(xlim=(126.40, 127.60), ylim=(37.00, 38.00), aspect=1.25, xticks=[], yticks=[])
+    axes.set_title(f"{release.method}: {len(cells):,} cells", fontsize=10)
+
+
+def main() -> None:
+    """Build four releases and draw them side by side."""
+    figure = Figure(figsize=(10, 10.6), layout="constrained")
+    for axes, method in zip(figure.subplots(2, 2).flat, METHODS, strict=True):
+        release = psd.build(
+            HERE.parent / "data" / "seoul" / "visits.csv",
+            domain=DOMAIN,
+            epsilon=1,
+            method=method,
+            user="user_id",
+            max_contributions=4,
+        )
+        draw(axes, release)
+    figure.savefig(HERE / "trees.png", dpi=90)
+
+
+if __name__ == "__main__":
+    main()
