@@ -76,16 +76,16 @@ class Domain:
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             _check_degrees(self.bounds)
-        elif not _meets_area_of_use(self.bounds, crs):
-            raise DomainError(
-                f"bounds {self.bounds} lie outside the area that {crs} is made for; are they in "
-                "degrees, or is the CRS another one?"
-            )
         object.__setattr__(self, "lattice", _checked_lattice(self.lattice))
         if not all(self._has_room(axis) for axis in (0, 1)):
             raise DomainError(
                 f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
                 f"{self.lattice[1]} cells; widen them or take a coarser lattice"
+            )
+        if not geographic and not _meets_area_of_use(self.bounds, crs):
+            raise DomainError(
+                f"bounds {self.bounds} lie outside the area that {crs} is made for; are they in "
+                "degrees, or is the CRS another one?"
             )
 
     def _has_room(self, axis: int) -> bool:

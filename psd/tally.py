@@ -128,20 +128,18 @@ def tally(
             "bounds in the order west south east north, or is the CRS another one?"
         )
     codes = np.concatenate([*ledger.codes, np.empty(0, np.int64)])
+    report = ledger.report()
     if max_contributions is not None:
         users, names = ledger.users()
         codes = _bounded(codes, users, names, max_contributions, key or secrets.token_bytes(16))
+        report["over the limit"] = ledger.inside - len(codes)
     cells, counts = np.unique(codes, return_counts=True)
     return Tally(
         columns=(cells % domain.lattice[0]).astype(np.int32),
         rows=(cells // domain.lattice[0]).astype(np.int32),
         counts=counts.astype(np.int64),
         contributions=max_contributions or 1,
-        report={
-            **ledger.report(),
-            "over the limit": ledger.inside - int(counts.sum()),
-            "kept": int(counts.sum()),
-        },
+        report={**report, "kept": int(counts.sum())},
     )
 
 

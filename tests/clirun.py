@@ -8,9 +8,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from psd_cli.main import run
-
 import psd
+from psd_cli.main import run
 
 SQUARE = psd.Domain(bounds=(-4, -4, 4, 4), crs="EPSG:4326")
 BOUNDS = ("--bounds", -4, -4, 4, 4)

@@ -1,6 +1,6 @@
 """All benchmarks: noise, build, query, memory, start-up. One command, ratios within one run.
 
-python tests/benchmarks/run.py [--largest 10000000] [--only noise,build,query,start]
+python tests/benchmarks/run.py [--largest 10000000] [--only noise,quantile,build,query,start]
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import bench_noise
+import bench_quantile
 import numpy as np
 import pandas as pd
 
@@ -165,10 +166,11 @@ def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", type=int, default=SIZES[-1])
-    parser.add_argument("--only", default="noise,build,query,start")
+    parser.add_argument("--only", default="noise,quantile,build,query,start")
     options = parser.parse_args()
     benches = {
         "noise": lambda: iter(bench_noise.run()),
+        "quantile": bench_quantile.run,
         "build": lambda: bench_build(options.largest),
         "query": bench_query,
         "start": bench_start,

@@ -12,7 +12,7 @@ import psd
 from psd.export import suffixes
 
 
-@pytest.fixture(params=["EPSG:4326", "EPSG:5179"])
+@pytest.fixture(params=["EPSG:4326", "EPSG:3857"])
 def release(tmp_path, request):
     path = tmp_path / "r.psd.parquet"
     three_by_three(request.param).save(path)

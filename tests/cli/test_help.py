@@ -6,6 +6,7 @@ from importlib import import_module
 import click
 import pytest
 from clirun import passes
+
 from psd_cli.main import COMMANDS
 
 every_command = pytest.mark.parametrize("name", COMMANDS)

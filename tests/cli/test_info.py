@@ -23,6 +23,7 @@ def test_json_holds_the_facts(release):
         "parameters": {},
         "epsilon": "1",
         "unit": "record",
+        "counts": "rows",
         "max_contributions": 1,
         "bounds": [-4.0, -4.0, 5.0, 5.0],
         "crs": "EPSG:4326",

@@ -6,14 +6,14 @@ import subprocess
 import sys
 from importlib import import_module
 
-import psd_cli
 import pytest
 from clirun import cli, fails, passes, process, three_by_three, write_points
-from psd_cli.main import COMMANDS, EXIT_CODES
 
 import psd
+import psd_cli
 from psd import errors
 from psd.release import Release
+from psd_cli.main import COMMANDS, EXIT_CODES
 
 
 def modules_with_a_command():

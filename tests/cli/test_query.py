@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
-from clirun import fails, files, passes, process, three_by_three, write_points
+from clirun import cli, fails, files, passes, process, three_by_three, write_points
 
 import psd
 
@@ -25,7 +25,7 @@ COLUMNS = [
     "reliable",
 ]
 UPPER_TWO_ROWS = (-4, -1, 5, 5)
-OTHERS = [(-4, -4, 5, 5), (-3.5, -3.5, -2, 2), (-1, -4, 20, 2)]
+OTHERS = [(-4, -4, 5, 5), (-3.5, -3.5, -2, 2), (-1, -4, 4.5, 2)]
 SIDES = "west,south,east,north"
 
 
@@ -42,6 +42,24 @@ def boxes_args(boxes):
 
 def read_csv(text, **options):
     return pd.read_csv(io.StringIO(text), **options)
+
+
+def test_a_region_beyond_the_bounds_is_answered_in_part_and_said_so(release):
+    outcome = cli("query", release, *boxes_args([(-1, -4, 20, 2), (-4, -4, 5, 5)]))
+    assert outcome.code == 0
+    assert "warning: 1 of the regions reach beyond the bounds" in outcome.err
+
+
+def test_a_narrow_terminal_loses_columns_and_no_digits(release, monkeypatch):
+    from rich.console import Console
+
+    from psd_cli import query
+
+    monkeypatch.setattr(query, "console", lambda: Console(width=60, highlight=False))
+    outcome = cli("query", release, *boxes_args([(-4, -4, 5, 5)]))
+    assert (outcome.code, "too narrow" in outcome.err) == (0, True)
+    assert "…" not in outcome.out
+    assert "22.0" in outcome.out
 
 
 def test_worked_example(release):

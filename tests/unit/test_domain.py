@@ -97,9 +97,21 @@ def test_fields_are_plain_and_canonical():
     "crs", ["EPSG:5179", "ESRI:102025", "+proj=aea +lat_1=29 +lat_2=45 +lon_0=127 +datum=WGS84"]
 )
 def test_crs_text_is_the_same_when_read_again(crs):
-    once = Domain(bounds=(0, 0, 1, 1), crs=crs)
+    once = Domain(bounds=(9e5, 1.9e6, 1e6, 2e6), crs=crs)
     assert not once.geographic
     assert Domain(bounds=once.bounds, crs=once.crs) == once
+
+
+@pytest.mark.parametrize(
+    ("bounds", "crs"),
+    [
+        pytest.param((126.4, 37.0, 127.6, 38.0), "EPSG:5179", id="degrees for metres"),
+        pytest.param((5e6, 5e6, 6e6, 6e6), "EPSG:27700", id="another country"),
+    ],
+)
+def test_bounds_outside_the_area_of_a_crs_are_refused(bounds, crs):
+    with pytest.raises(DomainError, match="outside the area"):
+        Domain(bounds=bounds, crs=crs)
 
 
 def cells(domain, *points):

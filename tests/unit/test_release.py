@@ -55,7 +55,7 @@ def test_the_given_tree_stays_as_it_was(tree, domain):
     [
         pytest.param([1, 2, 3], 1, "shape", id="too few counts"),
         pytest.param([1] * 6, 1, "shape", id="too many counts"),
-        pytest.param([[1, 2], [3, 4]], 1, "counts", id="counts in two axes"),
+        pytest.param([[1, 2, 3], [4, 5, 6]], 1, "no grid", id="grid of another shape"),
         pytest.param(7, 1, "counts", id="one number"),
         pytest.param([1.5, 2, 3, 4], 1, "whole numbers", id="fractions"),
         pytest.param([np.nan, 2, 3, 4], 1, "whole numbers", id="nan"),
@@ -142,3 +142,11 @@ def test_replayed_answers_are_never_saved(tree, domain, tmp_path):
     with pytest.raises(ParameterError, match="replayed"):
         replayed.save(tmp_path / "release.psd.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_grid_is_given_row_by_row_from_the_south():
+    domain = psd.Domain(bounds=(0, 0, 5, 3), crs="EPSG:3857", lattice=(10, 6))
+    rows = np.arange(15).reshape(3, 5)
+    release = psd.Release.from_counts(psd.grid_tree(domain, (5, 3)), rows, 1, domain=domain)
+    boxes = [(x, y, x + 1, y + 1) for y in range(3) for x in range(5)]
+    assert release.query(boxes)["estimate"].round(9).tolist() == rows.ravel().tolist()

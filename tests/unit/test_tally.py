@@ -43,7 +43,8 @@ def test_no_rows_of_users():
 def test_report_adds_up():
     points = [(1, 1), (1, 1), (1, 1), (9, 9), (np.nan, 1), (np.nan, 9)]
     counted = tally([batch(points, ["a"] * 6)], PLANE, max_contributions=2)
-    assert counted.report == {"read": 6, "without coordinates": 2, "outside": 1, "kept": 2}
+    left = {"without coordinates": 2, "outside": 1, "over the limit": 1}
+    assert counted.report == {"read": 6, **left, "kept": 2}
     assert counted.contributions == 2
 
 
