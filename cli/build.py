@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -79,10 +80,9 @@ def command(
     """  # noqa: D301
     from psd.decompositions import method as method_by_name
     from psd.domain import Domain
-    from psd.files import check_free
+    from psd.files import check_targets
 
-    for target in filter(None, (output, keep_tally)):
-        check_free(target, overwrite=overwrite, inputs=inputs)
+    check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=inputs)
     made = method_by_name(method, _settings(settings))
     domain = Domain(bounds=bounds, crs=crs)
     kept: list[Tally] = []
@@ -100,10 +100,12 @@ def command(
             **columns,
         )
         stage("writing")
-        if keep_tally:
-            write_tally(kept[0], domain, keep_tally, overwrite=overwrite)
         release.save(output, overwrite=overwrite)
+        if keep_tally:
+            write_tally(kept[0], domain, keep_tally, release=Path(output), overwrite=overwrite)
     click.echo(f"wrote {output}: {release.method}, {_promise(release)}")
+    if keep_tally:
+        click.echo(f"wrote {keep_tally} (PRIVATE)")
 
 
 def _settings(texts: tuple[str, ...]) -> dict[str, str]:

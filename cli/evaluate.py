@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import RELEASE, console, overwrite, stages
+from .options import RELEASE, Once, console, overwrite, stages
 
 if TYPE_CHECKING:
     from psd.evaluation import Evaluation
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("evaluate", short_help="Compare a release with its data (PRIVATE).")
+@click.command("evaluate", cls=Once, short_help="Compare a release with its data (PRIVATE).")
 @RELEASE
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option("--boxes", type=click.Path(), help="CSV of boxes instead of the eight classes.")
@@ -50,22 +50,26 @@ def command(
           -o errors.private.csv --plot errors.private.png
     """  # noqa: D301
     from psd.evaluation import PRIVATE_NOTICE, evaluate
-    from psd.files import check_free
+    from psd.files import check_targets
+    from psd.plotting import check_plot
     from psd.release import Release
     from psd.tally_file import read_tally
 
     from .regions import read_boxes
 
-    for target in filter(None, (output, plot)):
-        check_free(target, overwrite=overwrite, inputs=(release, *inputs))
+    given = filter(None, (tally, boxes))
+    targets = filter(None, (output, plot))
+    check_targets(targets, overwrite=overwrite, inputs=(release, *inputs, *given))
+    if plot:
+        check_plot(Path(plot))
     with stages() as stage:
         stage("reading")
         loaded = Release.load(release)
-        kept = read_tally(tally, loaded.domain) if tally else None
+        kept = read_tally(tally, loaded.domain, Path(release)) if tally else None
         sides = ["west", "south", "east", "north"]
-        given = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
+        queries = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
         stage("evaluating")
-        found = evaluate(loaded, list(inputs), boxes=given, x=x, y=y, kept=kept)
+        found = evaluate(loaded, list(inputs), boxes=queries, x=x, y=y, kept=kept)
     _print(found)
     click.echo(PRIVATE_NOTICE)
     if output:

@@ -7,6 +7,7 @@ public parameters, so a mistake in it costs accuracy and never privacy.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from dataclasses import dataclass
 from typing import NoReturn, Protocol, SupportsIndex
@@ -193,7 +194,7 @@ class Curator:
         .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy
            Mechanisms." STOC 2009. https://doi.org/10.1145/1536414.1536464
         """
-        nano = np.broadcast_to(np.asarray(epsilon, np.int64), cells.nodes.shape)
+        cells, (nano,) = _owned(cells, epsilon)
         with self._lock:
             growing, points = self._layer_of(cells)
             if growing.epsilon[cells.nodes].any():
@@ -253,13 +254,16 @@ class Curator:
         .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012,
            section 6.1, where the exponential mechanism is the best private median.
         """
-        shape = cells.nodes.shape
-        nano, p, q = (np.broadcast_to(np.asarray(v, np.int64), shape) for v in (epsilon, p, q))
+        if axis not in (0, 1):
+            raise ParameterError(f"axis {axis} is neither 0 for x nor 1 for y")
+        cells, (nano, p, q) = _owned(cells, epsilon, p, q)
         if ((p <= 0) | (p >= q) | (q > _LARGEST_QUANTILE)).any():
             raise ParameterError(f"a quantile p/q needs 0 < p < q <= {_LARGEST_QUANTILE}")
         with self._lock:
             growing, points = self._layer_of(cells)
             self._charge("quantile", cells, nano)
+            if len(cells) == 0:
+                return nano
             ends = growing.boxes[cells.nodes][:, [axis, axis + 2]]
             scores = points.rank_scores(cells.nodes, ends, axis, p, q)
             return self._noise.select(scores, nano, np.maximum(p, q - p) * self.contributions)
@@ -301,3 +305,10 @@ class Curator:
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: answers and cuts alone."""
         return self._layers[layer][0].tree()
+
+
+def _owned(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:
+    """Copies that the caller cannot change between the charge and the draw."""
+    nodes = np.array(cells.nodes)
+    owned = [np.array(np.broadcast_to(np.asarray(v, np.int64), nodes.shape)) for v in values]
+    return dataclasses.replace(cells, nodes=nodes), owned

@@ -124,7 +124,7 @@ def evaluate(
         if boxes is None
         else Workload(boxes=boxes, classes=np.full(len(boxes), "given"))
     )
-    answers = _answers(release, queries, points, counts, bounded=kept is not None)
+    answers = _answers(release, queries, points, counts, bounded=release.unit == "user")
     summary = _summary(answers)
     score = float(np.exp(np.log(summary["true_relative_error"].clip(lower=1e-9)).mean()))
     return Evaluation(answers=answers, summary=summary, score=score)
@@ -150,6 +150,8 @@ def _inside(
 def _kept(release: Release, kept: Tally | None, points: tuple[NDArray[np.float64], ...]) -> Tally:
     """Tally of the rows that the release counts."""
     if release.unit == "record":
+        if kept is not None:
+            raise ParameterError("a release of single rows keeps all of them and needs no tally")
         return tally([Batch(x=points[0], y=points[1])], release.domain)
     if kept is None:
         raise ParameterError(
@@ -173,8 +175,9 @@ def _answers(
     import pandas as pd
 
     predicted = release.query(queries.boxes)
-    true = _inside_boxes(*points, np.ones(len(points[0]), np.int64), queries.boxes)
-    kept = _inside_boxes(*_centres(release.domain, counts), queries.boxes) if bounded else true
+    closed = _closed(queries.boxes, release.domain)
+    true = _inside_boxes(*points, np.ones(len(points[0]), np.int64), closed)
+    kept = _inside_boxes(*_centres(release.domain, counts), closed) if bounded else true
     exact = _exact_cells(release, counts, queries.boxes)
     estimate = predicted["estimate"].to_numpy()
     base = np.maximum(true, _SANITY * len(points[0]))
@@ -196,6 +199,14 @@ def _answers(
             "covers": (predicted["lower"] <= kept) & (kept <= predicted["upper"]),
         }
     )
+
+
+def _closed(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
+    """Boxes that hold the far edges of the domain where they reach them, as its cells do."""
+    closed = boxes.copy()
+    for side in (2, 3):
+        closed[boxes[:, side] >= domain.bounds[side], side] = np.inf
+    return closed
 
 
 def _inside_boxes(

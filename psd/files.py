@@ -12,7 +12,7 @@ from pathlib import Path
 
 from psd.errors import WriteError
 
-__all__ = ["check_free", "written"]
+__all__ = ["check_free", "check_targets", "written"]
 
 # What file systems without hard links answer, such as exFAT and some shares.
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -54,6 +54,29 @@ def check_free(
     if not os.access(path.parent, os.W_OK):
         raise WriteError(f"folder {path.parent} is not writable; choose another one")
     return path
+
+
+def check_targets(
+    targets: Iterable[str | os.PathLike[str]],
+    *,
+    overwrite: bool,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+) -> None:
+    """Refuse targets that are not free, or that are one and the same file.
+
+    Raises
+    ------
+    WriteError
+        Naming the first that is wrong.
+    """
+    seen: set[str] = set()
+    inputs = list(inputs)
+    for target in targets:
+        path = check_free(target, overwrite=overwrite, inputs=inputs)
+        place = os.path.realpath(path).casefold()
+        if place in seen:
+            raise WriteError(f"{path} is to hold two different outputs; give each its own name")
+        seen.add(place)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,30 @@ from psd.errors import MissingExtraError, ParameterError
 if TYPE_CHECKING:
     from psd.evaluation import Evaluation
 
-__all__ = ["plot_evaluation"]
+__all__ = ["check_plot", "plot_evaluation"]
 
 _PARTS = ("perturbation", "nonuniformity", "bounding")
 _COLOURS = {"perturbation": "#3b6fb6", "nonuniformity": "#e08a2e", "bounding": "#8a8a8a"}
+
+
+def check_plot(path: Path) -> None:
+    """Refuse a picture that could not be written, before any work is done.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    ParameterError
+        If the ending is neither ``.png`` nor ``.svg``.
+    """
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise ParameterError(f"plot {path.name} ends neither in .png nor in .svg")
+    try:
+        importlib.import_module("matplotlib.figure")
+    except ImportError:
+        raise MissingExtraError(
+            "plots need matplotlib; install it with pip install 'psd-publisher[plot]'"
+        ) from None
 
 
 def plot_evaluation(found: Evaluation, path: Path) -> None:
@@ -35,14 +56,9 @@ def plot_evaluation(found: Evaluation, path: Path) -> None:
     ParameterError
         If the ending is another one.
     """
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise ParameterError(f"plot {path.name} ends neither in .png nor in .svg")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            "plots need matplotlib; install it with pip install 'psd-publisher[plot]'"
-        ) from None
+    check_plot(path)
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes, summary = figure.subplots(), found.summary
     place = np.arange(len(summary))

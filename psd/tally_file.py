@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -22,15 +23,24 @@ SCHEMA = pa.schema([("column", pa.int32()), ("row", pa.int32()), ("count", pa.in
 
 
 def write_tally(
-    tally: Tally, domain: Domain, path: str | os.PathLike[str], *, overwrite: bool = False
+    tally: Tally,
+    domain: Domain,
+    path: str | os.PathLike[str],
+    *,
+    release: Path,
+    overwrite: bool = False,
 ) -> None:
-    """Write a tally, marked PRIVATE, with permissions 0600."""
+    """Write a tally, marked PRIVATE, with permissions 0600.
+
+    It names its release by a digest of that public file; the release knows nothing of it.
+    """
     header = {
         "notice": "PRIVATE: exact counts; never publish this file",
         "bounds": domain.bounds,
         "crs": domain.crs,
         "lattice": domain.lattice,
         "max_contributions": tally.contributions,
+        "release": _digest(release),
     }
     arrays = [pa.array(values) for values in (tally.columns, tally.rows, tally.counts)]
     schema = SCHEMA.with_metadata({KEY: json.dumps(header).encode()})
@@ -40,13 +50,18 @@ def write_tally(
         target.chmod(0o600)
 
 
-def read_tally(path: str | os.PathLike[str], domain: Domain) -> Tally:
-    """Read a tally of a build on the same domain.
+def _digest(release: Path) -> str:
+    """Digest of a release file."""
+    return hashlib.sha256(release.read_bytes()).hexdigest()
+
+
+def read_tally(path: str | os.PathLike[str], domain: Domain, release: Path) -> Tally:
+    """Read the tally of the build of a release.
 
     Raises
     ------
     InputDataError
-        If the file is missing, no tally, or of another domain.
+        If the file is missing, no sound tally, or of another release.
     """
     path = Path(path)
     if not path.is_file():
@@ -55,13 +70,22 @@ def read_tally(path: str | os.PathLike[str], domain: Domain) -> Tally:
         table = pq.read_table(path)
         header = json.loads((table.schema.metadata or {})[KEY])
         found = (tuple(header["bounds"]), header["crs"], tuple(header["lattice"]))
-        contributions = int(header["max_contributions"])
+        contributions, made = int(header["max_contributions"]), header["release"]
         values = [table[name].to_numpy() for name in SCHEMA.names]
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
         raise InputDataError(f"tally {path} is no tally kept by psd build --keep-tally") from None
-    if found != (domain.bounds, domain.crs, domain.lattice):
-        raise InputDataError(f"tally {path} is of another domain than the release")
+    if found != (domain.bounds, domain.crs, domain.lattice) or made != _digest(release):
+        raise InputDataError(f"tally {path} is not of this release; each build keeps its own")
     columns, rows, counts = values
+    sound = table.schema.remove_metadata().equals(SCHEMA) and not any(
+        table[name].null_count for name in SCHEMA.names
+    )
+    inside = [
+        len(cells) == 0 or 0 <= cells.min() <= cells.max() < size
+        for cells, size in zip((columns, rows), domain.lattice, strict=True)
+    ]
+    if not (sound and all(inside) and (counts > 0).all()):
+        raise InputDataError(f"tally {path} is damaged; keep it anew with the next build")
     return Tally(
         columns=columns,
         rows=rows,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.epsilon import MAX_EPSILON, NANO
-from psd.errors import ReleaseFormatError
+from psd.errors import InternalError, ReleaseFormatError
 
 __all__ = ["MAX_CHILDREN", "Tree", "check_tree", "locate"]
 
@@ -210,5 +210,7 @@ def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> N
             inside = (columns[moving] >= box[:, 0]) & (columns[moving] < box[:, 2])
             inside &= (rows[moving] >= box[:, 1]) & (rows[moving] < box[:, 3])
             node[moving[inside]] = child[inside]
+        if (node[moving] == here).any():
+            raise InternalError("a lattice cell lies in no child of its cell")
         moving = moving[~tree.is_leaf[node[moving]]]
     return node

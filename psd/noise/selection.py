@@ -101,6 +101,8 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     >>> exponential(only, np.array([10**9]), np.array([1]))
     array([7])
     """
+    if (candidates.length < 0).any():
+        raise ValueError("an interval of candidates has a negative length")
     whole, rest, starts = _depths(candidates, epsilon, sensitivity)
     bits = _BITS - int(np.add.reduceat(candidates.length, starts).max()).bit_length()
     weight = _weights(bits)[whole]

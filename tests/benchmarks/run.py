@@ -159,7 +159,14 @@ def show(title: str, rows: Iterator[Row]) -> None:
     for number, row in enumerate(rows):
         if number == 0:
             print(f"| {' | '.join(row)} |\n|{' --- |' * len(row)}")
-        print(f"| {' | '.join(map(str, row.values()))} |", flush=True)
+        print(f"| {' | '.join(map(_shown, row.values()))} |", flush=True)
+
+
+def _shown(value: object) -> str:
+    """Numbers with the digits that mean something; nothing where there is no number."""
+    if isinstance(value, float):
+        return "" if value != value else f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+    return str(value)
 
 
 def main() -> None:

@@ -76,3 +76,19 @@ def test_refusals(words, code, visits, tmp_path, capsys, monkeypatch):
     capsys.readouterr()
     assert run([word.format(release=release, visits=visits) for word in words]) == code
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_outputs_never_take_the_place_of_each_other_or_of_inputs(visits, tmp_path, capsys):
+    release, both = tmp_path / "r.parquet", tmp_path / "both.parquet"
+    words = ["build", str(visits), "-o", str(both), "--epsilon", "1", *BOUNDS]
+    assert run([*words, "--keep-tally", str(tmp_path / "." / "both.parquet"), "--overwrite"]) == 6
+    assert not both.exists()
+    tally = tmp_path / "tally.parquet"
+    user = ["--user", "user_id", "--max-contributions", "50", "--keep-tally", str(tally)]
+    build(visits, release, *user)
+    before = tally.read_bytes()
+    words = ["evaluate", str(release), str(visits), "--tally", str(tally), "--overwrite"]
+    assert run([*words, "-o", str(tally)]) == 6
+    assert run([*words, "-o", str(tmp_path / "x.png"), "--plot", str(tmp_path / "x.png")]) == 6
+    assert tally.read_bytes() == before
+    assert "two different outputs" in capsys.readouterr().err

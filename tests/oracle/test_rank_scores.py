@@ -69,3 +69,24 @@ def test_sensitivity_carries_k():
     curator = Curator(small_tally(3, (), k=5), small_domain(3), epsilon=NANO, noise=recorder)
     curator.quantile(curator.root(), axis=0, epsilon=NANO, p=1, q=3)
     assert recorder.calls[0].sensitivity.tolist() == [10]
+
+
+def test_an_axis_that_does_not_exist_is_refused_before_the_charge():
+    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=10, noise=Recorder(SCRIPTS[0]))
+    for axis in (-1, 2):
+        with pytest.raises(ParameterError, match="axis"):
+            curator.quantile(curator.root(), axis=axis, epsilon=1)
+    assert curator.spent == 0
+
+
+def test_no_cells_have_no_quantiles():
+    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=10, noise=Recorder(SCRIPTS[0]))
+    assert curator.quantile(curator.root()[:0], axis=0, epsilon=1).tolist() == []
+
+
+def test_the_log_keeps_what_was_charged():
+    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=10, noise=Recorder(SCRIPTS[0]))
+    epsilon = np.array([4])
+    curator.quantile(curator.root(), axis=0, epsilon=epsilon)
+    epsilon[0] = 10
+    assert curator.questions[0].epsilon.tolist() == [4]

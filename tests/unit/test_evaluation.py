@@ -1,5 +1,7 @@
 """True errors and their parts: they add up, and each is what its name says."""
 
+import dataclasses
+
 import geopandas as gpd
 import numpy as np
 import pandas as pd
@@ -122,35 +124,82 @@ def test_geodataframe_and_frame_are_judged_alike():
     pd.testing.assert_frame_equal(first, second)
 
 
-def test_tally_file_is_marked_private_and_closed(tmp_path):
-    kept, path = [], tmp_path / "tally.parquet"
-    psd.build(points(), domain=DOMAIN, epsilon=1, private_tally=kept.append)
-    write_tally(kept[0], DOMAIN, path)
+@pytest.fixture
+def built(tmp_path):
+    """A tally, the path of its release, and that of the tally's file."""
+    kept, release = [], tmp_path / "r.psd.parquet"
+    arguments = {"domain": DOMAIN, "user": "user_id", "max_contributions": 5, "epsilon": 1}
+    psd.build(points(), private_tally=kept.append, **arguments).save(release)
+    path = tmp_path / "tally.parquet"
+    write_tally(kept[0], DOMAIN, path, release=release)
+    return kept[0], release, path
+
+
+def test_tally_file_is_marked_private_and_closed(built):
+    tally, release, path = built
     assert path.stat().st_mode & 0o777 == 0o600
     assert b"PRIVATE" in path.read_bytes()
-    found = read_tally(path, DOMAIN)
+    found = read_tally(path, DOMAIN, release)
     for name in ("columns", "rows", "counts", "contributions"):
-        assert np.array_equal(getattr(found, name), getattr(kept[0], name))
-    with pytest.raises(InputDataError, match="another domain"):
-        read_tally(path, psd.Domain(bounds=(0, 0, 10, 11), crs="EPSG:3857"))
+        assert np.array_equal(getattr(found, name), getattr(tally, name))
+
+
+def test_a_tally_belongs_to_one_release(built, tmp_path):
+    _, release, path = built
+    again = tmp_path / "again.psd.parquet"
+    arguments = {"domain": DOMAIN, "user": "user_id", "max_contributions": 5, "epsilon": 1}
+    psd.build(points(), **arguments).save(again)
+    with pytest.raises(InputDataError, match="not of this release"):
+        read_tally(path, DOMAIN, again)
+    with pytest.raises(InputDataError, match="not of this release"):
+        read_tally(path, psd.Domain(bounds=(0, 0, 10, 11), crs="EPSG:3857"), release)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"lon,lat\n"])
-def test_what_is_no_tally_is_refused(tmp_path, content):
-    path = tmp_path / "tally.parquet"
+def test_what_is_no_tally_is_refused(built, content):
+    _, release, path = built
     path.write_bytes(content)
     with pytest.raises(InputDataError, match="is no tally"):
-        read_tally(path, DOMAIN)
+        read_tally(path, DOMAIN, release)
     with pytest.raises(InputDataError, match="does not exist"):
-        read_tally(tmp_path / "absent", DOMAIN)
+        read_tally(path.parent / "absent", DOMAIN, release)
 
 
-def test_a_tally_is_no_release(tmp_path):
-    kept, path = [], tmp_path / "tally.parquet"
-    psd.build(points(), domain=DOMAIN, epsilon=1, private_tally=kept.append)
-    write_tally(kept[0], DOMAIN, path)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("columns", 2**20), ("rows", -1), ("counts", 0)],
+    ids=["cell outside", "negative cell", "empty cell"],
+)
+def test_a_damaged_tally_is_refused(built, name, value):
+    tally, release, path = built
+    wrong = getattr(tally, name).copy()
+    wrong[0] = value
+    damaged = dataclasses.replace(tally, **{name: wrong})
+    write_tally(damaged, DOMAIN, path, release=release, overwrite=True)
+    with pytest.raises(InputDataError, match="is damaged"):
+        read_tally(path, DOMAIN, release)
+
+
+def test_a_tally_is_no_release(built):
     with pytest.raises(psd.PsdError, match="no psd header"):
-        psd.Release.load(path)
+        psd.Release.load(built[2])
+
+
+def test_a_release_of_rows_takes_no_tally(built):
+    table = points()
+    release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
+    with pytest.raises(ParameterError, match="needs no tally"):
+        evaluate(release, table, boxes=BOXES, kept=built[0])
+
+
+def test_points_on_the_far_edges_count():
+    """The last cells hold the far edges, and so does a box that reaches them."""
+    table = points()
+    table.loc[:299, "lon"] = 10.0
+    release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
+    whole = evaluate(release, table, boxes=BOXES[:1]).answers.iloc[0]
+    assert whole["true_count"] == len(table)
+    assert whole["true_nonuniformity_error"] == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
