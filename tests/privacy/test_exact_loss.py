@@ -131,7 +131,9 @@ def has_selections(method) -> bool:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("side", "k"), [(3, 1), (2, 2)])
 def test_loss_is_at_most_epsilon_and_uses_it(method, side, k):
-    worst = worst_exact_loss(method, side=side, rows=2, k=k)
+    # Noisy counts steer a shape only where a size is drawn from a noisy total.
+    scripts = SCRIPTS if getattr(method, "size", 0) is None else SCRIPTS[:1]
+    worst = worst_exact_loss(method, side=side, rows=2, k=k, scripts=scripts)
     assert worst <= 1 + ROUNDING
     # Counts attain their share exactly; selections approach theirs on long lattices only.
     assert worst >= (0.6 if has_selections(method) else 1) - ROUNDING
