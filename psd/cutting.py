@@ -1,18 +1,18 @@
-"""Ready-made ways to cut: a grid under virtual nodes of at most four children."""
+"""Ready-made ways to cut: grids under virtual nodes of at most four children."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from psd.domain import Domain
 from psd.errors import ParameterError
 from psd.growing import Cells, GrowingTree
 from psd.tree import Tree
 
-__all__ = ["Cutter", "cut_grid", "grid_tree"]
+__all__ = ["Cutter", "cut_grid", "cut_grids", "grid_tree"]
 
 
 class Cutter(Protocol):
@@ -46,20 +46,49 @@ def cut_grid(cut: Cutter, root: Cells, lattice: tuple[int, int], size: tuple[int
     Cells
         The grid's cells; never the root itself, which may be measured already.
     """
-    size_x, size_y = (min(pair) for pair in zip(size, lattice, strict=True))
-    if size_x == size_y == 1:
-        return cut(root)
-    lines_x, lines_y = (
-        np.arange(m + 1) * n // m for m, n in zip((size_x, size_y), lattice, strict=True)
-    )
-    cells, done = root, []
+    return cut_grids(cut, root, np.array([np.minimum(size, lattice)]))
+
+
+def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
+    """Cut each cell into a grid of its own size, all of them at once.
+
+    Parameters
+    ----------
+    cut : Cutter
+        Cuts cells.
+    cells : Cells
+        Cells to divide, each once.
+    sizes : ndarray, shape (n, 2) or (n, 1), int64
+        Columns and rows for each cell, or both in one number; where the cell has fewer of the
+        lattice, those of the lattice.
+        Public: given numbers or answers of earlier questions.
+
+    Returns
+    -------
+    Cells
+        The cells of all grids, the larger ones first; a grid of one cell is a child of its own,
+        as the cell itself may be measured already.
+    """
+    origin, sides = cells.boxes[:, :2], cells.boxes[:, 2:] - cells.boxes[:, :2]
+    sizes = np.clip(sizes, 1, sides)
+    whole = (sizes == 1).all(axis=1)
+    done = [cut(cells[whole])] if whole.any() else []
+    # Each cell in work stands for the lines `low` to `high` of its grid, those of `grid`.
+    cells, grid = cells[~whole], np.flatnonzero(~whole)
+    low, high = np.zeros((len(grid), 2), np.int64), sizes[grid]
     while len(cells):
-        west, east = (np.searchsorted(lines_x, cells.boxes[:, side]) for side in (0, 2))
-        south, north = (np.searchsorted(lines_y, cells.boxes[:, side]) for side in (1, 3))
-        single = (east - west == 1) & (north - south == 1)
+        middle = (low + high) // 2
+        lines = origin[grid] + middle * sides[grid] // sizes[grid]
+        family = np.repeat(np.arange(len(cells)), np.where(middle > low, 2, 1).prod(axis=1))
+        cells = cut(cells, x=lines[:, 0], y=lines[:, 1])
+        beyond = cells.boxes[:, :2] >= lines[family]
+        low = np.where(beyond, middle[family], low[family])
+        high = np.where(beyond, high[family], middle[family])
+        grid = grid[family]
+        single = (high - low == 1).all(axis=1)
         done.append(cells[single])
-        x, y = lines_x[(west + east) // 2], lines_y[(south + north) // 2]
-        cells = cut(cells[~single], x=x[~single], y=y[~single])
+        cells, grid = cells[~single], grid[~single]
+        low, high = low[~single], high[~single]
     return Cells.join(done)
 
 

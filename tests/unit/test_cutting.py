@@ -1,11 +1,13 @@
 """Grids under virtual nodes: the right cells, at most four children, nothing measured."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from trees import domain_of
 
 import psd
-from psd.cutting import cut_grid, grid_tree
+from psd.cutting import cut_grid, cut_grids, grid_tree
 from psd.errors import ParameterError
 from psd.growing import GrowingTree
 from psd.tree import check_tree
@@ -51,6 +53,41 @@ def test_a_grid_of_one_cell_is_not_the_root_itself(lattice, size):
 
     # The root may carry a total already, and a cell is counted once.
     assert cut_grid(cut, growing.root(), lattice, size).nodes.tolist() == [1]
+
+
+def test_many_cells_are_cut_into_grids_of_their_own_sizes():
+    growing, rng = GrowingTree((60, 45)), np.random.default_rng(5)
+
+    def cut(cells, **lines):
+        return growing.cut(cells, **lines).cells
+
+    cells = cut_grid(cut, growing.root(), (60, 45), (6, 5))
+    sizes = rng.integers(-1, 12, (len(cells), 2))
+    sizes[:4] = [(1, 1), (1, 7), (7, 1), (100, 100)]
+    parts = cut_grids(cut, cells, sizes)
+    expected = []
+    for (x0, y0, x1, y1), size in zip(cells.boxes.tolist(), sizes.tolist(), strict=True):
+        m, n = min(max(size[0], 1), x1 - x0), min(max(size[1], 1), y1 - y0)
+        x = [x0 + i * (x1 - x0) // m for i in range(m + 1)]
+        y = [y0 + i * (y1 - y0) // n for i in range(n + 1)]
+        expected += [(a, c, b, d) for c, d in pairwise(y) for a, b in pairwise(x)]
+    assert sorted(map(tuple, parts.boxes.tolist())) == sorted(expected)
+    # None of them was there before, so all can be counted; nothing is left undivided.
+    assert parts.nodes.min() > cells.nodes.max()
+    tree = growing.tree()
+    check_tree(tree, (60, 45))
+    assert tree.is_leaf.sum() == len(parts) == len(set(parts.nodes.tolist()))
+
+
+def test_one_number_stands_for_columns_and_rows():
+    growing = GrowingTree((8, 4))
+
+    def cut(cells, **lines):
+        return growing.cut(cells, **lines).cells
+
+    halves = cut(growing.root(), x=[4])
+    parts = cut_grids(cut, halves, np.array([[1], [4]]))
+    assert len(parts) == 1 + 16
 
 
 def test_virtual_nodes_halve_so_that_the_tree_is_shallow():
