@@ -20,6 +20,7 @@ from replay import (
     Replayer,
     additions,
     data_sets,
+    has_selections,
     run,
     small_domain,
     small_methods,
@@ -125,14 +126,11 @@ def worst_exact_loss(method, *, side: int, rows: int, k: int, noise=None, script
     return worst
 
 
-def has_selections(method) -> bool:
-    return not isinstance(method, psd.Grid | psd.Quadtree)
-
-
 def check_loss(method, side, k, rows):
     """The worst loss keeps the promise, and the counts use up their share of it."""
-    # Noisy counts steer a shape only where a size is drawn from a noisy total.
-    scripts = SCRIPTS if getattr(method, "size", 0) is None else SCRIPTS[:1]
+    # Noisy counts steer the shapes of methods that select only where a size is drawn from a total.
+    steered = not has_selections(method) or getattr(method, "size", 0) is None
+    scripts = SCRIPTS if steered else SCRIPTS[:1]
     worst = worst_exact_loss(method, side=side, rows=rows, k=k, scripts=scripts)
     assert worst <= 1 + ROUNDING
     # Counts attain their share exactly; selections approach theirs on long lattices only.
