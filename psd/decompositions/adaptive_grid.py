@@ -1,0 +1,181 @@
+"""Adaptive grid (AG): a coarse grid, each cell of which gets a finer one that suits its count.
+
+References
+----------
+.. [1] Qardaji, Yang, Li. "Differentially Private Grids for Geospatial Data." ICDE 2013,
+   section IV-B. https://doi.org/10.1109/ICDE.2013.6544872
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.cutting import cut_grid, cut_grids
+from psd.epsilon import NANO, split_total
+from psd.errors import ParameterError
+from psd.parameters import check_parameters, parameter, share, whole
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.growing import Cells
+    from psd.tree import Tree
+
+__all__ = ["AdaptiveGrid", "first_size", "method", "second_sizes"]
+
+_FIRST_SHARE = Decimal("0.5")
+_TOTAL_SHARE = Decimal("0.02")
+
+# c and c2 = c / 2 of guidelines 1 and 2 in the paper; the first grid is a quarter as fine.
+_GUIDELINE = 10
+_SECOND_GUIDELINE = 5
+_COARSER = 4
+_SMALLEST_FIRST = 10
+
+# Public limits that no count can move: cells per side of a grid, and cells in all.
+_LARGEST_FIRST = 1024
+_LARGEST = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveGrid:
+    """m1 x m1 grid, each cell of which is cut again into m2 x m2, as in [1]_.
+
+    m1 = max(10, ceil(sqrt(N epsilon / 10)) / 4); m2 = ceil(sqrt(N' (1 - alpha) epsilon / 5))
+    with N' the noisy count of the first grid's cell and alpha the first grid's share. N is never
+    read from the data: where no size is given, a noisy total is paid for out of epsilon, sets
+    the size, and serves as a measurement of the root.
+
+    Guarantees
+    ----------
+    - The total is charged once to every point, and so is each of the two grids, whose cells are
+      disjoint; the shares sum to exactly epsilon. m2 follows from noisy counts alone.
+    - There are never more than 4096^2 cells: where noisy counts ask for more, all grids of the
+      second level shrink by one factor.
+
+    Parameters
+    ----------
+    size : int, optional
+        m1, the first grid's cells per side, 1 to 1,024; from the noisy total where not given.
+        Public: a size taken from a look at the data would have to be paid for.
+    first_share : decimal in [0, 1)
+        alpha, the share of the first grid's counts in what the total leaves; where it comes to
+        nothing, the first grid is not counted and no cell is cut again. Public.
+    total_share : decimal in [0, 1)
+        Share of epsilon for the total; not spent where the size is given. Public.
+
+    Notes
+    -----
+    The constrained inference of [1]_ is least squares on the tree of the two grids, which every
+    release gets.
+
+    References
+    ----------
+    .. [1] Qardaji, Yang, Li, ICDE 2013, guidelines 1 and 2 and section IV-B. The first size is
+       rounded to the nearest whole number. With at most k records per user, epsilon in both
+       sizes is epsilon / k.
+
+    Examples
+    --------
+    >>> AdaptiveGrid(size=16)
+    AdaptiveGrid(size=16, first_share=Decimal('0.5'), total_share=Decimal('0.02'))
+    """
+
+    size: int | None = parameter(
+        None, whole(1, _LARGEST_FIRST), "cells per side of the first grid; from a noisy total"
+    )
+    first_share: Decimal = parameter(
+        _FIRST_SHARE, share, "share of the first grid in what the total leaves"
+    )
+    total_share: Decimal = parameter(
+        _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
+    )
+
+    name: ClassVar[str] = "adaptive-grid"
+    paper: ClassVar[str] = "AG: Qardaji et al., ICDE 2013"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+        if self.size is None and self.total_share == 0:
+            raise ParameterError("total_share 0 pays for no total; give the size of the first grid")
+
+    def build(self, curator: Curator) -> Tree:
+        """Pay for the size where none is given; count the first grid; cut its cells; count."""
+        root = curator.root()
+        size, left = self.size, curator.epsilon
+        if size is None:
+            left, paid = split_total(left, self.total_share)
+            total = int(curator.count(root, paid)[0])
+            size = first_size(total, left, curator.contributions)
+        cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
+        first = int(left * Fraction(self.first_share))
+        if first:
+            cells = _divided(curator, cells, first, left - first)
+        curator.count(cells, left - first)
+        return curator.tree()
+
+
+def _divided(curator: Curator, cells: Cells, first: int, second: int) -> Cells:
+    """Count the first grid and cut its cells as their noisy counts deserve."""
+    counts = curator.count(cells, first)
+    finest = (cells.boxes[:, 2:] - cells.boxes[:, :2]).max(axis=1)
+    sizes = second_sizes(counts, second, curator.contributions, finest)
+    return cut_grids(curator.cut, cells, sizes[:, None])
+
+
+def first_size(total: int, epsilon: int, contributions: int) -> int:
+    """m1 = max(10, ceil(sqrt(N epsilon / (10 k))) / 4) from a noisy total.
+
+    Examples
+    --------
+    >>> first_size(140_000, 1_000_000_000, 1), first_size(-3, 1_000_000_000, 1)
+    (30, 10)
+    """
+    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * _GUIDELINE))
+    return min(max(round(math.ceil(ideal) / _COARSER), _SMALLEST_FIRST), _LARGEST_FIRST)
+
+
+def second_sizes(
+    counts: NDArray[np.int64], epsilon: int, contributions: int, finest: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """m2 = ceil(sqrt(N' epsilon_2 / (5 k))) of each cell, from its noisy count.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (n,), int64
+        Noisy counts of the first grid's cells, at most 1024^2 of them.
+    epsilon : int
+        Nano-epsilon of the second grid's counts.
+    contributions : int
+        k.
+    finest : ndarray, shape (n,), int64
+        Lattice cells along the longer side of each cell.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        Cells per side, at least 1; the squares sum to at most 4096^2.
+
+    Examples
+    --------
+    >>> second_sizes(np.array([500, 10, -7]), 500_000_000, 1, np.full(3, 100)).tolist()
+    [8, 1, 1]
+    """
+    scale = epsilon / (NANO * contributions * _SECOND_GUIDELINE)
+    sizes = np.ceil(np.sqrt(np.maximum(counts, 0) * scale))
+    sizes = np.clip(sizes, 1, np.minimum(finest, _LARGEST))
+    wanted = (sizes**2).sum()
+    if wanted > _LARGEST**2:
+        # One cell is set aside for each grid that shrinks below one.
+        sizes = np.floor(sizes * math.sqrt((_LARGEST**2 - len(sizes)) / wanted))
+    return np.maximum(sizes, 1).astype(np.int64)
+
+
+method = AdaptiveGrid
