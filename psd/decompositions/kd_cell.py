@@ -1,0 +1,226 @@
+"""kd-cell: a kd-tree whose cuts and stops are read off a noisy grid.
+
+References
+----------
+.. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
+   Decompositions." ICDE 2012, section 3.3. https://doi.org/10.1109/ICDE.2012.16
+.. [2] Xiao, Xiong, Yuan. "Differentially Private Data Release through Multidimensional
+   Partitioning." Secure Data Management 2010. https://doi.org/10.1007/978-3-642-15546-8_11
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.arrays import ranges
+from psd.cutting import cut_grid
+from psd.epsilon import geometric_shares
+from psd.inference import noise_variance
+from psd.parameters import check_parameters, parameter, share, whole
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.growing import Cells
+    from psd.tree import Tree
+
+__all__ = ["KDCell", "NoisyGrid", "method"]
+
+_STRUCTURE_SHARE = Decimal("0.3")
+_LARGEST = 4096
+
+# Standard deviations: of a leaf's count, which its distance from uniform may come to, and of that
+# distance as the grid shows it, which the noise may hide.
+_TOLERANCE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KDCell:
+    """kd-tree cut at the medians of a noisy grid, and stopped where that grid looks uniform.
+
+    The cell-based kd-tree of [1]_ after [2]_. The grid is counted first and only steers the
+    tree; then the nodes of the tree are counted.
+
+    Guarantees
+    ----------
+    - Every cell of the grid is counted with noise, empty ones too. The grid does not nest in
+      the tree, so its share is charged to every point on top of the tree's.
+    - Cuts and stops are functions of the noisy grid alone. A node that is not cut again spends
+      what the levels below it would have had on its own count, so the shares of every path sum
+      to exactly epsilon.
+
+    Parameters
+    ----------
+    resolution : int
+        Cells per side of the grid, 1 to 4,096. Public.
+    height : int
+        Cuts from the root to a leaf, 1 to 20, axes alternating; up to 2^height leaves. Public.
+    structure_share : decimal in [0, 1)
+        Share of epsilon for the grid; where it comes to nothing, there is no grid and the
+        domain is one cell. The rest is for the counts, 2^(1/6) times more on each level down.
+        Public.
+
+    Notes
+    -----
+    Where the papers are silent: noisy counts below zero weigh nothing in a median, so that
+    where noise prevails the weight is even and a cut is about halfway; the stop is decided on
+    signed counts. With x_i the noisy counts of the M cells of the grid in a node, of variance
+    s^2, sum (x_i - mean)^2 - (M - 1) s^2 is the square of the node's distance from uniform, seen
+    through noise of standard deviation sqrt(5 M) s^2. A node is cut while that square, taken two
+    of these deviations high, is above the square of two standard deviations of its count.
+
+    References
+    ----------
+    .. [1] Cormode et al., ICDE 2012: kd-cell in section 3.3. The split of epsilon is that of the
+       other kd-trees.
+    .. [2] Xiao, Xiong, Yuan, SDM 2010: the grid, the medians and the uniformity of a cell.
+
+    Examples
+    --------
+    >>> KDCell(height=10)
+    KDCell(resolution=256, height=10, structure_share=Decimal('0.3'))
+    """
+
+    resolution: int = parameter(256, whole(1, _LARGEST), "cells per side of the noisy grid")
+    height: int = parameter(14, whole(1, 20), "cuts from the root to a leaf, at most")
+    structure_share: Decimal = parameter(_STRUCTURE_SHARE, share, "share of epsilon for the grid")
+
+    name: ClassVar[str] = "kd-cell"
+    paper: ClassVar[str] = "Cormode et al., ICDE 2012"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+
+    def build(self, curator: Curator) -> Tree:
+        """Count the grid on a layer of its own; cut by it from the root down; count the nodes."""
+        cells = curator.root()
+        structure = int(curator.epsilon * Fraction(self.structure_share))
+        grid = NoisyGrid.ask(curator, self.resolution, structure)
+        left = curator.epsilon - structure
+        for depth, level in enumerate(geometric_shares(left, self.height + 1, fanout=2)):
+            ends = grid.is_uniform(cells, left) | (depth == self.height)
+            curator.count(cells[ends], left)
+            cells = cells[~ends]
+            if len(cells) == 0:
+                break
+            if level:
+                curator.count(cells, level)
+            left -= level
+            x, y = grid.medians(cells, depth % 2)
+            cells = curator.cut(cells, x=x, y=y)
+        return curator.tree()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyGrid:
+    """Noisy counts of a grid, as tables of the sums south-west of each corner.
+
+    Parameters
+    ----------
+    lines : tuple of ndarray
+        Lattice lines of the grid in x and in y.
+    weight : ndarray, shape (columns + 1, rows + 1), float64
+        Sums of the counts, those below zero taken as zero.
+    signed, squares : ndarray of the same shape, float64
+        Sums of the counts as they are, and of their squares.
+    variance : float
+        Of the noise of one count.
+    contributions : int
+        k.
+    """
+
+    lines: tuple[NDArray[np.int64], NDArray[np.int64]]
+    weight: NDArray[np.float64]
+    signed: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    variance: float
+    contributions: int
+
+    @staticmethod
+    def ask(curator: Curator, resolution: int, epsilon: int) -> NoisyGrid:
+        """Count a grid on a layer of its own; without epsilon, a grid of one cell that says 0."""
+        columns, rows = (min(resolution if epsilon else 1, n) for n in curator.domain.lattice)
+        width, height = curator.domain.lattice
+        x, y = np.arange(columns + 1) * width // columns, np.arange(rows + 1) * height // rows
+        counts = np.zeros((columns, rows))
+        if epsilon:
+            root = curator.root()
+            cells = cut_grid(curator.cut, root, curator.domain.lattice, (columns, rows))
+            place = np.searchsorted(x, cells.boxes[:, 0]), np.searchsorted(y, cells.boxes[:, 1])
+            counts[place] = curator.count(cells, epsilon)
+        return NoisyGrid(
+            lines=(x, y),
+            weight=_sums(np.maximum(counts, 0)),
+            signed=_sums(counts),
+            squares=_sums(counts**2),
+            variance=float(noise_variance(np.array([epsilon]), curator.contributions)[0]),
+            contributions=curator.contributions,
+        )
+
+    def is_uniform(self, cells: Cells, epsilon: int) -> NDArray[np.bool_]:
+        """Whether cells are no farther from uniform than a count at epsilon is from the truth."""
+        low, high = self._spans(cells)
+        number = (high - low).prod(axis=1)
+        distance = _within(self.squares, low, high) - _within(self.signed, low, high) ** 2 / number
+        of_noise = self.variance * (number - 1 - _TOLERANCE * np.sqrt(5 * number))
+        leaf = float(noise_variance(np.array([epsilon]), self.contributions)[0])
+        uniform: NDArray[np.bool_] = (distance - of_noise <= _TOLERANCE**2 * leaf) | (number == 1)
+        return uniform
+
+    def medians(self, cells: Cells, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lattice lines for `Curator.cut`: the grid's line with half of the weight below it.
+
+        A cell that is one of the grid's cells thin is cut along the other axis.
+        """
+        low, high = self._spans(cells)
+        axes = np.where((high - low)[:, axis] > 1, axis, 1 - axis)
+        best = self._nearest_to_half(low, high, axes)
+        x, y = (
+            np.where(axes == a, self.lines[a][np.where(axes == a, best, 0)], cells.boxes[:, a])
+            for a in (0, 1)
+        )
+        return x, y
+
+    def _nearest_to_half(
+        self, low: NDArray[np.int64], high: NDArray[np.int64], axes: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Number of the inner line of each range with nearest to half of its weight below it."""
+        each = np.arange(len(axes))
+        first, last = low[each, axes], high[each, axes]
+        owner, line = np.repeat(each, last - first - 1), ranges(first + 1, last - first - 1)
+        until = high[owner]
+        until[np.arange(len(owner)), axes[owner]] = line
+        total = _within(self.weight, low, high)
+        off = np.abs(2 * _within(self.weight, low[owner], until) - total[owner])
+        # Of lines that are equally good, the one nearest the middle.
+        order = np.lexsort((np.abs(2 * line - (first + last)[owner]), off, owner))
+        best: NDArray[np.int64] = line[order[np.searchsorted(owner, each)]]
+        return best
+
+    def _spans(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last line of each cell by their numbers in the grid, each of shape (n, 2)."""
+        edges = [np.searchsorted(self.lines[side % 2], cells.boxes[:, side]) for side in range(4)]
+        return np.stack(edges[:2], axis=1), np.stack(edges[2:], axis=1)
+
+
+def _sums(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of a table south-west of each of its corners."""
+    return np.pad(counts.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+
+
+def _within(
+    sums: NDArray[np.float64], low: NDArray[np.int64], high: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Sum over each range of columns and rows, from a table of sums."""
+    (x0, y0), (x1, y1) = low.T, high.T
+    inside: NDArray[np.float64] = sums[x1, y1] - sums[x0, y1] - sums[x1, y0] + sums[x0, y0]
+    return inside
+
+
+method = KDCell
