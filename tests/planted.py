@@ -14,9 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from psd.curator import Curator, Question
-from psd.cutting import cut_grid
+from psd.cutting import cut_grid, cut_grids
+from psd.decompositions import adaptive_grid
+from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_sizes
 from psd.decompositions.grid import Grid, guideline_size
 from psd.decompositions.htree import HTree
+from psd.decompositions.kd_cell import NoisyGrid
 from psd.decompositions.kd_standard import KDStandard
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import BudgetError
@@ -94,6 +97,39 @@ class SecondLayerBeside:
 
 
 @dataclass(frozen=True)
+class FirstGridOfExactTotal:
+    """The first of two grids has the size that suits the exact N."""
+
+    def build(self, curator):
+        size = first_size(200 * int(curator._tally.counts.sum()), curator.epsilon, 1)
+        return AdaptiveGrid(size=size).build(curator)
+
+
+@dataclass(frozen=True)
+class SecondGridsOfExactCounts:
+    """The cells of a counted grid are cut as their exact counts deserve."""
+
+    def build(self, curator):
+        half = curator.epsilon // 2
+        cells = cut_grid(curator.cut, curator.root(), curator.domain.lattice, (2, 2))
+        curator.count(cells, half)
+        sizes = second_sizes(40 * true_counts(curator, cells), half, 1, np.full(len(cells), 2))
+        curator.count(cut_grids(curator.cut, cells, sizes[:, None]), half)
+        return curator.tree()
+
+
+@dataclass(frozen=True)
+class GridBesideKDTree:
+    """The noisy grid that steers a kd-tree has all of epsilon, and so have the tree's nodes."""
+
+    def build(self, curator):
+        cells = curator.root()
+        x, y = NoisyGrid.ask(curator, 2, curator.epsilon).medians(cells, 0)
+        curator.count(curator.cut(cells, x=x, y=y), curator.epsilon)
+        return curator.tree()
+
+
+@dataclass(frozen=True)
 class ForgetsTheRoot:
     """Epsilon is divided by the height where height + 1 levels are counted."""
 
@@ -117,6 +153,11 @@ def replaced(owner, name, value):
         yield
     finally:
         setattr(owner, name, kept)
+
+
+def first_grids_may_be_coarse():
+    """No leak: without its lower limit, the size of a first grid shows on a small lattice."""
+    return replaced(adaptive_grid, "_SMALLEST_FIRST", 1)
 
 
 def layers_take_the_largest():
@@ -250,6 +291,9 @@ LEAKS = {
     "omits empty cells": (OmitsEmptyCells(), None, 1),
     "cuts at the data": (CutsAtTheData(), None, 1),
     "reads the exact total": (ReadsExactTotal(), None, 1),
+    "first grid of the exact total": (FirstGridOfExactTotal(), first_grids_may_be_coarse, 1),
+    "second grids of exact counts": (SecondGridsOfExactCounts(), None, 1),
+    "grid beside the kd-tree": (GridBesideKDTree(), layers_take_the_largest, 1),
     "second layer beside the first": (SecondLayerBeside(), layers_take_the_largest, 1),
     "levels beside each other": (ForgetsTheRoot(), paths_take_the_largest, 1),
     "sensitivity forgets k": (Quadtree(height=2), sensitivity_forgets_k, 2),
@@ -269,5 +313,6 @@ LEAKS = {
 # Methods that ask for more than they have: the curator has to refuse them by itself.
 OVERSPENDERS = {
     "second layer": SecondLayerBeside(),
+    "grid beside the kd-tree": GridBesideKDTree(),
     "forgotten root": ForgetsTheRoot(),
 }

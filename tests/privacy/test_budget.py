@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import (
     ForgetsTheRoot,
+    GridBesideKDTree,
     SecondLayerBeside,
     layers_take_the_largest,
     paths_take_the_largest,
@@ -91,7 +92,11 @@ def test_a_refused_question_changes_nothing():
 
 @pytest.mark.parametrize(
     ("method", "patch"),
-    [(SecondLayerBeside(), layers_take_the_largest), (ForgetsTheRoot(), paths_take_the_largest)],
+    [
+        (SecondLayerBeside(), layers_take_the_largest),
+        (GridBesideKDTree(), layers_take_the_largest),
+        (ForgetsTheRoot(), paths_take_the_largest),
+    ],
 )
 def test_oracle_catches_wrong_accounting(method, patch):
     with patch():
