@@ -21,6 +21,7 @@ from psd.errors import BudgetError, ParameterError
 from psd.growing import Cells, GrowingTree
 from psd.noise.selection import Candidates
 from psd.points import Points
+from psd.shape import grow, split_rule
 from psd.tally import Tally
 from psd.tree import Tree
 
@@ -51,6 +52,11 @@ class Noise(Protocol):
         sensitivity: NDArray[np.int64],
     ) -> NDArray[np.int64]:
         """One candidate per group, by the exponential mechanism."""
+
+    def exceeds(
+        self, biased: NDArray[np.int64], numerator: int, denominator: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether each number plus discrete Laplace noise of its scale is above 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -267,6 +273,70 @@ class Curator:
             ends = growing.boxes[cells.nodes][:, [axis, axis + 2]]
             scores = points.rank_scores(cells.nodes, ends, axis, p, q)
             return self._noise.select(scores, nano, np.maximum(p, q - p) * self.contributions)
+
+    def shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
+        """Grow each cell into a tree that is deep where points are dense; the shape alone.
+
+        A node v at a depth below its own cell is split, both axes halved, if
+        b(v) + L > 0, b(v) = max(c(v) - depth delta, -delta), c(v) its number of records and L
+        discrete Laplace noise of scale lambda = 7 k / (3 epsilon). Delta is the least integer
+        that is at least lambda ln 4. Both are the curator's, and nothing that was drawn is kept.
+
+        Sensitivity: k, the most records of one user, in every count on the path to a record.
+        Charged to: every point of the cell, epsilon once, however deep the shape goes.
+        Proof: let one record be added, u' = c(v) - depth delta without it, u = u' + 1 with it,
+        q = exp(-1 / lambda), q^delta <= 1/4. Only the nodes that hold the record count. Each
+        that was split adds rho = ln P(b + L > 0) - ln P(b' + L > 0) >= 0 to the log-ratio of
+        the shape, and the leaf at the end, the same of P(b + L <= 0), is between -1 / lambda
+        and 0. (1) u <= -delta: both are at the floor, rho = 0. (2) -delta <= u' <= 0: the tail
+        moves by one, rho <= 1 / lambda. (3) u' >= 1: rho = ln(1 + q^u' (1 - q) / (1 + q - q^u'))
+        <= q^u' (1 - q) <= q^u' / lambda. Down the path u' falls by at least delta a level, in
+        integers; so at most two nodes are in case 2, and two only if theirs are 0 and -delta.
+        Then those above have u' >= delta, 2 delta, ..., and the sum is at most
+        (2 + 1/4 + 1/16 + ...) / lambda = 7 / (3 lambda). Else they have u' >= 1, 1 + delta, ...,
+        and the sum is at most (1 + 1 + 1/4 + ...) / lambda, the same. So the loss is at most
+        epsilon / k for a record, and epsilon for a user by group privacy, in whichever cells
+        the records lie. A node with fewer parts, a limit on the height and one on the number
+        of nodes only leave out draws, or answers, as the shape itself says. The bound in [1]_
+        is for real noise; with integer counts it holds only for an integer delta.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to grow from, none of them cut before.
+        epsilon : array_like of int, shape () or (n,)
+            Nano-epsilon for each cell, above 0.
+        height : int
+            Most levels below each cell. Public.
+
+        Returns
+        -------
+        Cells
+            The leaves of all shapes, the highest first; the nodes above them are cut.
+
+        Raises
+        ------
+        BudgetError
+            If a point would be charged more than epsilon in all; nothing is drawn.
+        ParameterError
+            If an epsilon is not above 0 or far too small, the height is negative, or a cell was
+            cut before.
+
+        References
+        ----------
+        .. [1] Zhang, Xiao, Xie. "PrivTree: A Differentially Private Algorithm for Hierarchical
+           Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
+        """
+        cells, (nano,) = _owned(cells, epsilon)
+        if height < 0:
+            raise ParameterError(f"height {height} of a shape is negative")
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            if growing.is_cut(cells.nodes).any():
+                raise ParameterError("a cell that was cut before cannot be grown; its leaves can")
+            self._charge("shape", cells, nano)
+            rule = split_rule(nano, self.contributions)
+            return grow(growing, points, cells, rule, height, self._noise)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a curator is not copied: its budget is for one set of answers")

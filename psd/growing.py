@@ -126,6 +126,10 @@ class GrowingTree:
         """The one cell that is the whole domain."""
         return self.cells(np.array([0]))
 
+    def is_cut(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some nodes were cut already."""
+        return self._is_cut[nodes]
+
     def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cut:
         """Cut cells at given lattice lines into up to four children each.
 
@@ -149,7 +153,7 @@ class GrowingTree:
         lines = np.stack(
             [boxes[:, 0] if x is None else x, boxes[:, 1] if y is None else y], axis=1
         ).astype(np.int64)
-        if self._is_cut[nodes].any() or len(np.unique(nodes)) < len(nodes):
+        if self.is_cut(nodes).any() or len(np.unique(nodes)) < len(nodes):
             raise ParameterError(
                 "a cell is cut twice; start another layer, which is charged on top"
             )

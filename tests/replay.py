@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from shapes import ROUNDING, answers_log_probability
 
 import psd
 from psd.curator import Curator
@@ -28,9 +29,10 @@ class Violation(AssertionError):
 
 @dataclass
 class Call:
-    """One question: public arguments, the private input, and the answer.
+    """One draw of a question: public arguments, the private input, and the answer.
 
-    The input of a selection is the score of every candidate, line by line.
+    The input of a selection is the score of every candidate, line by line. Whether numbers
+    exceed 0 is drawn at the scales sensitivity / epsilon, level by level of one question.
     """
 
     kind: str
@@ -40,26 +42,40 @@ class Call:
     answer: np.ndarray
     group: np.ndarray
     lines: np.ndarray
+    question: int
+    charge: int
 
 
 @dataclass(frozen=True)
 class Script:
-    """How a recorder answers: true counts plus something, and one of the candidates."""
+    """How a recorder answers: counts plus something, one of the candidates, which exceed 0."""
 
     name: str
     count: Callable[[int, np.ndarray], np.ndarray]
     pick: Callable[[int, np.ndarray], int]
+    split: Callable[[int, np.ndarray], np.ndarray]
 
 
 # A true echo with the best cut, an offset that moves every size drawn from a total with the
-# first cut, and a jumble.
+# first cut and the deepest shape, and a jumble.
 SCRIPTS = (
-    Script("echo", lambda step, true: true, lambda step, scores: int(scores.argmax())),
-    Script("offset", lambda step, true: true + 40, lambda step, scores: 0),
+    Script(
+        "echo",
+        lambda step, true: true,
+        lambda step, scores: int(scores.argmax()),
+        lambda step, biased: biased > 0,
+    ),
+    Script(
+        "offset",
+        lambda step, true: true + 40,
+        lambda step, scores: 0,
+        lambda step, biased: np.ones(len(biased), bool),
+    ),
     Script(
         "jumble",
         lambda step, true: (95 if step == 0 else -3) + true * 7 % 5 + np.arange(len(true)) % 4,
         lambda step, scores: (5 * step + 3) % len(scores),
+        lambda step, biased: (np.arange(len(biased)) + step) % 2 == 0,
     ),
 )
 
@@ -76,7 +92,21 @@ def expanded(candidates):
     )
 
 
-class Recorder:
+class Notebook:
+    """Notes the draws, and the question that each is for where `run` made the curator."""
+
+    curator: Curator | None = None
+
+    def note(self, kind, epsilon, sensitivity, true, answer, group, lines):
+        asked = self.curator.questions if self.curator else ()
+        charge = int(asked[-1].epsilon.max(initial=0)) if asked else 0
+        self.calls.append(
+            Call(kind, epsilon, sensitivity, true.copy(), answer, group, lines, len(asked), charge)
+        )
+        return answer
+
+
+class Recorder(Notebook):
     """Noise that answers by a script and notes the questions."""
 
     def __init__(self, script: Script) -> None:
@@ -86,8 +116,12 @@ class Recorder:
         answer = self.script.count(len(self.calls), true)
         group = np.arange(len(true))
         each = np.full(len(true), sensitivity)
-        self.calls.append(Call("count", epsilon, each, true.copy(), answer, group, group))
-        return answer
+        return self.note("count", epsilon, each, true, answer, group, group)
+
+    def exceeds(self, biased, numerator, denominator):
+        answer = self.script.split(len(self.calls), biased)
+        group, each = np.arange(len(biased)), np.full(len(biased), numerator)
+        return self.note("exceeds", denominator, each, biased, answer, group, group)
 
     def select(self, candidates, epsilon, sensitivity):
         group, lines, scores = expanded(candidates)
@@ -97,11 +131,10 @@ class Recorder:
             for a, b in itertools.pairwise(starts)
         ]
         answer = lines[np.array(picks, np.int64)]
-        self.calls.append(Call("select", epsilon, sensitivity, scores, answer, group, lines))
-        return answer
+        return self.note("select", epsilon, sensitivity, scores, answer, group, lines)
 
 
-class Replayer:
+class Replayer(Notebook):
     """Gives recorded answers back as long as the same questions come."""
 
     def __init__(self, recorded: list[Call]) -> None:
@@ -115,6 +148,10 @@ class Replayer:
         group, lines, scores = expanded(candidates)
         return self._replay("select", epsilon, sensitivity, scores, group, lines)
 
+    def exceeds(self, biased, numerator, denominator):
+        group, each = np.arange(len(biased)), np.full(len(biased), numerator)
+        return self._replay("exceeds", denominator, each, biased, group, group)
+
     def _replay(self, kind, epsilon, sensitivity, true, group, lines):
         if len(self.calls) == len(self.recorded):
             raise Violation("more questions than on the other data set")
@@ -123,8 +160,7 @@ class Replayer:
         public += ((call.group, group), (call.lines, lines))
         if call.kind != kind or not all(np.array_equal(a, b) for a, b in public):
             raise Violation("another question than on the other data set")
-        self.calls.append(Call(kind, epsilon, sensitivity, true.copy(), call.answer, group, lines))
-        return call.answer
+        return self.note(kind, epsilon, sensitivity, true, call.answer, group, lines)
 
 
 def small_domain(side: int) -> Domain:
@@ -158,7 +194,7 @@ def additions(side: int, k: int) -> list[tuple[int, ...]]:
 
 
 def run(method, tally: Tally, domain: Domain, epsilon: int, noise):
-    curator = Curator(tally, domain, epsilon=epsilon, noise=noise)
+    noise.curator = curator = Curator(tally, domain, epsilon=epsilon, noise=noise)
     return curator, method.build(curator)
 
 
@@ -175,24 +211,38 @@ def compare(first, second) -> None:
             raise Violation(f"{name} of the tree depend on the data")
 
 
-def loss(calls: list[Call], others: list[Call]) -> Fraction:
+def loss(calls: list[Call], others: list[Call]) -> Fraction | float:
     """Largest log-ratio of the probability of these answers on the two data sets.
 
     Each cell's answer pays epsilon times its change over the sensitivity; the change of a
-    selection is that of the candidate whose score moves most.
+    selection is that of the candidate whose score moves most. The loss of a shape is no such
+    sum: it is the log-ratio of all its answers, and the charge is for the shape as a whole.
     """
-    total = Fraction(0)
+    total, shapes = Fraction(0), {}
     for a, b in zip(calls, others, strict=True):
-        change = np.zeros(len(a.epsilon), np.int64)
-        np.maximum.at(change, a.group, np.abs(a.true - b.true))
-        moved = np.flatnonzero(change)
-        parts = [Fraction(int(change[i]), int(a.sensitivity[i])) for i in moved]
-        if sum(parts) > 1:
-            raise Violation(f"{a.kind} changes by {sum(parts)} times its sensitivity")
-        total += sum(
-            Fraction(int(a.epsilon[i]), NANO) * part for i, part in zip(moved, parts, strict=True)
-        )
-    return total
+        if a.kind == "exceeds":
+            ratio = answers_log_probability(a) - answers_log_probability(b)
+            shapes[a.question, a.charge] = shapes.get((a.question, a.charge), 0.0) + ratio
+        else:
+            total += _loss_of_cells(a, b)
+    for (_, charge), ratio in shapes.items():
+        if abs(ratio) > charge / NANO + ROUNDING:
+            raise Violation(f"a shape tells {abs(ratio)} and was charged {charge / NANO}")
+    return total + sum(map(abs, shapes.values())) if shapes else total
+
+
+def _loss_of_cells(a: Call, b: Call) -> Fraction:
+    """Loss of one draw about cells, each with its own epsilon and sensitivity."""
+    change = np.zeros(len(a.epsilon), np.int64)
+    np.maximum.at(change, a.group, np.abs(a.true - b.true))
+    moved = np.flatnonzero(change)
+    parts = [Fraction(int(change[i]), int(a.sensitivity[i])) for i in moved]
+    if sum(parts) > 1:
+        raise Violation(f"{a.kind} changes by {sum(parts)} times its sensitivity")
+    return sum(
+        (Fraction(int(a.epsilon[i]), NANO) * part for i, part in zip(moved, parts, strict=True)),
+        Fraction(0),
+    )
 
 
 def worst_loss(method, side: int, k: int, *, epsilon: int = NANO, every: int = 1, shift: int = 0):
@@ -267,6 +317,7 @@ def is_adaptive(method) -> bool:
             "made up",
             lambda _, true: np.arange(len(true)) ** 2 * factor if len(true) > 1 else true + 40,
             lambda _, scores: 0,
+            lambda _, biased: biased > 0,
         )
         run_of = run(method, small_tally(32, (0, 4)), small_domain(32), NANO, Recorder(script))
         return [question.boxes.tolist() for question in run_of[0].questions]

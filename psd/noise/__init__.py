@@ -40,12 +40,29 @@ class SecureNoise:
         -------
         ndarray, shape (n,), int64
         """
-        if len(true) == 0:
-            return true.copy()
-        scale = sensitivity * NANO
-        if (epsilon == epsilon[0]).all():
-            return true + discrete_laplace(scale, int(epsilon[0]), len(true))
-        return true + discrete_laplace_each(np.full(len(true), scale), epsilon)
+        return true + _laplace(sensitivity * NANO, epsilon)
+
+    def exceeds(
+        self, biased: NDArray[np.int64], numerator: int, denominator: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Tell which numbers are above 0 with discrete Laplace noise added.
+
+        Parameters
+        ----------
+        biased : ndarray, shape (n,), int64
+            Private.
+        numerator : int
+            The scales of the noise are numerator / denominator.
+        denominator : ndarray, shape (n,), int64
+            Above 0.
+
+        Returns
+        -------
+        ndarray, shape (n,), bool
+        """
+        noisy = biased + _laplace(numerator, denominator)
+        above: NDArray[np.bool_] = noisy > 0
+        return above
 
     def select(
         self,
@@ -71,3 +88,12 @@ class SecureNoise:
         if len(epsilon) == 0:
             return np.empty(0, np.int64)
         return exponential(candidates, epsilon, sensitivity)
+
+
+def _laplace(numerator: int, denominator: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Discrete Laplace noise of scale numerator / denominator, one draw each."""
+    if len(denominator) == 0:
+        return np.zeros(0, np.int64)
+    if (denominator == denominator[0]).all():
+        return discrete_laplace(numerator, int(denominator[0]), len(denominator))
+    return discrete_laplace_each(np.full(len(denominator), numerator), denominator)

@@ -42,7 +42,11 @@ def test_forged_cells_are_refused(nodes):
     asked = curator()
     root = asked.root()
     forged = Cells(layer=0, nodes=np.array(nodes), boxes=root.boxes)
-    for question in (lambda: asked.count(forged, 1), lambda: asked.cut(forged, x=[2])):
+    for question in (
+        lambda: asked.count(forged, 1),
+        lambda: asked.cut(forged, x=[2]),
+        lambda: asked.shape(forged, 1, height=2),
+    ):
         with pytest.raises(ParameterError):
             question()
     assert asked.spent == 0

@@ -61,7 +61,7 @@ def replayed(monkeypatch):
 
         return answer
 
-    for kind in ("count", "select"):
+    for kind in ("count", "select", "exceeds"):
         monkeypatch.setattr(SecureNoise, kind, replaying(getattr(SecureNoise, kind)))
     return lambda: position.__setitem__(0, 0)
 

@@ -1,0 +1,80 @@
+"""PrivTree: quarters as deep as the points are dense, without a height to choose.
+
+References
+----------
+.. [1] Zhang, Xiao, Xie. "PrivTree: A Differentially Private Algorithm for Hierarchical
+   Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+from psd.parameters import check_parameters, parameter, share, whole
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.tree import Tree
+
+__all__ = ["PrivTree", "method"]
+
+_STRUCTURE_SHARE = Decimal("0.5")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivTree:
+    """Quadtree whose every leaf is about as deep as its points allow, counted at the leaves.
+
+    The decomposition of [1]_ in integers: the curator splits a cell if its count, less a fixed
+    number for each level, plus noise is above 0, and gives back nothing but the shape.
+
+    Guarantees
+    ----------
+    - The shape is one question about the whole domain, charged once to every point however deep
+      it goes; the leaves are disjoint and are counted with the rest of epsilon.
+    - Counts and noise that decided the shape are not published; cells are halves of public
+      lattice ranges.
+
+    Parameters
+    ----------
+    height : int
+        Most levels below the root, 0 to 30; the method ends by itself, so this is a limit and
+        no choice. The default is the depth of the default lattice. Public.
+    structure_share : decimal in [0, 1)
+        Share of epsilon for the shape; the rest is for the counts of the leaves. Public.
+
+    References
+    ----------
+    .. [1] Zhang, Xiao, Xie, SIGMOD 2016: four parts to a split and half of epsilon for the
+       shape. The integer form and its proof are at `Curator.shape`.
+
+    Examples
+    --------
+    >>> PrivTree(height=12)
+    PrivTree(height=12, structure_share=Decimal('0.5'))
+    """
+
+    height: int = parameter(20, whole(0, 30), "most levels below the root; it ends by itself")
+    structure_share: Decimal = parameter(_STRUCTURE_SHARE, share, "share of epsilon for the shape")
+
+    name: ClassVar[str] = "privtree"
+    paper: ClassVar[str] = "Zhang et al., SIGMOD 2016"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+
+    def build(self, curator: Curator) -> Tree:
+        """Have the shape grown, then count its leaves."""
+        structure = int(curator.epsilon * Fraction(self.structure_share)) if self.height else 0
+        leaves = curator.root()
+        if structure:
+            leaves = curator.shape(leaves, structure, height=self.height)
+        curator.count(leaves, curator.epsilon - structure)
+        return curator.tree()
+
+
+method = PrivTree
