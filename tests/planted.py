@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psd import curator as curator_module
 from psd.curator import Curator, Question
 from psd.cutting import cut_grid, cut_grids
 from psd.decompositions import adaptive_grid
@@ -21,6 +22,7 @@ from psd.decompositions.grid import Grid, guideline_size
 from psd.decompositions.htree import HTree
 from psd.decompositions.kd_cell import NoisyGrid
 from psd.decompositions.kd_standard import KDStandard
+from psd.decompositions.privtree import PrivTree
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import BudgetError
 from psd.growing import GrowingTree
@@ -285,6 +287,31 @@ def rates_without_the_factor_two():
     return replaced(selection, "_rates", twice)
 
 
+def empty_nodes_do_not_draw():
+    """A node without records is a leaf of the shape for sure."""
+    original = curator_module.grow
+
+    def grow(growing, points, cells, rule, height, noise):
+        class Remembered:
+            cut = points.cut
+
+            def count(self, nodes):
+                self.last = points.count(nodes)
+                return self.last
+
+        class Sparse:
+            def exceeds(self, biased, numerator, denominator):
+                some, answer = seen.last > 0, np.zeros(len(biased), bool)
+                if some.any():
+                    answer[some] = noise.exceeds(biased[some], numerator, denominator[some])
+                return answer
+
+        seen = Remembered()
+        return original(growing, seen, cells, rule, height, Sparse())
+
+    return replaced(curator_module, "grow", grow)
+
+
 # A leaking method, or a patch with a sound method that it breaks; and the k that shows it.
 LEAKS = {
     "prunes on true counts": (PrunesOnTrueCounts(), None, 1),
@@ -307,6 +334,7 @@ LEAKS = {
     "slab bounds from the data": (HTree(size=2), slab_bounds_from_the_data, 1),
     "sensitivity of medians forgets k": (KDStandard(height=1), sensitivity_forgets_k, 2),
     "halves of a kd-tree overlap": (KDStandard(height=2), halves_overlap, 1),
+    "empty nodes do not draw": (PrivTree(), empty_nodes_do_not_draw, 1),
     "cells read the total": (Quadtree(height=1), cells_read_the_total, 1),
 }
 
