@@ -19,17 +19,16 @@ from psd.query.cover import cover, total
 from psd.sources import Columns, read
 from psd.tally import Batch, Tally, tally
 from psd.tree import locate
+from psd.truth import Points, Sightings, Truth, truth_of
 from psd.workload import Workload, workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas
 
     from psd.domain import Domain
     from psd.release import Release
 
-__all__ = ["PRIVATE_NOTICE", "Evaluation", "evaluate"]
+__all__ = ["PRIVATE_NOTICE", "Evaluation", "class_errors", "evaluate", "geometric_mean"]
 
 PRIVATE_NOTICE = (
     "PRIVATE: true errors reveal true counts; do not publish this. Choosing a method, its "
@@ -37,8 +36,8 @@ PRIVATE_NOTICE = (
     "epsilon pays for."
 )
 
-# Real counts below this share of all rows are not told apart in relative errors.
-_SANITY = 0.001
+# Keeps the logarithm of a class without any error finite.
+_LEAST = 1e-9
 _QUERIES = 512
 
 
@@ -124,30 +123,48 @@ def evaluate(
         if boxes is None
         else Workload(boxes=boxes, classes=np.full(len(boxes), "given"))
     )
-    answers = _answers(release, queries, points, counts, bounded=release.unit == "user")
+    bounded = release.unit == "user"
+    answers = _answers(release, truth_of(queries, points, counts, release.domain, bounded=bounded))
     summary = _summary(answers)
-    score = float(np.exp(np.log(summary["true_relative_error"].clip(lower=1e-9)).mean()))
+    score = geometric_mean(summary["true_relative_error"].to_numpy())
     return Evaluation(answers=answers, summary=summary, score=score)
 
 
-def _points(
-    data: Any, columns: Columns, domain: Domain
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def geometric_mean(errors: NDArray[np.float64]) -> float:
+    """Score of the mean relative errors of some classes."""
+    return float(np.exp(np.log(np.maximum(errors, _LEAST)).mean()))
+
+
+def class_errors(release: Release, truth: Truth) -> NDArray[np.float64]:
+    """Mean true relative error of each class of queries; neither its parts nor predictions.
+
+    Parameters
+    ----------
+    release : Release
+        What is judged.
+    truth : Truth
+        Boxes and their true counts, under the domain and the bound of the release. Private.
+
+    Returns
+    -------
+    ndarray, shape (classes,), float64
+        In the order of the classes; the same as in the summary of `evaluate`.
+    """
+    estimate = _from_cells(release, release.estimates.count, truth.queries.boxes)
+    relative = np.abs(estimate - truth.true) / truth.base
+    classes = dict.fromkeys(truth.queries.classes.tolist())
+    return np.array([relative[truth.queries.classes == name].mean() for name in classes])
+
+
+def _points(data: Any, columns: Columns, domain: Domain) -> Points:
     """Coordinates of all rows inside the bounds."""
-    parts = [(batch.x[inside], batch.y[inside]) for batch, inside in _inside(data, columns, domain)]
-    x, y = (np.concatenate([part[axis] for part in parts] or [np.empty(0)]) for axis in (0, 1))
-    return x, y
+    seen = Sightings(domain)
+    for _ in seen.of(read(data, columns, domain)):
+        pass
+    return seen.points
 
 
-def _inside(
-    data: Any, columns: Columns, domain: Domain
-) -> Iterator[tuple[Batch, NDArray[np.bool_]]]:
-    """Batches, and which of their rows lie inside the bounds."""
-    for batch in read(data, columns, domain):
-        yield batch, domain.quantise(batch.x, batch.y)[2]
-
-
-def _kept(release: Release, kept: Tally | None, points: tuple[NDArray[np.float64], ...]) -> Tally:
+def _kept(release: Release, kept: Tally | None, points: Points) -> Tally:
     """Tally of the rows that the release counts."""
     if release.unit == "record":
         if kept is not None:
@@ -163,95 +180,53 @@ def _kept(release: Release, kept: Tally | None, points: tuple[NDArray[np.float64
     return kept
 
 
-def _answers(
-    release: Release,
-    queries: Workload,
-    points: tuple[NDArray[np.float64], NDArray[np.float64]],
-    counts: Tally,
-    *,
-    bounded: bool,
-) -> pandas.DataFrame:
+def _answers(release: Release, truth: Truth) -> pandas.DataFrame:
     """True errors and their parts, query by query."""
     import pandas as pd
 
-    predicted = release.query(queries.boxes)
-    closed = _closed(queries.boxes, release.domain)
-    true = _inside_boxes(*points, np.ones(len(points[0]), np.int64), closed)
-    kept = _inside_boxes(*_centres(release.domain, counts), closed) if bounded else true
-    exact = _exact_cells(release, counts, queries.boxes)
+    boxes, true, kept = truth.queries.boxes, truth.true, truth.kept
+    predicted = release.query(boxes)
+    exact = _from_cells(release, _exact_counts(release, truth.counts), boxes)
     estimate = predicted["estimate"].to_numpy()
-    base = np.maximum(true, _SANITY * len(points[0]))
     parts = {
         "true_error": estimate - true,
         "true_perturbation_error": estimate - exact,
         "true_nonuniformity_error": exact - kept,
         "true_bounding_error": (kept - true).astype(float),
     }
+    relative = {f"true_relative{name[4:]}": np.abs(e) / truth.base for name, e in parts.items()}
     return pd.DataFrame(
         {
-            **dict(zip(("west", "south", "east", "north"), queries.boxes.T, strict=True)),
-            "class": queries.classes,
+            **dict(zip(("west", "south", "east", "north"), boxes.T, strict=True)),
+            "class": truth.queries.classes,
             "true_count": true,
             "estimate": estimate,
             **parts,
-            **{f"true_relative{name[4:]}": np.abs(part) / base for name, part in parts.items()},
+            **relative,
             "error": predicted["error"],
             "covers": (predicted["lower"] <= kept) & (kept <= predicted["upper"]),
         }
     )
 
 
-def _closed(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
-    """Boxes that hold the far edges of the domain where they reach them, as its cells do."""
-    closed = boxes.copy()
-    for side in (2, 3):
-        closed[boxes[:, side] >= domain.bounds[side], side] = np.inf
-    return closed
-
-
-def _inside_boxes(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    weight: NDArray[np.int64],
-    boxes: NDArray[np.float64],
-) -> NDArray[np.int64]:
-    """Weight of the points in each half-open box."""
-    order = np.argsort(x, kind="stable")
-    x, y, weight = x[order], y[order], weight[order]
-    ends = zip(np.searchsorted(x, boxes[:, 0]), np.searchsorted(x, boxes[:, 2]), strict=True)
-    return np.array(
-        [
-            weight[a:b][(y[a:b] >= box[1]) & (y[a:b] < box[3])].sum()
-            for (a, b), box in zip(ends, boxes, strict=True)
-        ],
-        np.int64,
-    )
-
-
-def _centres(
-    domain: Domain, counts: Tally
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Middle of each occupied lattice cell, and its kept rows."""
-    x, y = (
-        (domain.edges(axis, cells) + domain.edges(axis, cells + 1)) / 2
-        for axis, cells in enumerate((counts.columns, counts.rows))
-    )
-    return x, y, counts.counts
-
-
-def _exact_cells(
-    release: Release, counts: Tally, boxes: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """What the cells of the release would answer with exact counts."""
+def _exact_counts(release: Release, counts: Tally) -> NDArray[np.float64]:
+    """Exact count of each cell of the release."""
     tree = release.tree
     exact = np.zeros(len(tree))
     np.add.at(exact, locate(tree, counts.columns, counts.rows), counts.counts)
     for level in reversed(tree.levels[1:]):
         np.add.at(exact, tree.parent[level], exact[level])
-    lattice = release.domain.to_lattice(boxes)
+    return exact
+
+
+def _from_cells(
+    release: Release, values: NDArray[np.float64], boxes: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What the cells of the release answer if they hold these values."""
+    tree, lattice = release.tree, release.domain.to_lattice(boxes)
     chunks = np.split(lattice, range(_QUERIES, len(lattice), _QUERIES))
     return np.concatenate(
-        [total(cover(tree, len(part), box_fraction(tree.boxes, part)), exact) for part in chunks]
+        [total(cover(tree, len(part), box_fraction(tree.boxes, part)), values) for part in chunks]
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from psd.curator import Curator, Noise
 from psd.decompositions import Decomposition
@@ -20,7 +20,7 @@ from psd.tally import Tally, tally
 if TYPE_CHECKING:
     from psd.domain import Domain
 
-__all__ = ["DEFAULT_METHOD", "MAX_CONTRIBUTIONS", "build"]
+__all__ = ["DEFAULT_METHOD", "MAX_CONTRIBUTIONS", "build", "contribution_bound", "release_of"]
 
 DEFAULT_METHOD = "quadtree"
 MAX_CONTRIBUTIONS = 10**9
@@ -100,30 +100,85 @@ def build(
     """
     nano = parse_epsilon(epsilon)
     method = method_by_name(method) if isinstance(method, str) else method
-    public = to_json(method)
-    k = _contributions(user, max_contributions)
+    to_json(method)  # a method with a field that nobody declared public is not shown the data
+    k = contribution_bound(user, max_contributions)
     progress("reading")
     batches = read(data, Columns(x=x, y=y, user=user), domain)
     counts = tally(batches, domain, max_contributions=k)
     private_report(counts.report)
     private_tally(counts)
     progress("counting with noise")
+    unit: Literal["record", "user"] = "record" if k is None else "user"
+    return release_of(counts, domain, epsilon=nano, method=method, unit=unit, noise=noise)
+
+
+def release_of(
+    counts: Tally,
+    domain: Domain,
+    *,
+    epsilon: int,
+    method: Decomposition,
+    unit: Literal["record", "user"],
+    noise: Noise | None = None,
+) -> Release:
+    """Release of rows that have been tallied: the part of `build` after reading.
+
+    Guarantees
+    ----------
+    - The release is epsilon-differentially private for adding or removing one unit of the
+      tally; of several releases of one tally the epsilons add up.
+    - It holds the noisy answers, public parameters and nothing else.
+
+    Parameters
+    ----------
+    counts : Tally
+        Exact counts, as `psd.tally.tally` made them. Private.
+    domain : Domain
+        Of the tally. Public.
+    epsilon : int
+        Nano-epsilon of the release. Public.
+    method : Decomposition
+        How to cut space. Public.
+    unit : {"record", "user"}
+        ``"user"`` if and only if the tally was made with a bound per user.
+    noise : Noise, optional
+        For tests alone; a release from other noise than `SecureNoise` cannot be saved.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ParameterError
+        If the tally has several rows per user and the unit is said to be a row, or if a
+        parameter of the method was not declared.
+    """
+    if unit == "record" and counts.contributions > 1:
+        raise ParameterError("the tally was made with a bound per user, so the unit is the user")
+    public = to_json(method)
     noise = SecureNoise() if noise is None else noise
-    tree = method.build(Curator(counts, domain, epsilon=nano, noise=noise))
+    tree = method.build(Curator(counts, domain, epsilon=epsilon, noise=noise))
     return Release(
         tree=tree,
         domain=domain,
-        epsilon=nano,
+        epsilon=epsilon,
         method=method.name,
         parameters=public,
-        unit="record" if k is None else "user",
-        max_contributions=k or 1,
+        unit=unit,
+        max_contributions=counts.contributions,
         source="curator" if type(noise) is SecureNoise else "replay",
     )
 
 
-def _contributions(user: str | None, max_contributions: int | None) -> int | None:
-    """K of a user-level build; the two parameters go together."""
+def contribution_bound(user: str | None, max_contributions: int | None) -> int | None:
+    """K of a user-level build, None of a row-level one; the two parameters go together.
+
+    Raises
+    ------
+    ParameterError
+        If one is given without the other, or the bound is no whole number in its range.
+    """
     if user is None and max_contributions is None:
         return None
     if user is None:

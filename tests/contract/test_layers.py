@@ -15,7 +15,7 @@ PACKAGE = Path(psd.__file__).parent
 PRIVATE = (
     "psd.sources", "psd.tally", "psd.curator", "psd.noise", "psd.publish", "psd.decompositions",
     "psd.points", "psd.tally_file", "psd.evaluation", "psd.plotting", "psd.workload",
-    "psd.shape",
+    "psd.shape", "psd.comparison", "psd.truth", "psd.workers",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
