@@ -10,6 +10,7 @@ import click
 from psd.decompositions import methods
 
 from .options import Once, integer, number, overwrite, stages
+from .options import settings as texts_of
 
 if TYPE_CHECKING:
     from psd.tally import Tally
@@ -83,7 +84,7 @@ def command(
     from psd.files import check_targets
 
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=inputs)
-    made = method_by_name(method, _settings(settings))
+    made = method_by_name(method, texts_of(settings))
     domain = Domain(bounds=bounds, crs=crs)
     kept: list[Tally] = []
     with stages() as stage:
@@ -106,19 +107,6 @@ def command(
     click.echo(f"wrote {output}: {release.method}, {_promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")
-
-
-def _settings(texts: tuple[str, ...]) -> dict[str, str]:
-    """KEY=VALUE texts as a mapping."""
-    pairs = [text.partition("=") for text in texts]
-    for text, (key, sign, value) in zip(texts, pairs, strict=True):
-        if not (key and sign and value):
-            raise click.UsageError(f"--set {text!r} is not KEY=VALUE, such as height=8")
-    keys = [key for key, _, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise click.UsageError(f"--set {key} is given {keys.count(key)} times")
-    return {key: value for key, _, value in pairs}
 
 
 def _show_private(report: dict[str, int]) -> None:

@@ -16,7 +16,7 @@ from psd._version import __version__
 
 __all__ = ["EXIT_CODES", "cli", "main"]
 
-COMMANDS = ("build", "query", "export", "evaluate", "info", "methods")
+COMMANDS = ("build", "query", "export", "evaluate", "compare", "info", "methods")
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.ParameterError: 2,

@@ -12,7 +12,18 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["RELEASE", "Once", "console", "integer", "number", "overwrite", "stages"]
+__all__ = [
+    "RELEASE",
+    "Once",
+    "builds",
+    "console",
+    "integer",
+    "make_room",
+    "number",
+    "overwrite",
+    "settings",
+    "stages",
+]
 
 N = TypeVar("N", int, float)
 
@@ -54,10 +65,25 @@ def _plain(value: object, kind: type[N]) -> N:
 
 
 def overwrite(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--overwrite``: build, query, export."""
+    """``--overwrite``: every command that writes."""
     return click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")(
         command
     )
+
+
+def settings(
+    texts: tuple[str, ...], form: str = "KEY=VALUE", example: str = "height=8"
+) -> dict[str, str]:
+    """Texts of ``--set`` as a mapping, each key once."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (key, sign, value) in zip(texts, pairs, strict=True):
+        if not (key and sign and value):
+            raise click.UsageError(f"--set {text!r} is not {form}, such as {example}")
+    keys = [key for key, _, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise click.UsageError(f"--set {key} is given {keys.count(key)} times")
+    return {key: value for key, _, value in pairs}
 
 
 def console() -> Console:
@@ -78,3 +104,31 @@ def stages() -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status("starting") as status:
         yield lambda stage: status.update(stage)
+
+
+@contextmanager
+def builds() -> Iterator[Callable[[int, int], None]]:
+    """Show how many builds of how many are finished, on stderr, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda done, whole: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("reading", total=None)
+        yield lambda done, whole: shown.update(
+            task, description="builds finished", completed=done, total=whole
+        )
+
+
+def make_room(columns: dict[str, list[str]], name: str, width: int) -> bool:
+    """Leave a column out if the table is wider than the terminal; say whether it was.
+
+    Words of a heading, separated by underscores, stand below each other.
+    """
+    widths = [
+        max(map(len, (*heading.split("_"), *values))) + 1 for heading, values in columns.items()
+    ]
+    return sum(widths) > width and columns.pop(name) is not None

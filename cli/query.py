@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import RELEASE, console, number, overwrite, stages
+from .options import RELEASE, console, make_room, number, overwrite, stages
 
 if TYPE_CHECKING:
     import pandas
@@ -159,7 +159,7 @@ def _print(answers: pandas.DataFrame) -> None:
     out = console()
     names = [name for name in ("id", "name", "NAME") if name in answers.columns][:1]
     columns = {name: [_cell(name, v) for v in answers[name]] for name in (*names, *COLUMNS)}
-    left_out = [name for name in _DISPENSABLE if _make_room(columns, name, out.width)]
+    left_out = [name for name in _DISPENSABLE if make_room(columns, name, out.width)]
     table = Table(box=None, pad_edge=False)
     for name in columns:
         justify: Any = "left" if name in names else "right"
@@ -169,14 +169,6 @@ def _print(answers: pandas.DataFrame) -> None:
     out.print(table)
     if left_out:
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
-
-
-def _make_room(columns: dict[str, list[str]], name: str, width: int) -> bool:
-    """Leave a column out if the table is wider than the terminal; say whether it was."""
-    widths = [
-        max(map(len, (*heading.split("_"), *values))) + 1 for heading, values in columns.items()
-    ]
-    return sum(widths) > width and columns.pop(name) is not None
 
 
 def _warn_beyond(loaded: Release, regions: Any) -> None:

@@ -1,0 +1,212 @@
+"""psd compare: true errors of several methods, for the holder of the data alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import Once, builds, console, integer, make_room, number, overwrite
+from .options import settings as texts_of
+
+if TYPE_CHECKING:
+    from psd.comparison import Comparison
+    from psd.decompositions import Decomposition
+
+__all__ = ["command"]
+
+
+@click.command("compare", cls=Once, short_help="Compare methods on the data (PRIVATE).")
+@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@click.option("-o", "--output", required=True, type=click.Path(), help="CSV to write; PRIVATE.")
+@click.option(
+    "--bounds",
+    required=True,
+    nargs=4,
+    type=number,
+    metavar="W S E N",
+    help="West south east north of the domain, from public knowledge, never from the data.",
+)
+@click.option(
+    "--methods",
+    "names",
+    default="all",
+    show_default=True,
+    metavar="A,B,...",
+    help="Methods with commas between them; `psd methods` lists them.",
+)
+@click.option(
+    "--epsilons",
+    default="0.1,1",
+    show_default=True,
+    metavar="E,F,...",
+    help="Budgets with commas between them.",
+)
+@click.option(
+    "--runs", type=integer, default=3, show_default=True, help="Builds of each, to average over."
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="METHOD.KEY=VALUE",
+    help="Parameter of one of the methods.",
+)
+@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
+@click.option("--x", default="lon", show_default=True, help="Column of x or longitude.")
+@click.option("--y", default="lat", show_default=True, help="Column of y or latitude.")
+@click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
+@click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
+@click.option("--jobs", type=integer, help="Parallel processes; else one per processor.")
+@click.option("--plot", type=click.Path(), help="PNG or SVG of the errors; PRIVATE.")
+@overwrite
+def command(
+    inputs: tuple[str, ...],
+    output: str,
+    bounds: tuple[float, float, float, float],
+    names: str,
+    epsilons: str,
+    settings: tuple[str, ...],
+    crs: str,
+    plot: str | None,
+    overwrite: bool,
+    **how: Any,
+) -> None:
+    """Build by every method at every epsilon several times; show the true errors. PRIVATE.
+
+    Errors are the mean relative ones of `psd evaluate`, in its eight classes of rectangles, and
+    the score is their geometric mean, with its standard error over the runs. Where the rows of
+    users are bounded, what the bound leaves out counts as an error. No release is written.
+
+    \b
+    Examples:
+      psd compare accidents.csv --bounds -7.6 49.8 1.9 60.9 -o errors.private.csv
+      psd compare visits.csv --bounds 126.4 37 127.6 38 --methods quadtree,grid \\
+          --epsilons 0.1,0.5,1 --runs 5 --set quadtree.height=9 \\
+          --user user_id --max-contributions 4 \\
+          -o errors.private.csv --plot errors.private.png
+    """  # noqa: D301
+    from psd.domain import Domain
+    from psd.files import check_targets
+    from psd.plotting import check_plot
+
+    check_targets(filter(None, (output, plot)), overwrite=overwrite, inputs=inputs)
+    if plot:
+        check_plot(Path(plot))
+    methods = _methods(names, texts_of(settings, "METHOD.KEY=VALUE", "quadtree.height=9"))
+    domain = Domain(bounds=bounds, crs=crs)
+    with builds() as finished:
+        from psd.comparison import COMPARISON_NOTICE, compare
+
+        found = compare(
+            list(inputs),
+            domain=domain,
+            methods=methods,
+            epsilons=_items(epsilons),
+            progress=finished,
+            **how,
+        )
+    _print(found)
+    click.echo(COMPARISON_NOTICE)
+    _write(found, output, overwrite=overwrite)
+    if plot:
+        _plot(found, plot, overwrite=overwrite)
+
+
+def _items(text: str) -> list[str]:
+    """Parts of a text with commas."""
+    return [item.strip() for item in text.split(",")]
+
+
+def _methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
+    """Methods by their names, each with its own settings."""
+    from psd.decompositions import method, methods
+
+    asked = list(methods()) if names == "all" else _items(names)
+    own: dict[str, dict[str, str]] = {name: {} for name in asked}
+    for setting, value in settings.items():
+        name, dot, key = setting.partition(".")
+        if not (name and dot and key):
+            raise click.UsageError(
+                f"--set {setting}={value} is not METHOD.KEY=VALUE, such as quadtree.height=9"
+            )
+        if name not in own:
+            raise click.UsageError(f"--set {setting}: {name} is not among the compared methods")
+        own[name][key] = value
+    return [method(name, own[name]) for name in asked]
+
+
+# What a narrow terminal does without, in this order; the file holds all.
+_DISPENSABLE = (
+    "runs",
+    "uniform_0.1 %",
+    "on data_0.1 %",
+    "uniform_1 %",
+    "on data_1 %",
+    "standard_error",
+)
+
+
+def _print(found: Comparison) -> None:
+    """The table for people; the best of each column and epsilon is bold and has a star."""
+    from rich.table import Table
+
+    out, columns = console(), _columns(found)
+    left_out = [name for name in _DISPENSABLE if make_room(columns, name, out.width)]
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in columns:
+        justify: Any = "left" if name == "method" else "right"
+        table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=True)
+    for row in zip(*columns.values(), strict=True):
+        shown = [f"[bold]{value}[/bold]" if value.endswith("*") else value for value in row]
+        table.add_row(*shown)
+    out.print("PRIVATE: mean true relative errors")
+    out.print(table)
+    out.print("score: geometric mean of the eight classes; *: least of its epsilon", markup=False)
+    if left_out:
+        named = ", ".join(name.replace("_", " ") for name in left_out)
+        click.echo(f"(too narrow for {named}; see the file)", err=True)
+
+
+def _columns(found: Comparison) -> dict[str, list[str]]:
+    """Columns of the table as text, the words of a heading separated by underscores."""
+    table = found.table
+    rated = {name: name.replace(" ", "_", 1) for name in found.classes if "uniform" in name}
+    rated |= {name: name.replace("data ", "data_") for name in found.classes if "data" in name}
+    groups = table.groupby("epsilon", sort=False)
+    several = groups["method"].transform("size") > 1
+    columns = {"method": table["method"].tolist(), "epsilon": table["epsilon"].tolist()}
+    for name, heading in {**rated, "score": "score"}.items():
+        best = several & (table[name] == groups[name].transform("min"))
+        columns[heading] = [
+            f"{value:.4f}{'*' if star else ' '}"
+            for value, star in zip(table[name], best, strict=True)
+        ]
+    errors = table["score_error"]
+    columns["standard_error"] = ["-" if value != value else f"{value:.4f}" for value in errors]
+    columns["runs"] = table["runs"].astype(str).tolist()
+    return columns
+
+
+def _write(found: Comparison, output: str, *, overwrite: bool) -> None:
+    """The table as CSV, under a first line that marks the file."""
+    from psd.comparison import COMPARISON_NOTICE
+    from psd.files import written
+
+    with written(output, overwrite=overwrite) as target:
+        target.touch(mode=0o600)
+        rows = found.table.to_csv(index=False, lineterminator="\n")
+        target.write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
+    click.echo(f"wrote {output} (PRIVATE)")
+
+
+def _plot(found: Comparison, output: str, *, overwrite: bool) -> None:
+    """Errors against epsilon and against the size of a query."""
+    from psd.files import written
+    from psd.plotting import plot_comparison
+
+    with written(output, overwrite=overwrite) as target:
+        target.touch(mode=0o600)
+        plot_comparison(found, target)
+    click.echo(f"wrote {output} (PRIVATE)")
