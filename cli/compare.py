@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,9 +110,7 @@ def command(
         )
     _print(found)
     click.echo(COMPARISON_NOTICE)
-    _write(found, output, overwrite=overwrite)
-    if plot:
-        _plot(found, plot, overwrite=overwrite)
+    _save(found, output, plot, overwrite=overwrite)
 
 
 def _items(text: str) -> list[str]:
@@ -189,24 +188,20 @@ def _columns(found: Comparison) -> dict[str, list[str]]:
     return columns
 
 
-def _write(found: Comparison, output: str, *, overwrite: bool) -> None:
-    """The table as CSV, under a first line that marks the file."""
+def _save(found: Comparison, output: str, plot: str | None, *, overwrite: bool) -> None:
+    """Table as CSV under a first line that marks it, and the picture: both files or none."""
     from psd.comparison import COMPARISON_NOTICE
-    from psd.files import written
-
-    with written(output, overwrite=overwrite) as target:
-        target.touch(mode=0o600)
-        rows = found.table.to_csv(index=False, lineterminator="\n")
-        target.write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
-    click.echo(f"wrote {output} (PRIVATE)")
-
-
-def _plot(found: Comparison, output: str, *, overwrite: bool) -> None:
-    """Errors against epsilon and against the size of a query."""
     from psd.files import written
     from psd.plotting import plot_comparison
 
-    with written(output, overwrite=overwrite) as target:
-        target.touch(mode=0o600)
-        plot_comparison(found, target)
-    click.echo(f"wrote {output} (PRIVATE)")
+    with ExitStack() as both:
+        table = both.enter_context(written(output, overwrite=overwrite))
+        table.touch(mode=0o600)
+        rows = found.table.to_csv(index=False, lineterminator="\n")
+        table.write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
+        if plot:
+            picture = both.enter_context(written(plot, overwrite=overwrite))
+            picture.touch(mode=0o600)
+            plot_comparison(found, picture)
+    for name in filter(None, (output, plot)):
+        click.echo(f"wrote {name} (PRIVATE)")
