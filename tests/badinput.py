@@ -1,4 +1,4 @@
-"""Unusual and wrong input of psd build and what comes of it; printed, it is docs/bad-input.md."""
+"""Unusual and wrong input and what comes of it; printed, it is docs/bad-input.md."""
 
 import bz2
 import gzip
@@ -16,16 +16,27 @@ from psd.sources import csv as source
 SECRET = "secret-8642.13579"
 
 IDS = tuple(
-    f"{kind}{i:02}" for kind, n in (("C", 28), ("V", 23), ("P", 11)) for i in range(1, n + 1)
+    f"{kind}{i:02}"
+    for kind, n in (("C", 28), ("V", 23), ("P", 11), ("M", 6))
+    for i in range(1, n + 1)
 )
 
 # The command line where a case says nothing else.
 INPUT, OUTPUT = "points.csv", "out/r.psd.parquet"
 DEFAULTS = {
-    "-o": (OUTPUT,),
-    "--epsilon": ("1",),
-    "--bounds": ("-180", "-90", "180", "90"),
-    "--set": ("height=1",),
+    "build": {
+        "-o": (OUTPUT,),
+        "--epsilon": ("1",),
+        "--bounds": ("-180", "-90", "180", "90"),
+        "--set": ("height=1",),
+    },
+    "compare": {
+        "-o": (OUTPUT,),
+        "--epsilons": ("1",),
+        "--bounds": ("-180", "-90", "180", "90"),
+        "--methods": ("grid,quadtree",),
+        "--runs": ("1",),
+    },
 }
 
 Content = str | bytes | Callable[[Path], object] | None
@@ -39,6 +50,7 @@ class Case:
     given: str
     content: Content
     options: str = ""
+    command: str = "build"
     kept: int | None = None
     code: int = 0
     told: str = ""
@@ -54,8 +66,8 @@ class Case:
     @property
     def args(self):
         """Command line after `psd`."""
-        line, options = ["build", self.input], shlex.split(self.options)
-        for option, values in DEFAULTS.items():
+        line, options = [self.command, self.input], shlex.split(self.options)
+        for option, values in DEFAULTS[self.command].items():
             elsewhere = option == "--set" and "--method" in options
             if option not in options and not elsewhere:
                 line += [option, *values]
@@ -95,6 +107,12 @@ def kept(name, given, content, rows, options="", **more):
 def refused(name, given, content, code, told, options="", **more):
     outcome = {"code": code, "told": told, **more}
     return Case(name=name, given=given, content=content, options=options, **outcome)
+
+
+def uncompared(name, given, code, told, options="", content=None, **more):
+    """A case of `psd compare`, of good data unless other is given."""
+    content = GOOD if content is None else content
+    return refused(name, given, content, code, told, options, command="compare", **more)
 
 
 def table(*rows, header="lon,lat"):
@@ -529,20 +547,83 @@ PARAMETERS = (
 )
 # fmt: on
 
-CASES = FILE + VALUES + PARAMETERS
+# fmt: off
+METHODS = (
+    uncompared("M01-unknown", "an unknown method", 2, "method 'kd' is none of",
+        "--methods grid,kd"),
+    uncompared("M01-case", "`Grid`", 2, "method 'Grid' is none of", "--methods Grid"),
+    uncompared("M01-empty", "a comma too many", 2, "method '' is none of", "--methods grid,"),
+    uncompared("M01-nothing", "an empty text", 2, "method '' is none of", "--methods ''"),
+    uncompared("M01-all", "`all` beside others", 2, "method 'all' is none of",
+        "--methods all,grid"),
+    uncompared("M01-twice", "a method that stands twice", 2, "method grid is given 2 times",
+        "--methods grid,quadtree,grid"),
+    uncompared("M01-option-twice", "the option given twice", 2, "--methods is given 2 times",
+        "--methods grid --methods quadtree"),
+    uncompared("M02-text", "epsilon `abc`", 2, "not a decimal number", "--epsilons 1,abc"),
+    uncompared("M02-zero", "epsilon `0`", 2, "not above 0", "--epsilons 0,1"),
+    uncompared("M02-empty", "a comma too many", 2, "not a decimal number", "--epsilons 1,"),
+    uncompared("M02-twice", "0.1 and .10", 2, "epsilon 0.1 is given 2 times",
+        "--epsilons 0.1,1,.10"),
+    uncompared("M02-many", "21 epsilons", 2, "more than 20",
+        "--epsilons " + ",".join(map(str, range(1, 22)))),
+    uncompared("M03-no-run", "`--runs 0`", 2, "runs 0 is not between", "--runs 0"),
+    uncompared("M03-many-runs", "`--runs 1001`", 2, "runs 1001 is not between", "--runs 1001"),
+    uncompared("M03-half-a-run", "`--runs 1.5`", 2, "not a valid int", "--runs 1.5"),
+    uncompared("M03-no-job", "`--jobs 0`", 2, "jobs 0 is not between", "--jobs 0"),
+    uncompared("M03-negative-job", "`--jobs -1`", 2, "jobs -1 is not between", "--jobs -1"),
+    uncompared("M04-no-method", "a setting of no method", 2, "METHOD.KEY=VALUE",
+        "--set height=3"),
+    uncompared("M04-no-key", "a setting without a key", 2, "METHOD.KEY=VALUE",
+        "--set quadtree.=3"),
+    uncompared("M04-no-value", "a setting without a value", 2, "METHOD.KEY=VALUE",
+        "--set quadtree.height="),
+    uncompared("M04-other-method", "a setting of a method that is not compared", 2,
+        "kd-hybrid is not among", "--set kd-hybrid.height=3"),
+    uncompared("M04-other-key", "a setting of another method", 2, "no parameter of grid",
+        "--set grid.height=3"),
+    uncompared("M04-value", "a value out of range", 2, "not between 0 and 12",
+        "--set quadtree.height=40"),
+    uncompared("M04-twice", "a setting given twice", 2, "given 2 times",
+        "--set quadtree.height=1 --set quadtree.height=2"),
+    uncompared("M05-exists", "the table exists", 6, "exists", overwrite=False),
+    uncompared("M05-input", "the table is the input, with `--overwrite`", 6, "read as an input",
+        f"-o {INPUT}"),
+    uncompared("M05-no-folder", "a picture in a folder that is missing", 6, "does not exist",
+        "--plot nowhere/e.png"),
+    uncompared("M05-ending", "a picture that ends in .pdf", 2, "neither in .png nor in .svg",
+        "--plot e.pdf"),
+    uncompared("M05-same", "a picture and a table of one name", 6, "two different outputs",
+        "-o out/e.png --plot out/e.png"),
+    uncompared("M06-missing", "no such file", 8, "does not exist", "b.csv"),
+    uncompared("M06-no-row", "column names and no row", 8, "no row lies inside",
+        content=table()),
+    uncompared("M06-outside", "all rows outside the bounds", 3, "no row lies inside the bounds",
+        "--bounds 60 60 70 70"),
+    uncompared("M06-text", "text among the numbers", 8, "no plain decimal number",
+        content=table("one,2.5")),
+    uncompared("M06-without-bound", "`--user` without a bound", 2, "without max_contributions",
+        "--user user", content=users("u")),
+)
+# fmt: on
+
+CASES = FILE + VALUES + PARAMETERS + METHODS
 
 INTRODUCTION = """# Bad input
 
-What `psd build` does with files, values and parameters that are unusual or wrong. Each line is a
-test. Letters: C is the file, V a value in it, P a parameter.
+What `psd build` does with files, values and parameters that are unusual or wrong, and what
+`psd compare` does with its own. Each line is a test. Letters: C is the file, V a value in it, P a
+parameter, M something of `psd compare`, which reads files and values as `psd build` does.
 
 Where nothing else is said the command is `psd build points.csv -o r.psd.parquet --epsilon 1
 --bounds -180 -90 180 90 --set height=1`; user ids come with `--user user --max-contributions 2`.
+For M it is `psd compare points.csv -o errors.csv --epsilons 1 --methods grid,quadtree --runs 1
+--bounds -180 -90 180 90`.
 
 - **Accepted**: exit code 0 and a release. Nothing that is printed depends on a row; the number of
   kept rows is what `--report-private` tells the one who holds the file.
 - **Refused**: one line on stderr, which quotes no field of the file, and an exit code. No file is
-  written, and a release that stood there stays as it was.
+  written, and a release or a table that stood there stays as it was.
 
 What is left over several releases comes with the ledger; here P02 and P03 are about the epsilon of
 one release. This page is made by `python tests/badinput.py > docs/bad-input.md`.
