@@ -197,13 +197,13 @@ def wait_for(condition, seconds=60):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc to see processes in")
-@pytest.mark.parametrize("delay", [0, 1.5], ids=["while they start", "while they build"])
 @pytest.mark.parametrize(
-    ("signal_number", "whole_group"),
+    ("signal_number", "whole_group", "delay"),
     [
-        pytest.param(signal.SIGINT, True, id="ctrl-c"),
-        pytest.param(signal.SIGTERM, False, id="terminated"),
-        pytest.param(signal.SIGKILL, False, id="killed"),
+        pytest.param(signal.SIGINT, True, 0, id="ctrl-c while they start"),
+        pytest.param(signal.SIGINT, True, 1.5, id="ctrl-c while they build"),
+        pytest.param(signal.SIGTERM, False, 1.5, id="terminated"),
+        pytest.param(signal.SIGKILL, False, 1.5, id="killed"),
     ],
 )
 def test_an_interrupt_leaves_no_file_and_no_process(

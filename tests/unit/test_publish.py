@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import psd
+from psd import publish
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
@@ -103,6 +104,38 @@ def test_a_subclass_of_the_noise_is_other_noise():
 
     assert build(noise=Quiet()).source == "replay"
     assert build(noise=SecureNoise()).source == "curator"
+
+
+def tallied(**arguments):
+    kept = []
+    build(private_tally=kept.append, **arguments)
+    return kept[0]
+
+
+def release_of(counts, **arguments):
+    given = {"epsilon": 10**9, "method": psd.Quadtree(height=1), "unit": "record"}
+    return publish.release_of(counts, DOMAIN, **given | arguments)
+
+
+def test_one_tally_serves_several_releases():
+    counts = tallied()
+    before = counts.counts.copy()
+    first, second = (release_of(counts, noise=Echo()) for _ in range(2))
+    np.testing.assert_array_equal(first.tree.count, build(noise=Echo()).tree.count[:5])
+    np.testing.assert_array_equal(first.tree.count, second.tree.count)
+    np.testing.assert_array_equal(counts.counts, before)
+    assert (first.source, release_of(counts).source) == ("replay", "curator")
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_unit_of_a_bounded_tally_is_the_user(k):
+    release = release_of(tallied(user="id", max_contributions=k), unit="user")
+    assert (release.unit, release.max_contributions) == ("user", k)
+
+
+def test_a_bounded_tally_makes_no_promise_for_rows():
+    with pytest.raises(ParameterError, match="the unit is the user"):
+        release_of(tallied(user="id", max_contributions=2))
 
 
 def test_parameters_of_the_method_go_into_the_release():
