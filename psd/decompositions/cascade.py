@@ -1,0 +1,202 @@
+"""Cascade: noisy counts decide how far to divide, and serve as measurements at the same time.
+
+References
+----------
+.. [1] Qardaji, Yang, Li. "Differentially Private Grids for Geospatial Data." ICDE 2013,
+   sections IV-A and IV-B: cells sized by a noisy count, which is a measurement as well.
+   https://doi.org/10.1109/ICDE.2013.6544872
+.. [2] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
+   Decompositions." ICDE 2012: a node that stops early spends what the levels below it would
+   have had. https://doi.org/10.1109/ICDE.2012.16
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.epsilon import NANO, split_total
+from psd.growing import Cells
+from psd.inference import noise_variance
+from psd.parameters import check_parameters, parameter, share, whole
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.tree import Tree
+
+__all__ = ["Cascade", "method"]
+
+_STEP_SHARE = Decimal("0.2")
+_TOTAL_SHARE = Decimal("0.02")
+
+# So many levels or fewer are left to the last measurement.
+_LAST = 2
+
+# Relative variance among four siblings at which cells get the size that `signal` says; rougher
+# neighbourhoods get smaller ones, by at most this factor in area.
+_ROUGHNESS = 0.3
+_ROUGHEST = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cascade:
+    """Adaptive quadtree whose counts pay for structure and measurement at once.
+
+    A node with a noisy count n and an epsilon e left below it can afford
+    j = log2(n e / signal) / 2 more levels. If j is at most 2, the descendants round(j) levels
+    below are counted with all of e. Otherwise those ceil(j / 2) levels below are counted with
+    a share of e, and each decides again with the rest. The idea of adaptive grids [1]_ in as
+    many tiers as the counts pay for, on the cells of a quadtree [2]_.
+
+    Guarantees
+    ----------
+    - Decisions read noisy counts alone. What is left after a share is taken is handed on
+      whole, so the epsilons on every path sum to exactly epsilon.
+    - A tier is one family of disjoint cells below its node; levels that are skipped cost
+      nothing.
+
+    Parameters
+    ----------
+    signal : int
+        n e in a finished cell, 1 to 1,000: its expected count over the scale of its noise.
+        Smaller cells are noisier, larger ones less uniform. Public.
+    step_share : decimal in [0, 1)
+        Share of the epsilon left that a tier before the last one takes. Public.
+    total_share : decimal in [0, 1)
+        Share of epsilon for the total, from which the first tier follows. Public.
+    height : int
+        Most levels below the root, 0 to 20. Public.
+
+    Notes
+    -----
+    Siblings of very different counts tell of rough ground, where smaller cells pay: with h the
+    variance of four sibling counts less that of their noise, over their squared mean, signal is
+    multiplied by sqrt(0.3 / h), kept between 1/2 and 2. With at most k records per user, e is
+    e / k in these rules.
+
+    References
+    ----------
+    .. [1] Qardaji, Yang, Li, ICDE 2013, section IV-B.
+    .. [2] Cormode et al., ICDE 2012.
+
+    Examples
+    --------
+    >>> Cascade(signal=6)
+    Cascade(signal=6, step_share=Decimal('0.2'), total_share=Decimal('0.02'), height=20)
+    """
+
+    signal: int = parameter(4, whole(1, 1000), "expected count of a finished cell over its noise")
+    step_share: Decimal = parameter(_STEP_SHARE, share, "share of a tier before the last")
+    total_share: Decimal = parameter(_TOTAL_SHARE, share, "share of epsilon for the total")
+    height: int = parameter(20, whole(0, 20), "most levels below the root")
+
+    name: ClassVar[str] = "cascade"
+    paper: ClassVar[str] = "after Qardaji et al., ICDE 2013, and Cormode et al., ICDE 2012"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+
+    def build(self, curator: Curator) -> Tree:
+        """Count the total, then go down level by level; tiers fall due on their level."""
+        left, paid = split_total(curator.epsilon, self.total_share)
+        cells, counts, depth = curator.root(), np.zeros(1, np.int64), 0
+        if paid:
+            counts = curator.count(cells, paid)
+        plan = self._plan(counts, np.array([left]), np.ones(1), curator.contributions, depth)
+        while len(cells):
+            cells, owner = _divide(curator, cells, plan.steps > 0)
+            plan, depth = plan.below(owner), depth + 1
+            due = plan.steps == 0
+            counts = curator.count(cells[due], plan.now[due])
+            rough = _roughness(counts, owner[due], plan.now[due], curator.contributions)
+            onward = plan.later[due] > 0
+            decided = self._plan(
+                counts[onward], plan.later[due][onward], rough[onward], curator.contributions, depth
+            )
+            cells = Cells.join([cells[~due], cells[due][onward]])
+            plan = _Plan.join([plan[~due], decided])
+        return curator.tree()
+
+    def _plan(
+        self,
+        counts: NDArray[np.int64],
+        left: NDArray[np.int64],
+        rough: NDArray[np.float64],
+        contributions: int,
+        depth: int,
+    ) -> _Plan:
+        """How far below each node its next tier is, with what epsilon, and what remains."""
+        told = np.maximum(counts, 0) * (left / (NANO * contributions))
+        levels = 0.5 * np.log2(np.maximum(told / (self.signal * rough), 0.25))
+        now = np.array([int(e * Fraction(self.step_share)) for e in left.tolist()], np.int64)
+        room = self.height - depth
+        last = (levels <= _LAST) | (now == 0) | (np.ceil(levels / 2) >= room)
+        steps = np.where(last, np.rint(levels), np.ceil(levels / 2))
+        return _Plan(
+            steps=np.clip(steps, 0, max(room, 0)).astype(np.int64),
+            now=np.where(last, left, now),
+            later=np.where(last, 0, left - now),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Plan:
+    """For each open node: levels down to its next tier, epsilon of that tier, and the rest."""
+
+    steps: NDArray[np.int64]
+    now: NDArray[np.int64]
+    later: NDArray[np.int64]
+
+    def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> _Plan:
+        return _Plan(steps=self.steps[which], now=self.now[which], later=self.later[which])
+
+    def below(self, owner: NDArray[np.int64]) -> _Plan:
+        """The plan one level down, for children of the given nodes."""
+        own = self[owner]
+        return _Plan(steps=np.maximum(own.steps - 1, 0), now=own.now, later=own.later)
+
+    @staticmethod
+    def join(plans: list[_Plan]) -> _Plan:
+        """Plans one after another."""
+        return _Plan(
+            **{
+                name: np.concatenate([getattr(plan, name) for plan in plans])
+                for name in ("steps", "now", "later")
+            }
+        )
+
+
+def _divide(
+    curator: Curator, cells: Cells, quarter: NDArray[np.bool_]
+) -> tuple[Cells, NDArray[np.int64]]:
+    """Quarter cells, or give them one child where they are counted once more; who owns which."""
+    lines = [np.where(quarter, cells.middle(a), cells.boxes[:, a]) for a in (0, 1)]
+    parts = 1 + np.stack([lines[a] > cells.boxes[:, a] for a in (0, 1)])
+    owner = np.repeat(np.arange(len(cells)), parts.prod(axis=0))
+    return curator.cut(cells, x=lines[0], y=lines[1]), owner
+
+
+def _roughness(
+    counts: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    epsilon: NDArray[np.int64],
+    contributions: int,
+) -> NDArray[np.float64]:
+    """Factor on the signal of each cell, from how much its family's counts differ."""
+    _, family, size = np.unique(owner, return_inverse=True, return_counts=True)
+    mean = np.bincount(family, counts) / size
+    spread = np.bincount(family, (counts - mean[family]) ** 2) / np.maximum(size - 1, 1)
+    excess = spread[family] - noise_variance(epsilon, contributions)
+    known = (size > 1)[family] & (mean[family] > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.sqrt(_ROUGHNESS * mean[family] ** 2 / np.maximum(excess, 0))
+    return np.where(known, np.clip(factor, 1 / _ROUGHEST, _ROUGHEST), 1.0)
+
+
+method = Cascade
