@@ -24,11 +24,11 @@ _POINTS = 33
 _REACH = 5.0
 
 # Prior of a division in two: with this probability all is on one side, else any share alike.
-_ONE_SIDED = 0.6
+_ONE_SIDED = 0.4
 
 # Counts below so many standard deviations may be of any order of magnitude, larger ones of any
 # size: what is well known is not pulled by the prior.
-_SCALE_FREE = 2.0
+_SCALE_FREE = 5.0
 
 # Shares tried in a division, and nodes worked on together (a matter of memory alone).
 _SHARES = 49

@@ -165,10 +165,9 @@ class _Plan:
     def join(plans: list[_Plan]) -> _Plan:
         """Plans one after another."""
         return _Plan(
-            **{
-                name: np.concatenate([getattr(plan, name) for plan in plans])
-                for name in ("steps", "now", "later")
-            }
+            steps=np.concatenate([plan.steps for plan in plans]),
+            now=np.concatenate([plan.now for plan in plans]),
+            later=np.concatenate([plan.later for plan in plans]),
         )
 
 
