@@ -15,10 +15,12 @@ from typing import NoReturn, Protocol, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd.bins import BinGrid
 from psd.domain import Domain
 from psd.epsilon import NANO, epsilon_text
 from psd.errors import BudgetError, ParameterError
 from psd.growing import Cells, GrowingTree
+from psd.hilbert import MAX_ORDER, lattice_codes
 from psd.noise.selection import Candidates
 from psd.points import Points
 from psd.shape import grow, split_rule
@@ -29,6 +31,9 @@ __all__ = ["Curator", "Noise", "Question"]
 
 # Below it, noise leaves the 62 bits it is kept in with a probability under exp(-2^20).
 _LARGEST_SCALE = 2**42
+
+# Keeps products of two numbers of bins within 64 bits.
+_MOST_BINS = 2**10
 
 # Keeps scores q * below within 64 bits for any number of records.
 _LARGEST_QUANTILE = 2**16
@@ -71,11 +76,14 @@ class Question:
         Cells that it was asked about.
     epsilon : ndarray, shape (n,), int64
         Nano-epsilon charged to each.
+    curve : int
+        Order of the Hilbert curve whose codes the columns of the boxes are; 0 for the lattice.
     """
 
     kind: str
     boxes: NDArray[np.int64]
     epsilon: NDArray[np.int64]
+    curve: int = 0
 
 
 class Curator:
@@ -138,6 +146,33 @@ class Curator:
         """
         growing = GrowingTree(self.domain.lattice, layer=len(self._layers))
         self._layers.append((growing, Points(self._tally)))
+        return growing.root()
+
+    def curve(self, order: int) -> Cells:
+        """Start a layer along the Hilbert curve: one interval, all 4^order codes. Costs nothing.
+
+        The x of its cells is the code of `psd.hilbert.lattice_codes`, their y is 0 to 1, so that
+        cutting at x makes intervals of codes. Each lattice cell has one code: disjoint intervals
+        are disjoint sets of lattice cells, and what a path of intervals is charged is charged to
+        every lattice cell whose code they hold. The layer overlaps all others, so it comes on
+        top of them. It has no tree, since intervals are no boxes; the boxes around them overlap.
+
+        Parameters
+        ----------
+        order : int
+            1 to 18. Public.
+
+        Raises
+        ------
+        ParameterError
+            If the order is out of range.
+        """
+        if not 1 <= order <= MAX_ORDER:
+            raise ParameterError(f"order {order} of a curve is not between 1 and {MAX_ORDER}")
+        tally = self._tally
+        codes = lattice_codes(tally.columns, tally.rows, self.domain.lattice, order)
+        growing = GrowingTree((4**order, 1), layer=len(self._layers), curve=order)
+        self._layers.append((growing, Points(tally, codes)))
         return growing.root()
 
     def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
@@ -274,6 +309,74 @@ class Curator:
             scores = points.rank_scores(cells.nodes, ends, axis, p, q)
             return self._noise.select(scores, nano, np.maximum(p, q - p) * self.contributions)
 
+    def division(
+        self, cells: Cells, *, axis: int, epsilon: ArrayLike, bins: int, lines: int
+    ) -> NDArray[np.int64]:
+        """Lattice line whose two sides are each about as even as they can be.
+
+        Sensitivity: 2k of the score -(h(W) + h(E)), where W and E are the parts of the cell
+        below and above the line and h of a part is the sum over its bins of abs(x - mean), x
+        being the records in the bin and mean their average over all bins of the part, rounded
+        down to an integer.
+        Charged to: every point of the cell, epsilon once.
+        Proof: let a part have m bins, occupied or not. A record more in one of them moves that
+        bin's x - mean by 1 - 1/m and the m - 1 others by -1/m, so before rounding h moves by at
+        most 2 (1 - 1/m). A user's j records in W and k - j in E move h(W) by less than 2j, or
+        not at all, and h(E) by less than 2 (k - j). Numbers less than an integer d apart are at
+        most d apart when rounded down, so no score moves by more than 2k. The bins and the
+        lines follow from the cell and public numbers. The exponential mechanism with weights
+        exp(epsilon score / 4k) is then epsilon-private [1]_. Squared deviations have no such
+        bound: a record changes them by about twice its bin's count.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to divide.
+        axis : int
+            0 for a line of constant x, 1 for y.
+        epsilon : array_like of int, shape () or (n,)
+            Nano-epsilon for each cell, above 0.
+        bins : int
+            Bins per side of the domain, 1 to 1,024; a cell has those that it meets. Public.
+        lines : int
+            Candidates: all lines between bins inside the cell, or so many evenly spaced ones
+            where there are more. Public.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            A line inside each cell, for `cut`; the west or south edge of a cell that no line
+            of the bins crosses, which leaves it whole.
+
+        Raises
+        ------
+        BudgetError
+            If a point would be charged more than epsilon in all; nothing is drawn.
+        ParameterError
+            If bins or lines are out of range or an epsilon is not above 0.
+
+        References
+        ----------
+        .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
+        .. [2] Shaham, Ghinita, Ahuja, Krumm, Shahabi. "HTF: Homogeneous Tree Framework for
+           Differentially-Private Release of Location Data." SIGSPATIAL 2021,
+           https://arxiv.org/abs/2107.13749, where the score is from.
+        """
+        if axis not in (0, 1):
+            raise ParameterError(f"axis {axis} is neither 0 for x nor 1 for y")
+        if not (1 <= bins <= _MOST_BINS and lines >= 1):
+            raise ParameterError(f"a division needs 1 to {_MOST_BINS} bins and at least one line")
+        cells, (nano,) = _owned(cells, epsilon)
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            self._charge("division", cells, nano)
+            if len(cells) == 0:
+                return nano
+            boxes, lattice = growing.boxes[cells.nodes], (*growing.boxes[0, 2:].tolist(),)
+            grid = BinGrid(lattice=lattice, bins=bins)
+            scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
+            return self._noise.select(scores, nano, np.full(len(cells), 2 * self.contributions))
+
     def shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
         """Grow each cell into a tree that is deep where points are dense; the shape alone.
 
@@ -369,8 +472,8 @@ class Curator:
                 f"a question would spend more than epsilon {epsilon_text(self.epsilon)} at some "
                 "point; the method asks for more than it was given"
             )
-        boxes = growing.boxes[cells.nodes]
-        self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano))
+        boxes, curve = growing.boxes[cells.nodes], growing.curve
+        self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
 
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: answers and cuts alone."""

@@ -99,10 +99,13 @@ class GrowingTree:
         Columns and rows; the root covers all of it.
     layer : int
         Number of this tree among those of one curator.
+    curve : int
+        Order of the Hilbert curve whose codes are the columns; 0 for the lattice itself.
     """
 
-    def __init__(self, lattice: tuple[int, int], layer: int = 0) -> None:
+    def __init__(self, lattice: tuple[int, int], layer: int = 0, curve: int = 0) -> None:
         self.layer = layer
+        self.curve = curve
         self.boxes = np.array([[0, 0, *lattice]], np.int64)
         self.parent = np.array([-1])
         self.level = np.array([0])
@@ -231,6 +234,8 @@ class GrowingTree:
 
     def tree(self) -> Tree:
         """The nodes so far in level order, each family together."""
+        if self.curve:
+            raise ParameterError("intervals of a curve are no boxes; count squares on a lattice")
         rank = np.zeros(len(self.parent), np.int64)
         by_level = np.split(
             np.argsort(self.level, kind="stable"), np.cumsum(np.bincount(self.level))[:-1]

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.arrays import ranges
+from psd.bins import BinGrid
 from psd.growing import Cut
+from psd.heterogeneity import Divisions, Entries
 from psd.noise.selection import Candidates
 from psd.tally import Tally
 
@@ -19,8 +21,13 @@ __all__ = ["Points"]
 class Points:
     """The occupied lattice cells, kept so that those of each node stand together. Private."""
 
-    def __init__(self, tally: Tally) -> None:
-        self.columns, self.rows, self.counts = tally.columns, tally.rows, tally.counts
+    def __init__(self, tally: Tally, codes: NDArray[np.int64] | None = None) -> None:
+        self.columns: NDArray[np.integer] = tally.columns
+        self.rows, self.counts = tally.rows, tally.counts
+        if codes is not None:  # a line of codes in place of the plane
+            order = np.argsort(codes)
+            self.columns, self.rows = codes[order], np.zeros(len(codes), np.int32)
+            self.counts = tally.counts[order]
         self.start, self.stop = np.array([0]), np.array([len(tally.counts)])
         self._sum_counts()
 
@@ -104,6 +111,24 @@ class Points:
         score = -np.abs(q[group] * below - (p * own)[group])
         return Candidates(group=group, first=left, length=right - left + 1, score=score)
 
+    def division_scores(
+        self,
+        nodes: NDArray[np.int64],
+        boxes: NDArray[np.int64],
+        axis: int,
+        grid: BinGrid,
+        most: int,
+    ) -> Candidates:
+        """Scores of the bin lines inside each node; see `psd.heterogeneity`."""
+        entries = self.stop[nodes] - self.start[nodes]
+        place = ranges(self.start[nodes], entries)
+        records = Entries(
+            node=np.repeat(np.arange(len(nodes)), entries),
+            cell=(self.columns[place], self.rows[place]),
+            count=self.counts[place],
+        )
+        return Divisions(boxes, axis, grid, most).candidates(records)
+
     def _sorted(
         self, nodes: NDArray[np.int64], entries: NDArray[np.int64], axis: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -111,7 +136,8 @@ class Points:
         place = ranges(self.start[nodes], entries)
         values = (self.columns, self.rows)[axis][place].astype(np.int64)
         owner = np.repeat(np.arange(len(nodes)), entries)
-        order = np.argsort(owner << 31 | values)
+        # Lattice lines have up to 30 bits, codes of a curve up to 36.
+        order = np.argsort(owner << int(values.max(initial=0)).bit_length() | values)
         return values[order], self.counts[place][order]
 
 

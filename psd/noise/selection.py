@@ -88,7 +88,8 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     integer weight w(t), at least 2**b exp(-t), and accepted with probability
     2**b exp(-t) / w(t) * exp(-r): the product is 2**b exp(-a gap). The first factor is a coin of
     certified thresholds (`_coin_floor`), the second one of `bernoulli_exp`. A proposal is
-    accepted with a probability of at least about exp(-1).
+    accepted with a probability of at least about exp(-1) in groups of up to 2**30 candidates; in
+    one of 2**36, where weights have 26 bits and none is below 1, of at least about 2**-10.
 
     References
     ----------

@@ -16,10 +16,12 @@ PRIVATE = (
     "psd.sources", "psd.tally", "psd.curator", "psd.noise", "psd.publish", "psd.decompositions",
     "psd.points", "psd.tally_file", "psd.evaluation", "psd.plotting", "psd.workload",
     "psd.shape", "psd.comparison", "psd.truth", "psd.workers",
+    "psd.heterogeneity",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
     "psd.growing", "psd.cutting", "psd.domain", "psd.epsilon", "psd.files", "psd.arrays",
+    "psd.bins", "psd.hilbert",
     "psd.errors", "psd.parameters", "psd.registry",
 )  # fmt: skip
 

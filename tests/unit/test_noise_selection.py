@@ -25,14 +25,14 @@ def select(found, epsilon=NANO, sensitivity=1):
     return exponential(found, np.full(groups, epsilon), np.full(groups, sensitivity))
 
 
-@pytest.mark.parametrize("bits", [31, 41, 60])
+@pytest.mark.parametrize("bits", [26, 31, 41, 60])
 def test_weights_are_upper_bounds_and_tight(bits):
     for depth, weight in enumerate(selection._weights(bits).tolist()):
         exact = Decimal(2) ** bits * Decimal(-depth).exp()
         assert exact <= weight < exact + 2
 
 
-@pytest.mark.parametrize("bits", [31, 41])
+@pytest.mark.parametrize("bits", [26, 31, 41])
 @pytest.mark.parametrize("precision", [64, 128])
 def test_coins_are_floors_of_the_exact_ratio(bits, precision):
     weights = selection._weights(bits).tolist()
@@ -69,6 +69,11 @@ def test_rates_are_rounded_down(epsilon, sensitivity):
         pytest.param(candidates([(5, 4, -3)]), id="all scores equal"),
         pytest.param(candidates([(5, 0, 99), (5, 2, -3), (7, 0, 50)]), id="empty intervals"),
         pytest.param(candidates([(5, 3, -(10**15))]), id="far below zero"),
+        pytest.param(candidates([(1, 2**36 - 1, 0)]), id="all lines of a curve"),
+        pytest.param(
+            candidates([(1, 2**35, -50), (2**35 + 1, 1, 0), (2**35 + 2, 2**35 - 2, -50)]),
+            id="one good line of a curve",
+        ),
         pytest.param(candidates([(0, 1, 0)], [(3, 2, 0)], [(9, 1, -1)]), id="several groups"),
     ],
 )

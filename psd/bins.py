@@ -1,0 +1,42 @@
+"""A public grid of bins laid on the lattice: which bin a cell is in, and where bins begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BinGrid"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinGrid:
+    """A grid of bins laid on the lattice.
+
+    Parameters
+    ----------
+    lattice : tuple of int
+        Columns and rows.
+    bins : int
+        Bins per side; where the lattice is coarser, its own cells.
+    """
+
+    lattice: tuple[int, int]
+    bins: int
+
+    def line(self, axis: int, number: Integers) -> Integers:
+        """First lattice line of bins."""
+        cells = self.lattice[axis]
+        return number * cells // min(self.bins, cells)
+
+    def number(self, axis: int, cell: NDArray[np.integer]) -> Integers:
+        """Bin of lattice columns or rows: the last one whose line is not beyond."""
+        cells = self.lattice[axis]
+        return ((cell.astype(np.int64) + 1) * min(self.bins, cells) - 1) // cells
+
+    def reach(self, axis: int, boxes: Integers) -> tuple[Integers, Integers]:
+        """First bin that boxes meet, and the one after the last."""
+        return self.number(axis, boxes[:, axis]), self.number(axis, boxes[:, axis + 2] - 1) + 1
