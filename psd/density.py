@@ -200,9 +200,7 @@ def _surface_at(surface: Floats, x: Floats, y: Floats) -> Floats:
     return _bilinear(surface, place, (x - column)[:, None, :], (y - row)[:, :, None])
 
 
-def _bilinear(
-    sums: Floats, place: tuple[Integers, ...], x: Floats, y: Floats
-) -> Floats:
+def _bilinear(sums: Floats, place: tuple[Integers, ...], x: Floats, y: Floats) -> Floats:
     """Values between four neighbours of an array whose last axes are y and x."""
     *first, row, column = place
     south = sums[(*first, row, column)] * (1 - x) + sums[(*first, row, column + 1)] * x

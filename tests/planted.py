@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from curve import walk
 
 from psd import curator as curator_module
+from psd import heterogeneity
 from psd.curator import Curator, Question
 from psd.cutting import cut_grid, cut_grids
 from psd.decompositions import adaptive_grid
 from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_sizes
 from psd.decompositions.grid import Grid, guideline_size
+from psd.decompositions.htf import HTF
 from psd.decompositions.htree import HTree
 from psd.decompositions.kd_cell import NoisyGrid
 from psd.decompositions.kd_standard import KDStandard
@@ -169,7 +172,8 @@ def layers_take_the_largest():
         growing, _ = self._layers[cells.layer]
         if not growing.charge_nodes(cells.nodes, nano, self.epsilon):
             raise BudgetError("too much within one layer")
-        self._questions.append(Question(kind=kind, boxes=growing.boxes[cells.nodes], epsilon=nano))
+        boxes, curve = growing.boxes[cells.nodes], growing.curve
+        self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
 
     return replaced(Curator, "_charge", charge)
 
@@ -312,6 +316,89 @@ def empty_nodes_do_not_draw():
     return replaced(curator_module, "grow", grow)
 
 
+@dataclass(frozen=True)
+class CurveBeside:
+    """A median along the curve and counts of cells, each for all of epsilon."""
+
+    def build(self, curator):
+        cells = curator.root()
+        curator.quantile(curator.curve(2), axis=0, epsilon=curator.epsilon)
+        curator.count(curator.cut(cells, x=cells.middle(0)), curator.epsilon)
+        return curator.tree()
+
+
+@dataclass(frozen=True)
+class BoxesOfIntervals:
+    """The boxes around two intervals of the curve, which overlap, each for all of epsilon."""
+
+    def build(self, curator):
+        for x, y in ((1, None), (None, 1)):
+            root = curator.root()
+            lines = {"x": None if x is None else [x], "y": None if y is None else [y]}
+            curator.count(curator.cut(root, **lines)[:1], curator.epsilon)
+        return curator.tree()
+
+
+@dataclass(frozen=True)
+class CountsIntervals:
+    """Two intervals of the curve are counted as such, which is sound."""
+
+    def build(self, curator):
+        curator.root()
+        cells = curator.curve(2)
+        curator.count(curator.cut(cells, x=[6]), curator.epsilon)
+        return curator.tree()
+
+
+def intervals_are_their_bounding_boxes():
+    """An interval of codes counts the points in the box around it."""
+    places = np.array(walk(2))
+
+    def count(self, nodes):
+        at, counts = places[self.columns], []
+        for first, _, last, _ in self.boxes[nodes]:
+            box = places[first:last]
+            inside = ((at >= box.min(axis=0)) & (at <= box.max(axis=0))).all(axis=1)
+            counts.append(int((inside * self.counts).sum()))
+        return np.array(counts)
+
+    return _with_boxes(count)
+
+
+def squared_deviations():
+    """Unevenness as squared deviations, which a record changes by twice its bin's count."""
+
+    def deviations(part, count, alike, bins):
+        total, squares = np.zeros((2, len(bins)), np.int64)
+        np.add.at(total, part, count * alike)
+        np.add.at(squares, part, count * count * alike)
+        return (squares * bins - total * total) // bins
+
+    return replaced(heterogeneity, "deviations", deviations)
+
+
+def divisions_of_sensitivity_one():
+    """A division as if a record moved one bin and not the mean."""
+    original = Curator.division
+
+    def division(self, cells, **options):
+        kept = self._noise
+
+        class Halved:
+            count = kept.count
+
+            def select(_, candidates, nano, sensitivity):
+                return kept.select(candidates, nano, sensitivity // 2)
+
+        self._noise = Halved()
+        try:
+            return original(self, cells, **options)
+        finally:
+            self._noise = kept
+
+    return replaced(Curator, "division", division)
+
+
 # A leaking method, or a patch with a sound method that it breaks; and the k that shows it.
 LEAKS = {
     "prunes on true counts": (PrunesOnTrueCounts(), None, 1),
@@ -336,6 +423,14 @@ LEAKS = {
     "halves of a kd-tree overlap": (KDStandard(height=2), halves_overlap, 1),
     "empty nodes do not draw": (PrivTree(), empty_nodes_do_not_draw, 1),
     "cells read the total": (Quadtree(height=1), cells_read_the_total, 1),
+    "squared deviations": (HTF(height=1), squared_deviations, 1),
+    "division of sensitivity 1": (HTF(height=1), divisions_of_sensitivity_one, 1),
+    "curve beside the counts": (CurveBeside(), layers_take_the_largest, 1),
+    "intervals counted in bounding boxes": (
+        CountsIntervals(),
+        intervals_are_their_bounding_boxes,
+        1,
+    ),
 }
 
 # Methods that ask for more than they have: the curator has to refuse them by itself.
@@ -343,4 +438,6 @@ OVERSPENDERS = {
     "second layer": SecondLayerBeside(),
     "grid beside the kd-tree": GridBesideKDTree(),
     "forgotten root": ForgetsTheRoot(),
+    "curve and counts": CurveBeside(),
+    "boxes of intervals": BoxesOfIntervals(),
 }

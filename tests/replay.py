@@ -280,6 +280,7 @@ def worst_loss(method, side: int, k: int, *, epsilon: int = NANO, every: int = 1
 SMALL_SETTINGS = {
     "adaptive-grid": ({}, {"size": "2", "first_share": "0.3"}),
     "grid": ({}, {"size": "2"}),
+    "hilbert-rtree": ({"order": "1"}, {"height": "1"}),
     "htree": ({}, {"size": "2"}, {"size": "3"}),
     # With this share, some of the small data sets look uniform to the grid and some do not.
     "kd-cell": ({"resolution": "4", "height": "3", "structure_share": "0.55"},),

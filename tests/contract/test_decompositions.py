@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from curve import spent
 from replay import (
     SCRIPTS,
     Recorder,
@@ -83,12 +84,8 @@ def test_tree_is_sound_for_any_data(method, rows, script):
 
 def _spent_at_leaves(curator, tree):
     """Nano-epsilon of all questions about each leaf's first lattice cell."""
-    spent = np.zeros((8, 8), np.int64)
-    for question in curator.questions:
-        for (x0, y0, x1, y1), nano in zip(question.boxes, question.epsilon, strict=True):
-            spent[x0:x1, y0:y1] += nano
     x, y = tree.boxes[tree.is_leaf, :2].T
-    return spent[x, y].tolist()
+    return spent(curator.questions, 8)[x, y].tolist()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from curve import spent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import (
+    CurveBeside,
     ForgetsTheRoot,
     GridBesideKDTree,
     SecondLayerBeside,
@@ -19,13 +21,8 @@ from psd.errors import BudgetError, ParameterError
 
 
 def largest_sum(questions, side: int) -> int:
-    """Largest sum of epsilon over lattice points, from the logged boxes alone."""
-    steps = np.zeros((side + 1, side + 1), np.int64)
-    for question in questions:
-        x0, y0, x1, y1 = question.boxes.T
-        for x, y, sign in ((x0, y0, 1), (x1, y0, -1), (x0, y1, -1), (x1, y1, 1)):
-            np.add.at(steps, (x, y), sign * question.epsilon)
-    return int(steps.cumsum(0).cumsum(1).max())
+    """Largest sum of epsilon over lattice points, from the logged boxes and intervals alone."""
+    return int(spent(questions, side).max())
 
 
 @pytest.mark.parametrize("method", [pytest.param(m, id=str(m)) for m in small_methods()])
@@ -95,6 +92,7 @@ def test_a_refused_question_changes_nothing():
     [
         (SecondLayerBeside(), layers_take_the_largest),
         (GridBesideKDTree(), layers_take_the_largest),
+        (CurveBeside(), layers_take_the_largest),
         (ForgetsTheRoot(), paths_take_the_largest),
     ],
 )

@@ -175,7 +175,8 @@ def least_worst(method, side, k, rows) -> float:
 def check_loss(method, side, k, rows):
     """The worst loss keeps the promise, and the counts use up their share of it."""
     # Noisy counts steer the shapes of methods that select only where a size is drawn from a total.
-    steered = not has_selections(method) or getattr(method, "size", 0) is None
+    drawn = None in (getattr(method, "size", 0), getattr(method, "height", 0))
+    steered = drawn or not has_selections(method)
     scripts = SCRIPTS if steered else SCRIPTS[:1]
     worst = worst_exact_loss(method, side=side, rows=rows, k=k, scripts=scripts)
     assert worst <= 1 + ROUNDING
@@ -188,8 +189,8 @@ SPACES = pytest.mark.parametrize(("side", "k"), [(3, 1), (2, 2)])
 @SPACES
 @pytest.mark.parametrize("method", METHODS)
 def test_loss_is_at_most_epsilon_and_uses_it(method, side, k):
-    # An h-tree has hundreds of shapes per data set.
-    check_loss(method, side, k, rows=1 if method.name == "htree" else 2)
+    # These have up to hundreds of shapes per data set.
+    check_loss(method, side, k, rows=1 if method.name in ("hilbert-rtree", "htf", "htree") else 2)
 
 
 @pytest.mark.nightly

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from planted import LEAKS, OVERSPENDERS
+from planted import LEAKS, OVERSPENDERS, CountsIntervals
 from replay import SCRIPTS, Recorder, Violation, run, small_domain, small_tally, worst_loss
 
 from psd.epsilon import NANO
@@ -15,6 +15,11 @@ def test_replay_catches(name):
     method, patch, k = LEAKS[name]
     with patch() if patch else contextlib.nullcontext(), pytest.raises(Violation):
         worst_loss(method, 3, k)
+
+
+def test_intervals_counted_as_such_are_sound():
+    """What the bounding boxes break: without them the same build keeps its promise."""
+    assert worst_loss(CountsIntervals(), 3, 1, every=10)[0] == 1
 
 
 @pytest.mark.parametrize("name", OVERSPENDERS)

@@ -20,9 +20,16 @@ SPACES = [
 ]
 
 
+# Builds that take several times longer still, and the part of their neighbours on top of that.
+SLOW = {"hilbert-rtree": 4, "htf": 4}
+
+# A division's sensitivity is approached where a part has many bins, which no small lattice has.
+APPROACHES = {"htf": Fraction(9, 10)}
+
+
 def part(method, parts) -> int:
     if has_selections(method):
-        return parts[1]
+        return min(parts[1] * SLOW.get(method.name, 1), 40)
     return parts[2] if has_shapes(method) or is_adaptive(method) else parts[0]
 
 
@@ -30,16 +37,16 @@ def has_shapes(method) -> bool:
     return isinstance(method, PrivTree)
 
 
-def expected_worst(method, k):
-    """What the worst loss has to be: the check would see too little if it were far below.
+def is_used_up(worst, method, k) -> bool:
+    """Whether the worst loss is what it has to be: far below, the check would see too little.
 
     Counts and selections use up the promise. The loss of a shape nears its charge only for
     nodes with more records than delta; two levels over three rows leave room, and the worst
     path says how much.
     """
     if has_shapes(method):
-        return pytest.approx(worst_with_half(k, levels=2, most=3), rel=1e-9)
-    return Fraction(1)
+        return worst == pytest.approx(worst_with_half(k, levels=2, most=3), rel=1e-9)
+    return APPROACHES.get(method.name, 1) <= worst <= 1
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -48,7 +55,7 @@ def test_no_answer_tells_more_than_epsilon(method, side, k, parts, pairs):
     every = part(method, parts)
     worst, checked = worst_loss(method, side, k, every=every)
     assert abs(checked - pairs / every) <= pairs / every * 0.02
-    assert worst == expected_worst(method, k)
+    assert is_used_up(worst, method, k)
 
 
 @pytest.mark.nightly
@@ -56,4 +63,5 @@ def test_no_answer_tells_more_than_epsilon(method, side, k, parts, pairs):
 @pytest.mark.parametrize(("side", "k", "parts", "pairs"), SPACES)
 def test_all_neighbours(method, side, k, parts, pairs):
     worst, checked = worst_loss(method, side, k)
-    assert (worst, checked) == (expected_worst(method, k), pairs)
+    assert is_used_up(worst, method, k)
+    assert checked == pairs
