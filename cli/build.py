@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from psd.decompositions import methods
+from psd.view import DENSITIES, ESTIMATES
 
 from .options import Once, integer, number, overwrite, stages
 from .options import settings as texts_of
@@ -45,6 +46,16 @@ __all__ = ["command"]
 @click.option("--y", default="lat", show_default=True, help="Column of y or latitude.")
 @click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
 @click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
+@click.option(
+    "--estimate",
+    type=click.Choice(ESTIMATES),
+    help="What is made of the counts; by default what the method wants.",
+)
+@click.option(
+    "--density",
+    type=click.Choice(DENSITIES),
+    help="How points are taken to lie inside cells; by default what the method wants.",
+)
 @click.option("--report-private", is_flag=True, help="Print PRIVATE counts of rows on stderr.")
 @click.option(
     "--keep-tally",

@@ -63,6 +63,8 @@ def _facts(release: Release) -> dict[str, Any]:
         "leaves": int(release.tree.is_leaf.sum()),
         "estimated_total": round(release.total, 1),
         "total_perturbation_error": round(float(np.sqrt(release.estimates.variance[0])), 1),
+        "estimate": release.view.estimate,
+        "density": release.view.density,
         "library": release.library,
     }
 

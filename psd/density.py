@@ -77,6 +77,16 @@ class Density:
         both, left, under, neither = corners
         return np.clip(both - left - under + neither, 0.0, 1.0)
 
+    def boxes(self, tree: Tree, node: Integers) -> Floats:
+        """Boxes of all parts of some leaves, in lattice units, shape (n PARTS^2, 4)."""
+        return _parts(tree.boxes[node].astype(np.float64))
+
+    def covered(self, node: Integers, fraction: Floats) -> Floats:
+        """Share of each leaf's count, from the covered fractions of its parts in that order."""
+        of_parts = fraction.reshape(len(node), -1)
+        share: Floats = (of_parts * self.share[self.rank[node]].reshape(of_parts.shape)).sum(axis=1)
+        return share
+
     def _at(self, leaf: Integers, x: Floats, y: Floats) -> Floats:
         """Share south and west of a place, exact for parts of even density."""
         column, row = (np.minimum((z * PARTS).astype(np.int64), PARTS - 1) for z in (x, y))

@@ -226,7 +226,7 @@ def _from_cells(
     tree, lattice = release.tree, release.domain.to_lattice(boxes)
     chunks = np.split(lattice, range(_QUERIES, len(lattice), _QUERIES))
     return np.concatenate(
-        [total(cover(tree, len(part), box_fraction(tree.boxes, part)), values) for part in chunks]
+        [total(cover(tree, len(part), box_fraction(release, part)), values) for part in chunks]
     )
 
 

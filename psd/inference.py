@@ -15,7 +15,7 @@ from psd.epsilon import NANO
 from psd.errors import ReleaseFormatError
 from psd.tree import Tree
 
-__all__ = ["VERSION", "Estimates", "infer", "noise_variance"]
+__all__ = ["VERSION", "Estimates", "infer", "noise_variance", "pruned"]
 
 # Named in the release file: another way to infer gets another number, and this one stays.
 VERSION = 1
@@ -128,6 +128,37 @@ def infer(tree: Tree, contributions: int = 1) -> Estimates:
         slope=slope,
         variance=variance,
     )
+
+
+def pruned(tree: Tree, estimates: Estimates, most: int) -> NDArray[np.float64]:
+    """Counts with everything below small cells replaced by shares of the area.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    estimates : Estimates
+        Of that tree.
+    most : int
+        Estimated records (signed) up to which the parts of a cell are not told apart.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        The children of a node sum to it, as they did.
+
+    References
+    ----------
+    .. [1] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 7:
+       pruning after least squares.
+    """
+    count, small = estimates.count.copy(), estimates.signed <= most
+    for level in tree.levels[1:]:
+        up = tree.parent[level]
+        share = tree.area[level] / tree.area[up]
+        count[level] = np.where(small[up], count[up] * share, count[level])
+        small[level] |= small[up]
+    return count
 
 
 def _family_sum(tree: Tree, level: slice, values: NDArray[np.float64]) -> NDArray[np.float64]:

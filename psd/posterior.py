@@ -91,7 +91,7 @@ def posterior_count(tree: Tree, estimates: Estimates, contributions: int = 1) ->
 
     Notes
     -----
-    A Polya tree [1]_ whose divisions in two have all on one side with probability 0.6 and else
+    A Polya tree [1]_ whose divisions in two have all on one side with probability 0.4 and else
     a uniform share. Likelihoods go up by convolution (belief propagation) and take in the
     Laplace noise of each node's own count; the median of each division, given the count of the
     node, goes down. Families of three and four are divided in two repeatedly.
@@ -237,7 +237,8 @@ def _resampled(message: _Likelihood, step: Floats) -> Floats:
     edges[:, 0] = 0.0
     sums = np.concatenate([np.zeros((len(step), 1)), np.cumsum(message.value, axis=1)], axis=1)
     below = _between(sums, np.minimum(edges, _POINTS))
-    return np.diff(below, axis=1) / np.diff(edges, axis=1)
+    mean: Floats = np.diff(below, axis=1) / np.diff(edges, axis=1)
+    return mean
 
 
 def _convolved(a: Floats, b: Floats) -> Floats:
@@ -306,4 +307,6 @@ def _median(values: Floats, weights: Floats) -> Floats:
     # The first and the last value are atoms, not points of a line.
     inside = (place > 1) & (place < values.shape[1] - 1)
     left = values[rows, np.maximum(place - 1, 0)]
-    return np.where(inside, left + part * (values[rows, place] - left), values[rows, place])
+    line = left + part * (values[rows, place] - left)
+    median: Floats = np.where(inside, line, values[rows, place])
+    return median

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd.curator import Curator, Noise
-from psd.decompositions import Decomposition
+from psd.decompositions import Decomposition, view_of
 from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
 from psd.errors import ParameterError
@@ -16,6 +17,7 @@ from psd.parameters import to_json, whole
 from psd.release import Release
 from psd.sources import Columns, read
 from psd.tally import Tally, tally
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.domain import Domain
@@ -36,6 +38,8 @@ def build(
     y: str = "lat",
     user: str | None = None,
     max_contributions: int | None = None,
+    estimate: str | None = None,
+    density: str | None = None,
     noise: Noise | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
@@ -66,6 +70,8 @@ def build(
         Column of user ids; makes the user the unit of privacy.
     max_contributions : int, optional
         k, the most rows kept of each user; goes with ``user``. Public.
+    estimate, density : str, optional
+        View of the release, see `psd.view.View`; what the method wants where not given. Public.
     noise : Noise, optional
         For tests alone; a release from other noise than `SecureNoise` cannot be saved.
     progress : callable
@@ -100,6 +106,7 @@ def build(
     """
     nano = parse_epsilon(epsilon)
     method = method_by_name(method) if isinstance(method, str) else method
+    view = view_with(method, estimate=estimate, density=density)
     to_json(method)  # a method with a field that nobody declared public is not shown the data
     k = contribution_bound(user, max_contributions)
     progress("reading")
@@ -109,7 +116,15 @@ def build(
     private_tally(counts)
     progress("counting with noise")
     unit: Literal["record", "user"] = "record" if k is None else "user"
-    return release_of(counts, domain, epsilon=nano, method=method, unit=unit, noise=noise)
+    return release_of(
+        counts, domain, epsilon=nano, method=method, unit=unit, view=view, noise=noise
+    )
+
+
+def view_with(method: Decomposition, *, estimate: str | None, density: str | None) -> View:
+    """The view that a method wants, with the caller's choices in place of its own."""
+    given = {"estimate": estimate, "density": density}
+    return replace(view_of(method), **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
 
 
 def release_of(
@@ -119,6 +134,7 @@ def release_of(
     epsilon: int,
     method: Decomposition,
     unit: Literal["record", "user"],
+    view: View | None = None,
     noise: Noise | None = None,
 ) -> Release:
     """Release of rows that have been tallied: the part of `build` after reading.
@@ -141,6 +157,8 @@ def release_of(
         How to cut space. Public.
     unit : {"record", "user"}
         ``"user"`` if and only if the tally was made with a bound per user.
+    view : View, optional
+        What is made of the counts; what the method wants where not given. Public.
     noise : Noise, optional
         For tests alone; a release from other noise than `SecureNoise` cannot be saved.
 
@@ -167,6 +185,7 @@ def release_of(
         parameters=public,
         unit=unit,
         max_contributions=counts.contributions,
+        view=view_of(method) if view is None else view,
         source="curator" if type(noise) is SecureNoise else "replay",
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,12 +19,15 @@ from psd._version import __version__
 from psd.domain import Domain
 from psd.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.inference import VERSION, Estimates, infer
+from psd.inference import VERSION, Estimates, infer, pruned
 from psd.tree import Tree, check_tree
+from psd.view import View
 
 if TYPE_CHECKING:
     import geopandas
     import pandas
+
+    from psd.density import Density
 
 __all__ = ["Release"]
 
@@ -54,6 +57,8 @@ class Release:
         What one unit of privacy is.
     max_contributions : int
         Most records of one user, k; 1 where the unit is a record.
+    view : View
+        What is made of the counts; `dataclasses.replace` gives the same release another view.
     library, inference : str, int
         Versions that made the file and that read it.
     source : {"curator", "given", "replay"}
@@ -76,6 +81,7 @@ class Release:
     parameters: Mapping[str, int | str | None] = field(default_factory=dict)
     unit: Literal["record", "user"] = "record"
     max_contributions: int = 1
+    view: View = field(default_factory=View)
     library: str = __version__
     inference: int = VERSION
     source: Literal["curator", "given", "replay"] = "given"
@@ -104,8 +110,25 @@ class Release:
 
     @cached_property
     def estimates(self) -> Estimates:
-        """Consistent estimates of every cell, with variances."""
-        return infer(self.tree, self.max_contributions)
+        """Consistent estimates of every cell, with variances; the counts as the view says."""
+        estimates = infer(self.tree, self.max_contributions)
+        if self.view.estimate == "posterior":
+            from psd.posterior import posterior_count
+
+            counts = posterior_count(self.tree, estimates, self.max_contributions)
+            estimates = replace(estimates, count=counts)
+        if self.view.prune:
+            estimates = replace(estimates, count=pruned(self.tree, estimates, self.view.prune))
+        return estimates
+
+    @cached_property
+    def density(self) -> Density | None:
+        """Where in the leaves their counts lie; none where that is evenly."""
+        if self.view.density == "uniform":
+            return None
+        from psd.density import smooth_density
+
+        return smooth_density(self.tree, self.estimates.count, self.domain.lattice)
 
     @cached_property
     def dispersion(self) -> NDArray[np.float64]:

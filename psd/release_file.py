@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,11 @@ from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.files import written
 from psd.release import Release
 from psd.tree import Tree
+from psd.view import DENSITIES, ESTIMATES, View
 
 __all__ = ["FORMAT", "decode", "encode", "read", "write"]
 
-FORMAT = 1
+FORMAT = 2
 KEY = b"psd"
 MAX_NODES = 2**27
 MAX_HEADER = 2**20
@@ -106,6 +108,7 @@ def _header(release: Release) -> dict[str, Any]:
         "unit": release.unit,
         "max_contributions": release.max_contributions,
         "epsilon": epsilon_text(release.epsilon),
+        "view": asdict(release.view),
     }
 
 
@@ -181,6 +184,7 @@ def _checked_header(raw: bytes | None) -> dict[str, Any]:
         **fields,
         "epsilon": parse_epsilon(header["epsilon"]),
         "domain": _domain(header["domain"]),
+        "view": View(**header["view"]),
     }
 
 
@@ -227,6 +231,17 @@ def _is_parameters(value: object) -> bool:
     )
 
 
+def _is_view(value: object) -> bool:
+    """Whether a JSON value is a view, all of its choices made."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"estimate", "density", "prune"}
+        and value["estimate"] in ESTIMATES
+        and value["density"] in DENSITIES
+        and _is_whole(value["prune"], 0, 2**53 - 1)
+    )
+
+
 _FIELDS = {
     "library": _is_text,
     "inference": lambda value: _is_whole(value, 1, 10**6),
@@ -235,6 +250,7 @@ _FIELDS = {
     "unit": lambda value: value in ("record", "user"),
     "max_contributions": lambda value: _is_whole(value, 1, 10**9),
     "epsilon": _is_text,
+    "view": _is_view,
 }
 
 

@@ -24,6 +24,7 @@ from psd.epsilon import NANO, split_total
 from psd.growing import Cells
 from psd.inference import noise_variance
 from psd.parameters import check_parameters, parameter, share, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -96,6 +97,7 @@ class Cascade:
     height: int = parameter(20, whole(0, 20), "most levels below the root")
 
     name: ClassVar[str] = "cascade"
+    view: ClassVar[View] = View(estimate="posterior", density="smooth")
     paper: ClassVar[str] = "after Qardaji et al., ICDE 2013, and Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:

@@ -89,23 +89,28 @@ def _check(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
             raise ParameterError(f"box {ids[place]} ({sides}) {fault}")
 
 
-def box_fraction(nodes: NDArray[np.int32], boxes: NDArray[np.float64]) -> Fraction:
-    """Covered fractions of lattice cells by boxes in lattice units.
+def box_fraction(release: Release, boxes: NDArray[np.float64]) -> Fraction:
+    """Covered fractions of cells by boxes in lattice units; of leaves, by the view's density.
 
     Parameters
     ----------
-    nodes : ndarray, shape (n, 4), int32
-        Boxes of the nodes of a tree.
+    release : Release
+        Whose cells are covered.
     boxes : ndarray, shape (m, 4), float64
         Queries, clipped to the lattice.
     """
+    nodes, leaf, density = release.tree.boxes, release.tree.is_leaf, release.density
 
     def fraction(query: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
         cell, box = nodes[node], boxes[query]
-        low, high = np.maximum(cell[:, :2], box[:, :2]), np.minimum(cell[:, 2:], box[:, 2:])
-        part = np.maximum(high - low, 0.0) / (cell[:, 2:] - cell[:, :2])
-        product: NDArray[np.float64] = part[:, 0] * part[:, 1]
-        return product
+        size = cell[:, 2:] - cell[:, :2]
+        low = np.maximum(box[:, :2] - cell[:, :2], 0.0) / size
+        high = np.maximum(np.minimum(box[:, 2:] - cell[:, :2], size) / size, low)
+        part: NDArray[np.float64] = (high - low).prod(axis=1)
+        if density is not None:
+            cut = np.flatnonzero((part > 0) & (part < 1) & leaf[node])
+            part[cut] = density.part(node[cut], low[cut], high[cut])
+        return part
 
     return fraction
 
@@ -143,7 +148,7 @@ def answer_boxes(
     parts = [
         report(
             release,
-            cover(release.tree, len(chunk), box_fraction(release.tree.boxes, chunk)),
+            cover(release.tree, len(chunk), box_fraction(release, chunk)),
             confidence=confidence,
             threshold=threshold,
         )

@@ -144,7 +144,16 @@ def _polygon_fraction(release: Release, shape: shapely.Geometry) -> Fraction:
     import shapely
 
     shapely.prepare(shape)
-    leaf = release.tree.is_leaf
+    leaf, density = release.tree.is_leaf, release.density
+
+    def covered(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Covered fractions of the areas of boxes in the CRS."""
+        cells = shapely.box(*boxes.T)
+        fraction: NDArray[np.float64] = shapely.covers(shape, cells).astype(float)
+        cut = (fraction == 0) & shapely.intersects(shape, cells)
+        fraction[cut] = shapely.area(shapely.intersection(shape, cells[cut]))
+        fraction[cut] /= shapely.area(cells[cut])
+        return fraction
 
     def fraction(query: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
         cells = shapely.box(*release.domain.from_lattice(release.tree.boxes[node]).T)
@@ -152,9 +161,13 @@ def _polygon_fraction(release: Release, shape: shapely.Geometry) -> Fraction:
         cut = ~inside & shapely.intersects(shape, cells)
         share: NDArray[np.float64] = inside.astype(float)
         share[cut] = 0.5
-        measured = cut & leaf[node]
-        area = shapely.area(shapely.intersection(shape, cells[measured]))
-        share[measured] = area / shapely.area(cells[measured])
+        measured = node[cut & leaf[node]]
+        if density is None:
+            boxes = release.tree.boxes[measured]
+            share[cut & leaf[node]] = covered(release.domain.from_lattice(boxes))
+        else:
+            parts = covered(release.domain.from_lattice(density.boxes(release.tree, measured)))
+            share[cut & leaf[node]] = density.covered(measured, parts)
         share[share < _ROUNDING] = 0.0
         share[share > 1 - _ROUNDING] = 1.0
         return share
