@@ -8,7 +8,6 @@ counts alone are read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,13 +46,6 @@ class Density:
     rank: Integers
     share: Floats
 
-    @cached_property
-    def _below(self) -> Floats:
-        """Share south and west of each inner line, shape (leaves, PARTS + 1, PARTS + 1)."""
-        sums = np.zeros((len(self.share), PARTS + 1, PARTS + 1))
-        sums[:, 1:, 1:] = self.share.cumsum(axis=1).cumsum(axis=2)
-        return sums
-
     def part(self, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of a leaf's count in a box inside it.
 
@@ -64,18 +56,11 @@ class Density:
         low, high : ndarray, shape (n, 2), float64
             South-west and north-east corner of the boxes, 0 to 1 across the leaf, x before y.
         """
-        leaf = self.rank[node]
-        corners = (
-            self._at(leaf, x, y)
-            for x, y in (
-                (high[:, 0], high[:, 1]),
-                (low[:, 0], high[:, 1]),
-                (high[:, 0], low[:, 1]),
-                (low[:, 0], low[:, 1]),
-            )
-        )
-        both, left, under, neither = corners
-        return np.clip(both - left - under + neither, 0.0, 1.0)
+        below = np.zeros((len(node), PARTS + 1, PARTS + 1))
+        below[:, 1:, 1:] = self.share[self.rank[node]].cumsum(axis=1).cumsum(axis=2)
+        inside = _at(below, high[:, 0], high[:, 1]) + _at(below, low[:, 0], low[:, 1])
+        inside -= _at(below, low[:, 0], high[:, 1]) + _at(below, high[:, 0], low[:, 1])
+        return np.clip(inside, 0.0, 1.0)
 
     def boxes(self, tree: Tree, node: Integers) -> Floats:
         """Boxes of all parts of some leaves, in lattice units, shape (n PARTS^2, 4)."""
@@ -87,10 +72,12 @@ class Density:
         share: Floats = (of_parts * self.share[self.rank[node]].reshape(of_parts.shape)).sum(axis=1)
         return share
 
-    def _at(self, leaf: Integers, x: Floats, y: Floats) -> Floats:
-        """Share south and west of a place, exact for parts of even density."""
-        column, row = (np.minimum((z * PARTS).astype(np.int64), PARTS - 1) for z in (x, y))
-        return _bilinear(self._below, (leaf, row, column), x * PARTS - column, y * PARTS - row)
+
+def _at(below: Floats, x: Floats, y: Floats) -> Floats:
+    """Share of each leaf south and west of a place, exact for parts of even density."""
+    column, row = (np.minimum((z * PARTS).astype(np.int64), PARTS - 1) for z in (x, y))
+    place = (np.arange(len(below)), row, column)
+    return _bilinear(below, place, x * PARTS - column, y * PARTS - row)
 
 
 def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Density:

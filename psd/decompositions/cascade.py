@@ -91,7 +91,7 @@ class Cascade:
     Cascade(signal=6, step_share=Decimal('0.2'), total_share=Decimal('0.02'), height=20)
     """
 
-    signal: int = parameter(4, whole(1, 1000), "expected count of a finished cell over its noise")
+    signal: int = parameter(5, whole(1, 1000), "expected count of a finished cell over its noise")
     step_share: Decimal = parameter(_STEP_SHARE, share, "share of a tier before the last")
     total_share: Decimal = parameter(_TOTAL_SHARE, share, "share of epsilon for the total")
     height: int = parameter(20, whole(0, 20), "most levels below the root")
@@ -136,7 +136,7 @@ class Cascade:
         """How far below each node its next tier is, with what epsilon, and what remains."""
         told = np.maximum(counts, 0) * (left / (NANO * contributions))
         levels = 0.5 * np.log2(np.maximum(told / (self.signal * rough), 0.25))
-        now = np.array([int(e * Fraction(self.step_share)) for e in left.tolist()], np.int64)
+        now = self._tier_share(left)
         room = self.height - depth
         last = (levels <= _LAST) | (now == 0) | (np.ceil(levels / 2) >= room)
         steps = np.where(last, np.rint(levels), np.ceil(levels / 2))
@@ -145,6 +145,12 @@ class Cascade:
             now=np.where(last, left, now),
             later=np.where(last, 0, left - now),
         )
+
+    def _tier_share(self, left: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Nano-epsilon of a tier out of what is left, which takes few different values."""
+        some, which = np.unique(left, return_inverse=True)
+        shares = [int(e * Fraction(self.step_share)) for e in some.tolist()]
+        return np.array(shares, np.int64)[which]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
