@@ -35,7 +35,7 @@ __all__ = ["command"]
 @click.option(
     "--method",
     type=click.Choice(methods()),
-    default="quadtree",
+    default="auto",
     show_default=True,
     help="How space is cut; `psd methods` explains.",
 )

@@ -124,6 +124,7 @@ class Curator:
         self._noise = noise
         self._layers: list[tuple[GrowingTree, Points]] = []
         self._questions: list[Question] = []
+        self._stated: dict[str, int | str] = {}
         self._lock = threading.RLock()
         self.domain = domain
         self.epsilon = epsilon
@@ -138,6 +139,23 @@ class Curator:
     def questions(self) -> tuple[Question, ...]:
         """All questions so far, without their answers."""
         return tuple(self._questions)
+
+    @property
+    def stated(self) -> dict[str, int | str]:
+        """What the method said that it picked. Public: it has seen answers alone."""
+        return dict(self._stated)
+
+    def state(self, name: str, value: int | str) -> None:
+        """Note what a method picked, for the parameters of the release. Costs nothing.
+
+        Parameters
+        ----------
+        name : str
+            What was picked.
+        value : int or str
+            The pick, a function of public parameters and of answers.
+        """
+        self._stated[name] = value
 
     def root(self) -> Cells:
         """Start a layer: one cell, the whole domain. Costs nothing.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_METHOD", "MAX_CONTRIBUTIONS", "build", "contribution_bound", "release_of"]
 
-DEFAULT_METHOD = "quadtree"
+DEFAULT_METHOD = "auto"
 MAX_CONTRIBUTIONS = 10**9
 
 
@@ -176,13 +176,14 @@ def release_of(
         raise ParameterError("the tally was made with a bound per user, so the unit is the user")
     public = to_json(method)
     noise = SecureNoise() if noise is None else noise
-    tree = method.build(Curator(counts, domain, epsilon=epsilon, noise=noise))
+    curator = Curator(counts, domain, epsilon=epsilon, noise=noise)
+    tree = method.build(curator)
     return Release(
         tree=tree,
         domain=domain,
         epsilon=epsilon,
         method=method.name,
-        parameters=public,
+        parameters={**public, **curator.stated},
         unit=unit,
         max_contributions=counts.contributions,
         view=view_of(method) if view is None else view,

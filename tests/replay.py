@@ -206,6 +206,8 @@ def compare(first, second) -> None:
     for a, b in zip(curator.questions, other.questions, strict=True):
         if a.kind != b.kind or not np.array_equal(a.boxes, b.boxes):
             raise Violation("questions about other cells than on the other data set")
+    if curator.stated != other.stated:
+        raise Violation("the method states another pick than on the other data set")
     for name in ("boxes", "parent", "count", "epsilon"):
         if not np.array_equal(getattr(tree, name), getattr(other_tree, name)):
             raise Violation(f"{name} of the tree depend on the data")

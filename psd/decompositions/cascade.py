@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.epsilon import NANO, split_total
+from psd.errors import ParameterError
 from psd.growing import Cells
 from psd.inference import noise_variance
 from psd.parameters import check_parameters, parameter, share, whole
@@ -37,6 +38,9 @@ _TOTAL_SHARE = Decimal("0.02")
 
 # So many levels or fewer are left to the last measurement.
 _LAST = 2
+
+# The first tier is at least so far down: where epsilon is small the total may be all noise.
+_FIRST = 2
 
 # Relative variance among four siblings at which cells get the size that `signal` says; rougher
 # neighbourhoods get smaller ones, by at most this factor in area.
@@ -64,11 +68,11 @@ class Cascade:
     Parameters
     ----------
     signal : int
-        n e in a finished cell, 1 to 1,000: its expected count over the scale of its noise.
+        n e in a finished cell, 1 to 1,000,000: its expected count over the scale of its noise.
         Smaller cells are noisier, larger ones less uniform. Public.
     step_share : decimal in [0, 1)
         Share of the epsilon left that a tier before the last one takes. Public.
-    total_share : decimal in [0, 1)
+    total_share : decimal in (0, 1)
         Share of epsilon for the total, from which the first tier follows. Public.
     height : int
         Most levels below the root, 0 to 20. Public.
@@ -91,7 +95,9 @@ class Cascade:
     Cascade(signal=6, step_share=Decimal('0.2'), total_share=Decimal('0.02'), height=20)
     """
 
-    signal: int = parameter(5, whole(1, 1000), "expected count of a finished cell over its noise")
+    signal: int = parameter(
+        5, whole(1, 1_000_000), "expected count of a finished cell over its noise"
+    )
     step_share: Decimal = parameter(_STEP_SHARE, share, "share of a tier before the last")
     total_share: Decimal = parameter(_TOTAL_SHARE, share, "share of epsilon for the total")
     height: int = parameter(20, whole(0, 20), "most levels below the root")
@@ -103,14 +109,34 @@ class Cascade:
     def __post_init__(self) -> None:
         """Check the parameters."""
         check_parameters(self)
+        if self.total_share == 0:
+            raise ParameterError("total_share 0 pays for no total, from which the cells follow")
 
     def build(self, curator: Curator) -> Tree:
-        """Count the total, then go down level by level; tiers fall due on their level."""
+        """Count the total, then go down from it."""
         left, paid = split_total(curator.epsilon, self.total_share)
-        cells, counts, depth = curator.root(), np.zeros(1, np.int64), 0
-        if paid:
-            counts = curator.count(cells, paid)
-        plan = self._plan(counts, np.array([left]), np.ones(1), curator.contributions, depth)
+        root = curator.root()
+        total = int(curator.count(root, paid)[0])
+        return self.descend(curator, root, total=total, epsilon=left)
+
+    def descend(self, curator: Curator, root: Cells, *, total: int, epsilon: int) -> Tree:
+        """Go down level by level, counting the tiers as they fall due.
+
+        Parameters
+        ----------
+        curator : Curator
+            Asked for counts.
+        root : Cells
+            The whole domain; counted before or not.
+        total : int
+            Noisy or public number of records.
+        epsilon : int
+            Nano-epsilon for every path below the root.
+        """
+        cells, depth = root, 0
+        plan = self._plan(
+            np.array([total]), np.array([epsilon]), np.ones(1), curator.contributions, depth
+        )
         while len(cells):
             cells, owner = _divide(curator, cells, plan.steps > 0)
             plan, depth = plan.below(owner), depth + 1
@@ -136,6 +162,7 @@ class Cascade:
         """How far below each node its next tier is, with what epsilon, and what remains."""
         told = np.maximum(counts, 0) * (left / (NANO * contributions))
         levels = 0.5 * np.log2(np.maximum(told / (self.signal * rough), 0.25))
+        levels = np.maximum(levels, 0 if depth else _FIRST)
         now = self._tier_share(left)
         room = self.height - depth
         last = (levels <= _LAST) | (now == 0) | (np.ceil(levels / 2) >= room)

@@ -1,0 +1,112 @@
+"""Auto: a small look at the total, then the method and the cells that it can pay for.
+
+References
+----------
+.. [1] Hay, Machanavajjhala, Miklau, Chen, Zhang. "Principled Evaluation of Differentially Private
+   Algorithms Using DPBench." SIGMOD 2016: no method is best everywhere, and side information
+   has to be paid for. https://doi.org/10.1145/2882903.2882931
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, ClassVar
+
+from psd.decompositions.cascade import Cascade
+from psd.epsilon import NANO, epsilon_text, geometric_shares, split_total
+from psd.errors import ParameterError
+from psd.growing import Cells
+from psd.parameters import check_parameters, parameter, share, whole
+from psd.view import View
+
+if TYPE_CHECKING:
+    from psd.curator import Curator
+    from psd.tree import Tree
+
+__all__ = ["Auto", "method"]
+
+_LOOK_SHARE = Decimal("0.02")
+_CELLS = 1_000_000
+_LARGEST_SIGNAL = 1_000_000
+
+# A complete quadtree goes down to lattices of at most this height.
+_TALLEST = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Auto:
+    """Pays for a noisy total and picks a method and its parameters from it.
+
+    Where the public lattice is so coarse that every cell of it can be afforded, a complete
+    quadtree down to the lattice; everywhere else a cascade, with cells large enough that there
+    are not many more than ``cells`` of them. The pick, the total that it was made from and the
+    price stand among the parameters of the release.
+
+    Guarantees
+    ----------
+    - The pick is a function of the noisy total and of public numbers. The total stays in the
+      tree as the count of the root, so the look is not lost.
+    - The look and the counts below the root sum to exactly epsilon on every path.
+
+    Parameters
+    ----------
+    look_share : decimal in [0, 1)
+        Share of epsilon for the look, above 0. Public.
+    cells : int
+        About how many finished cells to have at most, 1 to 100 million. Public.
+
+    References
+    ----------
+    .. [1] Hay et al., SIGMOD 2016, on choosing among methods; the cascade is in
+       `psd.decompositions.cascade`.
+
+    Examples
+    --------
+    >>> Auto(cells=200_000)
+    Auto(look_share=Decimal('0.02'), cells=200000)
+    """
+
+    look_share: Decimal = parameter(_LOOK_SHARE, share, "share of epsilon for the look")
+    cells: int = parameter(_CELLS, whole(1, 10**8), "about how many finished cells at most")
+
+    name: ClassVar[str] = "auto"
+    view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    paper: ClassVar[str] = "picks; see Hay et al., SIGMOD 2016"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+        if self.look_share == 0:
+            raise ParameterError("look_share 0 pays for no look; name a method instead")
+
+    def build(self, curator: Curator) -> Tree:
+        """Look, pick, say so, and go down."""
+        left, paid = split_total(curator.epsilon, self.look_share)
+        root = curator.root()
+        total = int(curator.count(root, paid)[0])
+        curator.state("look_epsilon", epsilon_text(paid))
+        curator.state("look_total", total)
+        told = max(total, 0) * left / (NANO * curator.contributions)
+        columns, rows = curator.domain.lattice
+        if told >= Cascade().signal * columns * rows and max(columns, rows) <= 2**_TALLEST:
+            curator.state("picked", "quadtree")
+            return _complete(curator, root, left)
+        signal = min(max(Cascade().signal, math.ceil(told / self.cells)), _LARGEST_SIGNAL)
+        curator.state("picked", "cascade")
+        curator.state("signal", signal)
+        return Cascade(signal=signal).descend(curator, root, total=total, epsilon=left)
+
+
+def _complete(curator: Curator, cells: Cells, epsilon: int) -> Tree:
+    """Quarter down to the lattice and count every level."""
+    height = max(1, (max(curator.domain.lattice) - 1).bit_length())
+    for paid in geometric_shares(epsilon, height):
+        cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        if paid:
+            curator.count(cells, paid)
+    return curator.tree()
+
+
+method = Auto
