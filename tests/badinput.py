@@ -28,6 +28,7 @@ DEFAULTS = {
         "-o": (OUTPUT,),
         "--epsilon": ("1",),
         "--bounds": ("-180", "-90", "180", "90"),
+        "--method": ("quadtree",),
         "--set": ("height=1",),
     },
     "compare": {
@@ -616,7 +617,7 @@ What `psd build` does with files, values and parameters that are unusual or wron
 parameter, M something of `psd compare`, which reads files and values as `psd build` does.
 
 Where nothing else is said the command is `psd build points.csv -o r.psd.parquet --epsilon 1
---bounds -180 -90 180 90 --set height=1`; user ids come with `--user user --max-contributions 2`.
+--bounds -180 -90 180 90 --method quadtree --set height=1`; user ids come with `--user user --max-contributions 2`.
 For M it is `psd compare points.csv -o errors.csv --epsilons 1 --methods grid,quadtree --runs 1
 --bounds -180 -90 180 90`.
 

@@ -15,7 +15,7 @@ SQUARE = psd.Domain(bounds=(-4, -4, 4, 4), crs="EPSG:4326")
 BOUNDS = ("--bounds", -4, -4, 4, 4)
 
 # Noise of this epsilon is 0 but for a chance of exp(-1000).
-CERTAIN = ("--epsilon", 1000, "--set", "budget=leaf")
+CERTAIN = ("--epsilon", 1000, "--method", "quadtree", "--set", "budget=leaf")
 
 
 @dataclass

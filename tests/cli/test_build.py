@@ -44,7 +44,19 @@ def counts(path):
 
 
 def test_a_release_and_one_line(points, out):
-    told = passes("build", points, "-o", out, "--epsilon", "0.5", *BOUNDS, "--set", "height=2")
+    told = passes(
+        "build",
+        points,
+        "-o",
+        out,
+        "--epsilon",
+        "0.5",
+        *BOUNDS,
+        "--method",
+        "quadtree",
+        "--set",
+        "height=2",
+    )
     assert told == f"wrote {out}: quadtree, epsilon 0.5 per row\n"
     release = psd.Release.load(out)
     assert (release.method, release.epsilon, release.unit) == ("quadtree", 500_000_000, "record")
@@ -114,7 +126,17 @@ def test_private_counts_go_to_stderr_and_are_marked(tmp_path, out):
     rows = [("a", 1, 1)] * 3 + [("b", 9, 9), ("b", "", 2), ("c", 0, 0)]
     points = write_points(tmp_path / "p.csv", rows, "id,lon,lat")
     args = ("build", points, "-o", out, "--epsilon", 1, *BOUNDS)
-    args = (*args, "--user", "id", "--max-contributions", 2, "--set", "height=1")
+    args = (
+        *args,
+        "--user",
+        "id",
+        "--max-contributions",
+        2,
+        "--method",
+        "quadtree",
+        "--set",
+        "height=1",
+    )
     silent = passes(*args)
     outcome = cli(*args, "--overwrite", "--report-private")
     assert (outcome.code, outcome.out) == (0, silent)
@@ -126,7 +148,19 @@ def test_private_counts_go_to_stderr_and_are_marked(tmp_path, out):
 
 def test_stages_are_named_on_a_terminal_alone(points, out):
     terminal = Terminal()
-    args = ("build", points, "-o", out, "--epsilon", 1, *BOUNDS, "--set", "height=1")
+    args = (
+        "build",
+        points,
+        "-o",
+        out,
+        "--epsilon",
+        1,
+        *BOUNDS,
+        "--method",
+        "quadtree",
+        "--set",
+        "height=1",
+    )
     outcome = cli(*args, stderr=terminal)
     assert outcome.code == 0
     assert "writing" in terminal.getvalue()
@@ -144,13 +178,22 @@ REFUSED = [
     pytest.param(["--epsilon", "1001"], 2, "1,000", id="epsilon-huge"),
     pytest.param(["--epsilon", "0.0000000001"], 2, "nine decimals", id="epsilon-too-fine"),
     pytest.param(["--method", "kd"], 2, "kd", id="unknown-method"),
-    pytest.param(["--set", "size=3"], 2, "size is no parameter", id="set-unknown-key"),
+    pytest.param(
+        ["--method", "quadtree", "--set", "size=3"], 2, "size is no parameter", id="set-unknown-key"
+    ),
     pytest.param(["--set", "height"], 2, "KEY=VALUE", id="set-no-sign"),
-    pytest.param(["--set", "height="], 2, "KEY=VALUE", id="set-no-value"),
+    pytest.param(["--method", "quadtree", "--set", "height="], 2, "KEY=VALUE", id="set-no-value"),
     pytest.param(["--set", "=3"], 2, "KEY=VALUE", id="set-no-key"),
-    pytest.param(["--set", "height=1", "--set", "height=2"], 2, "times", id="set-twice"),
-    pytest.param(["--set", "height=13"], 2, "height 13", id="set-out-of-range"),
-    pytest.param(["--set", "height=two"], 2, "two", id="set-no-number"),
+    pytest.param(
+        ["--method", "quadtree", "--set", "height=1", "--set", "height=2"],
+        2,
+        "times",
+        id="set-twice",
+    ),
+    pytest.param(
+        ["--method", "quadtree", "--set", "height=13"], 2, "height 13", id="set-out-of-range"
+    ),
+    pytest.param(["--method", "quadtree", "--set", "height=two"], 2, "two", id="set-no-number"),
     pytest.param(["--user", "lon"], 2, "max_contributions", id="user-without-bound"),
     pytest.param(["--max-contributions", "3"], 2, "user", id="bound-without-user"),
     pytest.param(["--user", "lon", "--max-contributions", "0"], 2, "0", id="bound-0"),
@@ -210,7 +253,19 @@ DRAW, WRITE, SYNC = SecureNoise.__name__ + ".count", "psd.release_file.encode", 
     ],
 )
 def test_a_fault_on_the_way_leaves_what_was_there(monkeypatch, points, out, place, error, code):
-    args = ("build", points, "-o", out, "--epsilon", 1, *BOUNDS, "--set", "height=1")
+    args = (
+        "build",
+        points,
+        "-o",
+        out,
+        "--epsilon",
+        1,
+        *BOUNDS,
+        "--method",
+        "quadtree",
+        "--set",
+        "height=1",
+    )
     monkeypatch.setattr(place, fail_with(error))
     fails(code, *args)
     assert files(out.parent) == []
@@ -232,7 +287,19 @@ def test_an_interrupt_while_a_package_is_loaded_is_not_lost(points, out):
         from psd_cli.main import main
         main()
     """
-    args = ["build", points, "-o", out, "--epsilon", 1, *BOUNDS, "--set", "height=1"]
+    args = [
+        "build",
+        points,
+        "-o",
+        out,
+        "--epsilon",
+        1,
+        *BOUNDS,
+        "--method",
+        "quadtree",
+        "--set",
+        "height=1",
+    ]
     command = [sys.executable, "-c", code, *map(str, args)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (130, "")
@@ -282,7 +349,19 @@ def test_a_file_that_appears_meanwhile_is_kept(monkeypatch, points, out):
         return b"a release"
 
     monkeypatch.setattr("psd.release_file.encode", slow)
-    args = ("build", points, "-o", out, "--epsilon", 1, *BOUNDS, "--set", "height=1")
+    args = (
+        "build",
+        points,
+        "-o",
+        out,
+        "--epsilon",
+        1,
+        *BOUNDS,
+        "--method",
+        "quadtree",
+        "--set",
+        "height=1",
+    )
     assert "appeared" in fails(6, *args)
     assert (files(out.parent), out.read_bytes()) == ([out.name], b"of somebody else")
 

@@ -23,7 +23,11 @@ def answering(total):
 
 def stated(total, *, side=2**12, epsilon=NANO, k=1, **parameters):
     curator, tree = run(
-        Auto(**parameters), small_tally(side, (0,), k), small_domain(side), epsilon, answering(total)
+        Auto(**parameters),
+        small_tally(side, (0,), k),
+        small_domain(side),
+        epsilon,
+        answering(total),
     )
     assert curator.spent == epsilon
     return curator.stated, tree
