@@ -617,9 +617,9 @@ What `psd build` does with files, values and parameters that are unusual or wron
 parameter, M something of `psd compare`, which reads files and values as `psd build` does.
 
 Where nothing else is said the command is `psd build points.csv -o r.psd.parquet --epsilon 1
---bounds -180 -90 180 90 --method quadtree --set height=1`; user ids come with `--user user --max-contributions 2`.
-For M it is `psd compare points.csv -o errors.csv --epsilons 1 --methods grid,quadtree --runs 1
---bounds -180 -90 180 90`.
+--bounds -180 -90 180 90 --method quadtree --set height=1`; user ids come with
+`--user user --max-contributions 2`. For M it is `psd compare points.csv -o errors.csv --epsilons 1
+--methods grid,quadtree --runs 1 --bounds -180 -90 180 90`.
 
 - **Accepted**: exit code 0 and a release. Nothing that is printed depends on a row; the number of
   kept rows is what `--report-private` tells the one who holds the file.

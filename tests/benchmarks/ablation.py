@@ -1,0 +1,89 @@
+"""What each part of the default method is worth: scores without it, on the same builds.
+
+    python tests/benchmarks/ablation.py [--runs 5] [--folder ../shared/data]
+
+Views are compared on the same releases, since a view costs nothing; parameters on builds of their
+own. Scores as in `accuracy.py`, with the standard error over the builds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from accuracy import BOUNDS
+
+import psd
+from psd.epsilon import parse_epsilon
+from psd.evaluation import class_errors
+from psd.publish import release_of
+from psd.sources import Columns, read
+from psd.tally import tally
+from psd.truth import Sightings, truth_of
+from psd.view import View
+from psd.workload import workload
+
+VIEWS = {
+    f"{estimate}, {density}": View(estimate=estimate, density=density)
+    for estimate in ("posterior", "least-squares")
+    for density in ("smooth", "uniform")
+}
+SETTINGS = {
+    "signal 3": {"signal": "3"},
+    "signal 8": {"signal": "8"},
+    "step_share 0.1": {"step_share": "0.1"},
+    "step_share 0.3": {"step_share": "0.3"},
+    "total_share 0.05": {"total_share": "0.05"},
+}
+
+
+def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[float]]:
+    """Scores of every variant, build by build."""
+    domain = psd.Domain(bounds=BOUNDS[name])
+    seen = Sightings(domain)
+    batches = read(folder / f"{name}.csv", Columns(x="lon", y="lat", user=None), domain)
+    counts = tally(seen.of(batches), domain, max_contributions=None)
+    queries = workload(*seen.points, domain.bounds)
+    truth = truth_of(queries, seen.points, counts, domain, bounded=False)
+
+    def built(settings):
+        method = psd.method("cascade", settings)
+        nano = parse_epsilon(epsilon)
+        return release_of(counts, domain, epsilon=nano, method=method, unit="record")
+
+    def score(release):
+        return float(np.exp(np.log(class_errors(release, truth)).mean()))
+
+    found: dict[str, list[float]] = {}
+    for _ in range(runs):
+        release = built({})
+        for label, view in VIEWS.items():
+            found.setdefault(label, []).append(score(replace(release, view=view)))
+        for label, settings in SETTINGS.items():
+            found.setdefault(label, []).append(score(built(settings)))
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=beside)
+    options = parser.parse_args()
+    labels, runs = [*VIEWS, *SETTINGS], options.runs
+    print(f"| data | epsilon | {' | '.join(labels)} |\n|{' --- |' * (len(labels) + 2)}")
+    for name in BOUNDS:
+        for epsilon in ("0.1", "1"):
+            found = scores(name, epsilon, options.runs, options.folder)
+            cells = [
+                f"{np.mean(found[label]):.4f} ± {np.std(found[label], ddof=1) / runs**0.5:.4f}"
+                for label in labels
+            ]
+            print(f"| {name} | {epsilon} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
