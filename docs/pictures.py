@@ -22,6 +22,8 @@ METHODS = (
     psd.Quadtree(height=6),
     psd.method("kd-standard", {"height": "10"}),
     psd.method("htree", {}),
+    psd.method("privtree", {}),
+    psd.method("cascade", {}),
 )
 
 
@@ -45,9 +47,9 @@ def draw(axes: Axes, release: psd.Release) -> None:
 
 
 def main() -> None:
-    """Build four releases and draw them side by side."""
-    figure = Figure(figsize=(10, 10.6), layout="constrained")
-    for axes, method in zip(figure.subplots(2, 2).flat, METHODS, strict=True):
+    """Build the releases and draw them side by side."""
+    figure = Figure(figsize=(10, 15.6), layout="constrained")
+    for axes, method in zip(figure.subplots(3, 2).flat, METHODS, strict=True):
         release = psd.build(
             HERE.parent / "data" / "seoul" / "visits.csv",
             domain=DOMAIN,
@@ -57,7 +59,7 @@ def main() -> None:
             max_contributions=4,
         )
         draw(axes, release)
-    figure.savefig(HERE / "trees.png", dpi=90)
+    figure.savefig(HERE / "trees.png", dpi=80)
 
 
 if __name__ == "__main__":
