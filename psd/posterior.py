@@ -34,6 +34,10 @@ _SCALE_FREE = 5.0
 _SHARES = 49
 _CHUNK = 4096
 
+# Finest deviation of a count, in records, and, squared, relative to a large one: floats have no
+# room for more points between two counts.
+_FINEST = 1e-6
+
 _TINY = 1e-300
 
 Floats = NDArray[np.float64]
@@ -155,7 +159,7 @@ def _of_leaves(tree: Tree, estimates: Estimates, rate: Floats, leaves: Integers)
     known = rate[leaves] > 0
     deviation = np.sqrt(estimates.variance[leaves])
     own = np.sqrt(np.where(known, estimates.upward_variance[leaves], 0.0))
-    deviation = np.maximum(np.where(known, own, deviation), 1e-6)
+    deviation = np.where(known, own, deviation)
     center = np.where(known, tree.count[leaves], estimates.signed[leaves])
     low, step = _grid(np.maximum(center, -3 * deviation), deviation)
     noise = rate[leaves, None] * np.abs(center[:, None] - _points(low, step))
@@ -163,7 +167,8 @@ def _of_leaves(tree: Tree, estimates: Estimates, rate: Floats, leaves: Integers)
 
 
 def _grid(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """Low end and step of points around a mean, none below zero."""
+    """Low end and step of points around a mean, none below zero, all of them different."""
+    deviation = np.maximum(deviation, _FINEST * np.maximum(_FINEST * np.abs(mean), 1.0))
     low = np.maximum(mean - _REACH * deviation, 0.0)
     return low, (np.maximum(mean, 0.0) + _REACH * deviation - low) / (_POINTS - 1)
 
@@ -177,8 +182,9 @@ def _scaled(low: Floats, step: Floats, value: Floats) -> _Likelihood:
     """Likelihood whose largest value is 1, with its moments."""
     value = value / np.maximum(value.max(axis=1, keepdims=True), _TINY)
     number, total = np.arange(value.shape[1]), np.maximum(value.sum(axis=1), _TINY)
-    place = value @ number / total
-    spread = np.maximum(value @ number**2 / total - place**2, 0.25)
+    # Sums row by row, not a matrix product, whose rounding depends on the rows beside.
+    place = (value * number).sum(axis=1) / total
+    spread = np.maximum((value * number**2).sum(axis=1) / total - place**2, 0.25)
     return _Likelihood(
         low=low,
         step=step,
