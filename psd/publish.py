@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd.curator import Curator, Noise
-from psd.decompositions import Decomposition, view_of
+from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
 from psd.errors import ParameterError
@@ -22,7 +22,7 @@ from psd.view import View
 if TYPE_CHECKING:
     from psd.domain import Domain
 
-__all__ = ["DEFAULT_METHOD", "MAX_CONTRIBUTIONS", "build", "contribution_bound", "release_of"]
+__all__ = ["DEFAULT_METHOD", "MAX_CONTRIBUTIONS", "build", "contribution_bound", "release_of", "view_of"]
 
 DEFAULT_METHOD = "auto"
 MAX_CONTRIBUTIONS = 10**9
@@ -119,6 +119,12 @@ def build(
     return release_of(
         counts, domain, epsilon=nano, method=method, unit=unit, view=view, noise=noise
     )
+
+
+def view_of(method: Decomposition) -> View:
+    """What a method wants made of its counts: its ``view``, least squares where it has none."""
+    view: View = getattr(method, "view", View())
+    return view
 
 
 def view_with(method: Decomposition, *, estimate: str | None, density: str | None) -> View:

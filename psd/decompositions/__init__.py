@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from psd import registry
 from psd.parameters import from_settings
-from psd.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from psd.curator import Curator
     from psd.tree import Tree
 
-__all__ = ["Decomposition", "method", "method_class", "methods", "view_of"]
+__all__ = ["Decomposition", "method", "method_class", "methods"]
 
 
 class Decomposition(Protocol):
@@ -63,9 +62,3 @@ def method(name: str, settings: Mapping[str, str] | None = None) -> Decompositio
     """
     made: Decomposition = from_settings(method_class(name), settings or {})
     return made
-
-
-def view_of(method: Decomposition) -> View:
-    """What a method wants made of its counts: its ``view``, least squares where it has none."""
-    view: View = getattr(method, "view", View())
-    return view
