@@ -22,7 +22,14 @@ from psd.view import View
 if TYPE_CHECKING:
     from psd.domain import Domain
 
-__all__ = ["DEFAULT_METHOD", "MAX_CONTRIBUTIONS", "build", "contribution_bound", "release_of", "view_of"]
+__all__ = [
+    "DEFAULT_METHOD",
+    "MAX_CONTRIBUTIONS",
+    "build",
+    "contribution_bound",
+    "release_of",
+    "view_of",
+]
 
 DEFAULT_METHOD = "auto"
 MAX_CONTRIBUTIONS = 10**9

@@ -53,7 +53,7 @@ class Script:
     name: str
     count: Callable[[int, np.ndarray], np.ndarray]
     pick: Callable[[int, np.ndarray], int]
-    split: Callable[[int, np.ndarray], np.ndarray]
+    split: Callable[[int, np.ndarray], np.ndarray] = lambda step, biased: biased > 0
 
 
 # A true echo with the best cut, an offset that moves every size drawn from a total with the
