@@ -21,6 +21,7 @@ from clirun import (
 import psd
 from psd import errors
 from psd.noise import SecureNoise
+from psd.view import View
 
 # One point in the south-west quarter, two in the south-east, three in the north-west.
 ROWS = [(-1, -1), (1, -1), (2, -3), (-1, 1), (-2, 2), (-3, 3)]
@@ -392,3 +393,37 @@ def test_as_a_process(tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == "wrote 공개.psd.parquet: quadtree, epsilon 1000 per row\n"
     assert counts(tmp_path / "공개.psd.parquet") == [1, 2, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "view"),
+    [
+        ((), View()),
+        (("--method", "cascade"), psd.method("cascade").view),
+        (("--estimate", "posterior"), View(estimate="posterior")),
+        (("--density", "smooth"), View(density="smooth")),
+        (
+            ("--method", "cascade", "--estimate", "least-squares", "--density", "uniform"),
+            View(),
+        ),
+    ],
+)
+def test_the_view_is_what_was_asked_for_or_what_the_method_wants(points, out, arguments, view):
+    passes("build", points, "-o", out, "--epsilon", "1", *BOUNDS, *arguments)
+    assert psd.Release.load(out).view == view
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "others"),
+    [
+        ("--estimate", "mean", "'least-squares', 'posterior'"),
+        ("--estimate", "", "'least-squares', 'posterior'"),
+        ("--density", "posterior", "'uniform', 'smooth'"),
+        ("--density", "Smooth", "'uniform', 'smooth'"),
+    ],
+)
+def test_an_unknown_view_is_refused(points, out, option, value, others):
+    told = fails(2, "build", points, "-o", out, "--epsilon", "1", *BOUNDS, option, value)
+    assert option in told
+    assert others in told
+    assert files(out.parent) == []

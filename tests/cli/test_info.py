@@ -1,11 +1,13 @@
 """psd info: what a release is and what it promises."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from clirun import BOUNDS, fails, files, passes, process, three_by_three, write_points
 
 import psd
+from psd.view import View
 
 
 @pytest.fixture
@@ -32,6 +34,8 @@ def test_json_holds_the_facts(release):
         "leaves": 9,
         "estimated_total": 22.0,
         "total_perturbation_error": pytest.approx(4.1, abs=0.05),  # sqrt(9 * 1.841)
+        "estimate": "least-squares",
+        "density": "uniform",
         "library": psd.__version__,
     }
     assert [level["level"] for level in levels] == list(range(len(levels)))
@@ -59,6 +63,16 @@ def test_table_shows_the_same(release):
         if isinstance(value, str | int | float):
             assert str(value) in text
     assert text.splitlines()[-1].split()[0] == str(facts["levels"][-1]["level"])
+
+
+def test_the_view_is_shown(tmp_path):
+    path = tmp_path / "v.psd.parquet"
+    replace(three_by_three(), view=View(estimate="posterior", density="smooth")).save(path)
+    facts = json.loads(passes("info", path, "--format", "json"))
+    assert (facts["estimate"], facts["density"]) == ("posterior", "smooth")
+    shown = [line.split() for line in passes("info", path).splitlines()]
+    assert ["estimate", "posterior"] in shown
+    assert ["density", "smooth"] in shown
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,19 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import psd
+from psd.errors import ReleaseFormatError
+from psd.view import View
 
 HERE = Path(__file__).parent
 FILE = HERE / "seoul.psd.parquet"
 ANSWERS = HERE / "seoul.answers.json"
+
+# The same release in format 1, which had no view.
+FORMAT_1 = HERE / "seoul.format-1.psd.parquet"
 
 BOXES = [
     (126.4, 37.0, 127.6, 38.0),
@@ -65,6 +71,19 @@ def test_the_stored_release_is_the_one_that_was_made():
     assert stored.domain == made.domain
     assert (stored.unit, stored.max_contributions) == ("user", 2)
     assert stored.epsilon == 1_000_000_000
+    assert stored.view == View(estimate="least-squares", density="uniform", prune=0)
+
+
+def test_a_file_of_format_1_is_refused_by_its_number():
+    with pytest.raises(ReleaseFormatError, match="format version 1 is not known.* reads 2"):
+        psd.Release.load(FORMAT_1)
+
+
+def test_the_nodes_of_format_1_are_those_of_format_2():
+    assert pq.read_table(FORMAT_1).equals(pq.read_table(FILE))
+    old, new = (json.loads(pq.read_schema(path).metadata[b"psd"]) for path in (FORMAT_1, FILE))
+    view = {"estimate": "least-squares", "density": "uniform", "prune": 0}
+    assert new == old | {"format": 2, "view": view, "library": new["library"]}
 
 
 def test_the_stored_file_is_small():

@@ -16,6 +16,7 @@ import psd
 from psd import release_file
 from psd.errors import ReleaseFormatError, WriteError
 from psd.release_file import SCHEMA, decode, encode
+from psd.view import DENSITIES, ESTIMATES, View
 
 
 def small_release():
@@ -35,6 +36,7 @@ def small_release():
         parameters={"height": 2, "budget": "uniform", "share": "0.02", "size": None},
         unit="user",
         max_contributions=4,
+        view=View(estimate="posterior", density="smooth", prune=3),
     )
 
 
@@ -46,7 +48,7 @@ def content():
 # --- round trip ---------------------------------------------------------------------------
 
 PROMISES = ["epsilon", "unit", "max_contributions"]
-FIELDS = [*PROMISES, "domain", "method", "parameters", "library", "inference"]
+FIELDS = [*PROMISES, "domain", "method", "parameters", "view", "library", "inference"]
 ARRAYS = ["boxes", "parent", "level", "count", "epsilon"]
 
 
@@ -77,6 +79,18 @@ def test_a_crs_without_a_code_comes_back():
     assert decode(encode(release)).domain == release.domain
 
 
+@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("prune", [0, 1, 2**53 - 1])
+def test_every_view_comes_back_and_answers_the_same(estimate, density, prune):
+    view = View(estimate=estimate, density=density, prune=prune)
+    release = replace(small_release(), view=view)
+    again = decode(encode(release))
+    assert again.view == view
+    boxes = [(126.5, 37.1, 126.9, 37.7), (126.4, 37.0, 127.6, 38.0)]
+    assert again.query(boxes).equals(release.query(boxes))
+
+
 def test_the_same_release_gives_the_same_bytes(content):
     assert encode(small_release()) == content
     assert encode(decode(content)) == content
@@ -98,7 +112,7 @@ def test_the_file_is_plain_parquet_with_nulls_where_nothing_was_measured(content
 def test_the_header_holds_public_values_and_nothing_else(content):
     header = json.loads(pq.read_schema(pa.BufferReader(content)).metadata[b"psd"])
     assert header == {
-        "format": 1,
+        "format": 2,
         "library": psd.__version__,
         "inference": 1,
         "method": "quadtree",
@@ -107,6 +121,7 @@ def test_the_header_holds_public_values_and_nothing_else(content):
         "unit": "user",
         "max_contributions": 4,
         "epsilon": "1",
+        "view": {"estimate": "posterior", "density": "smooth", "prune": 3},
     }
 
 
@@ -331,6 +346,11 @@ def domain_with(**changes):
     return {"domain": written_header()["domain"] | changes}
 
 
+def view_with(**changes):
+    view = written_header()["view"] | changes
+    return {"view": {name: value for name, value in view.items() if value is not ...}}
+
+
 def test_the_unedited_header_is_read():
     assert same(decode(parquet(edited())), small_release())
 
@@ -338,9 +358,10 @@ def test_the_unedited_header_is_read():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        pytest.param({"format": 2}, "format version 2 is not known", id="format of the future"),
+        pytest.param({"format": 3}, "format version 3 is not known", id="format of the future"),
+        pytest.param({"format": 1}, "format version 1 is not known", id="format without a view"),
         pytest.param({"format": 0}, "format version 0", id="format 0"),
-        pytest.param({"format": "1"}, "format version '1'", id="format as text"),
+        pytest.param({"format": "2"}, "format version '2'", id="format as text"),
         pytest.param({"format": True}, "format version True", id="format True"),
         pytest.param({"format": ...}, "format version None", id="no format"),
         pytest.param({"inference": 2}, "inference version 2", id="inference of the future"),
@@ -354,7 +375,7 @@ def test_the_unedited_header_is_read():
         ),
         *(
             pytest.param({name: ...}, "other fields", id=f"no {name}")
-            for name in ("method", "parameters", "unit")
+            for name in ("method", "parameters", "unit", "view")
         ),
         pytest.param({"method": ""}, "method", id="empty method"),
         pytest.param({"method": 3}, "method", id="method as number"),
@@ -377,6 +398,24 @@ def test_the_unedited_header_is_read():
         pytest.param(
             {"parameters": {f"p{i}": 1 for i in range(101)}}, "parameters", id="many parameters"
         ),
+        pytest.param({"view": None}, "view", id="view null"),
+        pytest.param({"view": []}, "view", id="view as list"),
+        pytest.param({"view": {}}, "view", id="view without choices"),
+        pytest.param(view_with(note=1), "view", id="unknown choice"),
+        *(
+            pytest.param(view_with(**{name: ...}), "view", id=f"view without {name}")
+            for name in ("estimate", "density", "prune")
+        ),
+        pytest.param(view_with(estimate="mean"), "view", id="unknown estimate"),
+        pytest.param(view_with(estimate=["posterior"]), "view", id="list of estimates"),
+        pytest.param(view_with(estimate="smooth"), "view", id="a density as estimate"),
+        pytest.param(view_with(density="rough"), "view", id="unknown density"),
+        pytest.param(view_with(density=None), "view", id="density null"),
+        pytest.param(view_with(prune=-1), "view", id="negative prune"),
+        pytest.param(view_with(prune=2**53), "view", id="prune too large"),
+        pytest.param(view_with(prune=1.0), "view", id="prune as float"),
+        pytest.param(view_with(prune=True), "view", id="prune True"),
+        pytest.param(view_with(prune="3"), "view", id="prune as text"),
         pytest.param({"epsilon": 1.0}, "epsilon", id="epsilon as number"),
         pytest.param({"epsilon": "0"}, "epsilon 0", id="epsilon 0"),
         pytest.param({"epsilon": "1e999"}, "epsilon", id="endless epsilon"),
