@@ -68,7 +68,7 @@ class Density:
 
     def covered(self, node: Integers, fraction: Floats) -> Floats:
         """Share of each leaf's count, from the covered fractions of its parts in that order."""
-        of_parts = fraction.reshape(len(node), -1)
+        of_parts = fraction.reshape(len(node), PARTS**2)
         share: Floats = (of_parts * self.share[self.rank[node]].reshape(of_parts.shape)).sum(axis=1)
         return share
 
