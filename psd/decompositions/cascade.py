@@ -110,13 +110,14 @@ class Cascade:
         """Check the parameters."""
         check_parameters(self)
         if self.total_share == 0:
-            raise ParameterError("total_share 0 pays for no total, from which the cells follow")
+            raise ParameterError("total_share 0 pays for no total, from which the tiers follow")
 
     def build(self, curator: Curator) -> Tree:
         """Count the total, then go down from it."""
-        left, paid = split_total(curator.epsilon, self.total_share)
-        root = curator.root()
-        total = int(curator.count(root, paid)[0])
+        left, total, root = curator.epsilon, 0, curator.root()
+        if left > 1:
+            left, paid = split_total(left, self.total_share)
+            total = int(curator.count(root, paid)[0])
         return self.descend(curator, root, total=total, epsilon=left)
 
     def descend(self, curator: Curator, root: Cells, *, total: int, epsilon: int) -> Tree:
