@@ -20,6 +20,7 @@ from psd.curator import Curator, Question
 from psd.cutting import cut_grid, cut_grids
 from psd.decompositions import adaptive_grid
 from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_sizes
+from psd.decompositions.cascade import Cascade
 from psd.decompositions.grid import Grid, guideline_size
 from psd.decompositions.htf import HTF
 from psd.decompositions.htree import HTree
@@ -121,6 +122,22 @@ class SecondGridsOfExactCounts:
         sizes = second_sizes(40 * true_counts(curator, cells), half, 1, np.full(len(cells), 2))
         curator.count(cut_grids(curator.cut, cells, sizes[:, None]), half)
         return curator.tree()
+
+
+@dataclass(frozen=True)
+class TiersOfExactCounts:
+    """The tiers of a cascade go as deep as the exact counts pay for."""
+
+    def build(self, curator):
+        class Peeking:
+            def __getattr__(_, name):
+                return getattr(curator, name)
+
+            def count(_, cells, epsilon):
+                curator.count(cells, epsilon)
+                return 2 * true_counts(curator, cells)
+
+        return Cascade(signal=1).build(Peeking())
 
 
 @dataclass(frozen=True)
@@ -407,6 +424,7 @@ LEAKS = {
     "reads the exact total": (ReadsExactTotal(), None, 1),
     "first grid of the exact total": (FirstGridOfExactTotal(), first_grids_may_be_coarse, 1),
     "second grids of exact counts": (SecondGridsOfExactCounts(), None, 1),
+    "tiers of exact counts": (TiersOfExactCounts(), None, 1),
     "grid beside the kd-tree": (GridBesideKDTree(), layers_take_the_largest, 1),
     "second layer beside the first": (SecondLayerBeside(), layers_take_the_largest, 1),
     "levels beside each other": (ForgetsTheRoot(), paths_take_the_largest, 1),

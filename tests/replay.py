@@ -281,6 +281,8 @@ def worst_loss(method, side: int, k: int, *, epsilon: int = NANO, every: int = 1
 # defaults until it is listed here.
 SMALL_SETTINGS = {
     "adaptive-grid": ({}, {"size": "2", "first_share": "0.3"}),
+    # Small signals, so that a few rows pay for more than one tier.
+    "cascade": ({"signal": "1"}, {"signal": "1", "step_share": "0.5", "height": "3"}),
     "grid": ({}, {"size": "2"}),
     "hilbert-rtree": ({"order": "1"}, {"height": "1"}),
     "htree": ({}, {"size": "2"}, {"size": "3"}),

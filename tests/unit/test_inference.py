@@ -9,7 +9,7 @@ from trees import random_tree
 
 from psd.epsilon import NANO
 from psd.errors import ReleaseFormatError
-from psd.inference import infer, noise_variance
+from psd.inference import infer, noise_variance, pruned
 from psd.tree import Tree
 
 WIDTH = 12
@@ -167,3 +167,63 @@ def test_huge_counts_and_extreme_epsilons_stay_finite():
     tree = strips([2**62, 2**61, 5, -(2**62)], [0.000000001, 1000, 0.000000001, 1000])
     for values in (infer(tree).signed, infer(tree).count, infer(tree).variance):
         assert np.isfinite(values).all()
+
+
+# --- pruning ------------------------------------------------------------------------------
+
+# A root of 20 over strips of 4, 6 and 10, the first of them over strips of 1 and 3.
+FAMILY = strips([20, 4, 6, 10, 1, 3], [5] * 6, below=2)
+
+
+@pytest.mark.parametrize(
+    ("most", "counts"),
+    [
+        pytest.param(3, [20, 4, 6, 10, 1, 3], id="no inner cell is that small"),
+        pytest.param(4, [20, 4, 6, 10, 2, 2], id="at most so many counts"),
+        pytest.param(19, [20, 4, 6, 10, 2, 2], id="leaves are never divided"),
+        pytest.param(20, [20, 20 / 3, 20 / 3, 20 / 3, 10 / 3, 10 / 3], id="the root is small"),
+    ],
+)
+def test_below_small_cells_counts_follow_the_area(most, counts):
+    assert infer(FAMILY).signed == pytest.approx([20, 4, 6, 10, 1, 3])
+    assert pruned(FAMILY, infer(FAMILY), most) == pytest.approx(counts)
+
+
+def test_pruning_looks_at_signed_estimates():
+    """A negative cell is small, and its parts share the nothing that is published of it."""
+    tree = strips([5, -4, 9, 0, -7, 3], [5] * 6, below=2)
+    assert infer(tree).signed[1] < 0
+    assert pruned(tree, infer(tree), 0)[[1, 4, 5]].tolist() == [0, 0, 0]
+
+
+def test_areas_of_different_sizes_get_different_shares():
+    tree = Tree(
+        boxes=[(0, 0, 8, 4), (0, 0, 2, 4), (2, 0, 8, 4)],
+        parent=[-1, 0, 0],
+        level=[0, 1, 1],
+        count=[8, 8, 0],
+        epsilon=[NANO] * 3,
+    )
+    assert pruned(tree, infer(tree), 100) == pytest.approx([8, 2, 6])
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("most", [0, 10, 100, 10**6])
+def test_pruning_keeps_the_sums_and_what_is_large(seed, most):
+    tree = random_tree(np.random.default_rng(seed), height=4, top=60)
+    estimates = infer(tree)
+    counts, before = pruned(tree, estimates, most), estimates.count.copy()
+    below = np.zeros(len(tree))
+    np.add.at(below, tree.parent[1:], counts[1:])
+    assert below[~tree.is_leaf] == pytest.approx(counts[~tree.is_leaf], rel=1e-9, abs=1e-9)
+    assert (counts >= 0).all()
+    assert counts[0] == before[0]
+    small = np.zeros(len(tree), bool)
+    for node in range(1, len(tree)):
+        up = tree.parent[node]
+        small[node] = small[up] or estimates.signed[up] <= most
+    assert (counts[~small] == before[~small]).all()
+    assert np.array_equal(estimates.count, before)
+    share = tree.area[1:] / tree.area[tree.parent[1:]]
+    even = counts[tree.parent[1:]] * share
+    assert counts[1:][small[1:]] == pytest.approx(even[small[1:]])
