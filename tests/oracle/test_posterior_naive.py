@@ -178,7 +178,7 @@ def all_excesses(shape, tries=2):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_medians_are_those_of_numerical_integration(shape):
     found = all_excesses(shape)
-    assert len(found) >= 12
+    assert len(found) >= 8
     assert max(found) <= ALWAYS
     assert np.quantile(found, 0.9) <= USUALLY
 
