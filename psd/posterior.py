@@ -224,9 +224,15 @@ def _joined(a: _Likelihood, b: _Likelihood) -> _Likelihood:
     low = a.low + b.low
     sums = _points(low, step, 2 * _POINTS - 1)
     scale = np.maximum(np.minimum(sums, _scale_free(a, b)[:, None]), step[:, None] / 2)
-    value = _convolved(of_a, of_b) * step[:, None] / scale * (1 - _ONE_SIDED)
-    value[:, :_POINTS] += _ONE_SIDED / 2 * np.where(a.low == 0, of_a[:, 0], 0.0)[:, None] * of_b
-    value[:, :_POINTS] += _ONE_SIDED / 2 * np.where(b.low == 0, of_b[:, 0], 0.0)[:, None] * of_a
+    zero_a = np.where(a.low == 0, of_a[:, 0], 0.0)[:, None]
+    zero_b = np.where(b.low == 0, of_b[:, 0], 0.0)[:, None]
+    one_sided = zero_a * of_b + zero_b * of_a
+    value = _convolved(of_a, of_b)
+    value[:, :_POINTS] -= one_sided / 2  # the trapezium rule: all on one side counts half
+    value *= step[:, None] / scale
+    value[:, :1] += zero_a * zero_b  # nothing is divided in one way only
+    value *= 1 - _ONE_SIDED
+    value[:, :_POINTS] += _ONE_SIDED / 2 * one_sided
     return _cropped(_scaled(low, step, value))
 
 
