@@ -8,13 +8,14 @@ counts alone are read.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd.tree import Tree
 
-__all__ = ["PARTS", "Density", "smooth_density"]
+__all__ = ["PARTS", "Density", "Region", "SmoothDensity", "smooth_density"]
 
 PARTS = 4
 """A leaf is described by PARTS x PARTS parts of equal area."""
@@ -31,8 +32,37 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+class Region(Protocol):
+    """One polygon, against boxes in lattice units."""
+
+    shape: Any
+
+    def covered(self, boxes: Floats) -> Floats:
+        """Covered fractions of the areas of boxes, shape (n, 4)."""
+
+
+class Density(Protocol):
+    """Where in the leaves their counts lie."""
+
+    def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
+        """Share of each leaf's count in a box inside it.
+
+        Parameters
+        ----------
+        tree : Tree
+            Cells.
+        node : ndarray, shape (n,), int64
+            Leaves.
+        low, high : ndarray, shape (n, 2), float64
+            South-west and north-east corner of the boxes, 0 to 1 across the leaf, x before y.
+        """
+
+    def polygon(self, tree: Tree, node: Integers, region: Region) -> Floats:
+        """Share of each leaf's count in a polygon."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Density:
+class SmoothDensity:
     """Share of each leaf's count in each of its parts.
 
     Parameters
@@ -46,31 +76,20 @@ class Density:
     rank: Integers
     share: Floats
 
-    def part(self, node: Integers, low: Floats, high: Floats) -> Floats:
-        """Share of a leaf's count in a box inside it.
-
-        Parameters
-        ----------
-        node : ndarray, shape (n,), int64
-            Leaves.
-        low, high : ndarray, shape (n, 2), float64
-            South-west and north-east corner of the boxes, 0 to 1 across the leaf, x before y.
-        """
+    def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
+        """Share of each leaf's count in a box inside it; see `Density`."""
         below = np.zeros((len(node), PARTS + 1, PARTS + 1))
         below[:, 1:, 1:] = self.share[self.rank[node]].cumsum(axis=1).cumsum(axis=2)
         inside = _at(below, high[:, 0], high[:, 1]) + _at(below, low[:, 0], low[:, 1])
         inside -= _at(below, low[:, 0], high[:, 1]) + _at(below, high[:, 0], low[:, 1])
         return np.clip(inside, 0.0, 1.0)
 
-    def boxes(self, tree: Tree, node: Integers) -> Floats:
-        """Boxes of all parts of some leaves, in lattice units, shape (n PARTS^2, 4)."""
-        return _parts(tree.boxes[node].astype(np.float64))
-
-    def covered(self, node: Integers, fraction: Floats) -> Floats:
-        """Share of each leaf's count, from the covered fractions of its parts in that order."""
-        of_parts = fraction.reshape(len(node), PARTS**2)
-        share: Floats = (of_parts * self.share[self.rank[node]].reshape(of_parts.shape)).sum(axis=1)
-        return share
+    def polygon(self, tree: Tree, node: Integers, region: Region) -> Floats:
+        """Share of a leaf's count in a polygon, from the covered fractions of its parts."""
+        of_parts = region.covered(_parts(tree.boxes[node].astype(np.float64)))
+        of_leaves = of_parts.reshape(len(node), PARTS**2)
+        share = (of_leaves * self.share[self.rank[node]].reshape(of_leaves.shape)).sum(axis=1)
+        return np.asarray(share)
 
 
 def _at(below: Floats, x: Floats, y: Floats) -> Floats:
@@ -80,7 +99,7 @@ def _at(below: Floats, x: Floats, y: Floats) -> Floats:
     return _bilinear(below, place, x * PARTS - column, y * PARTS - row)
 
 
-def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Density:
+def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> SmoothDensity:
     """Smooth the density of the leaves, each keeping its count.
 
     Parameters
@@ -94,7 +113,7 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Densi
 
     Returns
     -------
-    Density
+    SmoothDensity
 
     Notes
     -----
@@ -120,7 +139,7 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Densi
             [_window_shares(surface, some) for some in np.split(boxes, _chunks(len(boxes)))]
         )
     rank = np.cumsum(tree.is_leaf) - 1
-    return Density(rank=rank, share=share)
+    return SmoothDensity(rank=rank, share=share)
 
 
 def _chunks(size: int) -> range:

@@ -109,7 +109,7 @@ def box_fraction(release: Release, boxes: NDArray[np.float64]) -> Fraction:
         part: NDArray[np.float64] = (high - low).prod(axis=1)
         if density is not None:
             cut = np.flatnonzero((part > 0) & (part < 1) & leaf[node])
-            part[cut] = density.part(node[cut], low[cut], high[cut])
+            part[cut] = density.part(release.tree, node[cut], low[cut], high[cut])
         return part
 
     return fraction

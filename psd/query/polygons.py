@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from psd.domain import Domain
     from psd.release import Release
 
-__all__ = ["answer_polygons", "is_geometry"]
+__all__ = ["answer_polygons", "in_crs", "is_geometry"]
 
 # A straight line in one CRS is a curve in another; this many segments per domain follow it.
 _SEGMENTS = 1000
@@ -65,7 +65,7 @@ def answer_polygons(
     """
     import pandas as pd
 
-    shapes = _in_crs(regions, release.domain)
+    shapes = in_crs(regions, release.domain)
     for number, shape in enumerate(shapes, start=1):
         _check(number, shape, release.domain)
     parts = [
@@ -88,7 +88,7 @@ def answer_polygons(
     return regions.assign(**columns)
 
 
-def _in_crs(regions: Any, domain: Domain) -> NDArray[np.object_]:
+def in_crs(regions: Any, domain: Domain) -> NDArray[np.object_]:
     """Shapes of the regions in the CRS of the domain."""
     import geopandas as gpd
     import shapely
@@ -139,35 +139,47 @@ def _check(number: int, shape: Any, domain: Domain) -> None:
         )
 
 
-def _polygon_fraction(release: Release, shape: shapely.Geometry) -> Fraction:
-    """Covered fractions of cells by one polygon: areas only where its boundary passes."""
-    import shapely
+class _Region:
+    """One polygon in the CRS of a domain, against boxes of its lattice."""
 
-    shapely.prepare(shape)
-    leaf, density = release.tree.is_leaf, release.density
+    def __init__(self, shape: shapely.Geometry, domain: Domain) -> None:
+        import shapely
 
-    def covered(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Covered fractions of the areas of boxes in the CRS."""
-        cells = shapely.box(*boxes.T)
-        fraction: NDArray[np.float64] = shapely.covers(shape, cells).astype(float)
-        cut = (fraction == 0) & shapely.intersects(shape, cells)
-        fraction[cut] = shapely.area(shapely.intersection(shape, cells[cut]))
-        fraction[cut] /= shapely.area(cells[cut])
+        shapely.prepare(shape)
+        self.shape, self._domain = shape, domain
+
+    def relation(self, boxes: NDArray[Any]) -> NDArray[np.float64]:
+        """1 for boxes inside, 0 for boxes outside, 0.5 for those that are cut."""
+        import shapely
+
+        cells = shapely.box(*self._domain.from_lattice(boxes).T)
+        inside = shapely.covers(self.shape, cells)
+        return np.where(inside, 1.0, 0.5 * shapely.intersects(self.shape, cells))
+
+    def covered(self, boxes: NDArray[Any]) -> NDArray[np.float64]:
+        """Covered fractions of the areas of boxes."""
+        import shapely
+
+        fraction = self.relation(boxes)
+        cut = (fraction > 0) & (fraction < 1)
+        cells = shapely.box(*self._domain.from_lattice(boxes[cut]).T)
+        fraction[cut] = shapely.area(shapely.intersection(self.shape, cells))
+        fraction[cut] /= shapely.area(cells)
         return fraction
 
+
+def _polygon_fraction(release: Release, shape: shapely.Geometry) -> Fraction:
+    """Covered fractions of cells by one polygon: areas only where its boundary passes."""
+    tree, density = release.tree, release.density
+    region = _Region(shape, release.domain)
+
     def fraction(query: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
-        cells = shapely.box(*release.domain.from_lattice(release.tree.boxes[node]).T)
-        inside = shapely.covers(shape, cells)
-        cut = ~inside & shapely.intersects(shape, cells)
-        share: NDArray[np.float64] = inside.astype(float)
-        share[cut] = 0.5
-        measured = node[cut & leaf[node]]
+        share = region.relation(tree.boxes[node])
+        cut = np.flatnonzero((share > 0) & (share < 1) & tree.is_leaf[node])
         if density is None:
-            boxes = release.tree.boxes[measured]
-            share[cut & leaf[node]] = covered(release.domain.from_lattice(boxes))
+            share[cut] = region.covered(tree.boxes[node[cut]])
         else:
-            parts = covered(release.domain.from_lattice(density.boxes(release.tree, measured)))
-            share[cut & leaf[node]] = density.covered(measured, parts)
+            share[cut] = density.polygon(tree, node[cut], region)
         share[share < _ROUNDING] = 0.0
         share[share > 1 - _ROUNDING] = 1.0
         return share

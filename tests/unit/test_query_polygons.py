@@ -1,5 +1,6 @@
 """Polygon queries: areas, reprojection, the caller's table, and what is refused."""
 
+import dataclasses
 import math
 
 import geopandas as gpd
@@ -11,6 +12,7 @@ from trees import random_queries, random_tree, release_of
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.query.report import COLUMNS
+from psd.view import View
 
 SIZE = 64
 
@@ -94,6 +96,16 @@ def test_own_cells_given_as_polygons_are_the_cells(seoul):
     assert list(answers.estimate) == pytest.approx(seoul.estimates.count)
     assert list(answers.perturbation_error) == pytest.approx(np.sqrt(seoul.estimates.variance))
     assert (answers.nonuniformity_error == 0).all()
+
+
+@pytest.mark.parametrize("density", ["uniform", "smooth"])
+def test_polygons_that_cut_no_leaf_are_answered_by_every_density(release, density):
+    viewed = dataclasses.replace(release, view=View(density=density))
+    whole = viewed.query([shapely.box(0, 0, SIZE, SIZE)])
+    assert whole["estimate"][0] == viewed.total
+    leaf = np.flatnonzero(release.tree.is_leaf)[0]
+    exactly = shapely.box(*release.tree.boxes[leaf])
+    assert viewed.query([exactly])["estimate"][0] == viewed.estimates.count[leaf]
 
 
 # --- ways to give polygons ----------------------------------------------------------------
