@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from psd._version import __version__
 
 if TYPE_CHECKING:
+    from psd.covariate import Covariate
     from psd.cutting import grid_tree
     from psd.decompositions import method, methods
     from psd.decompositions.grid import Grid
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from psd.tree import Tree
 
 __all__ = [
+    "Covariate",
     "Domain",
     "Grid",
     "PsdError",
@@ -42,6 +44,7 @@ __all__ = [
 
 # Where each name lives; imported when first used, so that the command line starts at once.
 _HOMES = {
+    "Covariate": "psd.covariate",
     "Domain": "psd.domain",
     "Grid": "psd.decompositions.grid",
     "PsdError": "psd.errors",
