@@ -130,8 +130,10 @@ def infer(tree: Tree, contributions: int = 1) -> Estimates:
     )
 
 
-def pruned(tree: Tree, estimates: Estimates, most: int) -> NDArray[np.float64]:
-    """Counts with everything below small cells replaced by shares of the area.
+def pruned(
+    tree: Tree, estimates: Estimates, most: int, share: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Counts with everything below small cells replaced by their shares.
 
     Parameters
     ----------
@@ -141,6 +143,8 @@ def pruned(tree: Tree, estimates: Estimates, most: int) -> NDArray[np.float64]:
         Of that tree.
     most : int
         Estimated records (signed) up to which the parts of a cell are not told apart.
+    share : ndarray, shape (n,), float64
+        Of its parent that each node is taken to have, such as its share of the area.
 
     Returns
     -------
@@ -155,8 +159,7 @@ def pruned(tree: Tree, estimates: Estimates, most: int) -> NDArray[np.float64]:
     count, small = estimates.count.copy(), estimates.signed <= most
     for level in tree.levels[1:]:
         up = tree.parent[level]
-        share = tree.area[level] / tree.area[up]
-        count[level] = np.where(small[up], count[up] * share, count[level])
+        count[level] = np.where(small[up], count[up] * share[level], count[level])
         small[level] |= small[up]
     return count
 

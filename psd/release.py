@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd._version import __version__
+from psd.covariate import Covariate
+from psd.dasymetric import CovariateDensity, check_covariate, shares_of_parents
 from psd.domain import Domain
 from psd.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
 from psd.errors import ParameterError, ReleaseFormatError
@@ -59,6 +61,8 @@ class Release:
         Most records of one user, k; 1 where the unit is a record.
     view : View
         What is made of the counts; `dataclasses.replace` gives the same release another view.
+    covariate : Covariate, optional
+        Public density that the release was built with.
     library, inference : str, int
         Versions that made the file and that read it.
     source : {"curator", "given", "replay"}
@@ -82,13 +86,15 @@ class Release:
     unit: Literal["record", "user"] = "record"
     max_contributions: int = 1
     view: View = field(default_factory=View)
+    covariate: Covariate | None = None
     library: str = __version__
     inference: int = VERSION
     source: Literal["curator", "given", "replay"] = "given"
 
     def __post_init__(self) -> None:
-        """Check that tree, domain and epsilon belong together."""
+        """Check that tree, domain, covariate and epsilon belong together."""
         check_tree(self.tree, self.domain.lattice)
+        check_covariate(self.covariate, self.domain, self.view.density)
         if self.inference != VERSION:
             raise ReleaseFormatError(
                 f"inference version {self.inference} is not known to this library; it has {VERSION}"
@@ -118,7 +124,8 @@ class Release:
             counts = posterior_count(self.tree, estimates, self.max_contributions)
             estimates = replace(estimates, count=counts)
         if self.view.prune:
-            estimates = replace(estimates, count=pruned(self.tree, estimates, self.view.prune))
+            counts = pruned(self.tree, estimates, self.view.prune, self.shares)
+            estimates = replace(estimates, count=counts)
         return estimates
 
     @cached_property
@@ -126,16 +133,24 @@ class Release:
         """Where in the leaves their counts lie; none where that is evenly."""
         if self.view.density == "uniform":
             return None
+        if self.covariate is not None and self.view.density == "covariate":
+            return CovariateDensity(covariate=self.covariate)
         from psd.density import smooth_density
 
         return smooth_density(self.tree, self.estimates.count, self.domain.lattice)
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """Share of its parent's points that each cell has where nothing else is known."""
+        known = self.covariate if self.view.density == "covariate" else None
+        return shares_of_parents(self.tree, known)
 
     @cached_property
     def dispersion(self) -> NDArray[np.float64]:
         """How unevenly points lie inside the leaves of each level; see `psd.query.uniformity`."""
         from psd.query.uniformity import dispersion
 
-        return dispersion(self.tree, self.estimates)
+        return dispersion(self.tree, self.estimates, self.shares)
 
     @property
     def total(self) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from psd.covariate_file import COVARIATE_KEY, covariate_header, is_covariate, pack, unpack
 from psd.domain import Domain
 from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
@@ -88,7 +89,10 @@ def encode(release: Release) -> bytes:
     _checked_header(header)  # what a reader would refuse is not written
     schema = SCHEMA.with_metadata({KEY: header})
     table = pa.Table.from_arrays(arrays, schema=schema)
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+        writer.write_table(table)
+        if release.covariate is not None:  # not in the schema, of which Arrow keeps a copy
+            writer.add_key_value_metadata({COVARIATE_KEY: pack(release.covariate)})
     return sink.getvalue()
 
 
@@ -109,6 +113,7 @@ def _header(release: Release) -> dict[str, Any]:
         "max_contributions": release.max_contributions,
         "epsilon": epsilon_text(release.epsilon),
         "view": asdict(release.view),
+        "covariate": covariate_header(release.covariate),
     }
 
 
@@ -145,6 +150,8 @@ def _decoded(file: pq.ParquetFile) -> Release:
         raise ReleaseFormatError("the columns are not those of a release")
     if not 0 < file.metadata.num_rows <= MAX_NODES:
         raise ReleaseFormatError(f"a release has 1 to {MAX_NODES:,} nodes")
+    packed = (file.metadata.metadata or {}).get(COVARIATE_KEY)
+    header["covariate"] = unpack(header["covariate"], packed, header["domain"])
     table = file.read()
     return Release(tree=_tree(table), **header, source="curator")
 
@@ -251,6 +258,7 @@ _FIELDS = {
     "max_contributions": lambda value: _is_whole(value, 1, 10**9),
     "epsilon": _is_text,
     "view": _is_view,
+    "covariate": is_covariate,
 }
 
 

@@ -10,7 +10,7 @@ from psd.errors import ParameterError
 __all__ = ["DENSITIES", "ESTIMATES", "View"]
 
 ESTIMATES = ("least-squares", "posterior")
-DENSITIES = ("uniform", "smooth")
+DENSITIES = ("uniform", "smooth", "covariate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,9 @@ class View:
     estimate : {"least-squares", "posterior"}
         Projection of least squares onto counts that are not negative (`psd.inference`), or
         medians under a prior that knows empty cells (`psd.posterior`).
-    density : {"uniform", "smooth"}
-        Points lie evenly in a leaf, or smoothly from leaf to leaf (`psd.density`).
+    density : {"uniform", "smooth", "covariate"}
+        Points lie evenly in a leaf, or smoothly from leaf to leaf (`psd.density`), or as a
+        public covariate says (`psd.covariate`).
     prune : int
         Below a cell of at most so many estimated records, parts are taken to hold their share
         of its area; 0 prunes nothing.

@@ -2,7 +2,7 @@
 
 A leaf that a query covers in part is taken to be uniform. How wrong that is likely to be can be
 seen one level up, where the cells are divided and the division was measured: the spread of the
-measured parts around their shares of the area, less what the noise adds to it.
+measured parts around their shares of the cell, less what the noise adds to it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.arrays import sum_by
+from psd.dasymetric import shares_of_parents
 from psd.inference import Estimates
 from psd.tree import Tree
 
@@ -43,7 +44,9 @@ def nonuniformity_variance(
     return points * fraction * (1 - fraction) * (1 + phi * points)
 
 
-def dispersion(tree: Tree, estimates: Estimates) -> NDArray[np.float64]:
+def dispersion(
+    tree: Tree, estimates: Estimates, share: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Over-dispersion phi inside the leaves of each level.
 
     Parameters
@@ -52,6 +55,9 @@ def dispersion(tree: Tree, estimates: Estimates) -> NDArray[np.float64]:
         Cells.
     estimates : Estimates
         Of that tree.
+    share : ndarray, shape (nodes,), float64, optional
+        Of its parent's points that each node has if they lie as they are taken to; of its
+        area where not given.
 
     Returns
     -------
@@ -62,11 +68,12 @@ def dispersion(tree: Tree, estimates: Estimates) -> NDArray[np.float64]:
     Notes
     -----
     By moments. Let z_c be the upward estimates of the children of a node, with independent
-    errors of variance u_c, g_c their shares of the area, Z and U the sums, G the sum of
+    errors of variance u_c, g_c their shares of their parent, Z and U the sums, G the sum of
     g_c (1 - g_c). Then E sum (z_c - g_c Z)^2 = n (1 + phi n) G + sum (u_c (1 - 2 g_c) + g_c^2 U)
     and E (Z^2 - U) = n^2. Both are summed over families and the ratio is solved for phi.
     """
-    excess, squares, families = _moments(tree, estimates)
+    share = shares_of_parents(tree, None) if share is None else share
+    excess, squares, families = _moments(tree, estimates, share)
     phi = np.ones(len(tree.levels))
     for depth in range(1, len(phi)):
         first = depth - 1
@@ -80,11 +87,13 @@ def dispersion(tree: Tree, estimates: Estimates) -> NDArray[np.float64]:
     return phi
 
 
-def _moments(tree: Tree, estimates: Estimates) -> tuple[NDArray[np.float64], ...]:
+def _moments(
+    tree: Tree, estimates: Estimates, share: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], ...]:
     """Per level: excess spread, its coefficient of phi, and the number of families."""
     family = tree.parent[1:]
     z, u = estimates.upward[1:], estimates.upward_variance[1:]
-    g = tree.area[1:] / tree.area[family]
+    g = share[1:]
 
     def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return sum_by(family, values, len(tree))

@@ -21,7 +21,8 @@ PRIVATE = (
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
     "psd.growing", "psd.cutting", "psd.domain", "psd.epsilon", "psd.files", "psd.arrays",
-    "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density",
+    "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density", "psd.covariate",
+    "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.rasters", "psd.raster_files",
     "psd.errors", "psd.parameters", "psd.registry",
 )  # fmt: skip
 
