@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, NoReturn, Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,9 @@ from psd.points import Points
 from psd.shape import grow, split_rule
 from psd.tally import Tally
 from psd.tree import Tree
+
+if TYPE_CHECKING:
+    from psd.covariate import Covariate
 
 __all__ = ["Curator", "Noise", "Question"]
 
@@ -107,6 +110,9 @@ class Curator:
         Nano-epsilon for all questions together. Public.
     noise : Noise
         Mechanisms; for a release, `psd.noise.SecureNoise`.
+    covariate : Covariate, optional
+        What is known of the domain without the points. Public: handed on to the
+        decompositions, read by no question.
 
     Notes
     -----
@@ -119,7 +125,15 @@ class Curator:
     and epsilon-private for a user by group privacy. Layers overlap, so their costs add up.
     """
 
-    def __init__(self, tally: Tally, domain: Domain, *, epsilon: int, noise: Noise) -> None:
+    def __init__(
+        self,
+        tally: Tally,
+        domain: Domain,
+        *,
+        epsilon: int,
+        noise: Noise,
+        covariate: Covariate | None = None,
+    ) -> None:
         self._tally = tally
         self._noise = noise
         self._layers: list[tuple[GrowingTree, Points]] = []
@@ -128,6 +142,7 @@ class Curator:
         self._lock = threading.RLock()
         self.domain = domain
         self.epsilon = epsilon
+        self.covariate = covariate
         self.contributions = tally.contributions
 
     @property

@@ -7,7 +7,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from psd.covariate import Covariate
 from psd.curator import Curator, Noise
+from psd.dasymetric import check_covariate
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
@@ -20,6 +22,8 @@ from psd.tally import Tally, tally
 from psd.view import View
 
 if TYPE_CHECKING:
+    import geopandas
+
     from psd.domain import Domain
 
 __all__ = [
@@ -47,6 +51,7 @@ def build(
     max_contributions: int | None = None,
     estimate: str | None = None,
     density: str | None = None,
+    covariate: Covariate | geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
     noise: Noise | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
@@ -79,6 +84,10 @@ def build(
         k, the most rows kept of each user; goes with ``user``. Public.
     estimate, density : str, optional
         View of the release, see `psd.view.View`; what the method wants where not given. Public.
+    covariate : Covariate, GeoDataFrame or GeoSeries, optional
+        Where people can be, see `psd.covariate`; polygons are a mask. Points are then taken
+        to lie by it inside the cells, unless ``density`` says otherwise, and a cascade divides
+        no cell where it is 0. Public: never made from the points.
     noise : Noise, optional
         For tests alone; a release from other noise than `SecureNoise` cannot be saved.
     progress : callable
@@ -113,7 +122,10 @@ def build(
     """
     nano = parse_epsilon(epsilon)
     method = method_by_name(method) if isinstance(method, str) else method
+    known = _covariate(covariate, domain)
+    density = "covariate" if known is not None and density is None else density
     view = view_with(method, estimate=estimate, density=density)
+    check_covariate(known, domain, view.density)
     to_json(method)  # a method with a field that nobody declared public is not shown the data
     k = contribution_bound(user, max_contributions)
     progress("reading")
@@ -124,7 +136,14 @@ def build(
     progress("counting with noise")
     unit: Literal["record", "user"] = "record" if k is None else "user"
     return release_of(
-        counts, domain, epsilon=nano, method=method, unit=unit, view=view, noise=noise
+        counts,
+        domain,
+        epsilon=nano,
+        method=method,
+        unit=unit,
+        view=view,
+        covariate=known,
+        noise=noise,
     )
 
 
@@ -132,6 +151,15 @@ def view_of(method: Decomposition) -> View:
     """What a method wants made of its counts: its ``view``, least squares where it has none."""
     view: View = getattr(method, "view", View())
     return view
+
+
+def _covariate(given: Any, domain: Domain) -> Covariate | None:
+    """Covariate as it is, or of polygons."""
+    if given is None or isinstance(given, Covariate):
+        return given
+    if not hasattr(given, "geometry"):
+        raise ParameterError("covariate is neither a psd.Covariate nor a GeoDataFrame of polygons")
+    return Covariate.from_polygons(given, domain)
 
 
 def view_with(method: Decomposition, *, estimate: str | None, density: str | None) -> View:
@@ -148,6 +176,7 @@ def release_of(
     method: Decomposition,
     unit: Literal["record", "user"],
     view: View | None = None,
+    covariate: Covariate | None = None,
     noise: Noise | None = None,
 ) -> Release:
     """Release of rows that have been tallied: the part of `build` after reading.
@@ -172,6 +201,8 @@ def release_of(
         ``"user"`` if and only if the tally was made with a bound per user.
     view : View, optional
         What is made of the counts; what the method wants where not given. Public.
+    covariate : Covariate, optional
+        Of the same domain. Public.
     noise : Noise, optional
         For tests alone; a release from other noise than `SecureNoise` cannot be saved.
 
@@ -189,7 +220,7 @@ def release_of(
         raise ParameterError("the tally was made with a bound per user, so the unit is the user")
     public = to_json(method)
     noise = SecureNoise() if noise is None else noise
-    curator = Curator(counts, domain, epsilon=epsilon, noise=noise)
+    curator = Curator(counts, domain, epsilon=epsilon, noise=noise, covariate=covariate)
     tree = method.build(curator)
     return Release(
         tree=tree,
@@ -200,6 +231,7 @@ def release_of(
         unit=unit,
         max_contributions=counts.contributions,
         view=view_of(method) if view is None else view,
+        covariate=covariate,
         source="curator" if type(noise) is SecureNoise else "replay",
     )
 

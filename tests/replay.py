@@ -193,8 +193,10 @@ def additions(side: int, k: int) -> list[tuple[int, ...]]:
     ]
 
 
-def run(method, tally: Tally, domain: Domain, epsilon: int, noise):
-    noise.curator = curator = Curator(tally, domain, epsilon=epsilon, noise=noise)
+def run(method, tally: Tally, domain: Domain, epsilon: int, noise, covariate=None):
+    noise.curator = curator = Curator(
+        tally, domain, epsilon=epsilon, noise=noise, covariate=covariate
+    )
     return curator, method.build(curator)
 
 
@@ -247,7 +249,16 @@ def _loss_of_cells(a: Call, b: Call) -> Fraction:
     )
 
 
-def worst_loss(method, side: int, k: int, *, epsilon: int = NANO, every: int = 1, shift: int = 0):
+def worst_loss(
+    method,
+    side: int,
+    k: int,
+    *,
+    epsilon: int = NANO,
+    every: int = 1,
+    shift: int = 0,
+    covariate=None,
+):
     """Check all data sets of at most three rows and all their neighbours; give the worst loss.
 
     With ``every`` above 1 a fixed part of the neighbours is checked, starting at ``shift``.
@@ -261,7 +272,7 @@ def worst_loss(method, side: int, k: int, *, epsilon: int = NANO, every: int = 1
         recorded = [
             (
                 recorder := Recorder(script),
-                run(method, small_tally(side, rows, k), domain, epsilon, recorder),
+                run(method, small_tally(side, rows, k), domain, epsilon, recorder, covariate),
             )
             for script in SCRIPTS
         ]
@@ -270,7 +281,7 @@ def worst_loss(method, side: int, k: int, *, epsilon: int = NANO, every: int = 1
             pairs += 1
             for recorder, first in recorded:
                 replayer = Replayer(recorder.calls)
-                compare(first, run(method, neighbour, domain, epsilon, replayer))
+                compare(first, run(method, neighbour, domain, epsilon, replayer, covariate))
                 worst = max(worst, loss(recorder.calls, replayer.calls))
     if worst > Fraction(epsilon, NANO):
         raise Violation(f"loss {worst} above the promised {Fraction(epsilon, NANO)}")

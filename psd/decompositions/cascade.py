@@ -84,6 +84,10 @@ class Cascade:
     multiplied by sqrt(0.3 / h), kept between 1/2 and 2. With at most k records per user, e is
     e / k in these rules.
 
+    A public covariate (`psd.covariate`) steers: a cell where it is 0 is counted with all that
+    is left and not divided; and sibling counts are compared not with their mean but with
+    their shares of the covariate, so that ground is even where the covariate explains it.
+
     References
     ----------
     .. [1] Qardaji, Yang, Li, ICDE 2013, section IV-B.
@@ -140,15 +144,15 @@ class Cascade:
         )
         while len(cells):
             cells, owner = _divide(curator, cells, plan.steps > 0)
-            plan, depth = plan.below(owner), depth + 1
+            weight = _weight(curator, cells)
+            plan, depth = plan.below(owner).ending(weight == 0), depth + 1
             due = plan.steps == 0
             counts = curator.count(cells[due], plan.now[due])
-            rough = _roughness(counts, owner[due], plan.now[due], curator.contributions)
-            onward = plan.later[due] > 0
-            decided = self._plan(
-                counts[onward], plan.later[due][onward], rough[onward], curator.contributions, depth
-            )
-            cells = Cells.join([cells[~due], cells[due][onward]])
+            onward = np.flatnonzero(due)[plan.later[due] > 0]
+            counts, k = counts[plan.later[due] > 0], curator.contributions
+            rough = _roughness(counts, owner[onward], plan.now[onward], k, weight[onward])
+            decided = self._plan(counts, plan.later[onward], rough, k, depth)
+            cells = Cells.join([cells[~due], cells[onward]])
             plan = _Plan.join([plan[~due], decided])
         return curator.tree()
 
@@ -197,6 +201,14 @@ class _Plan:
         own = self[owner]
         return _Plan(steps=np.maximum(own.steps - 1, 0), now=own.now, later=own.later)
 
+    def ending(self, which: NDArray[np.bool_]) -> _Plan:
+        """The plan with all that is left spent at once on some nodes."""
+        return _Plan(
+            steps=np.where(which, 0, self.steps),
+            now=np.where(which, self.now + self.later, self.now),
+            later=np.where(which, 0, self.later),
+        )
+
     @staticmethod
     def join(plans: list[_Plan]) -> _Plan:
         """Plans one after another."""
@@ -217,16 +229,25 @@ def _divide(
     return curator.cut(cells, x=lines[0], y=lines[1]), owner
 
 
+def _weight(curator: Curator, cells: Cells) -> NDArray[np.float64]:
+    """What the covariate expects in each cell, relative to its siblings; 0 where nobody is."""
+    if curator.covariate is None:
+        return np.ones(len(cells))
+    return curator.covariate.mass(cells.boxes)
+
+
 def _roughness(
     counts: NDArray[np.int64],
     owner: NDArray[np.int64],
     epsilon: NDArray[np.int64],
     contributions: int,
+    weight: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Factor on the signal of each cell, from how much its family's counts differ."""
+    """Factor on the signal of each cell, from how much its family's counts are not as expected."""
     _, family, size = np.unique(owner, return_inverse=True, return_counts=True)
-    mean = np.bincount(family, counts) / size
-    spread = np.bincount(family, (counts - mean[family]) ** 2) / np.maximum(size - 1, 1)
+    total, whole = np.bincount(family, counts), np.bincount(family, weight)
+    mean, expected = total / size, total[family] * weight / whole[family]
+    spread = np.bincount(family, (counts - expected) ** 2) / np.maximum(size - 1, 1)
     excess = spread[family] - noise_variance(epsilon, contributions)
     known = (size > 1)[family] & (mean[family] > 0)
     with np.errstate(divide="ignore", invalid="ignore"):

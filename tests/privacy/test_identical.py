@@ -85,6 +85,27 @@ def test_builds_differ_in_nothing_but_the_answers(method, unit, tmp_path, replay
     assert first["stderr"] == ""
 
 
+@pytest.mark.parametrize("density", ["uniform", "covariate"])
+@pytest.mark.parametrize("method", ["cascade", "quadtree"])
+def test_builds_with_a_covariate_do_not_either(method, density, tmp_path, replayed, capsys, caplog):
+    np.save(tmp_path / "land.npy", np.array([[0, 1, 1], [0, 0, 7]]))
+    left = {}
+    for name, text in DATA.items():
+        folder = tmp_path / f"of-{name}"
+        folder.mkdir()
+        (tmp_path / name).write_text(text)
+        caplog.clear()
+        replayed()
+        arguments = ["--method", method, "--density", density]
+        arguments += ["--covariate", str(tmp_path / "land.npy")]
+        left[name] = artefacts(tmp_path / name, folder, arguments, capsys, caplog)
+    first = left["d.csv"]
+    for name, found in left.items():
+        assert found == first, name
+    assert b"psd-covariate" in first["release"]
+    assert b"land" not in first["release"]
+
+
 @pytest.mark.parametrize("method", psd.methods())
 def test_exports_differ_in_nothing_but_the_answers(method, tmp_path, replayed, monkeypatch):
     # GeoPackage stamps the time of writing, which is no data.

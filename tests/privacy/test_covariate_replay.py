@@ -1,0 +1,60 @@
+"""A covariate is public knowledge: with it a build still reads the data through answers alone."""
+
+import inspect
+
+import numpy as np
+import pytest
+from replay import Violation, small_domain, worst_loss
+
+from psd import covariate, dasymetric, pieces, raster_files, rasters
+from psd.covariate import Covariate
+from psd.decompositions.cascade import Cascade
+
+
+def known(side, raster):
+    return Covariate(domain=small_domain(side), raster=np.array(raster, np.uint16))
+
+
+COVARIATES = {
+    "half": [[0, 1], [0, 1]],
+    "one cell": [[0, 0, 0], [0, 5, 0], [0, 0, 0]],
+    "uneven": [[1, 9, 0, 4], [2, 0, 0, 1], [3, 3, 7, 0], [0, 1, 1, 1]],
+}
+
+
+@pytest.mark.parametrize(
+    ("side", "k", "every"), [(3, 1, 12), (3, 2, 120), (4, 1, 120)], ids=["3", "3 by two", "4"]
+)
+@pytest.mark.parametrize("name", COVARIATES)
+def test_a_steered_cascade_tells_no_more_than_epsilon(name, side, k, every):
+    worst, checked = worst_loss(
+        Cascade(), side, k, every=every, covariate=known(side, COVARIATES[name])
+    )
+    assert worst == 1
+    assert checked > 90
+
+
+class CovariateOfTheData(Cascade):
+    """Planted: steered by a covariate that is made from the points."""
+
+    __slots__ = ()
+
+    def build(self, curator):
+        tally = curator._tally
+        raster = np.zeros((curator.domain.lattice[1], curator.domain.lattice[0]), np.uint16)
+        raster[tally.rows, tally.columns] = 1
+        if raster.any():
+            curator.covariate = Covariate(domain=curator.domain, raster=raster)
+        return super().build(curator)
+
+
+def test_a_covariate_made_from_the_points_is_caught():
+    with pytest.raises(Violation):
+        worst_loss(CovariateOfTheData(), 3, 1, every=6)
+
+
+@pytest.mark.parametrize("module", [covariate, dasymetric, pieces, rasters, raster_files])
+def test_nothing_that_makes_a_covariate_knows_of_points(module):
+    source = inspect.getsource(module)
+    for word in ("tally", "curator", "psd.points", "psd.sources", "psd.noise"):
+        assert word not in source
