@@ -10,6 +10,7 @@ import click
 from psd.decompositions import methods
 from psd.view import DENSITIES, ESTIMATES
 
+from .covariate import covariate_options, read_covariate
 from .options import Once, integer, number, overwrite, stages
 from .options import settings as texts_of
 
@@ -56,6 +57,7 @@ __all__ = ["command"]
     type=click.Choice(DENSITIES),
     help="How points are taken to lie inside cells; by default what the method wants.",
 )
+@covariate_options
 @click.option("--report-private", is_flag=True, help="Print PRIVATE counts of rows on stderr.")
 @click.option(
     "--keep-tally",
@@ -73,6 +75,9 @@ def command(
     report_private: bool,
     keep_tally: str | None,
     overwrite: bool,
+    covariate: str | None,
+    covariate_column: str | None,
+    covariate_size: int | None,
     **columns: Any,
 ) -> None:
     """Build an epsilon-differentially private release from CSV files of locations.
@@ -89,14 +94,18 @@ def command(
           --bounds -7.6 49.8 1.9 60.9 --method grid
       psd build taxi.csv -o taxi.psd.parquet --epsilon 0.5 --crs EPSG:5179 --x x --y y \\
           --bounds 900000 1900000 1000000 2000000 --set height=9
+      psd build accidents.csv -o uk.psd.parquet --epsilon 0.1 \\
+          --bounds -7.6 49.8 1.9 60.9 --method cascade --covariate land.gpkg
     """  # noqa: D301
     from psd.decompositions import method as method_by_name
     from psd.domain import Domain
     from psd.files import check_targets
 
-    check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=inputs)
+    read = [*inputs, *filter(None, [covariate])]
+    check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
     made = method_by_name(method, texts_of(settings))
     domain = Domain(bounds=bounds, crs=crs)
+    known = read_covariate(covariate, domain, column=covariate_column, size=covariate_size)
     kept: list[Tally] = []
     with stages() as stage:
         from psd.publish import build
@@ -106,6 +115,7 @@ def command(
             list(inputs),
             domain=domain,
             method=made,
+            covariate=known,
             progress=stage,
             private_report=_show_private if report_private else lambda report: None,
             private_tally=kept.append if keep_tally else lambda tally: None,

@@ -65,8 +65,17 @@ def _facts(release: Release) -> dict[str, Any]:
         "total_perturbation_error": round(float(np.sqrt(release.estimates.variance[0])), 1),
         "estimate": release.view.estimate,
         "density": release.view.density,
+        "covariate": _covariate(release),
         "library": release.library,
     }
+
+
+def _covariate(release: Release) -> str:
+    """Size of the covariate, and how much of the domain it does not rule out."""
+    known = release.covariate
+    if known is None:
+        return "none"
+    return f"{known.columns} x {known.rows} cells, {known.covered:.1%} of them not empty"
 
 
 def _levels(release: Release) -> list[dict[str, Any]]:

@@ -47,8 +47,8 @@ def read_boxes(path: Path) -> pandas.DataFrame:
     return table
 
 
-def read_polygons(path: Path) -> geopandas.GeoDataFrame:
-    """Polygons of a vector file, with its attributes and CRS.
+def read_polygons(path: Path, name: str = "polygons") -> geopandas.GeoDataFrame:
+    """Polygons of a vector file, with its attributes and CRS; messages call it by the name.
 
     Raises
     ------
@@ -67,13 +67,13 @@ def read_polygons(path: Path) -> geopandas.GeoDataFrame:
         layers = pyogrio.list_layers(path)[:, 0].tolist()
         if len(layers) > 1:
             raise InputDataError(
-                f"polygons {path} has several layers ({', '.join(layers)}); save one of them alone"
+                f"{name} {path} has several layers ({', '.join(layers)}); save one of them alone"
             )
         table = gpd.read_file(path, engine="pyogrio")
     except (DataSourceError, pa.ArrowException, ValueError, OSError):
-        raise InputDataError(f"polygons {path} is no vector file that can be read") from None
+        raise InputDataError(f"{name} {path} is no vector file that can be read") from None
     if not isinstance(table, gpd.GeoDataFrame):
-        raise InputDataError(f"polygons {path} holds a table without geometries")
+        raise InputDataError(f"{name} {path} holds a table without geometries")
     return table
 
 

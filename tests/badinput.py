@@ -2,12 +2,17 @@
 
 import bz2
 import gzip
+import json
 import os
 import shlex
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import geopandas as gpd
+import numpy as np
+import shapely
 
 from psd.decompositions.quadtree import Quadtree
 from psd.sources import csv as source
@@ -17,7 +22,7 @@ SECRET = "secret-8642.13579"
 
 IDS = tuple(
     f"{kind}{i:02}"
-    for kind, n in (("C", 28), ("V", 23), ("P", 11), ("M", 6))
+    for kind, n in (("C", 28), ("V", 23), ("P", 11), ("D", 7), ("M", 6))
     for i in range(1, n + 1)
 )
 
@@ -179,6 +184,72 @@ def replace(path):
 def overspend(monkeypatch):
     shares = Quadtree.level_shares
     monkeypatch.setattr(Quadtree, "level_shares", lambda self, nano: shares(self, nano + 1))
+
+
+def beside(name, content):
+    """Good data, and a covariate of this name beside it."""
+
+    def prepare(path):
+        path.write_text(GOOD)
+        if callable(content):
+            content(path.with_name(name))
+        else:
+            path.with_name(name).write_text(content)
+
+    return prepare
+
+
+def polygons(*rings, **properties):
+    """GeoJSON of polygons, all with the same properties."""
+    features = [
+        {
+            "type": "Feature",
+            "properties": properties,
+            "geometry": {"type": "Polygon", "coordinates": [ring]},
+        }
+        for ring in rings
+    ]
+    return json.dumps({"type": "FeatureCollection", "features": features})
+
+
+def ring(west, south, east, north):
+    """A rectangle as a ring."""
+    return [[west, south], [east, south], [east, north], [west, north], [west, south]]
+
+
+def grid(*values, west=-180):
+    """An ASCII grid of four values, 90 degrees each."""
+    head = f"ncols 4\nnrows 1\nxllcorner {west}\nyllcorner -45\ncellsize 90\n"
+    return head + " ".join(map(str, values)) + "\n"
+
+
+def with_crs(content, crs):
+    """An ASCII grid, and its CRS beside it."""
+
+    def write(path):
+        path.write_text(content)
+        path.with_suffix(".prj").write_text(crs)
+
+    return write
+
+
+def array(*rows):
+    return lambda path: np.save(path, np.array(rows))
+
+
+def without_crs(path):
+    gpd.GeoSeries([shapely.box(0, 0, 9, 9)]).to_frame("geometry").to_parquet(path)
+
+
+def excluded(name, given, covariate, content, code, told, options="", **more):
+    """A covariate that is refused."""
+    content = beside(covariate, content)
+    return refused(name, given, content, code, told, f"--covariate {covariate} {options}", **more)
+
+
+def known(name, given, covariate, content, options=""):
+    """A covariate that is taken."""
+    return kept(name, given, beside(covariate, content), 3, f"--covariate {covariate} {options}")
 
 
 # fmt: off
@@ -549,6 +620,71 @@ PARAMETERS = (
 # fmt: on
 
 # fmt: off
+BOX, EUROPE = ring(-10, 0, 140, 60), ring(-10, 35, 30, 60)
+BOW = [[0, 0], [40, 40], [40, 0], [0, 40], [0, 0]]
+COVARIATES = (
+    refused("D01-missing", "no such covariate", GOOD, 8, "does not exist",
+        "--covariate land.geojson"),
+    refused("D01-no-raster", "no such raster", GOOD, 8, "does not exist", "--covariate land.npy"),
+    refused("D01-column", "`--covariate-column` alone", GOOD, 2, "go with --covariate",
+        "--covariate-column people"),
+    refused("D01-density", "`--density covariate` alone", GOOD, 2, "needs a covariate",
+        "--density covariate"),
+    excluded("D01-output", "the covariate is the output, with `--overwrite`", "r.geojson",
+        polygons(BOX), 6, "read as an input", "-o r.geojson"),
+    excluded("D02-text", "text that is no vector file", "land.geojson", "land", 8,
+        "no vector file"),
+    excluded("D02-array", "text that is no array", "land.npy", "land", 8, "no raster"),
+    excluded("D02-objects", "an array of Python objects", "land.npy", array(None, None), 8,
+        "no raster"),
+    excluded("D02-grid", "an ASCII grid cut short", "land.asc", with_crs(grid(1, 2), "EPSG:4326"),
+        8, "no raster"),
+    excluded("D02-points", "points for polygons", "land.geojson",
+        '{"type": "Point", "coordinates": [1, 2]}', 2, "polygon 1 of the covariate is no polygon"),
+    excluded("D02-invalid", "a polygon that crosses itself", "land.geojson", polygons(BOX, BOW), 2,
+        "polygon 2 of the covariate is not valid"),
+    excluded("D03-no-crs", "polygons without a CRS", "land.parquet", without_crs, 3, "no CRS"),
+    excluded("D03-grid", "an ASCII grid without a .prj beside it", "land.asc", grid(1, 1, 1, 1), 3,
+        "no CRS"),
+    excluded("D03-other", "a raster in another CRS than the release", "land.asc",
+        with_crs(grid(1, 1, 1, 1), "EPSG:5179"), 3, "warp it first"),
+    excluded("D04-swapped", "latitude before longitude", "land.geojson",
+        polygons(ring(36, 126, 38, 128)), 3, "longitude and latitude swapped", KOREA),
+    excluded("D04-elsewhere", "polygons outside the bounds", "land.geojson", polygons(EUROPE), 3,
+        "the covariate lies outside the bounds", KOREA),
+    excluded("D04-raster", "a raster outside the bounds", "land.asc",
+        with_crs(grid(1, 1, 1, 1, west=-360), "EPSG:4326"), 3, "outside the bounds", KOREA),
+    excluded("D05-negative", "a negative weight", "land.geojson", polygons(BOX, people=-1), 2,
+        "negative", "--covariate-column people"),
+    excluded("D05-missing", "a weight that is missing", "land.geojson", polygons(BOX, people=None),
+        2, "missing", "--covariate-column people"),
+    excluded("D05-text", "weights that are text", "land.geojson", polygons(BOX, people="many"), 2,
+        "no numbers", "--covariate-column people"),
+    excluded("D05-column", "no such column", "land.geojson", polygons(BOX, people=1), 2,
+        "no column 'Leute'; it has: people", "--covariate-column Leute"),
+    excluded("D05-array", "a raster with NaN", "land.npy", array([1, float("nan")]), 2,
+        "missing or no finite number"),
+    excluded("D05-below", "a raster with a negative value", "land.npy", array([1, -1]), 2,
+        "negative"),
+    excluded("D05-shape", "an array of three dimensions", "land.npy", array([[1, 1]], [[1, 1]]), 2,
+        "no table of numbers"),
+    excluded("D06-zero", "weights of 0", "land.geojson", polygons(BOX, people=0), 2,
+        "0 everywhere", "--covariate-column people"),
+    excluded("D06-array", "a raster of 0", "land.npy", array([0, 0]), 2, "0 everywhere"),
+    excluded("D06-size", "`--covariate-size 2000`", "land.npy", array([1, 1]), 2,
+        "not between 1 and 1024", "--covariate-size 2000"),
+    excluded("D06-both", "a column of a raster", "land.npy", array([1, 1]), 2, "has no columns",
+        "--covariate-column people"),
+    known("D07-mask", "polygons", "land.geojson", polygons(BOX)),
+    known("D07-weights", "polygons with weights", "land.geojson", polygons(BOX, EUROPE, people=2),
+        "--covariate-column people"),
+    known("D07-array", "an array over the bounds", "land.npy", array([0, 1], [0, 0])),
+    known("D07-grid", "an ASCII grid", "land.asc", with_crs(grid(0, 1, 2, 0), "EPSG:4326"),
+        "--covariate-size 64"),
+)
+# fmt: on
+
+# fmt: off
 METHODS = (
     uncompared("M01-unknown", "an unknown method", 2, "method 'kd' is none of",
         "--methods grid,kd"),
@@ -608,13 +744,14 @@ METHODS = (
 )
 # fmt: on
 
-CASES = FILE + VALUES + PARAMETERS + METHODS
+CASES = FILE + VALUES + PARAMETERS + COVARIATES + METHODS
 
 INTRODUCTION = """# Bad input
 
 What `psd build` does with files, values and parameters that are unusual or wrong, and what
 `psd compare` does with its own. Each line is a test. Letters: C is the file, V a value in it, P a
-parameter, M something of `psd compare`, which reads files and values as `psd build` does.
+parameter, D a public covariate, whose density is known, M something of `psd compare`, which reads
+files and values as `psd build` does.
 
 Where nothing else is said the command is `psd build points.csv -o r.psd.parquet --epsilon 1
 --bounds -180 -90 180 90 --method quadtree --set height=1`; user ids come with
