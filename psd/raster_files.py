@@ -60,7 +60,7 @@ def read_raster(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds | None
 def _read_grid(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
     """ESRI ASCII grid."""
     sidecar = path.with_suffix(".prj")
-    _check_crs(path, sidecar.read_text() if sidecar.is_file() else None, domain)
+    _check_crs(path, sidecar.read_text(encoding="utf-8") if sidecar.is_file() else None, domain)
     with path.open(encoding="ascii") as file:
         lines = file.read().splitlines()
     words = [line.split() for line in lines[:6]]
