@@ -150,7 +150,8 @@ def class_errors(release: Release, truth: Truth) -> NDArray[np.float64]:
     ndarray, shape (classes,), float64
         In the order of the classes; the same as in the summary of `evaluate`.
     """
-    estimate = _from_cells(release, release.estimates.count, truth.queries.boxes)
+    cells = _from_cells(release, release.estimates.count, truth.queries.boxes)
+    estimate = np.maximum(cells, 0.0)  # as a query answers, whatever the view
     relative = np.abs(estimate - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])

@@ -123,6 +123,8 @@ class Release:
 
             counts = posterior_count(self.tree, estimates, self.max_contributions)
             estimates = replace(estimates, count=counts)
+        if self.view.estimate == "signed":
+            estimates = replace(estimates, count=estimates.signed)
         if self.view.prune:
             counts = pruned(self.tree, estimates, self.view.prune, self.shares)
             estimates = replace(estimates, count=counts)
@@ -137,7 +139,8 @@ class Release:
             return CovariateDensity(covariate=self.covariate)
         from psd.density import smooth_density
 
-        return smooth_density(self.tree, self.estimates.count, self.domain.lattice)
+        counts = np.maximum(self.estimates.count, 0.0)
+        return smooth_density(self.tree, counts, self.domain.lattice)
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
@@ -155,7 +158,7 @@ class Release:
     @property
     def total(self) -> float:
         """Estimated number of (kept) records in the whole domain."""
-        return float(self.estimates.count[0])
+        return max(float(self.estimates.count[0]), 0.0)
 
     @classmethod
     def from_counts(

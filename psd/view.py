@@ -9,7 +9,7 @@ from psd.errors import ParameterError
 
 __all__ = ["DENSITIES", "ESTIMATES", "View"]
 
-ESTIMATES = ("least-squares", "posterior")
+ESTIMATES = ("least-squares", "posterior", "signed")
 DENSITIES = ("uniform", "smooth", "covariate")
 
 
@@ -19,9 +19,10 @@ class View:
 
     Parameters
     ----------
-    estimate : {"least-squares", "posterior"}
+    estimate : {"least-squares", "posterior", "signed"}
         Projection of least squares onto counts that are not negative (`psd.inference`), or
-        medians under a prior that knows empty cells (`psd.posterior`).
+        medians under a prior that knows empty cells (`psd.posterior`), or least squares as it
+        is, where a cell may be negative and an answer is not.
     density : {"uniform", "smooth", "covariate"}
         Points lie evenly in a leaf, or smoothly from leaf to leaf (`psd.density`), or as a
         public covariate says (`psd.covariate`).

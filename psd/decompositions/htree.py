@@ -21,6 +21,7 @@ from psd.epsilon import NANO, cube_root, split_total, weighted_shares
 from psd.errors import ParameterError
 from psd.growing import Cells
 from psd.parameters import check_parameters, parameter, share, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -82,6 +83,7 @@ class HTree:
     )
 
     name: ClassVar[str] = "htree"
+    view: ClassVar[View] = View(estimate="signed")
     paper: ClassVar[str] = "To, Fan, Shahabi, GeoPrivacy 2015"
 
     def __post_init__(self) -> None:

@@ -73,7 +73,7 @@ def report(
     def cut(node: NDArray[np.int64], fraction: NDArray[np.float64]) -> NDArray[np.float64]:
         return nonuniformity_variance(estimates.count[node], fraction, phi[tree.level[node]])
 
-    estimate = total(covered, estimates.count)
+    estimate = np.maximum(total(covered, estimates.count), 0.0)
     perturbation = np.sqrt(perturbation_variance(covered, estimates))
     nonuniformity = np.sqrt(cut_leaf_total(covered, cut))
     error = np.hypot(perturbation, nonuniformity)

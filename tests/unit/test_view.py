@@ -27,7 +27,7 @@ def test_a_view_is_not_changed():
 @pytest.mark.parametrize(
     ("choice", "says"),
     [
-        ({"estimate": "mean"}, "estimate 'mean' is none of least-squares, posterior"),
+        ({"estimate": "mean"}, "estimate 'mean' is none of least-squares, posterior, signed"),
         ({"estimate": None}, "estimate 'None' is none of"),
         ({"estimate": ["posterior"]}, "estimate .* is none of"),
         ({"density": "posterior"}, "density 'posterior' is none of uniform, smooth"),
