@@ -305,6 +305,7 @@ SMALL_SETTINGS = {
         {"height": "2"},
         {"height": "2", "budget": "uniform"},
         {"height": "1", "budget": "leaf"},
+        {"height": "1", "budget": "workload", "workload": "1 3"},
     ),
 }
 

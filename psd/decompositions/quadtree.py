@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from psd.epsilon import geometric_shares, uniform_shares
+from psd.demand import CLASSES, class_weights, workload
+from psd.epsilon import geometric_shares, uniform_shares, weighted_shares
+from psd.errors import ParameterError
 from psd.parameters import check_parameters, choice, parameter, whole
 
 if TYPE_CHECKING:
@@ -37,24 +39,36 @@ class Quadtree:
     ----------
     height : int
         Levels below the root, 0 to 12; there are 4^height leaves. Public.
-    budget : {"geometric", "uniform", "leaf"}
+    budget : {"geometric", "uniform", "leaf", "workload"}
         How epsilon is shared: 2^(1/3) times more on each level down, the same on each level,
-        or all of it on the leaves. Public.
+        all of it on the leaves, or so that answers to a declared workload vary least. Public.
+    workload : str, optional
+        The workload of the last: a size class, ``"tiny"``, ``"small"``, ``"medium"``,
+        ``"large"`` or ``"huge"``, or weights of the levels, root first, as
+        `psd.demand.weights_of` finds them for given boxes, such as ``"0 0 3 0 7"``. Declared,
+        never taken from the points. Public.
 
     References
     ----------
     .. [1] Cormode et al., ICDE 2012: the quadtree in section 3.2, the geometric budget in
-       section 4.2 (equation 5).
+       section 4.2 (equation 5); least squares in section 5.
 
     Examples
     --------
     >>> Quadtree(height=3).level_shares(1_000)
     (171, 215, 271, 343)
+    >>> Quadtree(height=3, budget="workload", workload="0 1 0 3").level_shares(1_000)
+    (0, 250, 0, 750)
     """
 
     height: int = parameter(8, whole(0, 12), "levels below the root; 4^height leaves")
     budget: str = parameter(
-        "geometric", choice("geometric", "uniform", "leaf"), "geometric, uniform or leaf"
+        "geometric",
+        choice("geometric", "uniform", "leaf", "workload"),
+        "geometric, uniform, leaf or workload",
+    )
+    workload: str | None = parameter(
+        None, workload, f"declared: {', '.join(CLASSES)}, or weights by level"
     )
 
     name: ClassVar[str] = "quadtree"
@@ -63,10 +77,22 @@ class Quadtree:
     def __post_init__(self) -> None:
         """Check the parameters."""
         check_parameters(self)
+        if (self.budget == "workload") != (self.workload is not None):
+            raise ParameterError("budget=workload and a declared workload go together")
+        levels = len((self.workload or "").split())
+        if self.workload not in (None, *CLASSES) and levels != self.height + 1:
+            raise ParameterError(
+                f"the workload has weights for {levels} levels; height {self.height} has "
+                f"{self.height + 1}"
+            )
 
     def level_shares(self, epsilon: int) -> tuple[int, ...]:
         """Nano-epsilon of each level, root first."""
         levels = self.height + 1
+        if self.workload in CLASSES:
+            return weighted_shares(epsilon, class_weights(self.workload, self.height))
+        if self.workload is not None:
+            return weighted_shares(epsilon, [int(weight) for weight in self.workload.split()])
         if self.budget == "leaf":
             return (0,) * self.height + (epsilon,)
         share = geometric_shares if self.budget == "geometric" else uniform_shares

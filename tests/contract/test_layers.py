@@ -23,7 +23,7 @@ PUBLIC = (
     "psd.growing", "psd.cutting", "psd.domain", "psd.epsilon", "psd.files", "psd.arrays",
     "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density", "psd.covariate",
     "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.rasters", "psd.raster_files",
-    "psd.errors", "psd.parameters", "psd.registry",
+    "psd.errors", "psd.parameters", "psd.registry", "psd.demand",
 )  # fmt: skip
 
 
