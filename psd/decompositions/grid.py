@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from psd.cutting import cut_grid
 from psd.epsilon import NANO, split_total
 from psd.errors import ParameterError
-from psd.parameters import check_parameters, parameter, share, whole
+from psd.parameters import check_parameters, choice, parameter, share, whole
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -27,6 +27,8 @@ __all__ = ["Grid", "method"]
 # c of guideline 1 in the paper; 5 to 15 are all close to the optimum there.
 _GUIDELINE = 10
 _LARGEST = 4096
+# Factor of the rule for tiny boxes, measured once on three public data sets.
+_TINY = 8
 _TOTAL_SHARE = Decimal("0.02")
 
 
@@ -51,6 +53,15 @@ class Grid:
         Public: a size taken from a look at the data would have to be paid for.
     total_share : decimal in [0, 1)
         Share of epsilon for the total; not spent where the size is given. Public.
+    workload : {"tiny"}, optional
+        Declares that boxes will be tiny, 0.2 to 0.275 % of the domain's side: then
+        m = 8 (N epsilon)^(2/5), and no size is given. Public.
+
+    Notes
+    -----
+    A box of side s meets about (s m)^2 cells, with noise of s m / epsilon in all, and cuts
+    about s m of them, each with a count near N / m^2, which makes for an error of
+    N s^(1/2) m^(-3/2). Both together are least where m is proportional to (N epsilon)^(2/5).
 
     References
     ----------
@@ -60,13 +71,14 @@ class Grid:
     Examples
     --------
     >>> Grid(size=64)
-    Grid(size=64, total_share=Decimal('0.02'))
+    Grid(size=64, total_share=Decimal('0.02'), workload=None)
     """
 
     size: int | None = parameter(None, whole(1, _LARGEST), "cells per side; from a noisy total")
     total_share: Decimal = parameter(
         _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
     )
+    workload: str | None = parameter(None, choice("tiny"), "tiny, where boxes will be; no size")
 
     name: ClassVar[str] = "grid"
     paper: ClassVar[str] = "UG: Qardaji et al., ICDE 2013"
@@ -76,6 +88,8 @@ class Grid:
         check_parameters(self)
         if self.size is None and self.total_share == 0:
             raise ParameterError("total_share 0 pays for no total; give the size of the grid")
+        if self.size is not None and self.workload is not None:
+            raise ParameterError("a size and a workload are two ways to say one thing; give one")
 
     def build(self, curator: Curator) -> Tree:
         """Pay for the size where none is given, then count every cell once."""
@@ -84,7 +98,8 @@ class Grid:
         if size is None:
             left, paid = split_total(curator.epsilon, self.total_share)
             total = int(curator.count(root, paid)[0])
-            size = guideline_size(total, left, curator.contributions)
+            rule = tiny_size if self.workload else guideline_size
+            size = rule(total, left, curator.contributions)
         cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
         curator.count(cells, left)
         return curator.tree()
@@ -100,6 +115,18 @@ def guideline_size(total: int, epsilon: int, contributions: int) -> int:
     """
     ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * _GUIDELINE))
     return min(max(round(ideal), 1), _LARGEST)
+
+
+def tiny_size(total: int, epsilon: int, contributions: int) -> int:
+    """M = 8 (N epsilon / k)^(2/5), rounded, from a noisy total.
+
+    Examples
+    --------
+    >>> tiny_size(140_000, 1_000_000_000, 1)
+    915
+    """
+    signal = max(total, 0) * epsilon / (NANO * contributions)
+    return min(max(round(_TINY * math.pow(signal, 0.4)), 1), _LARGEST)
 
 
 method = Grid
