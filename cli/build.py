@@ -15,6 +15,8 @@ from .options import Once, integer, number, overwrite, stages
 from .options import settings as texts_of
 
 if TYPE_CHECKING:
+    from psd.decompositions import Decomposition
+    from psd.domain import Domain
     from psd.tally import Tally
 
 __all__ = ["command"]
@@ -37,11 +39,17 @@ __all__ = ["command"]
     "--method",
     type=click.Choice(methods()),
     default="auto",
-    show_default=True,
+    show_default="auto; with --workload: grid for tiny boxes, else quadtree",
     help="How space is cut; `psd methods` explains.",
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Parameter of the method."
+)
+@click.option(
+    "--workload",
+    metavar="CLASS|FILE",
+    help="Boxes to share epsilon for: tiny, small, medium, large, huge, or a CSV with "
+    "west,south,east,north. Public: never chosen after a look at the data.",
 )
 @click.option("--x", default="lon", show_default=True, help="Column of x or longitude.")
 @click.option("--y", default="lat", show_default=True, help="Column of y or latitude.")
@@ -65,13 +73,17 @@ __all__ = ["command"]
     help="Write the PRIVATE exact tally, for `psd evaluate`; readable by its owner alone.",
 )
 @overwrite
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     inputs: tuple[str, ...],
     output: str,
     bounds: tuple[float, float, float, float],
     crs: str,
     method: str,
     settings: tuple[str, ...],
+    workload: str | None,
     report_private: bool,
     keep_tally: str | None,
     overwrite: bool,
@@ -93,18 +105,25 @@ def command(
       psd build accidents.csv -o uk.psd.parquet --epsilon 0.1 \\
           --bounds -7.6 49.8 1.9 60.9 --method grid
       psd build taxi.csv -o taxi.psd.parquet --epsilon 0.5 --crs EPSG:5179 --x x --y y \\
-          --bounds 900000 1900000 1000000 2000000 --set height=9
+          --bounds 900000 1900000 1000000 2000000 --method quadtree --set height=9
       psd build accidents.csv -o uk.psd.parquet --epsilon 0.1 \\
           --bounds -7.6 49.8 1.9 60.9 --method cascade --covariate land.gpkg
+      psd build visits.csv -o seoul.psd.parquet --epsilon 0.1 \\
+          --bounds 126.4 37 127.6 38 --workload districts.csv
     """  # noqa: D301
     from psd.decompositions import method as method_by_name
     from psd.domain import Domain
     from psd.files import check_targets
 
-    read = [*inputs, *filter(None, [covariate])]
+    read = [*inputs, *filter(None, [covariate, workload])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
-    made = method_by_name(method, texts_of(settings))
     domain = Domain(bounds=bounds, crs=crs)
+    if workload is None:
+        made = method_by_name(method, texts_of(settings))
+    else:
+        source = ctx.get_parameter_source("method")
+        chosen = None if source is click.core.ParameterSource.DEFAULT else method
+        made = _for_workload(workload, chosen, texts_of(settings), domain)
     known = read_covariate(covariate, domain, column=covariate_column, size=covariate_size)
     kept: list[Tally] = []
     with stages() as stage:
@@ -128,6 +147,36 @@ def command(
     click.echo(f"wrote {output}: {release.method}, {_promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")
+
+
+def _for_workload(
+    workload: str, name: str | None, settings: dict[str, str], domain: Domain
+) -> Decomposition:
+    """The method asked for, or else the one that suits the declared boxes, with its settings."""
+    from psd.decompositions import method
+    from psd.decompositions.quadtree import Quadtree
+    from psd.demand import CLASSES, weights_of
+    from psd.parameters import from_settings
+
+    from .regions import read_boxes
+
+    if name not in (None, "grid", "quadtree"):
+        raise click.UsageError(
+            f"--workload goes with quadtree and, for tiny boxes, grid: not {name}"
+        )
+    if name == "grid" and workload != "tiny":
+        raise click.UsageError("--workload with grid is tiny; quadtree takes the other boxes")
+    if "workload" in settings:
+        raise click.UsageError("the workload is given twice, by --workload and by --set")
+    if name == "grid" or (name is None and workload == "tiny"):
+        return method("grid", {**settings, "workload": workload})
+    declared = workload
+    if workload not in CLASSES:
+        boxes = read_boxes(Path(workload))[["west", "south", "east", "north"]].to_numpy()
+        height = {name: text for name, text in settings.items() if name == "height"}
+        levels = from_settings(Quadtree, height).height
+        declared = " ".join(map(str, weights_of(boxes, domain, levels)))
+    return method("quadtree", {"budget": "workload", **settings, "workload": declared})
 
 
 def _show_private(report: dict[str, int]) -> None:

@@ -497,6 +497,22 @@ def grids(id_, *cases):
         yield refused(f"{id_}-{name}", f"grid, `{setting}`", GOOD, 2, told, options)
 
 
+def undeclared(*cases):
+    """Workloads that are refused, in a file beside good data where one is given."""
+    for name, given, boxes, code, told, options in cases:
+        yield refused(f"P08-workload-{name}", given, beside(boxes), code, told, options)
+
+
+def beside(boxes):
+    """Good data, and a file of boxes next to them."""
+
+    def write(path):
+        path.write_text(GOOD)
+        path.with_name("boxes.csv").write_text(boxes)
+
+    return write
+
+
 # fmt: off
 PARAMETERS = (
     *epsilons(
@@ -600,6 +616,37 @@ PARAMETERS = (
     refused("P08-x-is-y", "one column for x and y", GOOD, 2, "different columns", "--y lon"),
     refused("P08-user-is-x", "a coordinate for the user", GOOD, 2, "different columns",
         "--user lon --max-contributions 2"),
+    kept("P08-workload", "`--workload huge`", GOOD, 3, "--workload huge"),
+    kept("P08-workload-tiny", "`--workload tiny`, grid", GOOD, 3, "--workload tiny --method grid"),
+    kept("P08-workload-boxes", "`--workload` with a box that reaches beyond the bounds",
+        beside("west,south,east,north\n-900,-9,9,9\n"), 3, "--workload boxes.csv"),
+    *undeclared(
+        ("missing", "`--workload` with a file that is missing", "", 8, "does not exist",
+            "--workload no.csv"),
+        ("column", "`--workload` with a file of other columns", "west,south\n1,2\n", 8,
+            "no column east", "--workload boxes.csv"),
+        ("text", "`--workload` with text for a number", "west,south,east,north\n1,2,x,4\n", 8,
+            "line 2: east is not a number", "--workload boxes.csv"),
+        ("empty", "`--workload` with a file without boxes", "west,south,east,north\n", 2,
+            "holds no box", "--workload boxes.csv"),
+        ("outside", "`--workload` with a box outside the bounds",
+            "west,south,east,north\n0,0,1,1\n190,0,191,1\n", 2, "box 2 (190 0 191 1)",
+            "--workload boxes.csv"),
+        ("reversed", "`--workload` with west above east", "west,south,east,north\n3,0,1,1\n", 2,
+            "west south east north", "--workload boxes.csv"),
+        ("method", "`--workload` with privtree", "", 2, "goes with quadtree",
+            "--workload tiny --method privtree"),
+        ("grid", "`--workload` of larger boxes with grid", "", 2, "with grid is tiny",
+            "--workload small --method grid"),
+        ("budget", "`--workload` and another budget", "", 2, "go together",
+            "--workload small --set budget=leaf"),
+        ("twice", "`--workload` and the setting as well", "", 2, "given twice",
+            "--workload small --set workload=tiny"),
+        ("alone", "`budget=workload` without a workload", "", 2, "go together",
+            "--set budget=workload"),
+        ("output", "the release is the file of boxes, with `--overwrite`", "", 6,
+            "read as an input", "--workload boxes.csv -o boxes.csv"),
+    ),
     refused("P09-exists", "the release exists", GOOD, 6, "exists", overwrite=False),
     kept("P09-overwrite", "the release exists, with `--overwrite`", GOOD, 3),
     refused("P09-folder", "the release is a folder", GOOD, 6, "is a folder", "-o out"),

@@ -61,7 +61,7 @@ def test_a_release_and_one_line(points, out):
     assert told == f"wrote {out}: quadtree, epsilon 0.5 per row\n"
     release = psd.Release.load(out)
     assert (release.method, release.epsilon, release.unit) == ("quadtree", 500_000_000, "record")
-    assert dict(release.parameters) == {"height": 2, "budget": "geometric"}
+    assert dict(release.parameters) == {"height": 2, "budget": "geometric", "workload": None}
     assert release.domain == SQUARE
     assert files(out.parent) == [out.name]
 
@@ -71,6 +71,43 @@ def test_counts_are_of_the_rows_inside(tmp_path, out):
     points = write_points(tmp_path / "p.csv", rows)
     passes("build", points, "-o", out, *CERTAIN, "--set", "height=1", *BOUNDS)
     assert counts(out) == [2, 2, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "method", "parameters"),
+    [
+        (["--workload", "tiny"], "grid", {"workload": "tiny"}),
+        (["--workload", "tiny", "--method", "grid"], "grid", {"workload": "tiny"}),
+        (
+            ["--workload", "tiny", "--method", "quadtree", "--set", "height=2"],
+            "quadtree",
+            {"height": 2, "budget": "workload", "workload": "tiny"},
+        ),
+        (
+            ["--workload", "large", "--set", "height=3", "--set", "budget=workload"],
+            "quadtree",
+            {"height": 3, "budget": "workload", "workload": "large"},
+        ),
+    ],
+)
+def test_a_declared_class_of_boxes(points, out, options, method, parameters):
+    passes("build", points, "-o", out, "--epsilon", 1, *BOUNDS, *options)
+    release = psd.Release.load(out)
+    assert release.method == method
+    assert parameters.items() <= dict(release.parameters).items()
+
+
+def test_declared_boxes_stand_in_the_release_as_weights(tmp_path, points, out):
+    boxes = tmp_path / "plans-of-ours.csv"
+    boxes.write_text("id,west,south,east,north\na,-4,-4,0,0\nb,-4,0,0,4\nc,0,0,99,99\n")
+    options = ("--workload", boxes, "--set", "height=2")
+    passes("build", points, "-o", out, "--epsilon", 1, *BOUNDS, *options)
+    release = psd.Release.load(out)
+    # Quarters alone: next to nothing is left for what is above and below them.
+    assert release.parameters["budget"] == "workload"
+    root, quarters, leaves = map(int, str(release.parameters["workload"]).split())
+    assert quarters > 1000 * max(root, leaves)
+    assert b"plans" not in out.read_bytes()
 
 
 def test_several_files_are_one_table(tmp_path, points, out):
