@@ -1,0 +1,135 @@
+"""True relative errors of budgets for a declared size class, beside those that declare nothing.
+
+    python tests/benchmarks/workload.py [--data A,B] [--classes tiny,small] [--epsilons .1,1]
+        [--runs 6] [--height 8] [--boxes 1000] [--folder ../shared/data] [-o table.md]
+
+For each class, boxes at uniform positions and boxes centred on random points; the public points
+are read from the folder that stands beside the project, and each row is protected by itself. The
+data sets are public, so their true errors may be published.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from accuracy import BOUNDS, items
+
+import psd
+from psd.decompositions import Decomposition
+from psd.demand import CLASSES, class_boxes
+from psd.epsilon import parse_epsilon
+from psd.evaluation import class_errors
+from psd.publish import release_of
+from psd.sources import Columns, read
+from psd.tally import tally
+from psd.truth import Sightings, Truth, truth_of
+from psd.workload import Workload
+
+HEADER = ("data", "epsilon", "class", "method", "uniform", "error", "on data", "error")
+SIZES = (32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024)
+
+
+def candidates(name: str, height: int) -> Iterator[tuple[str, Decomposition]]:
+    """Methods for a class, by what the table calls them."""
+    for budget in ("geometric", "uniform", "leaf"):
+        yield (
+            f"quadtree {height}, {budget}",
+            psd.method("quadtree", {"height": f"{height}", "budget": budget}),
+        )
+    declared = {"height": f"{height}", "budget": "workload", "workload": name}
+    yield f"quadtree {height}, workload", psd.method("quadtree", declared)
+    if name == "tiny":
+        yield "grid, workload", psd.method("grid", {"workload": "tiny"})
+        for size in SIZES:
+            yield f"grid {size}", psd.method("grid", {"size": f"{size}"})
+    for other in ("grid", "adaptive-grid", "privtree", "cascade"):
+        yield other, psd.method(other)
+
+
+def queries(
+    name: str, points: tuple[np.ndarray, np.ndarray], domain: psd.Domain, size: int
+) -> Workload:
+    """Boxes of a class: shapes of the class, uniform positions and centres on points."""
+    random = np.random.default_rng(2024)
+    west, south, east, north = domain.bounds
+    shapes = random.permutation(class_boxes(name))[: 2 * size]
+    sides = shapes[:, 2:] - shapes[:, :2]
+    centres = random.random((2 * size, 2))
+    drawn = random.integers(0, len(points[0]), size)
+    low, spans = np.array([west, south]), np.array([east - west, north - south])
+    centres[size:] = (np.stack(points, axis=1)[drawn] - low) / spans
+    corner = np.clip(centres - sides / 2, 0, 1 - sides)
+    boxes = np.concatenate([corner, corner + sides], axis=1) * np.tile(spans, 2) + np.tile(low, 2)
+    return Workload(boxes=boxes, classes=np.repeat(["uniform", "on data"], size))
+
+
+def truths(path: Path, domain: psd.Domain, classes: list[str], size: int) -> dict[str, Truth]:
+    """True counts of the boxes of every class, from one reading."""
+    seen = Sightings(domain)
+    counts = tally(seen.of(read(path, Columns(x="lon", y="lat"), domain)), domain)
+    return {
+        name: truth_of(
+            queries(name, seen.points, domain, size), seen.points, counts, domain, bounded=False
+        )
+        for name in classes
+    }
+
+
+def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
+    """One row per class, epsilon and method of a data set."""
+    domain = psd.Domain(bounds=BOUNDS[data])
+    found = truths(options.folder / f"{data}.csv", domain, options.classes, options.boxes)
+    for epsilon in options.epsilons:
+        for name, truth in found.items():
+            for called, method in candidates(name, options.height):
+                errors = [
+                    class_errors(
+                        release_of(
+                            truth.counts,
+                            domain,
+                            epsilon=parse_epsilon(epsilon),
+                            method=method,
+                            unit="record",
+                        ),
+                        truth,
+                    )
+                    for _ in range(options.runs)
+                ]
+                mean, error = (
+                    np.mean(errors, 0),
+                    np.std(errors, 0) / max(options.runs - 1, 1) ** 0.5,
+                )
+                told = (f"{part[i]:.4f}" for i in (0, 1) for part in (mean, error))
+                yield (data, epsilon, name, called, *told)
+
+
+def parsed() -> argparse.Namespace:
+    """Options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    parser.add_argument("--data", type=items, default=list(BOUNDS), help="data sets")
+    parser.add_argument("--classes", type=items, default=list(CLASSES))
+    parser.add_argument("--epsilons", type=items, default=["0.05", "0.1", "1"])
+    parser.add_argument("--runs", type=int, default=6)
+    parser.add_argument("--height", type=int, default=8, help="of the quadtrees")
+    parser.add_argument("--boxes", type=int, default=1000, help="per class and kind, up to 2048")
+    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
+    parser.add_argument("-o", "--output", type=Path, help="file to write instead of printing")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print the table, or write it."""
+    options = parsed()
+    with options.output.open("w") if options.output else open(1, "w", closefd=False) as out:
+        print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}", file=out)
+        for data in options.data:
+            for row in rows(options, data):
+                print(f"| {' | '.join(row)} |", file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()
