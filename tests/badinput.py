@@ -500,10 +500,10 @@ def grids(id_, *cases):
 def undeclared(*cases):
     """Workloads that are refused, in a file beside good data where one is given."""
     for name, given, boxes, code, told, options in cases:
-        yield refused(f"P08-workload-{name}", given, beside(boxes), code, told, options)
+        yield refused(f"P08-workload-{name}", given, with_boxes(boxes), code, told, options)
 
 
-def beside(boxes):
+def with_boxes(boxes):
     """Good data, and a file of boxes next to them."""
 
     def write(path):
@@ -619,7 +619,7 @@ PARAMETERS = (
     kept("P08-workload", "`--workload huge`", GOOD, 3, "--workload huge"),
     kept("P08-workload-tiny", "`--workload tiny`, grid", GOOD, 3, "--workload tiny --method grid"),
     kept("P08-workload-boxes", "`--workload` with a box that reaches beyond the bounds",
-        beside("west,south,east,north\n-900,-9,9,9\n"), 3, "--workload boxes.csv"),
+        with_boxes("west,south,east,north\n-900,-9,9,9\n"), 3, "--workload boxes.csv"),
     *undeclared(
         ("missing", "`--workload` with a file that is missing", "", 8, "does not exist",
             "--workload no.csv"),

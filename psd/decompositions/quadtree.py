@@ -15,6 +15,7 @@ from psd.demand import CLASSES, class_weights, workload
 from psd.epsilon import geometric_shares, uniform_shares, weighted_shares
 from psd.errors import ParameterError
 from psd.parameters import check_parameters, choice, parameter, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -47,6 +48,10 @@ class Quadtree:
         ``"large"`` or ``"huge"``, or weights of the levels, root first, as
         `psd.demand.weights_of` finds them for given boxes, such as ``"0 0 3 0 7"``. Declared,
         never taken from the points. Public.
+    prune : int
+        Below a cell of at most so many estimated records, parts are taken to hold their share
+        of its area, as in [1]_ with 32; 0 prunes nothing. A view of the counts, which costs
+        nothing. Public.
 
     References
     ----------
@@ -70,6 +75,7 @@ class Quadtree:
     workload: str | None = parameter(
         None, workload, f"declared: {', '.join(CLASSES)}, or weights by level"
     )
+    prune: int = parameter(0, whole(0, 10**15), "parts of so small cells are not told apart")
 
     name: ClassVar[str] = "quadtree"
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
@@ -85,6 +91,11 @@ class Quadtree:
                 f"the workload has weights for {levels} levels; height {self.height} has "
                 f"{self.height + 1}"
             )
+
+    @property
+    def view(self) -> View:
+        """Least squares, pruned."""
+        return View(prune=self.prune)
 
     def level_shares(self, epsilon: int) -> tuple[int, ...]:
         """Nano-epsilon of each level, root first."""

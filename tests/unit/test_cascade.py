@@ -101,7 +101,7 @@ def test_roughness_is_between_its_limits(k):
     rng = np.random.default_rng(k)
     counts = rng.integers(-50, 10_000, 400) * rng.integers(0, 2, 400)
     owner, nano = np.repeat(np.arange(100), 4), np.full(400, NANO // 3)
-    factor = cascade._roughness(counts, owner, nano, k)
+    factor = cascade._roughness(counts, owner, nano, k, np.ones(400))
     assert factor.min() == 1 / cascade._ROUGHEST
     assert factor.max() <= cascade._ROUGHEST
     assert (factor.reshape(100, 4) == factor.reshape(100, 4)[:, :1]).all()
@@ -119,6 +119,10 @@ def test_roughness_is_between_its_limits(k):
 )
 def test_roughness_of_families(counts, factor):
     found = cascade._roughness(
-        np.array(counts), np.zeros(len(counts), np.int64), np.full(len(counts), NANO), 1
+        np.array(counts),
+        np.zeros(len(counts), np.int64),
+        np.full(len(counts), NANO),
+        1,
+        np.ones(len(counts)),
     )
     assert found.tolist() == [factor] * len(counts)

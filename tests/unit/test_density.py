@@ -185,12 +185,14 @@ lines = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted)
 
 
 def part(leaf, x0, y0, x1, y1):
-    return float(SMOOTH.part(np.array([leaf]), np.array([[x0, y0]]), np.array([[x1, y1]]))[0])
+    return float(
+        SMOOTH.part(DENSE, np.array([leaf]), np.array([[x0, y0]]), np.array([[x1, y1]]))[0]
+    )
 
 
 def test_a_whole_leaf_is_one():
     ones = np.ones((len(LEAVES), 2))
-    assert SMOOTH.part(LEAVES, 0 * ones, ones) == pytest.approx(np.ones(len(LEAVES)))
+    assert SMOOTH.part(DENSE, LEAVES, 0 * ones, ones) == pytest.approx(np.ones(len(LEAVES)))
 
 
 @law

@@ -12,6 +12,12 @@ from psd.errors import ReleaseFormatError
 from psd.inference import infer, noise_variance, pruned
 from psd.tree import Tree
 
+
+def areas(tree):
+    """Share of its parent's area that each node has."""
+    return tree.area / tree.area[np.maximum(tree.parent, 0)]
+
+
 WIDTH = 12
 
 
@@ -186,14 +192,14 @@ FAMILY = strips([20, 4, 6, 10, 1, 3], [5] * 6, below=2)
 )
 def test_below_small_cells_counts_follow_the_area(most, counts):
     assert infer(FAMILY).signed == pytest.approx([20, 4, 6, 10, 1, 3])
-    assert pruned(FAMILY, infer(FAMILY), most) == pytest.approx(counts)
+    assert pruned(FAMILY, infer(FAMILY), most, areas(FAMILY)) == pytest.approx(counts)
 
 
 def test_pruning_looks_at_signed_estimates():
     """A negative cell is small, and its parts share the nothing that is published of it."""
     tree = strips([5, -4, 9, 0, -7, 3], [5] * 6, below=2)
     assert infer(tree).signed[1] < 0
-    assert pruned(tree, infer(tree), 0)[[1, 4, 5]].tolist() == [0, 0, 0]
+    assert pruned(tree, infer(tree), 0, areas(tree))[[1, 4, 5]].tolist() == [0, 0, 0]
 
 
 def test_areas_of_different_sizes_get_different_shares():
@@ -204,7 +210,7 @@ def test_areas_of_different_sizes_get_different_shares():
         count=[8, 8, 0],
         epsilon=[NANO] * 3,
     )
-    assert pruned(tree, infer(tree), 100) == pytest.approx([8, 2, 6])
+    assert pruned(tree, infer(tree), 100, areas(tree)) == pytest.approx([8, 2, 6])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -212,7 +218,7 @@ def test_areas_of_different_sizes_get_different_shares():
 def test_pruning_keeps_the_sums_and_what_is_large(seed, most):
     tree = random_tree(np.random.default_rng(seed), height=4, top=60)
     estimates = infer(tree)
-    counts, before = pruned(tree, estimates, most), estimates.count.copy()
+    counts, before = pruned(tree, estimates, most, areas(tree)), estimates.count.copy()
     below = np.zeros(len(tree))
     np.add.at(below, tree.parent[1:], counts[1:])
     assert below[~tree.is_leaf] == pytest.approx(counts[~tree.is_leaf], rel=1e-9, abs=1e-9)
