@@ -61,7 +61,12 @@ def test_a_release_and_one_line(points, out):
     assert told == f"wrote {out}: quadtree, epsilon 0.5 per row\n"
     release = psd.Release.load(out)
     assert (release.method, release.epsilon, release.unit) == ("quadtree", 500_000_000, "record")
-    assert dict(release.parameters) == {"height": 2, "budget": "geometric", "workload": None}
+    assert dict(release.parameters) == {
+        "height": 2,
+        "budget": "geometric",
+        "workload": None,
+        "prune": 0,
+    }
     assert release.domain == SQUARE
     assert files(out.parent) == [out.name]
 
@@ -81,7 +86,7 @@ def test_counts_are_of_the_rows_inside(tmp_path, out):
         (
             ["--workload", "tiny", "--method", "quadtree", "--set", "height=2"],
             "quadtree",
-            {"height": 2, "budget": "workload", "workload": "tiny"},
+            {"height": 2, "budget": "workload", "workload": "tiny", "prune": 0},
         ),
         (
             ["--workload", "large", "--set", "height=3", "--set", "budget=workload"],
@@ -435,10 +440,11 @@ def test_as_a_process(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "view"),
     [
-        ((), View()),
+        ((), psd.method("auto").view),
         (("--method", "cascade"), psd.method("cascade").view),
-        (("--estimate", "posterior"), View(estimate="posterior")),
-        (("--density", "smooth"), View(density="smooth")),
+        (("--method", "grid"), View()),
+        (("--method", "grid", "--estimate", "posterior"), View(estimate="posterior")),
+        (("--method", "grid", "--density", "smooth"), View(density="smooth")),
         (
             ("--method", "cascade", "--estimate", "least-squares", "--density", "uniform"),
             View(),

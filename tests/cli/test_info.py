@@ -36,6 +36,7 @@ def test_json_holds_the_facts(release):
         "total_perturbation_error": pytest.approx(4.1, abs=0.05),  # sqrt(9 * 1.841)
         "estimate": "least-squares",
         "density": "uniform",
+        "covariate": "none",
         "library": psd.__version__,
     }
     assert [level["level"] for level in levels] == list(range(len(levels)))

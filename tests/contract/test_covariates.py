@@ -100,7 +100,7 @@ def test_a_cascade_divides_no_empty_cell(columns, share):
     assert len(tree) > 4 * len(empty)
 
 
-def test_only_the_cascade_is_steered():
+def test_only_cascades_are_steered():
     """A covariate that changed the cells of another method would have to be written about."""
     for name in psd.methods():
         method = psd.method(name)
@@ -112,7 +112,7 @@ def test_only_the_cascade_is_steered():
                 tally, small_domain(SIDE), epsilon=NANO, noise=Silent(), covariate=known
             )
             sizes.add(len(method.build(curator)))
-        assert len(sizes) == 1 or name == "cascade"
+        assert len(sizes) == 1 or name in ("auto", "cascade")
 
 
 class Silent:

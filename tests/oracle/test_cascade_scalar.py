@@ -30,6 +30,7 @@ def plan(method, count, left, rough, k, depth):
     """Levels to the next tier, its epsilon and the rest."""
     told = max(count, 0) * left / (NANO * k)
     levels = math.log2(max(told / (method.signal * rough), 0.25)) / 2
+    levels = levels if depth else max(levels, cascade._FIRST)
     now, room = int(left * Fraction(method.step_share)), method.height - depth
     if levels <= cascade._LAST or now == 0 or math.ceil(levels / 2) >= room:
         return max(min(round(levels), room), 0), left, 0

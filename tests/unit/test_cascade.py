@@ -31,7 +31,7 @@ def paths(tree):
     "settings",
     [
         {"signal": 0},
-        {"signal": 1001},
+        {"signal": 1_000_001},
         {"height": -1},
         {"height": 21},
         {"step_share": Decimal(1)},
@@ -68,10 +68,10 @@ def test_the_height_is_kept(height):
     assert paths(tree) == {9 * NANO}
 
 
-def test_nobody_is_one_cell_counted_twice():
+def test_nobody_is_sixteen_cells_below_the_total():
     _, tree = built(Cascade())
-    assert len(tree) == 2
-    assert tree.epsilon.tolist() == [NANO // 50, NANO - NANO // 50]
+    assert len(tree) == 1 + 4 + 16
+    assert tree.epsilon.tolist() == [NANO // 50, *[0] * 4, *[NANO - NANO // 50] * 16]
 
 
 def test_without_a_share_for_steps_there_is_one_tier_below_the_total():

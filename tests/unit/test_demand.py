@@ -58,7 +58,9 @@ def test_variance_is_that_of_least_squares(shares):
     # A small epsilon, at which discrete Laplace noise has the variance 2 / epsilon^2.
     height, scale, boxes = len(shares) - 1, 1e-3, some_boxes()
     tree = tree_of(height, np.array(shares) * scale)
-    covered = cover(tree, len(boxes), box_fraction(tree.boxes, boxes * 2**height))
+    domain = psd.Domain(bounds=(0, 0, 1, 1), lattice=(2**height, 2**height))
+    release = psd.Release(tree=tree, domain=domain, epsilon=NANO, method="given")
+    covered = cover(tree, len(boxes), box_fraction(release, boxes * 2**height))
     exact = perturbation_variance(covered, infer(tree)).mean() * scale**2
     told = variance(detail_energies(boxes, height), np.array(shares))
     assert told == pytest.approx(exact, rel=1e-5)

@@ -141,7 +141,7 @@ def test_a_bounded_tally_makes_no_promise_for_rows():
 def test_parameters_of_the_method_go_into_the_release():
     release = build(method=psd.Grid(size=3))
     assert release.method == "grid"
-    assert dict(release.parameters) == {"size": 3, "total_share": "0.02"}
+    assert dict(release.parameters) == {"size": 3, "total_share": "0.02", "workload": None}
 
 
 def test_stages_and_private_counts_are_told_to_who_asks(capfd):
