@@ -49,11 +49,11 @@ def test_json_holds_the_facts(release):
 def test_a_release_per_user_says_how_many_rows(tmp_path):
     points = write_points(tmp_path / "p.csv", [("a", 1, 1)], "id,lon,lat")
     out = tmp_path / "u.psd.parquet"
-    extra = ("--user", "id", "--max-contributions", 7, "--set", "height=1")
+    extra = ("--user", "id", "--max-contributions", 7, "--method", "grid", "--set", "size=2")
     passes("build", points, "-o", out, "--epsilon", "0.25", *BOUNDS, *extra)
     facts = json.loads(passes("info", out, "--format", "json"))
     assert (facts["unit"], facts["max_contributions"], facts["epsilon"]) == ("user", 7, "0.25")
-    assert facts["parameters"] == {"height": 1, "budget": "geometric"}
+    assert facts["parameters"] == {"size": 2, "total_share": "0.02", "workload": None}
 
 
 def test_table_shows_the_same(release):
