@@ -125,6 +125,17 @@ class SecondGridsOfExactCounts:
 
 
 @dataclass(frozen=True)
+class PicksByTheExactTotal:
+    """What auto picks follows from the exact total, and is stated in the release."""
+
+    def build(self, curator):
+        cells = curator.root()
+        curator.count(cells, curator.epsilon)
+        curator.state("signal", 5 + int(true_counts(curator, cells)[0]))
+        return curator.tree()
+
+
+@dataclass(frozen=True)
 class TiersOfExactCounts:
     """The tiers of a cascade go as deep as the exact counts pay for."""
 
@@ -135,7 +146,7 @@ class TiersOfExactCounts:
 
             def count(_, cells, epsilon):
                 curator.count(cells, epsilon)
-                return 2 * true_counts(curator, cells)
+                return 40 * true_counts(curator, cells)
 
         return Cascade(signal=1).build(Peeking())
 
@@ -204,8 +215,8 @@ def sensitivity_forgets_k():
     """Noise for one record where a user has k."""
     original = Curator.__init__
 
-    def init(self, tally, domain, *, epsilon, noise):
-        original(self, tally, domain, epsilon=epsilon, noise=noise)
+    def init(self, tally, domain, **options):
+        original(self, tally, domain, **options)
         self.contributions = 1
 
     return replaced(Curator, "__init__", init)
@@ -425,6 +436,7 @@ LEAKS = {
     "first grid of the exact total": (FirstGridOfExactTotal(), first_grids_may_be_coarse, 1),
     "second grids of exact counts": (SecondGridsOfExactCounts(), None, 1),
     "tiers of exact counts": (TiersOfExactCounts(), None, 1),
+    "picks by the exact total": (PicksByTheExactTotal(), None, 1),
     "grid beside the kd-tree": (GridBesideKDTree(), layers_take_the_largest, 1),
     "second layer beside the first": (SecondLayerBeside(), layers_take_the_largest, 1),
     "levels beside each other": (ForgetsTheRoot(), paths_take_the_largest, 1),
