@@ -58,7 +58,7 @@ def method(name: str, settings: Mapping[str, str] | None = None) -> Decompositio
     Examples
     --------
     >>> method("quadtree", {"height": "6"})
-    Quadtree(height=6, budget='geometric', workload=None)
+    Quadtree(height=6, budget='geometric', workload=None, prune=0)
     """
     made: Decomposition = from_settings(method_class(name), settings or {})
     return made
