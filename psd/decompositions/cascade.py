@@ -55,7 +55,8 @@ class Cascade:
     A node with a noisy count n and an epsilon e left below it can afford
     j = log2(n e / signal) / 2 more levels. If j is at most 2, the descendants round(j) levels
     below are counted with all of e. Otherwise those ceil(j / 2) levels below are counted with
-    a share of e, and each decides again with the rest. The idea of adaptive grids [1]_ in as
+    a share of e, and each decides again with the rest. The first tier is at least two levels
+    below the root. The idea of adaptive grids [1]_ in as
     many tiers as the counts pay for, on the cells of a quadtree [2]_.
 
     Guarantees
