@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ from psd.epsilon import NANO, epsilon_text
 from psd.errors import BudgetError, ParameterError
 from psd.growing import Cells, GrowingTree
 from psd.hilbert import MAX_ORDER, lattice_codes
-from psd.noise.selection import Candidates
+from psd.noise import Noise
 from psd.points import Points
 from psd.shape import grow, split_rule
 from psd.tally import Tally
@@ -30,7 +30,7 @@ from psd.tree import Tree
 if TYPE_CHECKING:
     from psd.covariate import Covariate
 
-__all__ = ["Curator", "Noise", "Question"]
+__all__ = ["Curator", "Question"]
 
 # Below it, noise leaves the 62 bits it is kept in with a probability under exp(-2^20).
 _LARGEST_SCALE = 2**42
@@ -40,31 +40,6 @@ _MOST_BINS = 2**10
 
 # Keeps scores q * below within 64 bits for any number of records.
 _LARGEST_QUANTILE = 2**16
-
-
-class Noise(Protocol):
-    """The mechanisms that the curator draws from.
-
-    `psd.noise.SecureNoise` is the one for releases; tests record and replay through another.
-    """
-
-    def count(
-        self, true: NDArray[np.int64], epsilon: NDArray[np.int64], sensitivity: int
-    ) -> NDArray[np.int64]:
-        """Noisy counts: true counts plus discrete Laplace noise of scale sensitivity / epsilon."""
-
-    def select(
-        self,
-        candidates: Candidates,
-        epsilon: NDArray[np.int64],
-        sensitivity: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """One candidate per group, by the exponential mechanism."""
-
-    def exceeds(
-        self, biased: NDArray[np.int64], numerator: int, denominator: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Whether each number plus discrete Laplace noise of its scale is above 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd.covariate import Covariate
-from psd.curator import Curator, Noise
+from psd.curator import Curator
 from psd.dasymetric import check_covariate
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
 from psd.errors import ParameterError
-from psd.noise import SecureNoise
+from psd.noise import Noise, SecureNoise
 from psd.parameters import to_json, whole
 from psd.release import Release
 from psd.sources import Columns, read

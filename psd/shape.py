@@ -23,7 +23,7 @@ from psd.growing import Cells, GrowingTree
 from psd.tree import MAX_CHILDREN
 
 if TYPE_CHECKING:
-    from psd.curator import Noise
+    from psd.noise import Noise
     from psd.points import Points
 
 __all__ = ["SplitRule", "grow", "split_rule"]

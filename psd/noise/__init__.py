@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,32 @@ from psd.epsilon import NANO
 from psd.noise.laplace import discrete_laplace, discrete_laplace_each
 from psd.noise.selection import Candidates, exponential
 
-__all__ = ["SecureNoise", "discrete_laplace", "discrete_laplace_each", "exponential"]
+__all__ = ["Noise", "SecureNoise", "discrete_laplace", "discrete_laplace_each", "exponential"]
+
+
+class Noise(Protocol):
+    """The mechanisms that the curator draws from.
+
+    `SecureNoise` is the one for releases; tests record and replay through another.
+    """
+
+    def count(
+        self, true: NDArray[np.int64], epsilon: NDArray[np.int64], sensitivity: int
+    ) -> NDArray[np.int64]:
+        """Noisy counts: true counts plus discrete Laplace noise of scale sensitivity / epsilon."""
+
+    def select(
+        self,
+        candidates: Candidates,
+        epsilon: NDArray[np.int64],
+        sensitivity: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """One candidate per group, by the exponential mechanism."""
+
+    def exceeds(
+        self, biased: NDArray[np.int64], numerator: int, denominator: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether each number plus discrete Laplace noise of its scale is above 0."""
 
 
 class SecureNoise:
