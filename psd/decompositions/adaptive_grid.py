@@ -21,6 +21,7 @@ from psd.cutting import cut_grid, cut_grids
 from psd.epsilon import NANO, split_total
 from psd.errors import ParameterError
 from psd.parameters import check_parameters, parameter, share, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -98,6 +99,7 @@ class AdaptiveGrid:
     )
 
     name: ClassVar[str] = "adaptive-grid"
+    view: ClassVar[View] = View(estimate="posterior", density="smooth")
     paper: ClassVar[str] = "AG: Qardaji et al., ICDE 2013"
 
     def __post_init__(self) -> None:

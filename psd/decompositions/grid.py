@@ -17,6 +17,7 @@ from psd.cutting import cut_grid
 from psd.epsilon import NANO, split_total
 from psd.errors import ParameterError
 from psd.parameters import check_parameters, choice, parameter, share, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -81,6 +82,7 @@ class Grid:
     workload: str | None = parameter(None, choice("tiny"), "tiny, where boxes will be; no size")
 
     name: ClassVar[str] = "grid"
+    view: ClassVar[View] = View(estimate="posterior", density="smooth")
     paper: ClassVar[str] = "UG: Qardaji et al., ICDE 2013"
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from psd.errors import ParameterError
 from psd.growing import Cells
 from psd.hilbert import MAX_ORDER, lattice_codes, square_lines
 from psd.parameters import check_parameters, parameter, share, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -91,6 +92,7 @@ class HilbertRTree:
     order: int = parameter(18, whole(1, MAX_ORDER), "halvings of each side by the curve")
 
     name: ClassVar[str] = "hilbert-rtree"
+    view: ClassVar[View] = View(estimate="posterior", density="smooth")
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ from psd.epsilon import NANO, geometric_shares, split_total
 from psd.errors import ParameterError
 from psd.growing import Cells
 from psd.parameters import check_parameters, parameter, share, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -88,6 +89,7 @@ class HTF:
     lines: int = parameter(3, whole(1, 1023), "most lines that a cut chooses from")
 
     name: ClassVar[str] = "htf"
+    view: ClassVar[View] = View(estimate="posterior", density="smooth")
     paper: ClassVar[str] = "Shaham et al., SIGSPATIAL 2021"
 
     def __post_init__(self) -> None:

@@ -83,7 +83,7 @@ class HTree:
     )
 
     name: ClassVar[str] = "htree"
-    view: ClassVar[View] = View(estimate="signed")
+    view: ClassVar[View] = View(estimate="signed", density="smooth")
     paper: ClassVar[str] = "To, Fan, Shahabi, GeoPrivacy 2015"
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ from psd.cutting import cut_grid
 from psd.epsilon import geometric_shares
 from psd.inference import noise_variance
 from psd.parameters import check_parameters, parameter, share, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -91,6 +92,7 @@ class KDCell:
     structure_share: Decimal = parameter(_STRUCTURE_SHARE, share, "share of epsilon for the grid")
 
     name: ClassVar[str] = "kd-cell"
+    view: ClassVar[View] = View(estimate="posterior", density="smooth")
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:

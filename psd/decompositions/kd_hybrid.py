@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from psd.decompositions._kd import build_kd
 from psd.parameters import check_parameters, parameter, share, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -62,6 +63,7 @@ class KDHybrid:
     )
 
     name: ClassVar[str] = "kd-hybrid"
+    view: ClassVar[View] = View(estimate="posterior", density="smooth")
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:

@@ -60,7 +60,7 @@ class KDStandard:
     )
 
     name: ClassVar[str] = "kd-standard"
-    view: ClassVar[View] = View(estimate="signed")
+    view: ClassVar[View] = View(estimate="posterior", density="smooth")
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from psd.parameters import check_parameters, parameter, share, whole
+from psd.view import View
 
 if TYPE_CHECKING:
     from psd.curator import Curator
@@ -61,6 +62,7 @@ class PrivTree:
     structure_share: Decimal = parameter(_STRUCTURE_SHARE, share, "share of epsilon for the shape")
 
     name: ClassVar[str] = "privtree"
+    view: ClassVar[View] = View(density="smooth")
     paper: ClassVar[str] = "Zhang et al., SIGMOD 2016"
 
     def __post_init__(self) -> None:
