@@ -1,0 +1,139 @@
+"""How often the intervals cover, how wide they are, and where true zeros make it easy.
+
+    python tests/benchmarks/calibration.py [--data A,B] [--methods A,B] [--epsilons .1,1]
+        [--runs 3] [--confidence .95] [--folder ../shared/data] [-o docs/calibration-table.md]
+
+Every row is the mean over the runs' builds of one method on one public data set; all eight
+classes of `psd/workload.py`. Exits with 1 if a bar is missed: 92 to 99 % pooled over the
+classes, 88 % in each. The data sets are public, so their true errors may be published.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from accuracy import BOUNDS, CLASSES, items
+from numpy.typing import NDArray
+
+import psd
+from psd.sources import Columns, read
+from psd.tally import tally
+from psd.truth import Sightings, Truth, truth_of
+from psd.workload import workload
+
+METHODS = ("auto", "grid", "quadtree", "kd-standard", "kd-hybrid", "htree")
+POOLED, EACH, EASY = (0.92, 0.99), 0.88, 0.995
+
+INTRODUCTION = """# Calibration table
+
+Made by `{command}` (psd {version}).
+
+Share of queries, in percent, whose {level:g} % interval covers the true count, and the interval's
+mean width in records: eight classes of 500 rectangles (U: uniform centres, D: centred on data; 0.01
+to 10 % of the area; `psd/workload.py`), means of {runs} builds with the default parameters, each row
+protected by itself. Pooled coverage has to be between 92 and 99 %, that of each class at least 88 %;
+what misses is marked with (!). A class above 99.5 % has, in brackets, its share of queries whose
+true count is 0, which every interval from 0 covers.
+
+"""
+
+
+def truth(path: Path, domain: psd.Domain) -> Truth:
+    """Boxes and true counts of a data set."""
+    seen = Sightings(domain)
+    counts = tally(seen.of(read(path, Columns(x="lon", y="lat"), domain)), domain)
+    queries = workload(*seen.points, domain.bounds)
+    return truth_of(queries, seen.points, counts, domain, bounded=False)
+
+
+def measured(
+    path: Path,
+    known: Truth,
+    domain: psd.Domain,
+    method: str,
+    epsilon: str,
+    options: argparse.Namespace,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Coverage and mean width per class, means over builds."""
+    covers, widths = [], []
+    for _ in range(options.runs):
+        release = psd.build(path, domain=domain, epsilon=epsilon, method=method)
+        answers = release.query(known.queries.boxes, confidence=options.confidence)
+        low, high = answers["lower"].to_numpy(), answers["upper"].to_numpy()
+        covers.append(by_class(known, (low <= known.true) & (known.true <= high)))
+        widths.append(by_class(known, high - low))
+    return np.mean(covers, axis=0), np.mean(widths, axis=0)
+
+
+def by_class(known: Truth, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of values in each class of queries."""
+    names = dict.fromkeys(known.queries.classes.tolist())
+    return np.array([values[known.queries.classes == name].mean() for name in names])
+
+
+def cell(coverage: float, width: float, zeros: float) -> str:
+    """One class as text."""
+    easy = f" [{100 * zeros:.0f}]" if coverage > EASY else ""
+    missed = " (!)" if coverage < EACH else ""
+    return f"{100 * coverage:.1f}{easy}{missed}, {width:,.0f}"
+
+
+def rows(name: str, options: argparse.Namespace) -> Iterator[tuple[bool, tuple[str, ...]]]:
+    """Whether the bars are kept, and the row, for each epsilon and method of a data set."""
+    path, domain = options.folder / f"{name}.csv", psd.Domain(bounds=BOUNDS[name])
+    known = truth(path, domain)
+    zeros = by_class(known, known.true == 0)
+    for epsilon in options.epsilons:
+        for method in options.methods:
+            coverage, width = measured(path, known, domain, method, epsilon, options)
+            pooled = float(coverage.mean())
+            kept = POOLED[0] <= pooled <= POOLED[1]
+            cells = map(cell, coverage, width, zeros)
+            shown = f"{100 * pooled:.1f}" + ("" if kept else " (!)")
+            yield kept and coverage.min() >= EACH, (name, epsilon, method, shown, *cells)
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """Options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    parser.add_argument("--data", type=items, default=list(BOUNDS), help="data sets")
+    parser.add_argument("--methods", type=items, default=list(METHODS), help="methods")
+    parser.add_argument("--epsilons", type=items, default=["0.1", "1"])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--confidence", type=float, default=0.95)
+    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
+    parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Print or write the table."""
+    options = parsed(sys.argv[1:])
+    found = []
+    for name in options.data:
+        for row in rows(name, options):
+            found.append(row)
+            print(*row[1][:4], file=sys.stderr, flush=True)
+    heads = ("data", "epsilon", "method", "pooled", *CLASSES)
+    table = [heads, ["---"] * len(heads), *(row for _, row in found)]
+    text = INTRODUCTION.format(
+        command=shlex.join(["python", "tests/benchmarks/calibration.py", *sys.argv[1:]]),
+        version=psd.__version__,
+        level=100 * options.confidence,
+        runs=options.runs,
+    ) + "".join(f"| {' | '.join(line)} |\n" for line in table)
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    sys.exit(0 if all(kept for kept, _ in found) else 1)
+
+
+if __name__ == "__main__":
+    main()
