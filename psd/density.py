@@ -78,11 +78,9 @@ class SmoothDensity:
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
-        below = np.zeros((len(node), PARTS + 1, PARTS + 1))
-        below[:, 1:, 1:] = self.share[self.rank[node]].cumsum(axis=1).cumsum(axis=2)
-        inside = _at(below, high[:, 0], high[:, 1]) + _at(below, low[:, 0], low[:, 1])
-        inside -= _at(below, low[:, 0], high[:, 1]) + _at(below, high[:, 0], low[:, 1])
-        return np.clip(inside, 0.0, 1.0)
+        wide, tall = _overlaps(low[:, 0], high[:, 0]), _overlaps(low[:, 1], high[:, 1])
+        inside: Floats = np.einsum("nyx,ny,nx->n", self.share[self.rank[node]], tall, wide)
+        return np.asarray(np.minimum(inside, 1.0))
 
     def polygon(self, tree: Tree, node: Integers, region: Region) -> Floats:
         """Share of a leaf's count in a polygon, from the covered fractions of its parts."""
@@ -92,11 +90,12 @@ class SmoothDensity:
         return np.asarray(share)
 
 
-def _at(below: Floats, x: Floats, y: Floats) -> Floats:
-    """Share of each leaf south and west of a place, exact for parts of even density."""
-    column, row = (np.minimum((z * PARTS).astype(np.int64), PARTS - 1) for z in (x, y))
-    place = (np.arange(len(below)), row, column)
-    return _bilinear(below, place, x * PARTS - column, y * PARTS - row)
+def _overlaps(low: Floats, high: Floats) -> Floats:
+    """Covered share of each part along one side, shape (n, PARTS); nothing large cancels."""
+    start, number = low[:, None] * PARTS, np.arange(PARTS)
+    stop = high[:, None] * PARTS
+    inside: Floats = np.maximum(np.minimum(stop, number + 1) - np.maximum(start, number), 0.0)
+    return inside
 
 
 def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> SmoothDensity:

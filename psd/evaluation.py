@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import InputDataError, ParameterError
-from psd.query.boxes import box_fraction
-from psd.query.cover import cover, total
+from psd.query.boxes import box_totals
 from psd.sources import Columns, read
 from psd.tally import Batch, Tally, tally
 from psd.tree import locate
@@ -38,7 +37,6 @@ PRIVATE_NOTICE = (
 
 # Keeps the logarithm of a class without any error finite.
 _LEAST = 1e-9
-_QUERIES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -150,9 +148,7 @@ def class_errors(release: Release, truth: Truth) -> NDArray[np.float64]:
     ndarray, shape (classes,), float64
         In the order of the classes; the same as in the summary of `evaluate`.
     """
-    cells = _from_cells(release, release.estimates.count, truth.queries.boxes)
-    estimate = np.maximum(cells, 0.0)  # as a query answers, whatever the view
-    relative = np.abs(estimate - truth.true) / truth.base
+    relative = np.abs(release.estimate(truth.queries.boxes) - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])
 
@@ -187,7 +183,7 @@ def _answers(release: Release, truth: Truth) -> pandas.DataFrame:
 
     boxes, true, kept = truth.queries.boxes, truth.true, truth.kept
     predicted = release.query(boxes)
-    exact = _from_cells(release, _exact_counts(release, truth.counts), boxes)
+    exact = box_totals(release, _exact_counts(release, truth.counts), boxes)
     estimate = predicted["estimate"].to_numpy()
     parts = {
         "true_error": estimate - true,
@@ -218,17 +214,6 @@ def _exact_counts(release: Release, counts: Tally) -> NDArray[np.float64]:
     for level in reversed(tree.levels[1:]):
         np.add.at(exact, tree.parent[level], exact[level])
     return exact
-
-
-def _from_cells(
-    release: Release, values: NDArray[np.float64], boxes: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """What the cells of the release answer if they hold these values."""
-    tree, lattice = release.tree, release.domain.to_lattice(boxes)
-    chunks = np.split(lattice, range(_QUERIES, len(lattice), _QUERIES))
-    return np.concatenate(
-        [total(cover(tree, len(part), box_fraction(release, part)), values) for part in chunks]
-    )
 
 
 def _summary(answers: pandas.DataFrame) -> pandas.DataFrame:

@@ -20,7 +20,7 @@ from psd.covariate import Covariate
 from psd.dasymetric import CovariateDensity, check_covariate, shares_of_parents
 from psd.domain import Domain
 from psd.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
-from psd.errors import ParameterError, ReleaseFormatError
+from psd.errors import InternalError, ParameterError, ReleaseFormatError
 from psd.inference import VERSION, Estimates, infer, pruned
 from psd.tree import Tree, check_tree
 from psd.view import View
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import pandas
 
     from psd.density import Density
+    from psd.query.compiled import Packed
+    from psd.query.mesh import Mesh
 
 __all__ = ["Release"]
 
@@ -155,6 +157,32 @@ class Release:
 
         return dispersion(self.tree, self.estimates, self.shares)
 
+    @cached_property
+    def spread(self) -> NDArray[np.float64]:
+        """How unevenly points lie inside each cell, shape (nodes,)."""
+        return self.dispersion[self.tree.level]
+
+    @cached_property
+    def mesh(self) -> Mesh | None:
+        """The leaves as a table, where that is what they are; see `psd.query.mesh`."""
+        from psd.query.mesh import mesh_of
+
+        return mesh_of(self.tree, self.density)
+
+    @cached_property
+    def mesh_table(self) -> NDArray[np.float64]:
+        """Summed-area table of the estimates; only where there is a mesh."""
+        if self.mesh is None:
+            raise InternalError("the leaves are no mesh")
+        return self.mesh.table(self.estimates.count)
+
+    @cached_property
+    def packed(self) -> Packed:
+        """Arrays for the compiled walk, which needs numba; see `psd.query.compiled`."""
+        from psd.query.compiled import pack
+
+        return pack(self)
+
     @property
     def total(self) -> float:
         """Estimated number of (kept) records in the whole domain."""
@@ -256,6 +284,51 @@ class Release:
         from psd.query import answer
 
         return answer(self, regions, confidence=confidence, threshold=threshold)
+
+    def estimate(self, boxes: Any) -> NDArray[np.float64]:
+        """Estimated counts of boxes, and nothing else: for very many of them.
+
+        Guarantees
+        ----------
+        - The numbers of ``query(boxes)["estimate"]``, to rounding of the release's total.
+
+        Parameters
+        ----------
+        boxes : boxes or DataFrame of boxes
+            As in `query`: one ``(west, south, east, north)``, an array of shape (n, 4), or a
+            DataFrame with these columns, in the CRS of the release.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+            Records; not negative.
+
+        Raises
+        ------
+        ParameterError
+            If a box is malformed, or lies outside the domain.
+
+        Notes
+        -----
+        Where the leaves are a table of rows and columns, an answer is four look-ups in a
+        summed-area table [1]_; elsewhere the tree is walked as for `query`.
+
+        References
+        ----------
+        .. [1] Crow. "Summed-Area Tables for Texture Mapping." SIGGRAPH 1984.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+        >>> release.estimate([(0, 0, 2, 1), (0.5, 0, 1, 2)]).round(1).tolist()
+        [6.0, 2.5]
+        """
+        from psd.query.boxes import box_estimates
+
+        return box_estimates(self, boxes)
 
     def to_geopandas(self, cells: Literal["leaves", "all"] = "leaves") -> geopandas.GeoDataFrame:
         """Cells as polygons with estimates, in the CRS of the release.

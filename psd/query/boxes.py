@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.query.cover import Fraction, cover
-from psd.query.report import COLUMNS, report
+from psd.query.cover import Cover, Fraction, cover, total
+from psd.query.report import report
+from psd.query.sums import Sums, cover_sums, joined
 
 if TYPE_CHECKING:
     import pandas
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
     from psd.domain import Domain
     from psd.release import Release
 
-__all__ = ["SIDES", "answer_boxes", "as_boxes", "box_fraction"]
+__all__ = ["SIDES", "answer_boxes", "as_boxes", "box_estimates", "box_totals"]
 
 SIDES = ("west", "south", "east", "north")
 
-# Queries walked down together; bounds the memory, not the answers.
+# Queries walked down together by numpy; bounds the memory, not the answers.
 _CHUNK = 512
+
+# From so many boxes on the compiled walk is worth the seconds that it may take to compile.
+_MANY = 1000
 
 
 def as_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
@@ -101,16 +106,19 @@ def box_fraction(release: Release, boxes: NDArray[np.float64]) -> Fraction:
     """
     nodes, leaf, density = release.tree.boxes, release.tree.is_leaf, release.density
 
-    def fraction(query: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
+    def fraction(
+        query: NDArray[np.int64], node: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         cell, box = nodes[node], boxes[query]
         size = cell[:, 2:] - cell[:, :2]
         low = np.maximum(box[:, :2] - cell[:, :2], 0.0) / size
         high = np.maximum(np.minimum(box[:, 2:] - cell[:, :2], size) / size, low)
-        part: NDArray[np.float64] = (high - low).prod(axis=1)
-        if density is not None:
-            cut = np.flatnonzero((part > 0) & (part < 1) & leaf[node])
-            part[cut] = density.part(release.tree, node[cut], low[cut], high[cut])
-        return part
+        area: NDArray[np.float64] = (high - low).prod(axis=1)
+        if density is None:
+            return area, area
+        cut, share = np.flatnonzero((area > 0) & (area < 1) & leaf[node]), area.copy()
+        share[cut] = density.part(release.tree, node[cut], low[cut], high[cut])
+        return share, area
 
     return fraction
 
@@ -144,15 +152,75 @@ def answer_boxes(
     import pandas as pd
 
     _check(release.domain, boxes, ids)
-    lattice = release.domain.to_lattice(boxes)
-    parts = [
-        report(
-            release,
-            cover(release.tree, len(chunk), box_fraction(release, chunk)),
-            confidence=confidence,
-            threshold=threshold,
-        )
-        for chunk in np.split(lattice, range(_CHUNK, len(lattice), _CHUNK))
-    ]
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
+    sums = _sums(release, release.domain.to_lattice(boxes))
+    columns = report(release, sums, confidence=confidence, threshold=threshold)
     return pd.DataFrame({"id": ids, **columns})
+
+
+def box_estimates(release: Release, regions: Any) -> NDArray[np.float64]:
+    """Estimated counts of boxes alone; see `Release.estimate`."""
+    boxes, ids = as_boxes(regions)
+    _check(release.domain, boxes, ids)
+    return np.maximum(box_totals(release, release.estimates.count, boxes), 0.0)
+
+
+def box_totals(
+    release: Release, values: NDArray[np.float64], boxes: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sum of covered share times value over the cells of each box.
+
+    Parameters
+    ----------
+    release : Release
+        Whose cells, and whose density inside the leaves.
+    values : ndarray, shape (nodes,), float64
+        A value per node of its tree; the children of a node sum to it.
+    boxes : ndarray, shape (n, 4), float64
+        West, south, east, north in the CRS of the release.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        What the cells answer if they hold these values; to rounding of the largest value.
+    """
+    lattice = release.domain.to_lattice(boxes)
+    if release.mesh is not None:
+        own = values is release.estimates.count
+        table = release.mesh_table if own else release.mesh.table(values)
+        return release.mesh.totals(table, lattice)
+    engine = _engine(len(boxes))
+    if engine is not None:
+        found: NDArray[np.float64] = engine.compiled_totals(release.packed, values, lattice)
+        return found
+    parts = [total(_cover(release, chunk), values) for chunk in _chunks(lattice)]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _sums(release: Release, lattice: NDArray[np.float64]) -> Sums:
+    """Sums of boxes in lattice units."""
+    engine = _engine(len(lattice))
+    if engine is not None:
+        found: Sums = engine.compiled_sums(release.packed, release.estimates.count, lattice)
+        return found
+    return joined([cover_sums(release, _cover(release, chunk)) for chunk in _chunks(lattice)])
+
+
+def _engine(queries: int) -> ModuleType | None:
+    """The compiled walk, for many boxes and where numba is installed."""
+    if queries < _MANY:
+        return None
+    try:
+        from psd.query import compiled
+    except ImportError:
+        return None
+    return compiled
+
+
+def _chunks(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Boxes in lots that numpy walks down together."""
+    return np.split(lattice, range(_CHUNK, len(lattice), _CHUNK))
+
+
+def _cover(release: Release, lattice: NDArray[np.float64]) -> Cover:
+    """Cells of boxes in lattice units."""
+    return cover(release.tree, len(lattice), box_fraction(release, lattice))

@@ -19,10 +19,14 @@ from psd.tree import Tree
 
 __all__ = ["Cover", "Fraction", "Step", "cover", "cut_leaf_total", "perturbation_variance", "total"]
 
-Fraction = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
-"""Covered fraction of cells: (query numbers, node numbers) to numbers in [0, 1].
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-It has to be exact for leaves; for other cells any number strictly between 0 and 1 says "cut".
+Fraction = Callable[[Integers, Integers], tuple[Floats, Floats]]
+"""Covered shares of cells: (query numbers, node numbers) to two numbers in [0, 1].
+
+The first is the share of the points, as they are taken to lie, and the second that of the area.
+They have to be exact for leaves; for other cells any number strictly between 0 and 1 says "cut".
 """
 
 
@@ -35,7 +39,9 @@ class Step:
     query, node : ndarray, shape (n,), int64
         The pairs; all children of an opened cell are there, also those outside.
     fraction : ndarray, shape (n,), float64
-        Covered fraction; of an opened cell some number between 0 and 1.
+        Covered share of the points; of an opened cell some number between 0 and 1.
+    area : ndarray, shape (n,), float64
+        Covered share of the area.
     opened : ndarray, shape (n,), bool
         Whether the cell was opened.
     parent : ndarray, shape (n,), int64
@@ -45,6 +51,7 @@ class Step:
     query: NDArray[np.int64]
     node: NDArray[np.int64]
     fraction: NDArray[np.float64]
+    area: NDArray[np.float64]
     opened: NDArray[np.bool_]
     parent: NDArray[np.int64]
 
@@ -77,9 +84,11 @@ def cover(tree: Tree, queries: int, fraction: Fraction) -> Cover:
     parent = np.full(queries, -1)
     steps = []
     while len(query):
-        share = fraction(query, node)
-        opened = (share > 0) & (share < 1) & ~tree.is_leaf[node]
-        steps.append(Step(query=query, node=node, fraction=share, opened=opened, parent=parent))
+        share, area = fraction(query, node)
+        opened = (area > 0) & (area < 1) & ~tree.is_leaf[node]
+        steps.append(
+            Step(query=query, node=node, fraction=share, area=area, opened=opened, parent=parent)
+        )
         query, node, parent = _open(tree, query, node, opened)
     return Cover(queries=queries, steps=tuple(steps))
 
@@ -117,13 +126,13 @@ def total(covered: Cover, values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def cut_leaf_total(
-    covered: Cover, value: Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]]
+    covered: Cover, value: Callable[[Integers, Floats, Floats], Floats]
 ) -> NDArray[np.float64]:
-    """Sum of a value of (node, fraction) over the leaves that each query cuts."""
+    """Sum of a value of (node, fraction, area) over the leaves that each query cuts."""
     result = np.zeros(covered.queries)
     for step in covered.steps:
-        cut = ~step.opened & (step.fraction > 0) & (step.fraction < 1)
-        part = value(step.node[cut], step.fraction[cut])
+        cut = ~step.opened & (step.area > 0) & (step.area < 1)
+        part = value(step.node[cut], step.fraction[cut], step.area[cut])
         result += sum_by(step.query[cut], part, covered.queries)
     return result
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from psd.errors import DomainError, ParameterError
 from psd.query.cover import Fraction, cover
 from psd.query.report import COLUMNS, report
+from psd.query.sums import cover_sums, joined
 
 if TYPE_CHECKING:
     import geopandas
@@ -68,18 +69,13 @@ def answer_polygons(
     shapes = in_crs(regions, release.domain)
     for number, shape in enumerate(shapes, start=1):
         _check(number, shape, release.domain)
-    parts = [
-        report(
-            release,
-            cover(release.tree, 1, _polygon_fraction(release, shape)),
-            confidence=confidence,
-            threshold=threshold,
-        )
-        for shape in shapes
-    ]
-    columns = {
-        name: np.concatenate([part[name] for part in parts] or [np.empty(0)]) for name in COLUMNS
-    }
+    sums = joined(
+        [
+            cover_sums(release, cover(release.tree, 1, _polygon_fraction(release, shape)))
+            for shape in shapes
+        ]
+    )
+    columns = report(release, sums, confidence=confidence, threshold=threshold)
     if not hasattr(regions, "columns"):
         return pd.DataFrame({"id": np.arange(1, len(shapes) + 1), **columns})
     clash = [name for name in COLUMNS if name in regions.columns]
@@ -173,15 +169,20 @@ def _polygon_fraction(release: Release, shape: shapely.Geometry) -> Fraction:
     tree, density = release.tree, release.density
     region = _Region(shape, release.domain)
 
-    def fraction(query: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.float64]:
-        share = region.relation(tree.boxes[node])
-        cut = np.flatnonzero((share > 0) & (share < 1) & tree.is_leaf[node])
-        if density is None:
-            share[cut] = region.covered(tree.boxes[node[cut]])
-        else:
-            share[cut] = density.polygon(tree, node[cut], region)
-        share[share < _ROUNDING] = 0.0
-        share[share > 1 - _ROUNDING] = 1.0
-        return share
+    def fraction(
+        query: NDArray[np.int64], node: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        area = region.relation(tree.boxes[node])
+        cut = np.flatnonzero((area > 0) & (area < 1) & tree.is_leaf[node])
+        area[cut] = _rounded(region.covered(tree.boxes[node[cut]]))
+        share = area.copy()
+        if density is not None:
+            share[cut] = _rounded(density.polygon(tree, node[cut], region))
+        return share, area
 
     return fraction
+
+
+def _rounded(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shares, with those that are all but nothing or all but everything made so."""
+    return np.where(share < _ROUNDING, 0.0, np.where(share > 1 - _ROUNDING, 1.0, share))

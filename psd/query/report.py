@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.query.cover import Cover, cut_leaf_total, perturbation_variance, total
-from psd.query.uniformity import nonuniformity_variance
+from psd.query.sums import Sums
 
 if TYPE_CHECKING:
     from psd.release import Release
@@ -49,16 +48,16 @@ def check_levels(confidence: float, threshold: float) -> None:
 
 
 def report(
-    release: Release, covered: Cover, *, confidence: float, threshold: float
+    release: Release, sums: Sums, *, confidence: float, threshold: float
 ) -> dict[str, NDArray[np.float64] | NDArray[np.bool_]]:
-    """Columns of the answers to covered queries.
+    """Columns of the answers to queries.
 
     Parameters
     ----------
     release : Release
         What is asked.
-    covered : Cover
-        Cells of the queries.
+    sums : Sums
+        Of the queries.
     confidence, threshold : float
         As in `Release.query`.
 
@@ -67,15 +66,9 @@ def report(
     dict of str to ndarray, shape (queries,)
         `COLUMNS`, in their order.
     """
-    tree, estimates = release.tree, release.estimates
-    phi = release.dispersion
-
-    def cut(node: NDArray[np.int64], fraction: NDArray[np.float64]) -> NDArray[np.float64]:
-        return nonuniformity_variance(estimates.count[node], fraction, phi[tree.level[node]])
-
-    estimate = np.maximum(total(covered, estimates.count), 0.0)
-    perturbation = np.sqrt(perturbation_variance(covered, estimates))
-    nonuniformity = np.sqrt(cut_leaf_total(covered, cut))
+    estimate = np.maximum(sums.estimate, 0.0)
+    perturbation = np.sqrt(sums.perturbation_variance)
+    nonuniformity = np.sqrt(sums.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
     reach = -NormalDist().inv_cdf((1 - confidence) / 2) * error
     base = np.maximum(estimate, max(1.0, _SANITY * release.total))

@@ -22,18 +22,26 @@ _ENOUGH = 16
 
 
 def nonuniformity_variance(
-    count: NDArray[np.float64], fraction: NDArray[np.float64], phi: NDArray[np.float64]
+    count: NDArray[np.float64],
+    fraction: NDArray[np.float64],
+    area: NDArray[np.float64],
+    spread: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Variance of the points in a part of a cell: n f (1 - f) (1 + phi n).
+    """Variance of the points in a part of a leaf: n f (1 - f) (1 + phi n).
+
+    The compiled traversal compiles this very function for single numbers, so it is arithmetic
+    alone.
 
     Parameters
     ----------
     count : ndarray, shape (n,), float64
         Estimated points of the cells; negative ones count as none.
     fraction : ndarray, shape (n,), float64
-        Covered fraction of their area.
-    phi : ndarray, shape (n,), float64
-        Over-dispersion: 0 for points thrown at random, 1 for all or nothing.
+        Covered share of their points, as these are taken to lie.
+    area : ndarray, shape (n,), float64
+        Covered share of their area.
+    spread : ndarray, shape (n,), float64
+        Over-dispersion phi: 0 for points thrown at random, 1 for all or nothing.
 
     Returns
     -------
@@ -41,7 +49,7 @@ def nonuniformity_variance(
         Records squared.
     """
     points = np.maximum(count, 0.0)
-    return points * fraction * (1 - fraction) * (1 + phi * points)
+    return points * fraction * (1 - fraction) * (1 + spread * points)
 
 
 def dispersion(

@@ -21,8 +21,9 @@ from accuracy import BOUNDS, items
 
 import psd
 from psd.epsilon import parse_epsilon
-from psd.evaluation import _from_cells, class_errors
+from psd.evaluation import class_errors
 from psd.publish import release_of
+from psd.query.boxes import box_totals
 from psd.sources import Columns, read
 from psd.tally import tally
 from psd.truth import Sightings, truth_of
@@ -36,7 +37,7 @@ SIZE = "10 %"
 def signed_errors(release, truth):
     """Mean relative error per class of the signed least-squares estimates, spread evenly."""
     plain = replace(release, view=View())
-    estimate = _from_cells(plain, plain.estimates.signed, truth.queries.boxes)
+    estimate = box_totals(plain, plain.estimates.signed, truth.queries.boxes)
     relative = np.abs(estimate - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])

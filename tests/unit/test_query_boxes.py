@@ -324,7 +324,8 @@ def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
 
 
 def test_negative_cells_have_no_nonuniformity():
-    variance = nonuniformity_variance(np.array([-5.0, 4.0]), np.array([0.5, 0.5]), np.array([1, 0]))
+    half = np.array([0.5, 0.5])
+    variance = nonuniformity_variance(np.array([-5.0, 4.0]), half, half, np.array([1.0, 0.0]))
     assert variance.tolist() == [0, 1]
 
 
