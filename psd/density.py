@@ -23,6 +23,10 @@ PARTS = 4
 # One pass takes the step out of an edge between two leaves, a second one its kink.
 _PASSES = 2
 
+# Part of a leaf's count that lies evenly whatever the neighbours say: no part of a leaf with
+# points is said to be empty without error.
+_LEVEL = 0.02
+
 # Sides of the raster that windows are added up on; it only has to be finer than most leaves.
 _RASTER = 2048
 
@@ -205,7 +209,8 @@ def _window_shares(surface: Floats, boxes: Floats) -> Floats:
     density = np.maximum(mass / area, 0.0)
     total = density.sum(axis=(1, 2), keepdims=True)
     even = 1 / PARTS**2
-    return np.where(total > 0, density / np.where(total > 0, total, 1.0), even)
+    smooth = np.where(total > 0, density / np.where(total > 0, total, 1.0), even)
+    return (1 - _LEVEL) * smooth + _LEVEL * even
 
 
 def _surface_at(surface: Floats, x: Floats, y: Floats) -> Floats:

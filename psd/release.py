@@ -158,6 +158,15 @@ class Release:
         return dispersion(self.tree, self.estimates, self.shares)
 
     @cached_property
+    def published(self) -> Estimates:
+        """Estimates with the covariance of the published counts; see `psd.published`."""
+        if self.view.estimate == "signed":
+            return self.estimates
+        from psd.published import published_covariance
+
+        return published_covariance(self.tree, self.estimates)
+
+    @cached_property
     def spread(self) -> NDArray[np.float64]:
         """How unevenly points lie inside each cell, shape (nodes,)."""
         return self.dispersion[self.tree.level]

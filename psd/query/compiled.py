@@ -24,6 +24,7 @@ from psd.query.sums import Sums
 from psd.tree import MAX_CHILDREN
 
 if TYPE_CHECKING:
+    from psd.inference import Estimates
     from psd.release import Release
 
 __all__ = ["Packed", "compiled_sums", "compiled_totals", "pack"]
@@ -32,12 +33,20 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Most queries walked down together; a chunk takes less than a second, then Ctrl-C is heard.
-_CHUNK = 2**16
+_CHUNK = 2**17
 
 # Most entries of all lists from the root down: about 130 MB, of which few are ever touched.
-_ROOM = 2**20
+_ROOM = 2**21
 
-# Columns of the frames, one frame for each level: its list, and its children, done and to be done.
+# Rows of the lists. One for each side of the boxes, for each sum, then work space: the slope,
+# the share of the area, and the share of the points of each child.
+_WEST, _SOUTH, _EAST, _NORTH = range(4)
+_ESTIMATE, _SIGNED, _NOISE, _PUBLISHED, _UNEVEN, _SHIFT = range(4, 10)
+_SLOPE, _OTHER_SLOPE, _AREA, _CHILD = range(10, 14)
+_OTHER_CHILD = _CHILD + MAX_CHILDREN
+_ROWS = _OTHER_CHILD + MAX_CHILDREN
+
+# Columns of the frames, one frame for each level: the list, and children done and to be done.
 _BEGIN, _END, _FIRST, _NEXT, _LAST = range(5)
 _FRAME = 5
 
@@ -57,30 +66,19 @@ class Inside(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """What the errors need of each node: its slope, its variance beside its parent, its spread."""
+    """What the errors need of each node.
+
+    The slope and the variance beside its parent of signed and of published counts, the signed
+    count, and the spread. `other` says whether signed and published counts differ.
+    """
 
     slope: Floats
     known: Floats
+    other: bool
+    other_slope: Floats
+    other_known: Floats
+    signed: Floats
     spread: Floats
-
-
-class Lists(NamedTuple):
-    """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
-
-    The sides of each box; its sums; and work space: how its answer grows with the estimate of
-    the cell, and the covered shares of the area of a child and of the points of all children.
-    """
-
-    west: Floats
-    south: Floats
-    east: Floats
-    north: Floats
-    estimate: Floats
-    noise: Floats
-    uneven: Floats
-    slope: Floats
-    area: Floats
-    share: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,16 +116,31 @@ def pack(release: Release) -> Packed:
     special case.
     """
     tree, estimates = release.tree, release.estimates
-    slope = estimates.slope.copy()
-    known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
-    slope[0], known[0] = 0.0, estimates.variance[0]
+    slope, known = _recursion(estimates)
+    other_slope, other_known = _recursion(release.published)
     return Packed(
         boxes=tree.boxes,
         first=np.append(tree.first_child, len(tree)),
         levels=len(tree.levels),
         inside=_inside(release),
-        errors=Errors(slope=slope, known=known, spread=release.spread),
+        errors=Errors(
+            slope=slope,
+            known=known,
+            other=release.published is not estimates,
+            other_slope=other_slope,
+            other_known=other_known,
+            signed=estimates.signed,
+            spread=release.spread,
+        ),
     )
+
+
+def _recursion(estimates: Estimates) -> tuple[Floats, Floats]:
+    """Slope of each node and its variance beside its parent, the root's beside nothing."""
+    slope = estimates.slope.copy()
+    known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    slope[0], known[0] = 0.0, estimates.variance[0]
+    return slope, known
 
 
 def _inside(release: Release) -> Inside:
@@ -157,8 +170,15 @@ def compiled_sums(packed: Packed, count: Floats, boxes: Floats) -> Sums:
     boxes : ndarray, shape (n, 4), float64
         Inside the lattice.
     """
-    estimate, noise, uneven = _walked(packed, count, packed.errors, boxes)
-    return Sums(estimate=estimate, perturbation_variance=noise, nonuniformity_variance=uneven)
+    estimate, signed, noise, published, leaves, shift = _walked(packed, count, packed.errors, boxes)
+    return Sums(
+        estimate=estimate,
+        signed=signed if packed.errors.other else estimate,
+        perturbation_variance=noise,
+        published_variance=published if packed.errors.other else noise,
+        leaf_variance=leaves,
+        shift=shift,
+    )
 
 
 def compiled_totals(packed: Packed, values: Floats, boxes: Floats) -> Floats:
@@ -168,25 +188,20 @@ def compiled_totals(packed: Packed, values: Floats, boxes: Floats) -> Floats:
 
 
 def _walked(packed: Packed, values: Floats, errors: Errors | None, boxes: Floats) -> Floats:
-    """Sums of boxes, shape (3, n), from as many at a time as there is room for."""
+    """Rows of sums, shape (6, n), from as many queries at a time as there is room for."""
     size = max(1, min(len(boxes), _CHUNK, _ROOM // packed.levels))
-    room = size * packed.levels
-    lists = Lists(*(np.empty(room) for _ in Lists._fields[:-1]), np.empty(MAX_CHILDREN * room))
-    places = np.empty(room + size, np.int32)
+    lists = np.empty(_ROWS * size * packed.levels)
+    places = np.empty(size * (packed.levels + 1), np.int32)
     frames = np.empty((packed.levels + 1, _FRAME), np.int64)
-    result = np.empty((3, len(boxes)))
-    sums = (lists.estimate, lists.noise, lists.uneven)
+    sums = np.empty((_SLOPE - _ESTIMATE, len(boxes)))
     for start in range(0, len(boxes), size):
         chunk = boxes[start : start + size]
-        for row, side in zip(lists, chunk.T, strict=False):
-            row[: len(chunk)] = side
-        for row in sums:
-            row[: len(chunk)] = 0.0
+        whole = lists[: _ROWS * len(chunk)].reshape(_ROWS, len(chunk))
+        whole[_WEST:_ESTIMATE], whole[_ESTIMATE:_SLOPE] = chunk.T, 0.0
         frames[0] = (0, len(chunk), 0, 0, 1)
         _walk(packed.boxes, packed.first, packed.inside, values, errors, lists, places, frames)
-        for row, found in zip(sums, result, strict=True):
-            found[start : start + size] = row[: len(chunk)]
-    return result
+        sums[:, start : start + size] = whole[_ESTIMATE:_SLOPE]
+    return sums
 
 
 _step = njit(nogil=True, error_model="numpy")
@@ -194,12 +209,16 @@ _nonuniformity_variance: Any = _step(uniformity.nonuniformity_variance)
 
 
 @_step
-def _fill(
-    boxes: Any, node: int, x0: Floats, y0: Floats, x1: Floats, y1: Floats, share: Floats
-) -> None:
+def _rows(lists: Floats, begin: int, end: int) -> Floats:
+    """Rows of the list of some entries; each row is contiguous, or its passes would crawl."""
+    return lists[_ROWS * begin : _ROWS * end].reshape(_ROWS, end - begin)
+
+
+@_step
+def _fill(cell: Any, lists: Floats, share: Floats) -> None:
     """Covered shares of the area of a cell by a list of boxes: 0 outside, exactly 1 inside."""
-    west, south = float(boxes[node, 0]), float(boxes[node, 1])
-    east, north = float(boxes[node, 2]), float(boxes[node, 3])
+    west, south, east, north = float(cell[0]), float(cell[1]), float(cell[2]), float(cell[3])
+    x0, y0, x1, y1 = lists[_WEST], lists[_SOUTH], lists[_EAST], lists[_NORTH]
     whole = (east - west) * (north - south)
     for i in range(len(share)):
         wide = max(min(x1[i], east) - max(x0[i], west), 0.0)
@@ -208,20 +227,11 @@ def _fill(
 
 
 @_step
-def _smooth(
-    inside: Any,
-    boxes: Any,
-    node: int,
-    x0: Floats,
-    y0: Floats,
-    x1: Floats,
-    y1: Floats,
-    share: Floats,
-) -> None:
+def _smooth(cell: Any, parts: Floats, lists: Floats, share: Floats) -> None:
     """Turn shares of the area of a leaf into shares of its points, which lie smoothly."""
-    west, south = float(boxes[node, 0]), float(boxes[node, 1])
-    across, up = PARTS / (boxes[node, 2] - west), PARTS / (boxes[node, 3] - south)
-    parts, leaf = inside.share, inside.rank[node]
+    west, south = float(cell[0]), float(cell[1])
+    across, up = PARTS / (cell[2] - west), PARTS / (cell[3] - south)
+    x0, y0, x1, y1 = lists[_WEST], lists[_SOUTH], lists[_EAST], lists[_NORTH]
     for i in range(len(share)):
         left, right = (x0[i] - west) * across, (x1[i] - west) * across
         low, high = (y0[i] - south) * up, (y1[i] - south) * up
@@ -230,7 +240,7 @@ def _smooth(
             line = 0.0
             for column in range(PARTS):
                 wide = max(min(right, column + 1.0) - max(left, float(column)), 0.0)
-                line += wide * parts[leaf, row, column]
+                line += wide * parts[row, column]
             total += line * max(min(high, row + 1.0) - max(low, float(row)), 0.0)
         cut = (share[i] > 0) & (share[i] < 1)
         share[i] = min(total, 1.0) if cut else share[i]
@@ -260,43 +270,35 @@ def _mass(surface: Integers, west: float, south: float, east: float, north: floa
 
 
 @_step
-def _dasymetric(
-    inside: Any,
-    boxes: Any,
-    node: int,
-    x0: Floats,
-    y0: Floats,
-    x1: Floats,
-    y1: Floats,
-    share: Floats,
-) -> None:
+def _dasymetric(cell: Any, whole: float, inside: Any, lists: Floats, share: Floats) -> None:
     """Turn shares of the area of a leaf into shares of its points, by the covariate."""
-    columns, rows, whole = inside.cells[0], inside.cells[1], inside.mass[node]
-    wide, tall = inside.lattice[0], inside.lattice[1]
+    (columns, rows), (wide, tall) = inside.cells, inside.lattice
     for i in range(len(share)):
         if whole > 0 and 0 < share[i] < 1:
             mass = _mass(
                 inside.surface,
-                max(x0[i], float(boxes[node, 0])) * columns / wide,
-                max(y0[i], float(boxes[node, 1])) * rows / tall,
-                min(x1[i], float(boxes[node, 2])) * columns / wide,
-                min(y1[i], float(boxes[node, 3])) * rows / tall,
+                max(lists[_WEST, i], float(cell[0])) * columns / wide,
+                max(lists[_SOUTH, i], float(cell[1])) * rows / tall,
+                min(lists[_EAST, i], float(cell[2])) * columns / wide,
+                min(lists[_NORTH, i], float(cell[3])) * rows / tall,
             )
             share[i] = min(mass / whole, 1.0)
 
 
 @_step
-def _add(value: float, share: Floats, sums: Floats) -> None:
-    """Add to each sum a share of a value."""
-    for i in range(len(share)):
-        sums[i] += value * share[i]
+def _shares(node: int, cell: Any, inside: Any, lists: Floats, share: Floats) -> None:
+    """Turn shares of the area of a leaf into shares of its points."""
+    if inside.kind == _SMOOTH:
+        _smooth(cell, inside.share[inside.rank[node]], lists, share)
+    elif inside.kind == _COVARIATE:
+        _dasymetric(cell, inside.mass[node], inside, lists, share)
 
 
 @_step
-def _add_whole(value: float, share: Floats, sums: Floats) -> None:
-    """Add the value of an inner cell for those boxes that hold it whole."""
+def _add_part(value: float, share: Floats, sums: Floats) -> None:
+    """Add the covered share of a value."""
     for i in range(len(share)):
-        sums[i] += value if share[i] >= 1 else 0.0
+        sums[i] += value * share[i]
 
 
 @_step
@@ -304,6 +306,13 @@ def _add_uneven(count: float, spread: float, share: Floats, area: Floats, sums: 
     """Add what a leaf adds to the non-uniformity variance; nothing where it is not cut."""
     for i in range(len(share)):
         sums[i] += _nonuniformity_variance(count, share[i], area[i], spread)
+
+
+@_step
+def _add_whole(value: float, share: Floats, sums: Floats) -> None:
+    """Add the value of an inner cell for those boxes that hold it whole."""
+    for i in range(len(share)):
+        sums[i] += value if share[i] >= 1 else 0.0
 
 
 @_step
@@ -317,39 +326,79 @@ def _cutting(share: Floats, places: Any) -> int:
 
 
 @_step
-def _take(places: Any, parent: Floats, child: Floats) -> None:
-    """Numbers of some boxes of a list."""
+def _open(places: Any, parent: Floats, child: Floats) -> None:
+    """Start the list of a child with the boxes that cut it."""
+    for side in range(_ESTIMATE):
+        source, target = parent[side], child[side]
+        for i in range(len(places)):
+            target[i] = source[places[i]]
+    child[_ESTIMATE:_SLOPE] = 0.0
+
+
+@_step
+def _close(slopes: Floats, knowns: Floats, shares: Floats, mean: Floats, noise: Floats) -> None:
+    """Slope of each answer with the parent of a family, and the variance that is left."""
+    mean[:] = 0.0
+    for child in range(len(slopes)):
+        slope, share = slopes[child], shares[child]
+        for i in range(len(mean)):
+            mean[i] += slope * share[i]
+    for child in range(len(slopes)):
+        known, share = knowns[child], shares[child]
+        for i in range(len(mean)):
+            noise[i] += known * (share[i] - mean[i]) ** 2
+
+
+@_step
+def _close_all(first: int, last: int, errors: Any, here: Floats) -> None:
+    """Close a family for the signed and, where they differ, for the published counts."""
+    slope, known = errors.slope[first:last], errors.known[first:last]
+    _close(slope, known, here[_CHILD:_OTHER_CHILD], here[_SLOPE], here[_NOISE])
+    if errors.other:
+        slope, known = errors.other_slope[first:last], errors.other_known[first:last]
+        _close(slope, known, here[_OTHER_CHILD:_ROWS], here[_OTHER_SLOPE], here[_PUBLISHED])
+
+
+@_step
+def _leave(here: Floats, places: Any, up: Floats, child: int, errors: Any) -> None:
+    """Hand the sums of a finished list to the one above, and its slopes as shares of a child."""
+    if errors is None:
+        for i in range(len(places)):
+            up[_ESTIMATE, places[i]] += here[_ESTIMATE, i]
+        return
+    for row in range(_ESTIMATE, _SLOPE):
+        target, source = up[row], here[row]
+        for i in range(len(places)):
+            target[places[i]] += source[i]
+    share, other, slope, other_slope = (
+        up[_CHILD + child],
+        up[_OTHER_CHILD + child],
+        here[_SLOPE],
+        here[_OTHER_SLOPE],
+    )
     for i in range(len(places)):
-        child[i] = parent[places[i]]
+        share[places[i]] = slope[i]
+        other[places[i]] = other_slope[i]
 
 
 @_step
-def _put(places: Any, child: Floats, parent: Floats) -> None:
-    """Put numbers of a child's list in their places in its parent's."""
-    for i in range(len(places)):
-        parent[places[i]] = child[i]
-
-
-@_step
-def _hand_up(places: Any, child: Floats, parent: Floats) -> None:
-    """Add a sum of a child's list to that of its parent's."""
-    for i in range(len(places)):
-        parent[places[i]] += child[i]
-
-
-@_step
-def _regress(slope: float, share: Floats, mean: Floats) -> None:
-    """Add what a child's covered share, or slope, adds to that of its parent."""
-    for i in range(len(share)):
-        mean[i] += slope * share[i]
-
-
-@_step
-def _add_noise(known: float, share: Floats, mean: Floats, noise: Floats) -> None:
-    """Add the variance that a child has beside its parent."""
-    for i in range(len(share)):
-        off = share[i] - mean[i]
-        noise[i] += known * off * off
+def _count_leaf(
+    node: int, cell: Any, inside: Any, values: Floats, errors: Any, here: Floats, share: Floats
+) -> None:
+    """Add a leaf to the sums of a list."""
+    if errors is not None and inside.kind == _SMOOTH:
+        here[_AREA] = share
+    _shares(node, cell, inside, here, share)
+    _add_part(values[node], share, here[_ESTIMATE])
+    if errors is not None:
+        if errors.other:
+            _add_part(errors.signed[node], share, here[_SIGNED])
+        area = here[_AREA] if inside.kind == _SMOOTH else share
+        _add_uneven(values[node], errors.spread[node], share, area, here[_UNEVEN])
+        if inside.kind == _SMOOTH:
+            moved = max(values[node], 0.0)
+            _add_part(moved, share, here[_SHIFT])
+            _add_part(-moved, area, here[_SHIFT])
 
 
 def _walk_of(source: str) -> Any:
@@ -372,68 +421,37 @@ def _walk_of(source: str) -> Any:
         frames: Any,
     ) -> None:
         source  # noqa: B018
-        west, south, east, north = lists.west, lists.south, lists.east, lists.north
-        estimate, noise, uneven = lists.estimate, lists.noise, lists.uneven
-        slope, area, shares = lists.slope, lists.area, lists.share
-        room = len(west)
         depth = 0
         while depth >= 0:
-            a, b = frames[depth, _BEGIN], frames[depth, _END]
-            start, node = frames[depth, _FIRST], frames[depth, _NEXT]
-            if node == frames[depth, _LAST]:
+            begin, end, start, node, last = frames[depth]
+            here = _rows(lists, begin, end)
+            if node == last:
                 if errors is not None:
-                    slope[a:b] = 0.0
-                    for child in range(start, node):
-                        at = (child - start) * room
-                        _regress(errors.slope[child], shares[at + a : at + b], slope[a:b])
-                    for child in range(start, node):
-                        at, known = (child - start) * room, errors.known[child]
-                        _add_noise(known, shares[at + a : at + b], slope[a:b], noise[a:b])
+                    _close_all(start, last, errors, here)
                 depth -= 1
                 if depth >= 0:
-                    place = places[a:b]
-                    c, d = frames[depth, _BEGIN], frames[depth, _END]
-                    _hand_up(place, estimate[a:b], estimate[c:d])
-                    if errors is not None:
-                        _hand_up(place, noise[a:b], noise[c:d])
-                        _hand_up(place, uneven[a:b], uneven[c:d])
-                        at = (frames[depth, _NEXT] - 1 - frames[depth, _FIRST]) * room
-                        _put(place, slope[a:b], shares[at + c : at + d])
+                    up = _rows(lists, frames[depth, _BEGIN], frames[depth, _END])
+                    child = frames[depth, _NEXT] - 1 - frames[depth, _FIRST]
+                    _leave(here, places[begin:end], up, child, errors)
                 continue
             frames[depth, _NEXT] += 1
-            at = (node - start) * room
-            share = shares[at + a : at + b]
-            x0, y0, x1, y1 = west[a:b], south[a:b], east[a:b], north[a:b]
-            _fill(boxes, node, x0, y0, x1, y1, share)
+            share = here[_CHILD + node - start]
+            _fill(boxes[node], here, share)
             if first[node] == first[node + 1]:
-                if errors is not None:
-                    area[a:b] = share
-                if inside.kind == _SMOOTH:
-                    _smooth(inside, boxes, node, x0, y0, x1, y1, share)
-                elif inside.kind == _COVARIATE:
-                    _dasymetric(inside, boxes, node, x0, y0, x1, y1, share)
-                _add(values[node], share, estimate[a:b])
-                if errors is not None:
-                    spread = errors.spread[node]
-                    _add_uneven(values[node], spread, share, area[a:b], uneven[a:b])
+                _count_leaf(node, boxes[node], inside, values, errors, here, share)
+            else:
+                _add_whole(values[node], share, here[_ESTIMATE])
+                if errors is not None and errors.other:
+                    _add_whole(errors.signed[node], share, here[_SIGNED])
+            if errors is not None and errors.other:
+                here[_OTHER_CHILD + node - start] = share
+            if first[node] == first[node + 1]:
                 continue
-            _add_whole(values[node], share, estimate[a:b])
-            found = _cutting(share, places[b:])
+            found = _cutting(share, places[end:])
             if found:
                 depth += 1
-                c = b + found
-                frames[depth, _BEGIN], frames[depth, _END] = b, c
-                frames[depth, _FIRST], frames[depth, _NEXT] = first[node], first[node]
-                frames[depth, _LAST] = first[node + 1]
-                place = places[b:c]
-                _take(place, x0, west[b:c])
-                _take(place, y0, south[b:c])
-                _take(place, x1, east[b:c])
-                _take(place, y1, north[b:c])
-                estimate[b:c] = 0.0
-                if errors is not None:
-                    noise[b:c] = 0.0
-                    uneven[b:c] = 0.0
+                frames[depth] = (end, end + found, first[node], first[node], first[node + 1])
+                _open(places[end : end + found], here, _rows(lists, end, end + found))
 
     try:
         return njit(nogil=True, error_model="numpy", cache=True)(walk)

@@ -72,8 +72,8 @@ def interval(sums: Sums, confidence: float) -> tuple[Floats, Floats]:
     taken = np.maximum(sums.perturbation_variance - sums.published_variance, 0.0)
     moved = (estimate - np.maximum(sums.signed, 0.0)) ** 2 - taken
     bias = np.clip(moved, 0.0, _BIAS * sums.perturbation_variance)
-    uneven = sums.nonuniformity_variance
-    variance = _SPREAD * sums.published_variance + bias + uneven + sums.shift_variance + _WHOLE
-    skew = max(z**2 - 1, 0.0) / 3 * uneven**2 / (np.maximum(estimate, 1.0) * variance)
+    leaves, uneven = sums.leaf_variance, sums.nonuniformity_variance
+    variance = _SPREAD * sums.published_variance + bias + uneven + _WHOLE
+    skew = max(z**2 - 1, 0.0) / 3 * leaves**2 / (np.maximum(estimate, 1.0) * variance)
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
     return lower, estimate + z * np.sqrt(variance + _GIVEN_BACK * taken) + skew

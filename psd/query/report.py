@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
+from psd.query.intervals import interval
 from psd.query.sums import Sums
 
 if TYPE_CHECKING:
@@ -70,15 +70,15 @@ def report(
     perturbation = np.sqrt(sums.perturbation_variance)
     nonuniformity = np.sqrt(sums.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
-    reach = -NormalDist().inv_cdf((1 - confidence) / 2) * error
+    lower, upper = interval(sums, confidence)
     base = np.maximum(estimate, max(1.0, _SANITY * release.total))
     values = (
         estimate,
         perturbation,
         nonuniformity,
         error,
-        np.maximum(estimate - reach, 0.0),
-        estimate + reach,
+        lower,
+        upper,
         perturbation / base,
         nonuniformity / base,
         error / base,

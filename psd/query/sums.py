@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.query.cover import Cover, cut_leaf_total, perturbation_variance, total
-from psd.query.uniformity import nonuniformity_variance
+from psd.query.uniformity import nonuniformity_variance, shift_variance
 
 if TYPE_CHECKING:
     from psd.release import Release
@@ -26,15 +26,29 @@ class Sums:
     ----------
     estimate : ndarray, shape (queries,), float64
         Records; a view with negative cells may make it negative.
+    signed : ndarray, shape (queries,), float64
+        What least squares, as it is, would answer.
     perturbation_variance : ndarray, shape (queries,), float64
-        Variance that the noise causes, in records squared.
-    nonuniformity_variance : ndarray, shape (queries,), float64
+        Variance of the signed answer that the noise causes, in records squared.
+    published_variance : ndarray, shape (queries,), float64
+        The same for the published counts; see `psd.published`.
+    leaf_variance : ndarray, shape (queries,), float64
         Variance of the points in leaves that are cut, in records squared.
+    shift : ndarray, shape (queries,), float64
+        Records that a smooth density moved into the query, beside an even one.
     """
 
     estimate: NDArray[np.float64]
+    signed: NDArray[np.float64]
     perturbation_variance: NDArray[np.float64]
-    nonuniformity_variance: NDArray[np.float64]
+    published_variance: NDArray[np.float64]
+    leaf_variance: NDArray[np.float64]
+    shift: NDArray[np.float64]
+
+    @property
+    def nonuniformity_variance(self) -> NDArray[np.float64]:
+        """Variance of the points in cut leaves, and of what their neighbours said of them."""
+        return self.leaf_variance + shift_variance(self.shift)
 
 
 def cover_sums(release: Release, covered: Cover) -> Sums:
@@ -47,17 +61,27 @@ def cover_sums(release: Release, covered: Cover) -> Sums:
     covered : Cover
         Cells of the queries.
     """
-    count, spread = release.estimates.count, release.spread
+    estimates, spread = release.estimates, release.spread
+    count = estimates.count
 
     def uneven(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         return nonuniformity_variance(count[node], fraction, area, spread[node])
 
+    def moved(
+        node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return np.maximum(count[node], 0.0) * (fraction - area)
+
+    smooth = release.view.density == "smooth"
     return Sums(
         estimate=total(covered, count),
-        perturbation_variance=perturbation_variance(covered, release.estimates),
-        nonuniformity_variance=cut_leaf_total(covered, uneven),
+        signed=total(covered, estimates.signed),
+        perturbation_variance=perturbation_variance(covered, estimates),
+        published_variance=perturbation_variance(covered, release.published),
+        leaf_variance=cut_leaf_total(covered, uneven),
+        shift=cut_leaf_total(covered, moved) if smooth else np.zeros(covered.queries),
     )
 
 

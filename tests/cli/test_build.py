@@ -442,9 +442,9 @@ def test_as_a_process(tmp_path):
     [
         ((), psd.method("auto").view),
         (("--method", "cascade"), psd.method("cascade").view),
-        (("--method", "grid"), View()),
-        (("--method", "grid", "--estimate", "posterior"), View(estimate="posterior")),
-        (("--method", "grid", "--density", "smooth"), View(density="smooth")),
+        (("--method", "quadtree"), View()),
+        (("--method", "quadtree", "--estimate", "posterior"), View(estimate="posterior")),
+        (("--method", "quadtree", "--density", "smooth"), View(density="smooth")),
         (
             ("--method", "cascade", "--estimate", "least-squares", "--density", "uniform"),
             View(),

@@ -24,6 +24,7 @@ PUBLIC = (
     "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density", "psd.covariate",
     "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.rasters", "psd.raster_files",
     "psd.errors", "psd.parameters", "psd.registry", "psd.demand",
+    "psd.published",
 )  # fmt: skip
 
 

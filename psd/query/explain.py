@@ -1,0 +1,241 @@
+"""Where the error of an answer comes from, and what would make it smaller.
+
+Everything is worked out from the release: the cells that a query takes whole and those that it
+cuts, and what the same query would be told with more epsilon or with finer cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.epsilon import MAX_EPSILON, NANO
+from psd.query.cover import Cover, Fraction, cover
+from psd.query.sums import Sums, cover_sums
+from psd.tree import Tree
+from psd.view import View
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.release import Release
+
+__all__ = ["Explanation", "explain", "refined"]
+
+# How many times the epsilon that was spent.
+_TIMES = (2, 5, 10)
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+FractionOf = Callable[["Release"], Fraction]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Explanation:
+    """What the error of one answer is made of.
+
+    Parameters
+    ----------
+    noise_share : float
+        Part of the error's variance that the noise causes, 0 to 1; the rest is non-uniformity.
+    whole : DataFrame
+        ``level, cells, estimate``: cells taken whole, by level.
+    cut : DataFrame
+        ``west, south, east, north, level, covered, estimate, nonuniformity_error``: leaves that
+        are cut, those that matter most first; ``covered`` is the share of their area,
+        ``estimate`` the records of the whole leaf.
+    remedies : DataFrame
+        ``change, perturbation_error, nonuniformity_error, error``: what would be predicted
+        instead; the first row is the release as it is.
+    """
+
+    noise_share: float
+    whole: pandas.DataFrame
+    cut: pandas.DataFrame
+    remedies: pandas.DataFrame
+
+
+def explain(release: Release, fraction_of: FractionOf) -> Explanation:
+    """Take the error of one answer apart.
+
+    Parameters
+    ----------
+    release : Release
+        What is asked.
+    fraction_of : callable
+        Gives, for a release, the covered fractions of its cells by the one query.
+
+    Notes
+    -----
+    More epsilon: the same cells, every count measured with so many times its epsilon; a method
+    that looks at the data would choose other, usually finer, cells. Finer cells: each leaf that
+    the query cuts is quartered and its epsilon goes to the quarters; points are taken to be as
+    uneven in them as in the leaf.
+    """
+    covered = cover(release.tree, 1, fraction_of(release))
+    sums = cover_sums(release, covered)
+    noise, uneven = _variances(sums)
+    finer = _finer(release, covered, fraction_of)
+    changes = {"as it is": (noise, uneven)}
+    for times in _TIMES:
+        if release.epsilon * times <= MAX_EPSILON * NANO:
+            scaled = replace(release.tree, epsilon=release.tree.epsilon * times)
+            changes[f"{times} times the epsilon"] = (_noise(release, scaled, fraction_of), uneven)
+    if finer is not None:
+        changes["cells half as wide at its edge"] = finer
+    return Explanation(
+        noise_share=noise / (noise + uneven) if noise + uneven > 0 else 0.0,
+        whole=_whole(release, covered),
+        cut=_cut(release, covered),
+        remedies=_remedies(changes),
+    )
+
+
+def _variances(sums: Sums) -> tuple[float, float]:
+    """Variance of the noise and of non-uniformity of the one answer."""
+    return float(sums.perturbation_variance[0]), float(sums.nonuniformity_variance[0])
+
+
+def _plain(release: Release, tree: Tree) -> Release:
+    """A release of other cells, whose counts nobody looks at."""
+    return replace(release, tree=tree, epsilon=tree.dearest_path, view=View(), covariate=None)
+
+
+def _noise(release: Release, tree: Tree, fraction_of: FractionOf) -> float:
+    """Variance of the noise if the cells were these."""
+    plain, weights = _plain(release, tree), fraction_of(release)
+    return _variances(cover_sums(plain, cover(tree, 1, weights)))[0]
+
+
+def _finer(
+    release: Release, covered: Cover, fraction_of: FractionOf
+) -> tuple[float, float] | None:
+    """Variances if the cut leaves were quartered; None where none can be."""
+    tree, leaves = release.tree, _cut_leaves(covered)[0]
+    sides = tree.boxes[leaves, 2:] - tree.boxes[leaves, :2]
+    leaves = leaves[(sides >= 2).all(axis=1)]
+    if not len(leaves):
+        return None
+    finer, origin = refined(tree, leaves)
+    plain = _plain(release, finer)
+    again = cover(finer, 1, fraction_of(plain))
+    noise = _variances(cover_sums(plain, again))[0]
+    share = (finer.area / tree.area[origin]).astype(np.float64)
+    count = release.estimates.count[origin] * share
+    node, fraction, area = _cut_leaves(again)
+    from psd.query.uniformity import nonuniformity_variance
+
+    spread = release.spread[origin[node]]
+    return noise, float(nonuniformity_variance(count[node], fraction, area, spread).sum())
+
+
+def refined(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
+    """A tree in which some leaves are quartered and hand their epsilon to the quarters.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    leaves : ndarray, shape (m,), int64
+        Leaves of at least two lattice cells a side.
+
+    Returns
+    -------
+    tree : Tree
+        With 4 m more nodes.
+    origin : ndarray, shape (n + 4 m,), int64
+        Node of the given tree that each node is, or is a quarter of.
+    """
+    west, south, east, north = tree.boxes[leaves].T
+    x, y = (west + east) // 2, (south + north) // 2
+    parts = [(west, south, x, y), (x, south, east, y), (west, y, x, north), (x, y, east, north)]
+    quarters = np.stack([np.stack(part, axis=1) for part in parts], axis=1).reshape(-1, 4)
+    owner = np.repeat(leaves, 4)
+    epsilon = tree.epsilon.copy()
+    epsilon[leaves] = 0
+    level = np.concatenate([tree.level, tree.level[owner] + 1])
+    parent = np.concatenate([tree.parent, owner])
+    order, rank = _level_order(level, parent)
+    origin = np.concatenate([np.arange(len(tree)), owner])[order]
+    made = Tree(
+        boxes=np.concatenate([tree.boxes, quarters])[order],
+        parent=np.where(parent[order] < 0, -1, rank[parent[order]]),
+        level=level[order],
+        count=np.zeros(len(order), np.int64),
+        epsilon=np.concatenate([epsilon, tree.epsilon[owner]])[order],
+    )
+    return made, origin
+
+
+def _level_order(level: NDArray[np.int_], parent: NDArray[np.int_]) -> tuple[Integers, Integers]:
+    """Nodes level by level, families together and in the order of their parents; and its inverse."""
+    rank = np.zeros(len(level), np.int64)
+    done = []
+    for depth in range(int(level.max()) + 1):
+        here = np.flatnonzero(level == depth)
+        here = here[np.argsort(rank[parent[here]], kind="stable")]
+        rank[here] = sum(map(len, done)) + np.arange(len(here))
+        done.append(here)
+    return np.concatenate(done), rank
+
+
+def _cut_leaves(covered: Cover) -> tuple[Integers, Floats, Floats]:
+    """Leaves that the query cuts, with the covered shares of their points and of their areas."""
+    found = []
+    for step in covered.steps:
+        cut = ~step.opened & (step.area > 0) & (step.area < 1)
+        found.append((step.node[cut], step.fraction[cut], step.area[cut]))
+    node, fraction, area = (np.concatenate(part) for part in zip(*found, strict=True))
+    return node, fraction, area
+
+
+def _whole(release: Release, covered: Cover) -> pandas.DataFrame:
+    """Cells taken whole, by level."""
+    import pandas as pd
+
+    node = np.concatenate([step.node[step.area == 1] for step in covered.steps])
+    table = pd.DataFrame(
+        {"level": release.tree.level[node], "estimate": release.estimates.count[node]}
+    )
+    by_level = table.groupby("level")["estimate"].agg(cells="size", estimate="sum")
+    return by_level.reset_index()
+
+
+def _cut(release: Release, covered: Cover) -> pandas.DataFrame:
+    """Leaves that are cut, those that matter most first."""
+    import pandas as pd
+
+    from psd.query.uniformity import nonuniformity_variance
+
+    node, fraction, area = _cut_leaves(covered)
+    count = release.estimates.count[node]
+    variance = nonuniformity_variance(count, fraction, area, release.spread[node])
+    sides = release.domain.from_lattice(release.tree.boxes[node])
+    table = pd.DataFrame(sides, columns=["west", "south", "east", "north"])
+    table = table.assign(
+        level=release.tree.level[node],
+        covered=area,
+        estimate=count,
+        nonuniformity_error=np.sqrt(variance),
+    )
+    order = np.argsort(-variance, kind="stable")
+    return table.iloc[order].reset_index(drop=True)
+
+
+def _remedies(changes: dict[str, tuple[float, float]]) -> pandas.DataFrame:
+    """Predicted errors by change."""
+    import pandas as pd
+
+    noise, uneven = np.sqrt(np.array(list(changes.values()))).T
+    return pd.DataFrame(
+        {
+            "change": list(changes),
+            "perturbation_error": noise,
+            "nonuniformity_error": uneven,
+            "error": np.hypot(noise, uneven),
+        }
+    )
