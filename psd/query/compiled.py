@@ -21,7 +21,7 @@ from psd.dasymetric import CovariateDensity
 from psd.density import PARTS, SmoothDensity
 from psd.query import uniformity
 from psd.query.sums import Sums
-from psd.tree import MAX_CHILDREN
+from psd.tree import MAX_CHILDREN, Tree
 
 if TYPE_CHECKING:
     from psd.inference import Estimates
@@ -35,18 +35,10 @@ Integers = NDArray[np.int64]
 # Most queries walked down together; a chunk takes less than a second, then Ctrl-C is heard.
 _CHUNK = 2**17
 
-# Most entries of all lists from the root down: about 130 MB, of which few are ever touched.
+# Most entries of all lists from the root down: about 350 MB, of which few are ever touched.
 _ROOM = 2**21
 
-# Rows of the lists. One for each side of the boxes, for each sum, then work space: the slope,
-# the share of the area, and the share of the points of each child.
-_WEST, _SOUTH, _EAST, _NORTH = range(4)
-_ESTIMATE, _SIGNED, _NOISE, _PUBLISHED, _UNEVEN, _SHIFT = range(4, 10)
-_SLOPE, _OTHER_SLOPE, _AREA, _CHILD = range(10, 14)
-_OTHER_CHILD = _CHILD + MAX_CHILDREN
-_ROWS = _OTHER_CHILD + MAX_CHILDREN
-
-# Columns of the frames, one frame for each level: the list, and children done and to be done.
+# Columns of the frames, one frame for each level: its list, and its children, done and to be done.
 _BEGIN, _END, _FIRST, _NEXT, _LAST = range(5)
 _FRAME = 5
 
@@ -65,11 +57,17 @@ class Inside(NamedTuple):
     lattice: Floats
 
 
-class Errors(NamedTuple):
-    """What the errors need of each node.
+class Family(NamedTuple):
+    """First node that each node is divided into, and the one after the last; the same of a leaf."""
 
-    The slope and the variance beside its parent of signed and of published counts, the signed
-    count, and the spread. `other` says whether signed and published counts differ.
+    start: Integers
+    stop: Integers
+
+
+class Errors(NamedTuple):
+    """What the errors need of each node: its slope, its variance beside its parent, its spread.
+
+    `other` says whether published counts differ from signed ones; then they have their own.
     """
 
     slope: Floats
@@ -81,6 +79,31 @@ class Errors(NamedTuple):
     spread: Floats
 
 
+class Lists(NamedTuple):
+    """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
+
+    The sides of each box; its sums; and work space: how its answer grows with the estimate of
+    the cell, and the covered shares of the area of a child and of the points of all children. What is
+    `other` is that of published counts.
+    """
+
+    west: Floats
+    south: Floats
+    east: Floats
+    north: Floats
+    estimate: Floats
+    noise: Floats
+    uneven: Floats
+    shift: Floats
+    signed: Floats
+    published: Floats
+    slope: Floats
+    other_slope: Floats
+    area: Floats
+    share: Floats
+    other_share: Floats
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Packed:
     """A release as the compiled walk reads it.
@@ -89,8 +112,11 @@ class Packed:
     ----------
     boxes : ndarray, shape (nodes, 4), int32
         Of the tree.
-    first : ndarray, shape (nodes + 1,), int64
-        First child of each node, and with the next one's the end of its children.
+    children : Family
+        Of each node.
+    descendants : Family
+        Children of each node, or grandchildren where these are no more than a family may have:
+        fewer lists where nobody asks for errors.
     levels : int
         Of the tree.
     inside : Inside
@@ -100,7 +126,8 @@ class Packed:
     """
 
     boxes: NDArray[np.int32]
-    first: Integers
+    children: Family
+    descendants: Family
     levels: int
     inside: Inside
     errors: Errors
@@ -116,11 +143,13 @@ def pack(release: Release) -> Packed:
     special case.
     """
     tree, estimates = release.tree, release.estimates
+    children = Family(tree.first_child, tree.first_child + tree.children)
     slope, known = _recursion(estimates)
     other_slope, other_known = _recursion(release.published)
     return Packed(
         boxes=tree.boxes,
-        first=np.append(tree.first_child, len(tree)),
+        children=children,
+        descendants=_descendants(tree, children),
         levels=len(tree.levels),
         inside=_inside(release),
         errors=Errors(
@@ -141,6 +170,17 @@ def _recursion(estimates: Estimates) -> tuple[Floats, Floats]:
     known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
     slope[0], known[0] = 0.0, estimates.variance[0]
     return slope, known
+
+
+def _descendants(tree: Tree, children: Family) -> Family:
+    """Nodes that the walk goes on to from each node if it need not stop at every level."""
+    start, stop = children
+    inner = np.concatenate([[0], np.cumsum(~tree.is_leaf)])
+    divided = ~tree.is_leaf & (inner[stop] - inner[start] == tree.children)
+    first = start[np.minimum(start, len(tree) - 1)]
+    last = np.maximum(stop[np.maximum(stop, 1) - 1], first)
+    skip = divided & (last - first <= MAX_CHILDREN)
+    return Family(np.where(skip, first, start), np.where(skip, last, stop))
 
 
 def _inside(release: Release) -> Inside:
@@ -170,38 +210,48 @@ def compiled_sums(packed: Packed, count: Floats, boxes: Floats) -> Sums:
     boxes : ndarray, shape (n, 4), float64
         Inside the lattice.
     """
-    estimate, signed, noise, published, leaves, shift = _walked(packed, count, packed.errors, boxes)
+    children, errors = packed.children, packed.errors
+    sums = _walked(packed, children, count, errors, boxes)
+    estimate, noise, uneven, shift, signed, published = sums
     return Sums(
         estimate=estimate,
-        signed=signed if packed.errors.other else estimate,
+        signed=signed if errors.other else estimate,
         perturbation_variance=noise,
-        published_variance=published if packed.errors.other else noise,
-        leaf_variance=leaves,
+        published_variance=published if errors.other else noise,
+        leaf_variance=uneven,
         shift=shift,
     )
 
 
 def compiled_totals(packed: Packed, values: Floats, boxes: Floats) -> Floats:
     """Sum of covered share times value over the cells of boxes, shape (n,); see `compiled_sums`."""
-    total: Floats = _walked(packed, values, None, boxes)[0]
+    total: Floats = _walked(packed, packed.descendants, values, None, boxes)[0]
     return total
 
 
-def _walked(packed: Packed, values: Floats, errors: Errors | None, boxes: Floats) -> Floats:
-    """Rows of sums, shape (6, n), from as many queries at a time as there is room for."""
+def _walked(
+    packed: Packed, family: Family, values: Floats, errors: Errors | None, boxes: Floats
+) -> Floats:
+    """Sums of boxes, shape (6, n), from as many at a time as there is room for."""
     size = max(1, min(len(boxes), _CHUNK, _ROOM // packed.levels))
-    lists = np.empty(_ROWS * size * packed.levels)
-    places = np.empty(size * (packed.levels + 1), np.int32)
+    room = size * packed.levels
+    shares = (np.empty(MAX_CHILDREN * room) for _ in range(2))
+    lists = Lists(*(np.empty(room) for _ in Lists._fields[:-2]), *shares)
+    places = np.empty(room + size, np.int32)
     frames = np.empty((packed.levels + 1, _FRAME), np.int64)
-    sums = np.empty((_SLOPE - _ESTIMATE, len(boxes)))
+    sums = (lists.estimate, lists.noise, lists.uneven, lists.shift, lists.signed, lists.published)
+    result = np.empty((len(sums), len(boxes)))
     for start in range(0, len(boxes), size):
         chunk = boxes[start : start + size]
-        whole = lists[: _ROWS * len(chunk)].reshape(_ROWS, len(chunk))
-        whole[_WEST:_ESTIMATE], whole[_ESTIMATE:_SLOPE] = chunk.T, 0.0
+        for row, side in zip(lists, chunk.T, strict=False):
+            row[: len(chunk)] = side
+        for row in sums:
+            row[: len(chunk)] = 0.0
         frames[0] = (0, len(chunk), 0, 0, 1)
-        _walk(packed.boxes, packed.first, packed.inside, values, errors, lists, places, frames)
-        sums[:, start : start + size] = whole[_ESTIMATE:_SLOPE]
-    return sums
+        _walk(packed.boxes, family, packed.inside, values, errors, lists, places, frames)
+        for row, found in zip(sums, result, strict=True):
+            found[start : start + size] = row[: len(chunk)]
+    return result
 
 
 _step = njit(nogil=True, error_model="numpy")
@@ -209,16 +259,12 @@ _nonuniformity_variance: Any = _step(uniformity.nonuniformity_variance)
 
 
 @_step
-def _rows(lists: Floats, begin: int, end: int) -> Floats:
-    """Rows of the list of some entries; each row is contiguous, or its passes would crawl."""
-    return lists[_ROWS * begin : _ROWS * end].reshape(_ROWS, end - begin)
-
-
-@_step
-def _fill(cell: Any, lists: Floats, share: Floats) -> None:
+def _fill(
+    boxes: Any, node: int, x0: Floats, y0: Floats, x1: Floats, y1: Floats, share: Floats
+) -> None:
     """Covered shares of the area of a cell by a list of boxes: 0 outside, exactly 1 inside."""
-    west, south, east, north = float(cell[0]), float(cell[1]), float(cell[2]), float(cell[3])
-    x0, y0, x1, y1 = lists[_WEST], lists[_SOUTH], lists[_EAST], lists[_NORTH]
+    west, south = float(boxes[node, 0]), float(boxes[node, 1])
+    east, north = float(boxes[node, 2]), float(boxes[node, 3])
     whole = (east - west) * (north - south)
     for i in range(len(share)):
         wide = max(min(x1[i], east) - max(x0[i], west), 0.0)
@@ -227,11 +273,20 @@ def _fill(cell: Any, lists: Floats, share: Floats) -> None:
 
 
 @_step
-def _smooth(cell: Any, parts: Floats, lists: Floats, share: Floats) -> None:
+def _smooth(
+    inside: Any,
+    boxes: Any,
+    node: int,
+    x0: Floats,
+    y0: Floats,
+    x1: Floats,
+    y1: Floats,
+    share: Floats,
+) -> None:
     """Turn shares of the area of a leaf into shares of its points, which lie smoothly."""
-    west, south = float(cell[0]), float(cell[1])
-    across, up = PARTS / (cell[2] - west), PARTS / (cell[3] - south)
-    x0, y0, x1, y1 = lists[_WEST], lists[_SOUTH], lists[_EAST], lists[_NORTH]
+    west, south = float(boxes[node, 0]), float(boxes[node, 1])
+    across, up = PARTS / (boxes[node, 2] - west), PARTS / (boxes[node, 3] - south)
+    parts, leaf = inside.share, inside.rank[node]
     for i in range(len(share)):
         left, right = (x0[i] - west) * across, (x1[i] - west) * across
         low, high = (y0[i] - south) * up, (y1[i] - south) * up
@@ -240,7 +295,7 @@ def _smooth(cell: Any, parts: Floats, lists: Floats, share: Floats) -> None:
             line = 0.0
             for column in range(PARTS):
                 wide = max(min(right, column + 1.0) - max(left, float(column)), 0.0)
-                line += wide * parts[row, column]
+                line += wide * parts[leaf, row, column]
             total += line * max(min(high, row + 1.0) - max(low, float(row)), 0.0)
         cut = (share[i] > 0) & (share[i] < 1)
         share[i] = min(total, 1.0) if cut else share[i]
@@ -270,42 +325,36 @@ def _mass(surface: Integers, west: float, south: float, east: float, north: floa
 
 
 @_step
-def _dasymetric(cell: Any, whole: float, inside: Any, lists: Floats, share: Floats) -> None:
+def _dasymetric(
+    inside: Any,
+    boxes: Any,
+    node: int,
+    x0: Floats,
+    y0: Floats,
+    x1: Floats,
+    y1: Floats,
+    share: Floats,
+) -> None:
     """Turn shares of the area of a leaf into shares of its points, by the covariate."""
-    (columns, rows), (wide, tall) = inside.cells, inside.lattice
+    columns, rows, whole = inside.cells[0], inside.cells[1], inside.mass[node]
+    wide, tall = inside.lattice[0], inside.lattice[1]
     for i in range(len(share)):
         if whole > 0 and 0 < share[i] < 1:
             mass = _mass(
                 inside.surface,
-                max(lists[_WEST, i], float(cell[0])) * columns / wide,
-                max(lists[_SOUTH, i], float(cell[1])) * rows / tall,
-                min(lists[_EAST, i], float(cell[2])) * columns / wide,
-                min(lists[_NORTH, i], float(cell[3])) * rows / tall,
+                max(x0[i], float(boxes[node, 0])) * columns / wide,
+                max(y0[i], float(boxes[node, 1])) * rows / tall,
+                min(x1[i], float(boxes[node, 2])) * columns / wide,
+                min(y1[i], float(boxes[node, 3])) * rows / tall,
             )
             share[i] = min(mass / whole, 1.0)
 
 
 @_step
-def _shares(node: int, cell: Any, inside: Any, lists: Floats, share: Floats) -> None:
-    """Turn shares of the area of a leaf into shares of its points."""
-    if inside.kind == _SMOOTH:
-        _smooth(cell, inside.share[inside.rank[node]], lists, share)
-    elif inside.kind == _COVARIATE:
-        _dasymetric(cell, inside.mass[node], inside, lists, share)
-
-
-@_step
-def _add_part(value: float, share: Floats, sums: Floats) -> None:
-    """Add the covered share of a value."""
+def _add(value: float, share: Floats, sums: Floats) -> None:
+    """Add to each sum a share of a value."""
     for i in range(len(share)):
         sums[i] += value * share[i]
-
-
-@_step
-def _add_uneven(count: float, spread: float, share: Floats, area: Floats, sums: Floats) -> None:
-    """Add what a leaf adds to the non-uniformity variance; nothing where it is not cut."""
-    for i in range(len(share)):
-        sums[i] += _nonuniformity_variance(count, share[i], area[i], spread)
 
 
 @_step
@@ -313,6 +362,13 @@ def _add_whole(value: float, share: Floats, sums: Floats) -> None:
     """Add the value of an inner cell for those boxes that hold it whole."""
     for i in range(len(share)):
         sums[i] += value if share[i] >= 1 else 0.0
+
+
+@_step
+def _add_uneven(count: float, spread: float, share: Floats, area: Floats, sums: Floats) -> None:
+    """Add what a leaf adds to the non-uniformity variance; nothing where it is not cut."""
+    for i in range(len(share)):
+        sums[i] += _nonuniformity_variance(count, share[i], area[i], spread)
 
 
 @_step
@@ -326,79 +382,52 @@ def _cutting(share: Floats, places: Any) -> int:
 
 
 @_step
-def _open(places: Any, parent: Floats, child: Floats) -> None:
-    """Start the list of a child with the boxes that cut it."""
-    for side in range(_ESTIMATE):
-        source, target = parent[side], child[side]
-        for i in range(len(places)):
-            target[i] = source[places[i]]
-    child[_ESTIMATE:_SLOPE] = 0.0
-
-
-@_step
-def _close(slopes: Floats, knowns: Floats, shares: Floats, mean: Floats, noise: Floats) -> None:
-    """Slope of each answer with the parent of a family, and the variance that is left."""
-    mean[:] = 0.0
-    for child in range(len(slopes)):
-        slope, share = slopes[child], shares[child]
-        for i in range(len(mean)):
-            mean[i] += slope * share[i]
-    for child in range(len(slopes)):
-        known, share = knowns[child], shares[child]
-        for i in range(len(mean)):
-            noise[i] += known * (share[i] - mean[i]) ** 2
-
-
-@_step
-def _close_all(first: int, last: int, errors: Any, here: Floats) -> None:
-    """Close a family for the signed and, where they differ, for the published counts."""
-    slope, known = errors.slope[first:last], errors.known[first:last]
-    _close(slope, known, here[_CHILD:_OTHER_CHILD], here[_SLOPE], here[_NOISE])
-    if errors.other:
-        slope, known = errors.other_slope[first:last], errors.other_known[first:last]
-        _close(slope, known, here[_OTHER_CHILD:_ROWS], here[_OTHER_SLOPE], here[_PUBLISHED])
-
-
-@_step
-def _leave(here: Floats, places: Any, up: Floats, child: int, errors: Any) -> None:
-    """Hand the sums of a finished list to the one above, and its slopes as shares of a child."""
-    if errors is None:
-        for i in range(len(places)):
-            up[_ESTIMATE, places[i]] += here[_ESTIMATE, i]
-        return
-    for row in range(_ESTIMATE, _SLOPE):
-        target, source = up[row], here[row]
-        for i in range(len(places)):
-            target[places[i]] += source[i]
-    share, other, slope, other_slope = (
-        up[_CHILD + child],
-        up[_OTHER_CHILD + child],
-        here[_SLOPE],
-        here[_OTHER_SLOPE],
-    )
+def _take(places: Any, parent: Floats, child: Floats) -> None:
+    """Numbers of some boxes of a list."""
     for i in range(len(places)):
-        share[places[i]] = slope[i]
-        other[places[i]] = other_slope[i]
+        child[i] = parent[places[i]]
 
 
 @_step
-def _count_leaf(
-    node: int, cell: Any, inside: Any, values: Floats, errors: Any, here: Floats, share: Floats
-) -> None:
-    """Add a leaf to the sums of a list."""
-    if errors is not None and inside.kind == _SMOOTH:
-        here[_AREA] = share
-    _shares(node, cell, inside, here, share)
-    _add_part(values[node], share, here[_ESTIMATE])
-    if errors is not None:
-        if errors.other:
-            _add_part(errors.signed[node], share, here[_SIGNED])
-        area = here[_AREA] if inside.kind == _SMOOTH else share
-        _add_uneven(values[node], errors.spread[node], share, area, here[_UNEVEN])
-        if inside.kind == _SMOOTH:
-            moved = max(values[node], 0.0)
-            _add_part(moved, share, here[_SHIFT])
-            _add_part(-moved, area, here[_SHIFT])
+def _put(places: Any, child: Floats, parent: Floats) -> None:
+    """Put numbers of a child's list in their places in its parent's."""
+    for i in range(len(places)):
+        parent[places[i]] = child[i]
+
+
+@_step
+def _hand_up(places: Any, child: Floats, parent: Floats) -> None:
+    """Add a sum of a child's list to that of its parent's."""
+    for i in range(len(places)):
+        parent[places[i]] += child[i]
+
+
+@_step
+def _regress(slope: float, share: Floats, mean: Floats) -> None:
+    """Add what a child's covered share, or slope, adds to that of its parent."""
+    for i in range(len(share)):
+        mean[i] += slope * share[i]
+
+
+@_step
+def _add_noise(known: float, share: Floats, mean: Floats, noise: Floats) -> None:
+    """Add the variance that a child has beside its parent."""
+    for i in range(len(share)):
+        off = share[i] - mean[i]
+        noise[i] += known * off * off
+
+
+@_step
+def _close_other(start: int, stop: int, errors: Any, room: int, a: int, b: int, lists: Any) -> None:
+    """Close a family for the published counts, as the walk does for the signed ones."""
+    slope, noise, shares = lists.other_slope[a:b], lists.published[a:b], lists.other_share
+    slope[:] = 0.0
+    for child in range(start, stop):
+        at = (child - start) * room
+        _regress(errors.other_slope[child], shares[at + a : at + b], slope)
+    for child in range(start, stop):
+        at, known = (child - start) * room, errors.other_known[child]
+        _add_noise(known, shares[at + a : at + b], slope, noise)
 
 
 def _walk_of(source: str) -> Any:
@@ -412,7 +441,7 @@ def _walk_of(source: str) -> Any:
 
     def walk(
         boxes: Any,
-        first: Any,
+        family: Any,
         inside: Any,
         values: Any,
         errors: Any,
@@ -421,37 +450,92 @@ def _walk_of(source: str) -> Any:
         frames: Any,
     ) -> None:
         source  # noqa: B018
+        west, south, east, north = lists.west, lists.south, lists.east, lists.north
+        estimate, noise, uneven = lists.estimate, lists.noise, lists.uneven
+        shift, signed, published = lists.shift, lists.signed, lists.published
+        slope, area, shares = lists.slope, lists.area, lists.share
+        other_slope, other_shares = lists.other_slope, lists.other_share
+        room = len(west)
         depth = 0
         while depth >= 0:
-            begin, end, start, node, last = frames[depth]
-            here = _rows(lists, begin, end)
-            if node == last:
+            a, b = frames[depth, _BEGIN], frames[depth, _END]
+            start, node = frames[depth, _FIRST], frames[depth, _NEXT]
+            if node == frames[depth, _LAST]:
                 if errors is not None:
-                    _close_all(start, last, errors, here)
+                    slope[a:b] = 0.0
+                    for child in range(start, node):
+                        at = (child - start) * room
+                        _regress(errors.slope[child], shares[at + a : at + b], slope[a:b])
+                    for child in range(start, node):
+                        at, known = (child - start) * room, errors.known[child]
+                        _add_noise(known, shares[at + a : at + b], slope[a:b], noise[a:b])
+                    if errors.other:
+                        _close_other(start, node, errors, room, a, b, lists)
                 depth -= 1
                 if depth >= 0:
-                    up = _rows(lists, frames[depth, _BEGIN], frames[depth, _END])
-                    child = frames[depth, _NEXT] - 1 - frames[depth, _FIRST]
-                    _leave(here, places[begin:end], up, child, errors)
+                    place = places[a:b]
+                    c, d = frames[depth, _BEGIN], frames[depth, _END]
+                    _hand_up(place, estimate[a:b], estimate[c:d])
+                    if errors is not None:
+                        _hand_up(place, noise[a:b], noise[c:d])
+                        _hand_up(place, uneven[a:b], uneven[c:d])
+                        at = (frames[depth, _NEXT] - 1 - frames[depth, _FIRST]) * room
+                        _put(place, slope[a:b], shares[at + c : at + d])
+                        if inside.kind == _SMOOTH:
+                            _hand_up(place, shift[a:b], shift[c:d])
+                        if errors.other:
+                            _hand_up(place, signed[a:b], signed[c:d])
+                            _hand_up(place, published[a:b], published[c:d])
+                            _put(place, other_slope[a:b], other_shares[at + c : at + d])
                 continue
             frames[depth, _NEXT] += 1
-            share = here[_CHILD + node - start]
-            _fill(boxes[node], here, share)
-            if first[node] == first[node + 1]:
-                _count_leaf(node, boxes[node], inside, values, errors, here, share)
-            else:
-                _add_whole(values[node], share, here[_ESTIMATE])
-                if errors is not None and errors.other:
-                    _add_whole(errors.signed[node], share, here[_SIGNED])
-            if errors is not None and errors.other:
-                here[_OTHER_CHILD + node - start] = share
-            if first[node] == first[node + 1]:
+            at = (node - start) * room
+            share = shares[at + a : at + b]
+            x0, y0, x1, y1 = west[a:b], south[a:b], east[a:b], north[a:b]
+            _fill(boxes, node, x0, y0, x1, y1, share)
+            first, last = family.start[node], family.stop[node]
+            if first == last:
+                if errors is not None:
+                    area[a:b] = share
+                if inside.kind == _SMOOTH:
+                    _smooth(inside, boxes, node, x0, y0, x1, y1, share)
+                elif inside.kind == _COVARIATE:
+                    _dasymetric(inside, boxes, node, x0, y0, x1, y1, share)
+                _add(values[node], share, estimate[a:b])
+                if errors is not None:
+                    spread = errors.spread[node]
+                    _add_uneven(values[node], spread, share, area[a:b], uneven[a:b])
+                    if inside.kind == _SMOOTH:
+                        moved = max(values[node], 0.0)
+                        _add(moved, share, shift[a:b])
+                        _add(-moved, area[a:b], shift[a:b])
+                    if errors.other:
+                        _add(errors.signed[node], share, signed[a:b])
+                        other_shares[at + a : at + b] = share
                 continue
-            found = _cutting(share, places[end:])
+            _add_whole(values[node], share, estimate[a:b])
+            if errors is not None and errors.other:
+                _add_whole(errors.signed[node], share, signed[a:b])
+                other_shares[at + a : at + b] = share
+            found = _cutting(share, places[b:])
             if found:
                 depth += 1
-                frames[depth] = (end, end + found, first[node], first[node], first[node + 1])
-                _open(places[end : end + found], here, _rows(lists, end, end + found))
+                c = b + found
+                frames[depth, _BEGIN], frames[depth, _END] = b, c
+                frames[depth, _FIRST], frames[depth, _NEXT] = first, first
+                frames[depth, _LAST] = last
+                place = places[b:c]
+                _take(place, x0, west[b:c])
+                _take(place, y0, south[b:c])
+                _take(place, x1, east[b:c])
+                _take(place, y1, north[b:c])
+                estimate[b:c] = 0.0
+                if errors is not None:
+                    noise[b:c] = 0.0
+                    uneven[b:c] = 0.0
+                    shift[b:c] = 0.0
+                    signed[b:c] = 0.0
+                    published[b:c] = 0.0
 
     try:
         return njit(nogil=True, error_model="numpy", cache=True)(walk)

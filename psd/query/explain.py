@@ -111,9 +111,7 @@ def _noise(release: Release, tree: Tree, fraction_of: FractionOf) -> float:
     return _variances(cover_sums(plain, cover(tree, 1, weights)))[0]
 
 
-def _finer(
-    release: Release, covered: Cover, fraction_of: FractionOf
-) -> tuple[float, float] | None:
+def _finer(release: Release, covered: Cover, fraction_of: FractionOf) -> tuple[float, float] | None:
     """Variances if the cut leaves were quartered; None where none can be."""
     tree, leaves = release.tree, _cut_leaves(covered)[0]
     sides = tree.boxes[leaves, 2:] - tree.boxes[leaves, :2]
