@@ -26,8 +26,11 @@ FORMATS = ("table", "csv", "json", "geojson")
 )
 @click.option("--boxes", type=click.Path(), help="CSV with west,south,east,north and maybe id.")
 @click.option(
-    "--polygons", type=click.Path(), help="Polygons: GeoPackage, GeoJSON, GeoParquet, ..."
+    "--polygons",
+    type=click.Path(),
+    help="Polygons: GeoPackage, GeoJSON, GeoParquet, WKT, CSV with a column wkt, ...",
 )
+@click.option("--polygons-crs", metavar="CRS", help="Of polygons whose file says none.")
 @click.option("--confidence", type=number, default=0.95, show_default=True, help="Of the interval.")
 @click.option(
     "--threshold", type=number, default=0.3, show_default=True, help="Relative error of `reliable`."
@@ -42,6 +45,7 @@ def command(
     box: tuple[tuple[float, float, float, float], ...],
     boxes: str | None,
     polygons: str | None,
+    polygons_crs: str | None,
     confidence: float,
     threshold: float,
     form: str | None,
@@ -59,6 +63,7 @@ def command(
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --box 126.4 37 127.6 38
       psd query seoul.psd.parquet --boxes boxes.csv -o answers.csv
       psd query seoul.psd.parquet --polygons districts.gpkg --format geojson -o answers.geojson
+      psd query seoul.psd.parquet --polygons district.wkt --polygons-crs EPSG:5179
     """  # noqa: D301
     from psd.files import check_free
     from psd.release import Release
@@ -66,7 +71,7 @@ def command(
     form = _format(form, output)
     if output:
         check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
-    regions = _regions(box, boxes, polygons)
+    regions = _regions(box, boxes, polygons, polygons_crs)
     with stages() as stage:
         stage("reading")
         loaded = Release.load(release)
@@ -93,15 +98,21 @@ def _format(form: str | None, output: str | None) -> str:
     return chosen
 
 
-def _regions(box: tuple[Any, ...], boxes: str | None, polygons: str | None) -> Any:
+def _regions(box: tuple[Any, ...], boxes: str | None, polygons: str | None, crs: str | None) -> Any:
     """Boxes or polygons, from exactly one of the three options."""
     from . import regions
 
     if sum(map(bool, (box, boxes, polygons))) != 1:
         raise click.UsageError("give --box, --boxes or --polygons, one kind at a time")
+    if crs is not None and not polygons:
+        raise click.UsageError(
+            "--polygons-crs goes with --polygons; boxes are in the release's CRS"
+        )
     if box:
         return list(box)
-    return regions.read_boxes(Path(boxes)) if boxes else regions.read_polygons(Path(polygons or ""))
+    if boxes:
+        return regions.read_boxes(Path(boxes))
+    return regions.read_polygons(Path(polygons or ""), crs=crs)
 
 
 def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:

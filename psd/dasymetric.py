@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.covariate import Covariate
-from psd.density import Region
+from psd.density import Place
 from psd.domain import Domain
 from psd.errors import ParameterError
+from psd.outlines import Outlines
 from psd.pieces import pieces
 from psd.tree import Tree
 
@@ -88,14 +89,15 @@ class CovariateDensity:
         mass, whole = self.covariate.mass(box), self.covariate.mass(leaf)
         return _share(mass, whole, (high - low).prod(axis=1))
 
-    def polygon(self, tree: Tree, node: Integers, region: Region) -> Floats:
+    def polygon(
+        self, tree: Tree, node: Integers, whole: Outlines, which: Integers, place: Place
+    ) -> Floats:
         """Share of each leaf's count in a polygon, divided along the lines of the raster."""
         covariate, leaf = self.covariate, tree.boxes[node]
-        shapes = np.full(len(node), region.shape)
         mass, covered = np.zeros(len(node)), np.zeros(len(node))
         boxes = covariate.to_raster(leaf)
         area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-        for part in pieces(shapes, boxes, covariate.from_raster_units):
+        for part in pieces(whole, which, boxes, covariate.from_raster_units):
             inside = covariate.raster_mass(part.boxes) * part.fraction
             mass += np.bincount(part.owner, inside, len(node))
             size = (part.boxes[:, 2:] - part.boxes[:, :2]).prod(axis=1) * part.fraction

@@ -7,15 +7,17 @@ counts alone are read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.outlines import Outlines, divided
 from psd.tree import Tree
 
-__all__ = ["PARTS", "Density", "Region", "SmoothDensity", "smooth_density"]
+__all__ = ["PARTS", "Density", "Place", "SmoothDensity", "smooth_density"]
 
 PARTS = 4
 """A leaf is described by PARTS x PARTS parts of equal area."""
@@ -36,13 +38,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Region(Protocol):
-    """One polygon, against boxes in lattice units."""
-
-    shape: Any
-
-    def covered(self, boxes: Floats) -> Floats:
-        """Covered fractions of the areas of boxes, shape (n, 4)."""
+Place = Callable[[Floats], Floats]
+"""Coordinates of boxes in lattice units, shape (n, 4)."""
 
 
 class Density(Protocol):
@@ -61,8 +58,24 @@ class Density(Protocol):
             South-west and north-east corner of the boxes, 0 to 1 across the leaf, x before y.
         """
 
-    def polygon(self, tree: Tree, node: Integers, region: Region) -> Floats:
-        """Share of each leaf's count in a polygon."""
+    def polygon(
+        self, tree: Tree, node: Integers, whole: Outlines, which: Integers, place: Place
+    ) -> Floats:
+        """Share of each leaf's count in a polygon.
+
+        Parameters
+        ----------
+        tree : Tree
+            Cells.
+        node : ndarray, shape (n,), int64
+            Leaves.
+        whole : Outlines
+            Polygons in cells.
+        which : ndarray, shape (n,), int64
+            Which of them are in these leaves.
+        place : callable
+            Coordinates of boxes in lattice units.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,12 +99,16 @@ class SmoothDensity:
         inside: Floats = np.einsum("nyx,ny,nx->n", self.share[self.rank[node]], tall, wide)
         return np.asarray(np.minimum(inside, 1.0))
 
-    def polygon(self, tree: Tree, node: Integers, region: Region) -> Floats:
-        """Share of a leaf's count in a polygon, from the covered fractions of its parts."""
-        of_parts = region.covered(_parts(tree.boxes[node].astype(np.float64)))
-        of_leaves = of_parts.reshape(len(node), PARTS**2)
-        share = (of_leaves * self.share[self.rank[node]].reshape(of_leaves.shape)).sum(axis=1)
-        return np.asarray(share)
+    def polygon(
+        self, tree: Tree, node: Integers, whole: Outlines, which: Integers, place: Place
+    ) -> Floats:
+        """Share of each leaf's count in a polygon, by its parts; see `Density`."""
+        rows = _strips(tree.boxes[node].astype(np.float64), 1)
+        parts = _strips(rows, 0)
+        in_rows = divided(whole, np.repeat(which, PARTS), place(rows))
+        in_parts = divided(in_rows, np.repeat(np.arange(len(rows)), PARTS), place(parts))
+        of_leaves = in_parts.fraction.reshape(len(node), PARTS, PARTS)
+        return np.asarray((of_leaves * self.share[self.rank[node]]).sum(axis=(1, 2)))
 
 
 def _overlaps(low: Floats, high: Floats) -> Floats:
@@ -151,12 +168,17 @@ def _chunks(size: int) -> range:
 
 
 def _parts(boxes: Floats) -> Floats:
-    """Boxes of the parts of each box, shape (n PARTS^2, 4)."""
-    edges = np.arange(PARTS + 1) / PARTS
-    x, y = (boxes[:, a, None] + (boxes[:, a + 2] - boxes[:, a])[:, None] * edges for a in (0, 1))
-    shape = (len(boxes), PARTS, PARTS)
-    sides = (x[:, None, :-1], y[:, :-1, None], x[:, None, 1:], y[:, 1:, None])
-    return np.stack([np.broadcast_to(side, shape).ravel() for side in sides], axis=1)
+    """Boxes of the parts of each box, shape (n PARTS^2, 4), row by row from the south."""
+    return _strips(_strips(boxes, 1), 0)
+
+
+def _strips(boxes: Floats, axis: int) -> Floats:
+    """Boxes of PARTS equal strips of each box, shape (n PARTS, 4), side by side along an axis."""
+    low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
+    edges = low + (high - low) * (np.arange(PARTS + 1) / PARTS)
+    strips = np.repeat(boxes, PARTS, axis=0)
+    strips[:, axis], strips[:, axis + 2] = edges[:, :-1].ravel(), edges[:, 1:].ravel()
+    return strips
 
 
 def _summed(boxes: Floats, mass: Floats) -> Floats:

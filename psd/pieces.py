@@ -1,8 +1,7 @@
 """Polygons against a public raster: areas only where a boundary passes.
 
 A box is divided along raster lines, again and again, where the boundary of its polygon passes;
-parts wholly inside or outside are never divided. Each step clips the polygon to the parts, so
-that the polygons get smaller together with the boxes.
+parts wholly inside or outside are never divided.
 """
 
 from __future__ import annotations
@@ -13,12 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.outlines import Outlines, divided
+
 __all__ = ["Pieces", "pieces"]
-
-# Fractions this close to nothing or all are rounding.
-_ROUNDING = 1e-12
-
-_POLYGONS = (3, 6)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,14 +40,16 @@ class Pieces:
 
 
 def pieces(
-    shapes: NDArray[np.object_], boxes: Floats, place: Callable[[Floats], Floats]
+    whole: Outlines, parent: Integers, boxes: Floats, place: Callable[[Floats], Floats]
 ) -> Iterator[Pieces]:
     """Cover polygons by pieces, each of one density.
 
     Parameters
     ----------
-    shapes : ndarray of geometries, shape (n,)
-        Valid polygons, one for each box.
+    whole : Outlines
+        Polygons in boxes.
+    parent : ndarray, shape (n,), int64
+        Which of these each box lies in.
     boxes : ndarray, shape (n, 4), float64
         Where to look, in units of raster cells.
     place : callable
@@ -62,24 +60,15 @@ def pieces(
     Pieces
         Disjoint for each owner.
     """
-    import shapely
-
     owner = np.arange(len(boxes))
     while len(boxes):
-        there = shapely.box(*place(boxes).T)
-        clipped = shapely.intersection(shapes, there)
-        fraction = shapely.area(clipped) / shapely.area(there)
-        fraction[fraction > 1 - _ROUNDING] = 1.0
-        lines = _lines(boxes)
-        met = fraction > _ROUNDING
-        further = met & (fraction < 1) & (lines > boxes[:, :2]).any(axis=1)
-        done = met & ~further
+        whole = divided(whole, parent, place(boxes))
+        fraction, lines = whole.fraction, _lines(boxes)
+        further = whole.cut & (fraction < 1) & (lines > boxes[:, :2]).any(axis=1)
+        done = (fraction > 0) & ~further
         yield Pieces(owner=owner[done], boxes=boxes[done], fraction=fraction[done])
-        # What only touches a part leaves lines or points, which cannot be clipped again.
-        kind = shapely.get_type_id(clipped)
-        shapes = np.where(np.isin(kind, _POLYGONS), clipped, shapes)
         parent, boxes = _quarters(boxes, lines, np.flatnonzero(further))
-        owner, shapes = owner[parent], shapes[parent]
+        owner = owner[parent]
 
 
 def _lines(boxes: Floats) -> Floats:

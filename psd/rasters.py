@@ -10,8 +10,9 @@ from scipy import sparse
 
 from psd.arrays import ranges
 from psd.errors import DomainError, ParameterError
+from psd.outlines import outlines
 from psd.pieces import pieces
-from psd.query.polygons import in_crs
+from psd.query.placing import in_crs
 
 if TYPE_CHECKING:
     import geopandas
@@ -70,7 +71,13 @@ def _deposited(shapes: NDArray[np.object_], weights: Floats, domain: Domain, siz
     scale = np.array(domain.lattice * 2) / size
     start = np.tile(np.array([0.0, 0.0, size, size]), (len(shapes), 1))
     steps, touched = np.zeros((size + 1, size + 1)), np.zeros((size + 1, size + 1), np.int64)
-    for part in pieces(shapes, start, lambda boxes: domain.from_lattice(boxes * scale)):
+    there = np.tile(np.array(domain.bounds), (len(shapes), 1))
+    number = np.arange(len(shapes))
+
+    def place(boxes: Floats) -> Floats:
+        return domain.from_lattice(boxes * scale)
+
+    for part in pieces(outlines(shapes, there), number, start, place):
         west, south, east, north = part.boxes.astype(np.int64).T
         value = weights[part.owner] * part.fraction
         corners = ((south, west, 1), (north, west, -1), (south, east, -1), (north, east, 1))

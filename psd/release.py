@@ -258,6 +258,7 @@ class Release:
         self,
         regions: Any,
         *,
+        crs: Any = None,
         confidence: float = 0.95,
         threshold: float = 0.3,
     ) -> pandas.DataFrame | geopandas.GeoDataFrame:
@@ -265,10 +266,15 @@ class Release:
 
         Parameters
         ----------
-        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
-            Polygons, whose CRS must be known (bare shapely geometries are taken to be in the
-            CRS of the release), or boxes: one ``(west, south, east, north)``, an array of
-            shape (n, 4), or a DataFrame with these columns.
+        regions : polygons or boxes
+            Polygons: a GeoDataFrame or GeoSeries; or one or several shapely geometries, objects
+            with ``__geo_interface__``, texts of WKT or EWKT, or GeoJSON as text or mapping.
+            They are brought to the CRS of the release by their vertices, after lines are divided
+            at 1/1000 of the domain. Boxes: one ``(west, south, east, north)``, an array of
+            shape (n, 4), or a DataFrame with these columns, in the CRS of the release.
+        crs : any CRS that pyproj understands, optional
+            Of polygons that carry none; tables and EWKT do, and GeoJSON is in EPSG:4326 unless
+            it says another. ``release.domain.crs`` is that of the release. Never guessed.
         confidence : float
             Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
         threshold : float
@@ -286,13 +292,13 @@ class Release:
         Raises
         ------
         ParameterError
-            If a region is malformed, or lies outside the domain.
+            If a region is malformed, not valid, too large, or lies outside the domain.
         DomainError
-            If a CRS is missing.
+            If a CRS is missing or unknown.
         """
         from psd.query import answer
 
-        return answer(self, regions, confidence=confidence, threshold=threshold)
+        return answer(self, regions, crs=crs, confidence=confidence, threshold=threshold)
 
     def estimate(self, boxes: Any) -> NDArray[np.float64]:
         """Estimated counts of boxes, and nothing else: for very many of them.

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from psd.query.boxes import answer_boxes, as_boxes
-from psd.query.polygons import answer_polygons, is_geometry
+from psd.query.polygons import answer_polygons
+from psd.query.regions import is_region, refuse_crs
 from psd.query.report import check_levels
 
 if TYPE_CHECKING:
@@ -25,12 +26,16 @@ def answer(
     release: Release,
     regions: Any,
     *,
+    crs: Any = None,
     confidence: float,
     threshold: float,
 ) -> pandas.DataFrame:
     """Answers for boxes or polygons; see `Release.query`."""
     check_levels(confidence, threshold)
-    if is_geometry(regions):
-        return answer_polygons(release, regions, confidence=confidence, threshold=threshold)
+    if is_region(regions):
+        return answer_polygons(
+            release, regions, crs=crs, confidence=confidence, threshold=threshold
+        )
+    refuse_crs(crs, release.domain)
     boxes, ids = as_boxes(regions)
     return answer_boxes(release, boxes, ids, confidence=confidence, threshold=threshold)

@@ -74,10 +74,12 @@ def _numbers(values: Any) -> NDArray[np.float64]:
 def _check(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
     """Refuse boxes that have no area or lie outside the domain, naming the first."""
     west, south, east, north = domain.bounds
+    across = "; split it into two boxes if it crosses the antimeridian" if domain.geographic else ""
     faults = {
         "has a side that is not a finite number": ~np.isfinite(boxes).all(axis=1),
-        "has its west not below its east; the order is west south east north": boxes[:, 0]
-        >= boxes[:, 2],
+        f"has its west not below its east; the order is west south east north{across}": (
+            boxes[:, 0] >= boxes[:, 2]
+        ),
         "has its south not below its north; the order is west south east north": boxes[:, 1]
         >= boxes[:, 3],
         f"lies outside the bounds {domain.bounds} of the release, where nothing was counted": (

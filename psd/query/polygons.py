@@ -1,4 +1,4 @@
-"""Polygons: covered fractions by exact intersection of areas, in the CRS of the release."""
+"""Polygons: covered fractions by exact areas, in the CRS of the release."""
 
 from __future__ import annotations
 
@@ -7,41 +7,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.errors import DomainError, ParameterError
-from psd.query.cover import Fraction, cover
+from psd.errors import ParameterError
+from psd.outlines import divided, outlines
+from psd.query.cover import Cover, cover
+from psd.query.placing import placed
+from psd.query.regions import regions_table
 from psd.query.report import COLUMNS, report
 from psd.query.sums import cover_sums, joined
 
 if TYPE_CHECKING:
     import geopandas
     import pandas
-    import shapely
 
-    from psd.domain import Domain
     from psd.release import Release
 
-__all__ = ["answer_polygons", "in_crs", "is_geometry"]
+__all__ = ["answer_polygons", "cover_polygons"]
 
-# A straight line in one CRS is a curve in another; this many segments per domain follow it.
-_SEGMENTS = 1000
+# Polygons and vertices walked down together; bounds the memory, not the answers.
+_CHUNK = 256
+_VERTICES = 2**18
 
-# Fractions this close to nothing or all are rounding.
-_ROUNDING = 1e-12
-
-
-def is_geometry(regions: Any) -> bool:
-    """Whether regions are geometries rather than boxes."""
-    if hasattr(regions, "geom_type"):
-        return True
-    if isinstance(regions, list | tuple) or type(regions) is np.ndarray:
-        return len(regions) > 0 and hasattr(regions[0], "geom_type")
-    return False
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 def answer_polygons(
     release: Release,
     regions: Any,
     *,
+    crs: Any = None,
     confidence: float,
     threshold: float,
 ) -> pandas.DataFrame | geopandas.GeoDataFrame:
@@ -51,10 +45,12 @@ def answer_polygons(
     ----------
     release : Release
         What is asked.
-    regions : GeoDataFrame, GeoSeries, geometry or sequence of geometries
-        Polygons and multi-polygons. With a CRS they are brought to that of the release by
-        their vertices, after lines are divided at 1/1000 of the domain; bare geometries are
-        taken to be in the CRS of the release.
+    regions : GeoDataFrame, GeoSeries, region or sequence of regions
+        Polygons and multi-polygons, as in `psd.query.regions.regions_table`. They are brought
+        to the CRS of the release by their vertices, after lines are divided at 1/1000 of the
+        domain.
+    crs : any CRS that pyproj understands, optional
+        Of regions that carry none.
     confidence, threshold : float
         As in `Release.query`.
 
@@ -66,123 +62,86 @@ def answer_polygons(
     """
     import pandas as pd
 
-    shapes = in_crs(regions, release.domain)
-    for number, shape in enumerate(shapes, start=1):
-        _check(number, shape, release.domain)
-    sums = joined(
-        [
-            cover_sums(release, cover(release.tree, 1, _polygon_fraction(release, shape)))
-            for shape in shapes
-        ]
-    )
+    clash = [name for name in COLUMNS if name in getattr(regions, "columns", ())]
+    if clash:
+        raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
+    shapes = placed(regions_table(regions, crs), release.domain)
+    _check_inside(release, shapes)
+    sums = joined([cover_sums(release, cover_polygons(release, some)) for some in _chunks(shapes)])
     columns = report(release, sums, confidence=confidence, threshold=threshold)
     if not hasattr(regions, "columns"):
         return pd.DataFrame({"id": np.arange(1, len(shapes) + 1), **columns})
-    clash = [name for name in COLUMNS if name in regions.columns]
-    if clash:
-        raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
     return regions.assign(**columns)
 
 
-def in_crs(regions: Any, domain: Domain) -> NDArray[np.object_]:
-    """Shapes of the regions in the CRS of the domain."""
-    import geopandas as gpd
+def _chunks(shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
+    """Shapes in parts of not too many polygons and vertices."""
     import shapely
 
-    if not isinstance(regions, gpd.GeoDataFrame | gpd.GeoSeries):
-        return np.atleast_1d(np.asarray(regions, dtype=object))
-    shapes = regions.geometry
-    if shapes.crs is None:
-        raise DomainError(
-            "regions have no CRS; assign it (set_crs, or in your GIS), it is never guessed"
-        )
-    if shapes.crs == domain.crs:
-        return np.asarray(shapes.array, dtype=object)
-    step = _segment_length(shapes, domain)
-    divided = shapes.set_axis(range(len(shapes)))
-    divided = gpd.GeoSeries(shapely.segmentize(divided.array, step), crs=shapes.crs)
-    return np.asarray(divided.to_crs(domain.crs).array, dtype=object)
+    held = np.cumsum(shapely.get_num_coordinates(shapes)) // _VERTICES
+    part = np.maximum(held, np.arange(len(shapes)) // _CHUNK)
+    return [some for some in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(some)]
 
 
-def _segment_length(shapes: geopandas.GeoSeries, domain: Domain) -> float:
-    """1/1000 of the domain, in units of the shapes' CRS."""
-    from pyproj import Transformer
-
-    there = Transformer.from_crs(domain.crs, shapes.crs, always_xy=True)
-    west, south, east, north = there.transform_bounds(*domain.bounds)
-    length = max(abs(east - west), abs(north - south)) / _SEGMENTS
-    if not np.isfinite(length) or length <= 0:
-        raise DomainError("the bounds of the release cannot be expressed in the CRS of the regions")
-    return float(length)
-
-
-def _check(number: int, shape: Any, domain: Domain) -> None:
-    """Refuse what has no area, is invalid or lies outside the domain."""
-    import shapely
-
-    kind = getattr(shape, "geom_type", None)
-    if kind not in ("Polygon", "MultiPolygon"):
-        raise ParameterError(f"region {number} is {kind or 'missing'}; queries take polygons")
-    if shape.is_empty:
-        raise ParameterError(f"region {number} is an empty polygon")
-    if not shapely.is_valid(shape):
-        reason = shapely.is_valid_reason(shape)
-        raise ParameterError(f"region {number} is not valid ({reason}); repair it first")
-    if not shapely.relate_pattern(shape, shapely.box(*domain.bounds), "T********"):
-        raise ParameterError(
-            f"region {number} lies outside the bounds {domain.bounds} of the release, where "
-            "nothing was counted"
-        )
+def _check_inside(release: Release, shapes: NDArray[np.object_]) -> None:
+    """Refuse shapes that have no area in common with the domain."""
+    bounds = np.array([release.domain.bounds])
+    number = 0
+    for some in _chunks(shapes):
+        whole = outlines(some, np.repeat(bounds, len(some), axis=0))
+        outside = ~whole.cut & (whole.fraction == 0)
+        if outside.any():
+            raise ParameterError(
+                f"region {number + int(np.argmax(outside)) + 1} lies outside the bounds "
+                f"{release.domain.bounds} of the release, where nothing was counted"
+            )
+        number += len(some)
 
 
-class _Region:
-    """One polygon in the CRS of a domain, against boxes of its lattice."""
+def cover_polygons(release: Release, shapes: NDArray[np.object_]) -> Cover:
+    """Cells that polygons cover, and by how much; of leaves, by the view's density.
 
-    def __init__(self, shape: shapely.Geometry, domain: Domain) -> None:
-        import shapely
+    Parameters
+    ----------
+    release : Release
+        What is asked.
+    shapes : ndarray of geometries, shape (n,)
+        Valid polygons in its CRS.
 
-        shapely.prepare(shape)
-        self.shape, self._domain = shape, domain
-
-    def relation(self, boxes: NDArray[Any]) -> NDArray[np.float64]:
-        """1 for boxes inside, 0 for boxes outside, 0.5 for those that are cut."""
-        import shapely
-
-        cells = shapely.box(*self._domain.from_lattice(boxes).T)
-        inside = shapely.covers(self.shape, cells)
-        return np.where(inside, 1.0, 0.5 * shapely.intersects(self.shape, cells))
-
-    def covered(self, boxes: NDArray[Any]) -> NDArray[np.float64]:
-        """Covered fractions of the areas of boxes."""
-        import shapely
-
-        fraction = self.relation(boxes)
-        cut = (fraction > 0) & (fraction < 1)
-        cells = shapely.box(*self._domain.from_lattice(boxes[cut]).T)
-        fraction[cut] = shapely.area(shapely.intersection(self.shape, cells))
-        fraction[cut] /= shapely.area(cells)
-        return fraction
+    Returns
+    -------
+    Cover
+    """
+    return cover(release.tree, len(shapes), _Descent(release, shapes))
 
 
-def _polygon_fraction(release: Release, shape: shapely.Geometry) -> Fraction:
-    """Covered fractions of cells by one polygon: areas only where its boundary passes."""
-    tree, density = release.tree, release.density
-    region = _Region(shape, release.domain)
+class _Descent:
+    """Covered fractions level by level: cells are cut out of those of the level above."""
 
-    def fraction(
-        query: NDArray[np.int64], node: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        area = region.relation(tree.boxes[node])
-        cut = np.flatnonzero((area > 0) & (area < 1) & tree.is_leaf[node])
-        area[cut] = _rounded(region.covered(tree.boxes[node[cut]]))
+    def __init__(self, release: Release, shapes: NDArray[np.object_]) -> None:
+        self._release = release
+        bounds = np.array([release.domain.bounds])
+        self._whole = outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
+        self._pairs = np.arange(len(shapes)) * len(release.tree)
+
+    def __call__(self, query: Integers, node: Integers) -> tuple[Floats, Floats]:
+        """Shares of points and areas of cells, each a part of a cell of the last call or the root."""
+        tree, place = self._release.tree, self._release.domain.from_lattice
+        parent = np.maximum(tree.parent[node], 0)
+        above = np.searchsorted(self._pairs, query * len(tree) + parent)
+        self._whole = divided(self._whole, above, place(tree.boxes[node]))
+        self._pairs = query * len(tree) + node
+        cut, leaf = self._whole.cut, tree.is_leaf[node]
+        area = np.where(cut & ~leaf, 0.5, self._whole.fraction)
         share = area.copy()
-        if density is not None:
-            share[cut] = _rounded(density.polygon(tree, node[cut], region))
+        partly = np.flatnonzero(leaf & (area > 0) & (area < 1))
+        share[partly] = self._of_leaves(node[partly], partly, area[partly])
         return share, area
 
-    return fraction
-
-
-def _rounded(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares, with those that are all but nothing or all but everything made so."""
-    return np.where(share < _ROUNDING, 0.0, np.where(share > 1 - _ROUNDING, 1.0, share))
+    def _of_leaves(self, node: Integers, which: Integers, fraction: Floats) -> Floats:
+        """Share of the counts of leaves that are cut, by the density of the view."""
+        tree, density = self._release.tree, self._release.density
+        if density is None or not len(node):
+            return fraction
+        place = self._release.domain.from_lattice
+        return density.polygon(tree, node, self._whole, which, place)

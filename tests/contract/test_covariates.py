@@ -61,7 +61,8 @@ def test_releases_come_back_and_keep_their_totals(method, rows):
     assert answers.equals(release.query(boxes))
     assert answers["estimate"][0] == release.total
     assert answers["estimate"][1:].sum() == pytest.approx(release.total, rel=1e-9, abs=1e-9)
-    by_polygon = loaded.query([shapely.box(*box) for box in boxes])["estimate"]
+    shapes = [shapely.box(*box) for box in boxes]
+    by_polygon = loaded.query(shapes, crs=loaded.domain.crs)["estimate"]
     assert by_polygon.tolist() == pytest.approx(answers["estimate"].tolist(), rel=1e-9, abs=1e-9)
 
 

@@ -22,8 +22,8 @@ PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
     "psd.growing", "psd.cutting", "psd.domain", "psd.epsilon", "psd.files", "psd.arrays",
     "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density", "psd.covariate",
-    "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.rasters", "psd.raster_files",
-    "psd.errors", "psd.parameters", "psd.registry", "psd.demand",
+    "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.outlines", "psd.rasters",
+    "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand",
     "psd.published",
 )  # fmt: skip
 
@@ -131,7 +131,8 @@ with tempfile.TemporaryDirectory() as folder:
     release = psd.Release.load(folder + "/r.psd.parquet")
     for suffix in ("gpkg", "parquet", "geojson", "csv"):
         release.export(folder + "/cells." + suffix)
-release.query([(0, 0, 1, 1)]); release.query(shapely.box(0, 0, 1, 1)); release.to_geopandas("all")
+release.query([(0, 0, 1, 1)]); release.query(shapely.box(0, 0, 1, 1), crs=domain.crs)
+release.to_geopandas("all")
 private = {PRIVATE!r}
 bad = [m for m in sys.modules if any(m == p or m.startswith(p + ".") for p in private)]
 sys.exit(str(bad) if bad else 0)

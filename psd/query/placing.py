@@ -1,0 +1,204 @@
+"""Polygons brought to the CRS of a release: what is refused, and before what it is judged.
+
+Sizes are judged first, by counting alone, so that nothing reaches GEOS that keeps it busy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import DomainError, ParameterError
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from psd.domain import Domain
+
+__all__ = ["MOST_ABREAST", "MOST_VERTICES", "SEGMENTS", "in_crs", "placed"]
+
+SEGMENTS = 1000
+"""A straight line in one CRS is a curve in another; so many segments per domain follow it."""
+
+MOST_VERTICES = 1_000_000
+"""Vertices of a polygon, also after its lines are divided."""
+
+MOST_ABREAST = 100_000_000
+"""Pairs of sides that lie above or beside each other, with which the time of GEOS grows."""
+
+_POLYGONS = (3, 6)
+
+
+def placed(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
+    """Shapes in the CRS of the domain, all of them valid polygons.
+
+    Guarantees
+    ----------
+    - A polygon that is not valid is refused with the reason, never repaired.
+    - A polygon that would keep GEOS busy for seconds is refused by its size before.
+
+    Parameters
+    ----------
+    shapes : GeoSeries
+        Geometries with a CRS.
+    domain : Domain
+        Of the release.
+
+    Returns
+    -------
+    ndarray of geometries, shape (n,)
+
+    Raises
+    ------
+    ParameterError
+        Naming the first region that is refused, and why.
+    DomainError
+        If a region cannot be expressed in the CRS of the domain.
+
+    Notes
+    -----
+    Heights play no part. Lines are divided at 1/`SEGMENTS` of the domain before their vertices
+    are brought to another CRS, and what comes of it is judged again.
+    """
+    import shapely
+
+    own = np.asarray(shapes.array, dtype=object)
+    _check(own)
+    if _same(shapes.crs, domain):
+        return own
+    moved = in_crs(shapes, domain)
+    finite = np.isfinite(shapely.bounds(moved)).all(axis=1)
+    if not finite.all():
+        raise DomainError(f"region {_first(~finite)} cannot be expressed in {domain.crs}")
+    if domain.geographic:
+        _check_antimeridian(moved)
+    _check(moved, " in the CRS of the release")
+    return moved
+
+
+def in_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
+    """Shapes in the CRS of the domain, by their vertices after their lines are divided.
+
+    Raises
+    ------
+    ParameterError
+        If that makes too many vertices of a shape.
+    """
+    import geopandas as gpd
+    import shapely
+
+    if _same(shapes.crs, domain):
+        return np.asarray(shapes.array, dtype=object)
+    step = _segment_length(shapes, domain)
+    vertices = shapely.get_num_coordinates(shapes.array) + shapely.length(shapes.array) / step
+    if (vertices > MOST_VERTICES).any():
+        number = _first(vertices > MOST_VERTICES)
+        raise ParameterError(
+            f"region {number} would have {vertices[number - 1]:,.0f} vertices, above "
+            f"{MOST_VERTICES:,}, once its lines are divided at 1/{SEGMENTS} of the domain; "
+            "simplify it, or bring it to the CRS of the release"
+        )
+    divided = gpd.GeoSeries(shapely.segmentize(shapes.array, step), crs=shapes.crs)
+    return np.asarray(divided.to_crs(domain.crs).array, dtype=object)
+
+
+def _same(crs: Any, domain: Domain) -> bool:
+    """Whether a CRS is that of the domain; x stands before y here, whatever it says."""
+    return bool(crs.equals(domain.crs, ignore_axis_order=True))
+
+
+def _segment_length(shapes: geopandas.GeoSeries, domain: Domain) -> float:
+    """1/1000 of the domain, in units of the shapes' CRS."""
+    from pyproj import Transformer
+
+    there = Transformer.from_crs(domain.crs, shapes.crs, always_xy=True)
+    west, south, east, north = there.transform_bounds(*domain.bounds)
+    length = max(abs(east - west), abs(north - south)) / SEGMENTS
+    if not np.isfinite(length) or length <= 0:
+        raise DomainError("the bounds of the release cannot be expressed in the CRS of the regions")
+    return float(length)
+
+
+def _check(shapes: NDArray[np.object_], where: str = "") -> None:
+    """Refuse the first region that is no polygon, too large or not valid."""
+    import shapely
+
+    kinds = shapely.get_type_id(shapes)
+    other = ~np.isin(kinds, _POLYGONS)
+    if other.any():
+        shape = shapes[_first(other) - 1]
+        named = "missing" if shape is None else shape.geom_type
+        raise ParameterError(f"region {_first(other)} is {named}; queries take polygons")
+    empty = shapely.is_empty(shapes)
+    if empty.any():
+        raise ParameterError(f"region {_first(empty)} is an empty polygon")
+    vertices = shapely.get_num_coordinates(shapes)
+    if (vertices > MOST_VERTICES).any():
+        number = _first(vertices > MOST_VERTICES)
+        raise ParameterError(
+            f"region {number} has {vertices[number - 1]:,} vertices, above {MOST_VERTICES:,}; "
+            "simplify it, or divide it"
+        )
+    for number, shape in enumerate(shapes, 1):
+        _check_places(number, shape, where)
+
+
+def _check_places(number: int, shape: Any, where: str) -> None:
+    """Refuse a polygon by its coordinates: not finite, too entangled, or not valid."""
+    import shapely
+
+    if not np.isfinite(shapely.get_coordinates(shape)).all():
+        raise ParameterError(f"region {number} has a coordinate that is not a finite number")
+    abreast = _abreast(shape)
+    if abreast > MOST_ABREAST:
+        raise ParameterError(
+            f"region {number} has {shapely.get_num_coordinates(shape):,} vertices with {abreast:,} "
+            f"pairs of sides abreast, above {MOST_ABREAST:,}; simplify it, or divide it"
+        )
+    if not shapely.is_valid(shape):
+        reason = shapely.is_valid_reason(shape)
+        raise ParameterError(f"region {number} is not valid{where} ({reason}); repair it first")
+
+
+def _abreast(shape: Any) -> int:
+    """Pairs of sides whose ranges overlap, along x or along y, whichever are fewer."""
+    import shapely
+
+    rings = shapely.get_rings(shapely.get_parts(shape))
+    places, ring = shapely.get_coordinates(rings, return_index=True)
+    along = ring[1:] == ring[:-1]
+    # Fewer sides than this cannot make so many pairs.
+    if along.sum() ** 2 <= 2 * MOST_ABREAST:
+        return 0
+    low = np.minimum(places[1:], places[:-1])[along]
+    high = np.maximum(places[1:], places[:-1])[along]
+    return min(_overlaps(low[:, axis], high[:, axis]) for axis in (0, 1))
+
+
+def _overlaps(low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
+    """Pairs of intervals that meet: all but those where one ends before the other begins."""
+    ended = np.searchsorted(np.sort(high), low, side="left")
+    return int(len(low) * (len(low) - 1) // 2 - ended.sum())
+
+
+def _check_antimeridian(shapes: NDArray[np.object_]) -> None:
+    """Refuse lines that jump to the other end of the degrees."""
+    import shapely
+
+    parts, shape = shapely.get_parts(shapes, return_index=True)
+    rings, part = shapely.get_rings(parts, return_index=True)
+    places, ring = shapely.get_coordinates(rings, return_index=True)
+    jump = (np.abs(np.diff(places[:, 0])) > 180) & (ring[1:] == ring[:-1])
+    if jump.any():
+        number = int(shape[part[ring[np.argmax(jump)]]]) + 1
+        raise ParameterError(
+            f"region {number} crosses the antimeridian, where longitude goes from 180 to -180; "
+            "split it into two polygons"
+        )
+
+
+def _first(found: NDArray[np.bool_]) -> int:
+    """Number of the first region found, counted from 1."""
+    return int(np.argmax(found)) + 1
