@@ -48,12 +48,16 @@ def is_region(regions: Any) -> bool:
 
 def _is_one(region: Any) -> bool:
     """Whether this is a region by itself."""
-    return isinstance(region, str | Mapping) or hasattr(region, "__geo_interface__")
+    # A table would write out all its shapes to say whether it has this interface.
+    named = isinstance(region, str | Mapping) or hasattr(region, "geom_type")
+    return named or hasattr(region, "__geo_interface__")
 
 
 def refuse_crs(crs: Any, domain: Domain) -> None:
     """Boxes are in the CRS of the release; refuse another one."""
-    if crs is not None and _agreed([domain.crs], None) != _agreed([crs], None):
+    if crs is None:
+        return
+    if not _agreed([crs], None).equals(domain.crs, ignore_axis_order=True):
         raise DomainError(
             f"crs is for polygons; boxes are in the CRS of the release, {domain.crs}, where their "
             "sides are straight"
@@ -167,8 +171,9 @@ def _wkt(number: int, text: str) -> tuple[Any, Any]:
             f"region {number} is WKT with brackets {depth:,} deep; polygons need {_DEEPEST}"
         )
     try:
-        shape = shapely.from_wkt(body)
-    except (shapely.errors.ShapelyError, UnicodeError) as error:
+        with np.errstate(all="ignore"):
+            shape = shapely.from_wkt(body)
+    except (shapely.errors.ShapelyError, UnicodeError, NotImplementedError) as error:
         reason = re.sub(r"^\w+Exception: ", "", str(error))[:120]
         raise ParameterError(
             f"region {number} is neither GeoJSON nor WKT that can be read ({reason}); a file is "
@@ -240,7 +245,7 @@ def _polygon(number: int, rings: Any) -> Any:
     if not isinstance(rings, list | tuple):
         raise ParameterError(f"region {number} has coordinates that are no lists")
     shell, *holes = [_ring(number, ring) for ring in rings] or [None]
-    return shapely.polygons(shell, holes) if shell is not None else shapely.Polygon()
+    return shapely.polygons(shell, holes or None) if shell is not None else shapely.Polygon()
 
 
 def _ring(number: int, ring: Any) -> Any:
@@ -250,7 +255,9 @@ def _ring(number: int, ring: Any) -> Any:
     places = _places(ring)
     if places is None:
         raise ParameterError(f"region {number} has a ring that is no list of places x, y")
-    if len(places) < 4 or not np.array_equal(places[0], places[-1], equal_nan=True):
+    if not np.isfinite(places).all():
+        raise ParameterError(f"region {number} has a coordinate that is not a finite number")
+    if len(places) < 4 or (places[0] != places[-1]).any():
         raise ParameterError(
             f"region {number} has a ring of {len(places)} places that is not closed; the last "
             "place has to be the first, and rings have four or more"

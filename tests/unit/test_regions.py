@@ -1,0 +1,339 @@
+"""What may be given as polygons, the CRS that each way of giving them has, and what is refused."""
+
+import json
+import types
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+
+import psd
+from psd.errors import DomainError, ParameterError
+from psd.query import placing
+from psd.query.placing import MOST_VERTICES
+from psd.query.regions import MOST_TEXT, is_region, regions_table
+
+SQUARE = shapely.box(126.5, 37.2, 126.9, 37.7)
+HOLED = SQUARE.difference(shapely.box(126.6, 37.3, 126.7, 37.4))
+SEVERAL = shapely.union(HOLED, shapely.box(127, 37.1, 127.3, 37.9))
+DEGREES, METRES = "EPSG:4326", "EPSG:5179"
+
+
+@pytest.fixture(scope="module")
+def release():
+    domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
+    counts = np.random.default_rng(2).integers(0, 500, 144)
+    return psd.Release.from_counts(psd.grid_tree(domain, 12), counts, 1.0, domain=domain)
+
+
+def geojson(shape):
+    return json.loads(shapely.to_geojson(shape))
+
+
+def feature(shape, **more):
+    geometry = None if shape is None else geojson(shape)
+    return {"type": "Feature", "properties": {"a": 1}, "geometry": geometry, **more}
+
+
+def collection(*shapes, **more):
+    return {"type": "FeatureCollection", "features": list(map(feature, shapes)), **more}
+
+
+def interface(shape):
+    """An object of some other library."""
+    return types.SimpleNamespace(__geo_interface__=shape.__geo_interface__)
+
+
+def named(crs):
+    return {"type": "name", "properties": {"name": crs}}
+
+
+WITH_CRS = {
+    "GeoJSON geometry": geojson,
+    "GeoJSON feature": feature,
+    "GeoJSON collection": collection,
+    "GeoJSON text": lambda shape: json.dumps(geojson(shape)),
+    "GeoJSON text after a mark": lambda shape: "\ufeff " + json.dumps(feature(shape)),
+    "GeoJSON with its CRS": lambda shape: collection(shape, crs=named("EPSG:4326")),
+    "GeoJSON of CRS84": lambda shape: collection(shape, crs=named("urn:ogc:def:crs:OGC:1.3:CRS84")),
+    "EWKT": lambda shape: f"SRID=4326;{shape.wkt}",
+    "EWKT in small letters": lambda shape: f" srid = 4326 ; {shape.wkt.lower()}",
+    "shape with SRID": lambda shape: shapely.set_srid(shape, 4326),
+    "list of GeoJSON": lambda shape: [geojson(shape)],
+    "GeoSeries": lambda shape: gpd.GeoSeries([shape], crs=DEGREES),
+}
+WITHOUT_CRS = {
+    "WKT": lambda shape: shape.wkt,
+    "WKT over lines": lambda shape: shape.wkt.replace(", ", ",\n"),
+    "WKT with heights": lambda shape: shapely.force_3d(shape, 5).wkt,
+    "list of WKT": lambda shape: [shape.wkt],
+    "array of WKT": lambda shape: np.array([shape.wkt]),
+    "shape": lambda shape: shape,
+    "tuple of shapes": lambda shape: (shape,),
+    "interface": interface,
+    "list of interfaces": lambda shape: [interface(shape)],
+    "GeoSeries without CRS": lambda shape: gpd.GeoSeries([shape]),
+}
+
+
+@pytest.mark.parametrize("shape", [SQUARE, HOLED, SEVERAL], ids=["square", "hole", "parts"])
+@pytest.mark.parametrize("way", WITH_CRS)
+def test_ways_that_say_their_crs(release, way, shape):
+    given = WITH_CRS[way](shape)
+    assert is_region(given)
+    read = regions_table(given)
+    assert read.crs.equals(DEGREES, ignore_axis_order=True)
+    assert read.iloc[0].equals_exact(shape, 1e-12)
+    expected = release.query(gpd.GeoSeries([shape], crs=DEGREES))
+    assert release.query(given).equals(expected)
+    assert release.query(given, crs=DEGREES).equals(expected)
+
+
+@pytest.mark.parametrize("way", WITHOUT_CRS)
+def test_ways_that_need_to_be_told_their_crs(release, way):
+    given = WITHOUT_CRS[way](SEVERAL)
+    assert is_region(given)
+    with pytest.raises(DomainError, match="no CRS; say it with crs="):
+        release.query(given)
+    expected = release.query(gpd.GeoSeries([SEVERAL], crs=DEGREES))
+    assert release.query(given, crs=release.domain.crs).equals(expected)
+    away = gpd.GeoSeries([SEVERAL], crs=DEGREES).to_crs(METRES)
+    assert release.query(WITHOUT_CRS[way](away[0]), crs=METRES)["estimate"][0] == pytest.approx(
+        expected["estimate"][0], rel=1e-4
+    )
+
+
+def test_geojson_is_in_degrees_whatever_the_release():
+    domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs=METRES)
+    made = psd.Release.from_counts(psd.grid_tree(domain, 4), np.arange(16), 1.0, domain=domain)
+    shape = gpd.GeoSeries([shapely.box(*domain.bounds).buffer(-30_000)], crs=METRES)
+    by_table, by_json = (
+        made.query(given)["estimate"][0]
+        for given in (shape.to_crs(DEGREES), geojson(shape.to_crs(DEGREES)[0]))
+    )
+    assert by_json == by_table == pytest.approx(made.query(shape)["estimate"][0], rel=1e-3)
+
+
+def test_a_crs_that_is_said_goes_before_the_default_of_geojson_and_not_before_its_own(release):
+    there = gpd.GeoSeries([SQUARE], crs=DEGREES).to_crs(METRES)
+    expected = release.query(there)
+    assert release.query(geojson(there[0]), crs=METRES).equals(expected)
+    assert release.query(collection(there[0], crs=named(METRES))).equals(expected)
+    with pytest.raises(DomainError, match="one CRS at a time"):
+        release.query(collection(there[0], crs=named(METRES)), crs=DEGREES)
+
+
+def test_several_regions_in_several_ways(release):
+    ways = [geojson(SQUARE), f"SRID=4326;{HOLED.wkt}", shapely.set_srid(SEVERAL, 4326)]
+    expected = release.query(gpd.GeoSeries([SQUARE, HOLED, SEVERAL], crs=DEGREES))
+    assert release.query(ways).equals(expected)
+    assert release.query(collection(SQUARE, HOLED, SEVERAL)).equals(expected)
+    assert release.query([collection(SQUARE, HOLED), feature(SEVERAL)])["id"].tolist() == [1, 2, 3]
+
+
+def test_nothing_in_a_collection_is_an_empty_table(release):
+    assert len(release.query(collection())) == 0
+
+
+@pytest.mark.parametrize(
+    ("regions", "crs", "says"),
+    [
+        pytest.param([SQUARE.wkt, f"SRID=4326;{SQUARE.wkt}"], None, "no CRS", id="one without"),
+        pytest.param(
+            [f"SRID=5179;{SQUARE.wkt}", f"SRID=4326;{SQUARE.wkt}"], None, "one CRS", id="two"
+        ),
+        pytest.param(gpd.GeoSeries([SQUARE], crs=DEGREES), METRES, "one CRS", id="another"),
+        pytest.param(SQUARE, "EPSG:0", "not a coordinate reference system", id="unknown"),
+        pytest.param(SQUARE, "", "not a coordinate reference system", id="empty"),
+        pytest.param(f"SRID=1;{SQUARE.wkt}", None, "not a coordinate", id="unknown SRID"),
+        pytest.param(collection(SQUARE, crs={"type": "link"}), None, "without a name", id="link"),
+        pytest.param(collection(SQUARE, crs=named("x")), None, "not a coordinate", id="named x"),
+        pytest.param([(126.5, 37.2, 126.9, 37.7)], METRES, "crs is for polygons", id="boxes"),
+    ],
+)
+def test_a_crs_that_is_refused(release, regions, crs, says):
+    with pytest.raises(DomainError, match=says):
+        release.query(regions, crs=crs)
+
+
+def test_boxes_may_be_said_to_be_where_they_are(release):
+    box = [(126.5, 37.2, 126.9, 37.7)]
+    assert release.query(box, crs="OGC:CRS84").equals(release.query(box))
+
+
+OPEN = [[126.5, 37.2], [126.9, 37.2], [126.9, 37.7], [126.5, 37.7]]
+RING = [*OPEN, OPEN[0]]
+
+
+def polygon(*rings):
+    return {"type": "Polygon", "coordinates": list(rings)}
+
+
+def text_of(places):
+    return f"POLYGON(({', '.join(f'{x} {y}' for x, y in places)}))"
+
+
+@pytest.mark.parametrize(
+    ("region", "says"),
+    [
+        pytest.param("districts.gpkg", "geopandas.read_file", id="name of a file"),
+        pytest.param("", "neither GeoJSON nor WKT", id="empty text"),
+        pytest.param("POLYGON((126.5 37.2", "neither GeoJSON nor WKT", id="cut short"),
+        pytest.param(text_of(OPEN), "do not form a closed", id="unclosed"),
+        pytest.param("POLYGON((1 1, 2 2))", "neither GeoJSON nor WKT", id="two places"),
+        pytest.param("POLYGON EMPTY", "is an empty polygon", id="empty"),
+        pytest.param("MULTIPOLYGON EMPTY", "is an empty polygon", id="empty parts"),
+        pytest.param("POINT(126.5 37.2)", "is Point", id="point"),
+        pytest.param("GEOMETRYCOLLECTION(POINT(1 1))", "is GeometryCollection", id="collection"),
+        pytest.param(
+            "CURVEPOLYGON((0 0, 1 1, 2 0, 0 0))", "Nonlinear geometry types are not", id="curve"
+        ),
+        pytest.param("POLYGON((126 37, 127 37, nan 38, 126 37))", "not a finite", id="NaN"),
+        pytest.param("POLYGON((1e400 37, 127 37, 127 38, 1e400 37))", "not a finite", id="1e400"),
+        pytest.param(text_of([RING[0], RING[2], RING[1], *RING[3:]]), "Self-inter", id="bow-tie"),
+        pytest.param(b"POLYGON EMPTY".decode("utf-16-be", "ignore"), "neither", id="odd letters"),
+        pytest.param("\udc80", "neither GeoJSON nor WKT", id="no letters"),
+        pytest.param("(" * 200_000, "brackets 200,000 deep", id="brackets"),
+        pytest.param(
+            "GEOMETRYCOLLECTION(" * 200_000 + "POINT(1 1)" + ")" * 200_000,
+            "brackets 200,001 deep; polygons need 3",
+            id="deep collection",
+        ),
+        pytest.param("[" * 200_000, "nested too deep", id="deep JSON"),
+        pytest.param("[1, 2]", "no GeoJSON object", id="a list"),
+        pytest.param("{", "no GeoJSON that can be read", id="half JSON"),
+        pytest.param({"type": "Polygon"}, "coordinates that are no lists", id="no coordinates"),
+        pytest.param({"type": "FeatureCollection"}, "without features", id="no features"),
+        pytest.param(feature(None), "is missing", id="null"),
+        pytest.param(geojson(shapely.Point(1, 1)), "is Point", id="GeoJSON point"),
+        pytest.param({"type": "GeometryCollection", "geometries": []}, "is GeometryC", id="mixed"),
+        pytest.param({"west": 1}, "no GeoJSON geometry", id="a mapping"),
+        pytest.param(polygon(), "is an empty polygon", id="no ring"),
+        pytest.param(polygon(OPEN), "ring of 4 places that is not closed", id="GeoJSON unclosed"),
+        pytest.param(polygon(RING[:1]), "ring of 1 places", id="one place"),
+        pytest.param(polygon([]), "no list of places", id="no place"),
+        pytest.param(polygon([[1], [2], [3], [1]]), "no list of places", id="x alone"),
+        pytest.param(polygon([["a", "b"]] * 4), "no list of places", id="letters"),
+        pytest.param(polygon([[10**400, 1]] * 4), "no list of places", id="10^400"),
+        pytest.param(polygon([RING, RING[:2]]), "no list of places", id="too deep"),
+        pytest.param(polygon([*RING[:2], [1], *RING[3:]]), "no list of places", id="ragged"),
+        pytest.param(polygon([[float("nan"), 1], *RING[1:4], [float("nan"), 1]]), "finite", id="x"),
+    ],
+)
+def test_regions_that_are_refused(release, region, says):
+    with pytest.raises(ParameterError, match=f"region 2 .*{says}"):
+        release.query([SQUARE, region], crs=DEGREES)
+
+
+def test_something_else_among_regions_is_refused(release):
+    with pytest.raises(ParameterError, match="region 2 is neither a polygon nor GeoJSON nor WKT"):
+        release.query([SQUARE, (1, 2, 3, 4)], crs=DEGREES)
+
+
+def test_text_is_judged_by_its_size_before_it_is_read(release):
+    with pytest.raises(ParameterError, match="50,000,001 characters, above 50,000,000"):
+        release.query("(" * (MOST_TEXT + 1), crs=DEGREES)
+
+
+# --- what is refused by size, before GEOS works on it --------------------------------------
+
+
+def circle(vertices):
+    angle = np.linspace(0, 2 * np.pi, vertices + 1)[:-1]
+    return shapely.Polygon(np.column_stack([127 + np.cos(angle) / 3, 37.5 + np.sin(angle) / 3]))
+
+
+def spikes(number):
+    """Thin spikes all around, each beside hundreds of others."""
+    angle = np.linspace(0, 2 * np.pi, 2 * number + 1)[:-1]
+    reach = np.where(np.arange(2 * number) % 2, 0.1, 0.4)
+    return shapely.Polygon(
+        np.column_stack([127 + np.cos(angle) * reach, 37.5 + np.sin(angle) * reach])
+    )
+
+
+@pytest.fixture
+def no_geos(monkeypatch):
+    """Checks that were not reached."""
+
+    def reached(*_):
+        raise AssertionError("judged after GEOS had worked")
+
+    for name in ("is_valid", "is_valid_reason", "segmentize", "prepare", "intersection"):
+        monkeypatch.setattr(shapely, name, reached)
+
+
+@pytest.mark.usefixtures("no_geos")
+def test_vertices_are_counted_first(release):
+    with pytest.raises(
+        ParameterError, match="region 1 has 1,000,002 vertices, above 1,000,000; si"
+    ):
+        release.query(circle(MOST_VERTICES + 1), crs=DEGREES)
+
+
+@pytest.mark.usefixtures("no_geos")
+def test_entangled_sides_are_counted_first(release):
+    with pytest.raises(ParameterError, match=r"60,001 vertices with [\d,]+ pairs of sides abreast"):
+        release.query(spikes(30_000), crs=DEGREES)
+
+
+@pytest.mark.usefixtures("no_geos")
+def test_nested_rings_are_counted_first(release):
+    reach = np.linspace(0.4, 0.1, 10_000)
+    rings = shapely.box(127 - reach, 37.5 - reach, 127 + reach, 37.5 + reach)
+    shells = [
+        shapely.Polygon(a.exterior, [b.exterior])
+        for a, b in zip(rings[::2], rings[1::2], strict=True)
+    ]
+    with pytest.raises(ParameterError, match="pairs of sides abreast"):
+        release.query(shapely.MultiPolygon(shells), crs=DEGREES)
+
+
+def test_vertices_that_dividing_would_make_are_counted_before_it_is_done(release, monkeypatch):
+    monkeypatch.setattr(shapely, "segmentize", None)
+    # Its sides are 36,000 km long, and segments are a hundred metres.
+    lines = [shapely.box(-9e6, y, 9e6, y + 1e5) for y in np.linspace(3e6, 6e6, 4)]
+    with pytest.raises(ParameterError, match=r"region 1 would have [\d,]+ vertices, above"):
+        release.query(shapely.MultiPolygon(lines), crs="EPSG:3857")
+
+
+def test_what_is_abreast_is_counted_pair_by_pair(monkeypatch):
+    monkeypatch.setattr(placing, "MOST_ABREAST", 0)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        shape = shapely.MultiPoint(rng.integers(0, 9, (7, 2)) / 4).buffer(0.1, quad_segs=2)
+        lines = [np.array(r.coords) for r in shapely.get_rings(shapely.get_parts(shape))]
+        ends = np.concatenate([np.stack([line[:-1], line[1:]], axis=1) for line in lines])
+        low, high = ends.min(axis=1), ends.max(axis=1)
+        met = (low[:, None] <= high[None]) & (low[None] <= high[:, None])
+        pairs = (met.sum(axis=(0, 1)) - len(ends)) // 2
+        assert placing._abreast(shape) == pairs.min()
+
+
+@pytest.mark.parametrize("shape", [circle(100_000), circle(1000), spikes(7000)])
+def test_large_polygons_that_are_simple_enough_are_answered(release, shape):
+    whole = release.query(release.domain.bounds)["estimate"][0]
+    estimate = release.query(shape, crs=DEGREES)["estimate"][0]
+    assert 0 < estimate < whole
+
+
+# --- reprojection ---------------------------------------------------------------------------
+
+
+def test_a_polygon_across_the_antimeridian_is_refused():
+    domain = psd.Domain(bounds=(-180, -20, 180, 20))
+    made = psd.Release.from_counts(psd.grid_tree(domain, 4), np.arange(16), 1.0, domain=domain)
+    across = shapely.box(-1e6, -1e6, 1e6, 1e6)
+    here = shapely.box(-3e6, -1e6, -1e6, 1e6)
+    assert len(made.query([here, across], crs="EPSG:3832")) == 2  # its middle is 150 degrees east
+    across = shapely.affinity.translate(across, 3.3e6)
+    with pytest.raises(ParameterError, match=r"region 2 crosses the antimeridian.* two polygons"):
+        made.query([here, across], crs="EPSG:3832")
+
+
+def test_what_cannot_be_expressed_in_the_crs_of_the_release_is_refused():
+    domain = psd.Domain(bounds=(0, 0, 1e7, 1e7), crs="EPSG:3857")
+    made = psd.Release.from_counts(psd.grid_tree(domain, 2), np.arange(4), 1.0, domain=domain)
+    with pytest.raises(DomainError, match="region 1 cannot be expressed in EPSG:3857"):
+        made.query(shapely.box(0, 0, 9, 95), crs=DEGREES)
