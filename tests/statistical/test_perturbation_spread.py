@@ -1,0 +1,90 @@
+"""Predicted perturbation variances against the spread of answers when noise is drawn again.
+
+The cells of a method are kept as it made them, and every count that it measured is drawn 2,000
+times at its own epsilon. Noise is seeded, so a run says the same again.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from replay import SCRIPTS, Recorder, run, small_domain, small_methods, small_tally
+from trees import leaf_fractions, random_queries
+
+import psd
+from psd.epsilon import NANO
+from psd.inference import infer
+from psd.view import View
+
+SIDE, DRAWS, QUERIES = 32, 2000, 200
+METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
+
+
+def built(method, contributions):
+    """Release of two clusters with exact counts where the method measures."""
+    rng = np.random.default_rng(11)
+    places = np.concatenate([rng.normal(9, 3, (300, 2)), rng.normal(24, 1, (150, 2))])
+    columns, rows = np.clip(places.astype(int), 0, SIDE - 1).T
+    points = small_tally(SIDE, tuple(rows * SIDE + columns), contributions)
+    domain = small_domain(SIDE)
+    _, tree = run(method, points, domain, NANO // 2, Recorder(SCRIPTS[0]))
+    return psd.Release(
+        tree=tree,
+        domain=domain,
+        epsilon=NANO // 2,
+        method=method.name,
+        unit="user" if contributions > 1 else "record",
+        max_contributions=contributions,
+        view=View(estimate="signed"),
+    )
+
+
+def with_counts(tree, count):
+    return dataclasses.replace(tree, count=np.where(tree.epsilon > 0, count, 0))
+
+
+def drawn(rng, tree, contributions):
+    """Counts with discrete Laplace noise at the epsilon of each node, shape (draws, measured)."""
+    measured = tree.epsilon > 0
+    p = -np.expm1(-tree.epsilon[measured] / (NANO * contributions))
+    shape = (DRAWS, int(measured.sum()))
+    return tree.count[measured] + rng.geometric(p, shape) - rng.geometric(p, shape)
+
+
+def response(release, weights):
+    """What each measured count adds to each answer: least squares is linear in the counts."""
+    tree, k = release.tree, release.max_contributions
+    columns = [
+        weights @ infer(with_counts(tree, np.arange(len(tree)) == node), k).signed[tree.is_leaf]
+        for node in np.flatnonzero(tree.epsilon > 0)
+    ]
+    return np.array(columns)
+
+
+@pytest.mark.parametrize("contributions", [1, 2])
+@pytest.mark.parametrize("method", METHODS)
+def test_predicted_variances_are_those_of_answers_over_redraws(method, contributions):
+    release = built(method, contributions)
+    tree, rng = release.tree, np.random.default_rng(2026)
+    boxes = random_queries(rng, (SIDE, SIDE), 2 * QUERIES)[:QUERIES]
+    assert len(boxes) == QUERIES
+    weights = np.array([leaf_fractions(tree, box) for box in boxes])
+    counts = drawn(rng, tree, contributions)
+    answers = counts @ response(release, weights)
+
+    # The product is what a release of these counts answers.
+    first = np.zeros(len(tree), np.int64)
+    first[tree.epsilon > 0] = counts[0]
+    again = dataclasses.replace(release, tree=with_counts(tree, first)).query(boxes)
+    assert again["estimate"].to_numpy() == pytest.approx(answers[0].clip(0), rel=1e-9, abs=1e-6)
+
+    predicted = again["perturbation_error"].to_numpy() ** 2
+    centred = answers - answers.mean(axis=0)
+    spread, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)
+    standard_error = np.sqrt((fourth - spread**2) / DRAWS)
+    assert (np.abs(spread - predicted) < 5 * standard_error).all()
+    # A variance that is off by a half would be noticed.
+    assert (5 * standard_error < predicted / 2).all()
+    # And the answers are not off on average.
+    expected = weights @ infer(tree, contributions).signed[tree.is_leaf]
+    assert (np.abs(answers.mean(axis=0) - expected) < 5 * np.sqrt(spread / DRAWS)).all()
