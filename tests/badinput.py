@@ -14,6 +14,7 @@ import geopandas as gpd
 import numpy as np
 import shapely
 
+import psd
 from psd.decompositions.quadtree import Quadtree
 from psd.sources import csv as source
 
@@ -22,7 +23,7 @@ SECRET = "secret-8642.13579"
 
 IDS = tuple(
     f"{kind}{i:02}"
-    for kind, n in (("C", 28), ("V", 23), ("P", 11), ("D", 7), ("M", 6))
+    for kind, n in (("C", 28), ("V", 23), ("P", 11), ("D", 7), ("M", 6), ("Q", 4))
     for i in range(1, n + 1)
 )
 
@@ -43,6 +44,7 @@ DEFAULTS = {
         "--methods": ("grid,quadtree",),
         "--runs": ("1",),
     },
+    "query": {"-o": (OUTPUT,), "--format": ("csv",)},
 }
 
 Content = str | bytes | Callable[[Path], object] | None
@@ -78,7 +80,7 @@ class Case:
             if option not in options and not elsewhere:
                 line += [option, *values]
         line += ["--overwrite"] if self.overwrite else []
-        line += [] if self.code else ["--report-private"]
+        line += ["--report-private"] if self.command == "build" and not self.code else []
         return [*line, *options]
 
     def prepare(self, folder):
@@ -791,20 +793,163 @@ METHODS = (
 )
 # fmt: on
 
-CASES = FILE + VALUES + PARAMETERS + COVARIATES + METHODS
+WORLD = (-180, -90, 180, 90)
+
+
+def with_release(name, content):
+    """A release of the world, and what is asked beside it."""
+
+    def write(path):
+        domain = psd.Domain(bounds=WORLD)
+        counts = np.arange(64)
+        psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 1.0, domain=domain).save(path)
+        path.with_name(name).write_text(content)
+
+    return write
+
+
+def asked(name, given, options, code=0, told="", *, file="none", content=""):
+    """A query of a release of the world."""
+    return Case(
+        name=name, given=given, content=with_release(file, content), options=options,
+        command="query", code=code, told=told, input="world.psd.parquet",
+    )  # fmt: skip
+
+
+def boxed(id_, *cases):
+    """Boxes, refused with words or, without, answered."""
+    for name, given, box, *told in cases:
+        yield asked(f"{id_}-{name}", given, f"--box {box}", 2 if told else 0, *told)
+
+
+def shaped(id_, *cases):
+    """WKT in a file, refused with words or, without, answered."""
+    for name, given, wkt, *told in cases:
+        options = "--polygons p.wkt --polygons-crs EPSG:4326"
+        outcome = (2, *told) if told else ()
+        yield asked(f"{id_}-{name}", given, options, *outcome, file="p.wkt", content=wkt)
+
+
+def wkt(*places, kind="POLYGON"):
+    """WKT of a ring."""
+    return f"{kind} (({', '.join(' '.join(map(str, place)) for place in places)}))"
+
+
+def circle(vertices, digits=6):
+    """WKT of a regular polygon, closed."""
+    angle = np.linspace(0, 2 * np.pi, vertices)
+    places = np.round(50 * np.column_stack([np.cos(angle), np.sin(angle)]), digits)
+    return wkt(*places[:-1].tolist(), places[0].tolist())
+
+
+def spikes(vertices):
+    """WKT of a polygon of thin spikes all around, each beside hundreds of others."""
+    angle = np.linspace(0, 2 * np.pi, vertices)[:-1]
+    reach = np.where(np.arange(vertices - 1) % 2, 10, 50)
+    places = (reach * [np.cos(angle), np.sin(angle)]).T.tolist()
+    return wkt(*places, places[0])
+
+
+# fmt: off
+RING = ring(0, 0, 40, 40)
+HOLE = "(0 0, 40 0, 40 40, 0 40, 0 0), (10 10, 10 20, 20 20, 20 10, 10 10)"
+QUERIES = (
+    *boxed(
+        "Q01",
+        ("reversed-x", "west above east", "5 0 -5 1", "west not below its east"),
+        ("reversed-y", "south above north", "0 5 1 -5", "south not below its north"),
+        ("no-width", "no width", "1 0 1 1", "west not below its east"),
+        ("no-height", "no height", "0 1 1 1", "south not below its north"),
+        ("outside", "outside the bounds", "190 0 200 1", "lies outside the bounds"),
+        ("touching", "on the edge of the bounds", "180 0 181 1", "lies outside the bounds"),
+        ("nan", "`nan`", "nan 0 1 1", "a side that is not a finite number"),
+        ("inf", "`inf`", "0 0 inf 1", "a side that is not a finite number"),
+        ("overflow", "`1e400`", "0 0 1 1e400", "a side that is not a finite number"),
+        ("far", "from -1e308 to 1e308: the part inside", "-1e308 -1e308 1e308 1e308"),
+        ("text", "text", "0 0 1 x", "not a valid float"),
+        ("three", "three numbers", "0 0 1", "4 arguments"),
+    ),
+    asked("Q01-file", "`nan` in a file of boxes", "--boxes b.csv", 8, "west is not a number",
+        file="b.csv", content="west,south,east,north\nnan,0,1,1\n"),
+    asked("Q01-overflow-file", "`1e400` in it", "--boxes b.csv", 2, "not a finite number",
+        file="b.csv", content="west,south,east,north\n0,0,1e400,1\n"),
+    *boxed("Q02", ("box", "a box from 170 to -170", "170 -20 -170 20",
+        "split it into two boxes if it crosses the antimeridian")),
+    asked("Q02-to-360", "a polygon from 170 to 190: the part inside", "--polygons p.geojson",
+        file="p.geojson", content=polygons(ring(170, -20, 190, 20))),
+    asked("Q02-other-crs", "a polygon in a CRS of the Pacific",
+        "--polygons p.wkt --polygons-crs EPSG:3832", 2, "region 1 crosses the antimeridian",
+        file="p.wkt", content=wkt(*ring(3e6, -1e6, 4e6, 1e6))),
+    *shaped(
+        "Q03",
+        ("unclosed", "a ring that is not closed, WKT", wkt(*RING[:-1]), "do not form a closed"),
+        ("bow-tie", "a polygon that crosses itself", wkt(*BOW), "(Self-intersection[20 20])"),
+        ("hole", "a polygon with a hole", f"POLYGON ({HOLE})"),
+        ("hole-outside", "a hole outside the polygon",
+            f"POLYGON ({HOLE}, (50 50, 50 60, 60 60, 50 50))", "(Hole lies outside shell"),
+        ("multi", "two parts", f"MULTIPOLYGON (({HOLE}), ((50 50, 60 50, 60 60, 50 50)))"),
+        ("multi-overlap", "two parts that overlap", f"MULTIPOLYGON (({HOLE}), ({HOLE}))",
+            "region 1 is not valid ("),
+        ("z", "heights, which play no part", wkt(*([*p, 9] for p in RING), kind="POLYGON Z")),
+        ("empty", "`POLYGON EMPTY`", "POLYGON EMPTY", "an empty polygon"),
+        ("point", "a point", "POINT (1 2)", "region 1 is Point; queries take polygons"),
+        ("collection", "a collection", f"GEOMETRYCOLLECTION ({wkt(*RING)})",
+            "region 1 is GeometryCollection"),
+        ("duplicates", "each vertex twice", wkt(*(p for p in RING for _ in range(2)))),
+        ("1001", "1,001 vertices", circle(1001)),
+        ("1-mb", "1 MB of WKT", circle(30_000, 15)),
+        ("entangled", "60,001 vertices of thin spikes", spikes(60_001), "pairs of sides abreast"),
+        ("nan", "a vertex with `nan`", wkt(*RING[:2], ["nan", 1], *RING[2:]), "not a finite"),
+        ("inf", "a vertex with `1e400`", wkt(*RING[:2], ["1e400", 1], *RING[2:]), "not a finite"),
+        ("outside", "outside the bounds", wkt(*ring(190, 0, 200, 9)), "lies outside the bounds"),
+        ("not-wkt", "text that is no WKT", "here", "neither GeoJSON nor WKT"),
+    ),
+    asked("Q03-unclosed-geojson", "a ring that is not closed, GeoJSON", "--polygons p.geojson", 8,
+        "do not form a closed", file="p.geojson", content=polygons(RING[:-1])),
+    asked("Q03-no-crs", "WKT without a CRS", "--polygons p.wkt", 3, "no CRS", file="p.wkt",
+        content=wkt(*RING)),
+    asked("Q03-two-crs", "GeoJSON, and another CRS",
+        "--polygons p.geojson --polygons-crs EPSG:3857", 3, "give one CRS at a time",
+        file="p.geojson", content=polygons(RING)),
+    asked("Q03-box-crs", "a CRS for a box", "--box 0 0 1 1 --polygons-crs EPSG:4326", 2,
+        "goes with --polygons"),
+    asked("Q03-ewkt", "EWKT, which says its CRS", "--polygons p.wkt", file="p.wkt",
+        content=f"SRID=4326;{wkt(*RING)}"),
+    asked("Q03-csv", "CSV with a column wkt", "--polygons p.csv --polygons-crs EPSG:4326",
+        file="p.csv", content=f'name,wkt\na,"{wkt(*RING)}"\n'),
+    asked("Q03-csv-column", "CSV without it", "--polygons p.csv --polygons-crs EPSG:4326", 8,
+        "no column wkt", file="p.csv", content=f'name,text\na,"{wkt(*RING)}"\n'),
+    *shaped(
+        "Q04",
+        ("collections", "200,000 collections in each other",
+            "GEOMETRYCOLLECTION(" * 200_000 + "POINT(1 1)" + ")" * 200_000,
+            "brackets 200,001 deep; polygons need 3"),
+        ("brackets", "200,000 brackets", "POLYGON" + "(" * 200_000, "brackets 200,000 deep"),
+    ),
+    asked("Q04-geojson", "GeoJSON with 200,000 brackets", "--polygons p.geojson", 8,
+        "no vector file", file="p.geojson",
+        content='{"type": "Polygon", "coordinates": ' + "[" * 200_000 + "]" * 200_000 + "}"),
+)
+# fmt: on
+
+CASES = FILE + VALUES + PARAMETERS + COVARIATES + METHODS + QUERIES
 
 INTRODUCTION = """# Bad input
 
 What `psd build` does with files, values and parameters that are unusual or wrong, and what
-`psd compare` does with its own. Each line is a test. Letters: C is the file, V a value in it, P a
-parameter, D a public covariate, whose density is known, M something of `psd compare`, which reads
-files and values as `psd build` does.
+`psd compare` and `psd query` do with their own. Each line is a test. Letters: C is the file, V a
+value in it, P a parameter, D a public covariate, whose density is known, M something of
+`psd compare`, which reads files and values as `psd build` does, Q a query.
 
 Where nothing else is said the command is `psd build points.csv -o r.psd.parquet --epsilon 1
 --bounds -180 -90 180 90 --method quadtree --set height=1`; user ids come with
 `--user user --max-contributions 2`. For M it is `psd compare points.csv -o errors.csv --epsilons 1
---methods grid,quadtree --runs 1 --bounds -180 -90 180 90`.
+--methods grid,quadtree --runs 1 --bounds -180 -90 180 90`. For Q it is
+`psd query world.psd.parquet --format csv -o answers.csv`, of a release within the same bounds; WKT
+comes with `--polygons p.wkt --polygons-crs EPSG:4326`.
 
+- **Answered**: exit code 0 and a table with a row for the region. A region that reaches beyond the
+  bounds is answered for the part inside, and a line on stderr says so.
 - **Accepted**: exit code 0 and a release. Nothing that is printed depends on a row; the number of
   kept rows is what `--report-private` tells the one who holds the file.
 - **Refused**: one line on stderr, which quotes no field of the file, and an exit code. No file is
@@ -822,7 +967,8 @@ def page():
     """The table as Markdown: `python tests/badinput.py > docs/bad-input.md`."""
     lines = []
     for case in CASES:
-        fate = "refused" if case.code else f"accepted, {case.kept:,} kept"
+        accepted = "answered" if case.kept is None else f"accepted, {case.kept:,} kept"
+        fate = "refused" if case.code else accepted
         cells = (case.name, case.given, fate, str(case.code), case.told)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return INTRODUCTION + "\n".join(lines) + "\n"

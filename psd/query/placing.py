@@ -28,6 +28,9 @@ MOST_VERTICES = 1_000_000
 MOST_ABREAST = 100_000_000
 """Pairs of sides that lie above or beside each other, with which the time of GEOS grows."""
 
+# So few sides cannot make so many pairs.
+_FEW_VERTICES = 14_000
+
 _POLYGONS = (3, 6)
 
 
@@ -122,7 +125,20 @@ def _segment_length(shapes: geopandas.GeoSeries, domain: Domain) -> float:
 
 
 def _check(shapes: NDArray[np.object_], where: str = "") -> None:
-    """Refuse the first region that is no polygon, too large or not valid."""
+    """Refuse what is no polygon, then what is too large, then what is not valid."""
+    import shapely
+
+    _check_kinds(shapes)
+    _check_sizes(shapes)
+    invalid = ~shapely.is_valid(shapes)
+    if invalid.any():
+        number = _first(invalid)
+        reason = shapely.is_valid_reason(shapes[number - 1])
+        raise ParameterError(f"region {number} is not valid{where} ({reason}); repair it first")
+
+
+def _check_kinds(shapes: NDArray[np.object_]) -> None:
+    """Refuse what is no polygon, or an empty one."""
     import shapely
 
     kinds = shapely.get_type_id(shapes)
@@ -134,6 +150,12 @@ def _check(shapes: NDArray[np.object_], where: str = "") -> None:
     empty = shapely.is_empty(shapes)
     if empty.any():
         raise ParameterError(f"region {_first(empty)} is an empty polygon")
+
+
+def _check_sizes(shapes: NDArray[np.object_]) -> None:
+    """Refuse what GEOS should not see: too many vertices or pairs of sides, or no numbers."""
+    import shapely
+
     vertices = shapely.get_num_coordinates(shapes)
     if (vertices > MOST_VERTICES).any():
         number = _first(vertices > MOST_VERTICES)
@@ -141,25 +163,24 @@ def _check(shapes: NDArray[np.object_], where: str = "") -> None:
             f"region {number} has {vertices[number - 1]:,} vertices, above {MOST_VERTICES:,}; "
             "simplify it, or divide it"
         )
-    for number, shape in enumerate(shapes, 1):
-        _check_places(number, shape, where)
+    places, owner = shapely.get_coordinates(shapes, return_index=True)
+    lost = owner[~np.isfinite(places).all(axis=1)]
+    if len(lost):
+        raise ParameterError(f"region {lost[0] + 1} has a coordinate that is not a finite number")
+    for index in np.flatnonzero(vertices > _FEW_VERTICES):
+        _check_abreast(int(index) + 1, shapes[index])
 
 
-def _check_places(number: int, shape: Any, where: str) -> None:
-    """Refuse a polygon by its coordinates: not finite, too entangled, or not valid."""
+def _check_abreast(number: int, shape: Any) -> None:
+    """Refuse a polygon whose sides are too entangled for GEOS."""
     import shapely
 
-    if not np.isfinite(shapely.get_coordinates(shape)).all():
-        raise ParameterError(f"region {number} has a coordinate that is not a finite number")
     abreast = _abreast(shape)
     if abreast > MOST_ABREAST:
         raise ParameterError(
             f"region {number} has {shapely.get_num_coordinates(shape):,} vertices with {abreast:,} "
             f"pairs of sides abreast, above {MOST_ABREAST:,}; simplify it, or divide it"
         )
-    if not shapely.is_valid(shape):
-        reason = shapely.is_valid_reason(shape)
-        raise ParameterError(f"region {number} is not valid{where} ({reason}); repair it first")
 
 
 def _abreast(shape: Any) -> int:
@@ -169,9 +190,6 @@ def _abreast(shape: Any) -> int:
     rings = shapely.get_rings(shapely.get_parts(shape))
     places, ring = shapely.get_coordinates(rings, return_index=True)
     along = ring[1:] == ring[:-1]
-    # Fewer sides than this cannot make so many pairs.
-    if along.sum() ** 2 <= 2 * MOST_ABREAST:
-        return 0
     low = np.minimum(places[1:], places[:-1])[along]
     high = np.maximum(places[1:], places[:-1])[along]
     return min(_overlaps(low[:, axis], high[:, axis]) for axis in (0, 1))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, ParameterError
+from psd.query.placing import MOST_VERTICES
 
 if TYPE_CHECKING:
     import geopandas
@@ -169,6 +170,12 @@ def _wkt(number: int, text: str) -> tuple[Any, Any]:
     if depth > _DEEPEST:
         raise ParameterError(
             f"region {number} is WKT with brackets {depth:,} deep; polygons need {_DEEPEST}"
+        )
+    vertices = int((marks == ord(",")).sum()) + 1
+    if vertices > MOST_VERTICES:
+        raise ParameterError(
+            f"region {number} is WKT of {vertices:,} vertices, above {MOST_VERTICES:,}; simplify "
+            "it, or divide it"
         )
     try:
         with np.errstate(all="ignore"):

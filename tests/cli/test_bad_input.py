@@ -4,13 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from badinput import CASES, IDS, OUTPUT, SECRET, page
 from clirun import Outcome, cli, fails, files
 
 import psd
 
-ACCEPTED = [pytest.param(case, id=case.name) for case in CASES if not case.code]
+ACCEPTED = [pytest.param(case, id=case.name) for case in CASES if case.kept is not None]
+ANSWERED = [pytest.param(c, id=c.name) for c in CASES if c.command == "query" and not c.code]
 REFUSED = [pytest.param(case, id=case.name) for case in CASES if case.code]
 
 MEASURED = """if True:
@@ -55,6 +57,17 @@ def test_accepted(folder, case):
     assert SECRET.encode() not in Path(OUTPUT).read_bytes()
 
 
+@pytest.mark.parametrize("case", ANSWERED)
+def test_answered(folder, case):
+    case.prepare(folder)
+    outcome = cli(*case.args)
+    assert (outcome.code, outcome.out) == (0, f"wrote {OUTPUT}\n"), outcome
+    assert ("reach beyond the bounds" in outcome.err) == ("part inside" in case.given)
+    answers = pd.read_csv(OUTPUT)
+    assert len(answers) == 1
+    assert 0 < answers["estimate"][0] <= sum(range(64))
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(folder, monkeypatch, case):
     case.prepare(folder)
@@ -75,11 +88,11 @@ def test_refused(folder, monkeypatch, case):
 
 def test_no_id_is_left_out_and_no_name_stands_twice():
     assert {case.id for case in CASES} == set(IDS)
-    assert len(IDS) == 28 + 23 + 11 + 7 + 6
+    assert len(IDS) == 28 + 23 + 11 + 7 + 6 + 4
     assert len({case.name for case in CASES}) == len(CASES)
 
 
-@pytest.mark.parametrize("kind", "CVPDM")
+@pytest.mark.parametrize("kind", "CVPDMQ")
 def test_the_cases_stand_in_order(kind):
     ids = [case.id for case in CASES if case.id.startswith(kind)]
     assert ids == sorted(ids)

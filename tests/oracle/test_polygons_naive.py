@@ -79,10 +79,10 @@ def leaf_shares(release, shape):
 
 
 @pytest.mark.parametrize("density", DENSITIES)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [2, 4])
 def test_answers_and_both_errors_are_those_of_the_naive_way(density, seed):
     rng = np.random.default_rng(seed)
-    tree = random_tree(rng, height=4, leaf_share=0.1)
+    tree = random_tree(rng, height=5, leaf_share=0.1)
     raster = rng.integers(0, 3, (20, 24)).astype(np.uint16)
     release = release_of(tree)
     release = dataclasses.replace(

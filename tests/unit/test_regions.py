@@ -272,6 +272,12 @@ def test_vertices_are_counted_first(release):
         release.query(circle(MOST_VERTICES + 1), crs=DEGREES)
 
 
+def test_vertices_of_wkt_are_counted_before_it_is_read(release, monkeypatch):
+    monkeypatch.setattr(shapely, "from_wkt", None)
+    with pytest.raises(ParameterError, match="WKT of 1,000,001 vertices, above 1,000,000"):
+        release.query("MULTIPOINT(" + "0 0," * MOST_VERTICES + "0 0)", crs=DEGREES)
+
+
 @pytest.mark.usefixtures("no_geos")
 def test_entangled_sides_are_counted_first(release):
     with pytest.raises(ParameterError, match=r"60,001 vertices with [\d,]+ pairs of sides abreast"):
@@ -298,8 +304,8 @@ def test_vertices_that_dividing_would_make_are_counted_before_it_is_done(release
         release.query(shapely.MultiPolygon(lines), crs="EPSG:3857")
 
 
-def test_what_is_abreast_is_counted_pair_by_pair(monkeypatch):
-    monkeypatch.setattr(placing, "MOST_ABREAST", 0)
+def test_what_is_abreast_is_counted_pair_by_pair():
+    assert placing._FEW_VERTICES * (placing._FEW_VERTICES - 1) // 2 < placing.MOST_ABREAST
     for seed in range(20):
         rng = np.random.default_rng(seed)
         shape = shapely.MultiPoint(rng.integers(0, 9, (7, 2)) / 4).buffer(0.1, quad_segs=2)
