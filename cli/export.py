@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .options import RELEASE, overwrite, stages
+from .options import RELEASE, integer, overwrite, stages
 
 __all__ = ["command"]
 
@@ -19,16 +19,27 @@ __all__ = ["command"]
     show_default=True,
     help="The finest cells, or those of every level.",
 )
+@click.option(
+    "--size",
+    nargs=2,
+    type=integer,
+    metavar="C R",
+    help="Columns and rows of a raster, 256 256 by default.",
+)
 @overwrite
-def command(release: str, output: str, cells: str, overwrite: bool) -> None:
+def command(
+    release: str, output: str, cells: str, size: tuple[int, int] | None, overwrite: bool
+) -> None:
     """Write cells, estimates and errors; the ending of OUTPUT names the format.
 
-    Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv.
+    Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv; and rasters of counts,
+    densities and errors: .tif (GeoTIFF), .npy (NumPy).
 
     \b
     Examples:
       psd export seoul.psd.parquet seoul.gpkg
       psd export seoul.psd.parquet seoul.csv --cells all
+      psd export seoul.psd.parquet seoul.tif --size 600 500
     """  # noqa: D301
     from pathlib import Path
 
@@ -42,5 +53,5 @@ def command(release: str, output: str, cells: str, overwrite: bool) -> None:
         stage("reading")
         loaded = Release.load(release)
         stage("writing")
-        loaded.export(output, cells=cells, overwrite=overwrite)  # type: ignore[arg-type]
+        loaded.export(output, cells=cells, size=size, overwrite=overwrite)  # type: ignore[arg-type]
     click.echo(f"wrote {output}")

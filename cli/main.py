@@ -16,7 +16,10 @@ from psd._version import __version__
 
 __all__ = ["EXIT_CODES", "cli", "main"]
 
-COMMANDS = ("build", "query", "export", "evaluate", "compare", "info", "methods")
+COMMANDS = (
+    "build", "query", "difference", "top", "quantiles", "export", "evaluate", "compare", "info",
+    "methods",
+)  # fmt: skip
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.ParameterError: 2,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from psd.release import Release
 
-__all__ = ["command"]
+__all__ = ["command", "emit", "given_regions", "warn_beyond"]
 
 FORMATS = ("table", "csv", "json", "geojson")
 
@@ -35,6 +35,10 @@ FORMATS = ("table", "csv", "json", "geojson")
 @click.option(
     "--threshold", type=number, default=0.3, show_default=True, help="Relative error of `reliable`."
 )
+@click.option("--joint", is_flag=True, help="Answer together: intervals for all, and covariances.")
+@click.option(
+    "--nested", is_flag=True, help="Each region lies in the next, or in that of column parent."
+)
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), help="Output; else by -o, else table."
 )
@@ -48,6 +52,8 @@ def command(
     polygons_crs: str | None,
     confidence: float,
     threshold: float,
+    joint: bool,
+    nested: bool,
     form: str | None,
     output: str | None,
     overwrite: bool,
@@ -58,35 +64,61 @@ def command(
     in part; both are predicted standard deviations. Boxes are west south east north in the CRS
     of the release; what lies outside its bounds is not answered for.
 
+    With --joint, the intervals joint_lower to joint_upper hold all at once with the confidence
+    asked for; the covariances of the answers follow, and the total of regions that do not
+    overlap. With --nested, counts add up, and ring is what lies in a region but in none inside.
+
     \b
     Examples:
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --box 126.4 37 127.6 38
       psd query seoul.psd.parquet --boxes boxes.csv -o answers.csv
       psd query seoul.psd.parquet --polygons districts.gpkg --format geojson -o answers.geojson
       psd query seoul.psd.parquet --polygons district.wkt --polygons-crs EPSG:5179
+      psd query seoul.psd.parquet --polygons districts.gpkg --joint
+      psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
     """  # noqa: D301
     from psd.files import check_free
     from psd.release import Release
 
+    from . import together
+
     form = _format(form, output)
+    if joint and nested:
+        raise click.UsageError("give --joint or --nested, one of them at a time")
     if output:
         check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
-    regions = _regions(box, boxes, polygons, polygons_crs)
+    regions = given_regions(box, boxes, polygons, polygons_crs)
     with stages() as stage:
         stage("reading")
         loaded = Release.load(release)
         stage("answering")
-        answers = loaded.query(regions, confidence=confidence, threshold=threshold)
+        answers = found = _ask(loaded, regions, confidence, threshold, joint, nested)
+        if joint:
+            answers = found.answers
         if form == "geojson":
             answers = _with_geometry(answers, regions, loaded.domain.crs)
-    _warn_beyond(loaded, regions)
+    warn_beyond(loaded, regions)
     if form == "table" and not output:
-        _print(answers)
+        _print(answers, extra=together.EXTRA[joint, nested])
+        if joint:
+            together.show(found)
         if loaded.unit == "user":
             most = loaded.max_contributions
             click.echo(f"(counts are kept rows, at most {most} of each user)", err=True)
         return
-    _emit(_text(answers, form), output, overwrite=overwrite)
+    text = together.text(found, form) if joint and form in ("csv", "json") else ""
+    emit(text or _text(answers, form), output, overwrite=overwrite)
+
+
+def _ask(
+    loaded: Release, regions: Any, confidence: float, threshold: float, joint: bool, nested: bool
+) -> Any:
+    """Answers of the kind that was asked for."""
+    if joint:
+        return loaded.joint(regions, confidence=confidence, threshold=threshold)
+    if nested:
+        return loaded.nested(regions, confidence=confidence, threshold=threshold)
+    return loaded.query(regions, confidence=confidence, threshold=threshold)
 
 
 def _format(form: str | None, output: str | None) -> str:
@@ -98,7 +130,9 @@ def _format(form: str | None, output: str | None) -> str:
     return chosen
 
 
-def _regions(box: tuple[Any, ...], boxes: str | None, polygons: str | None, crs: str | None) -> Any:
+def given_regions(
+    box: tuple[Any, ...], boxes: str | None, polygons: str | None, crs: str | None
+) -> Any:
     """Boxes or polygons, from exactly one of the three options."""
     from . import regions
 
@@ -139,7 +173,7 @@ def _text(answers: Any, form: str) -> str:
     return str(plain.to_json(orient="records", indent=1, date_format="iso")) + "\n"
 
 
-def _emit(text: str, output: str | None, *, overwrite: bool) -> None:
+def emit(text: str, output: str | None, *, overwrite: bool) -> None:
     """Write a text to the screen or a file."""
     from psd.files import written
 
@@ -161,16 +195,18 @@ _DISPENSABLE = (
 )
 
 
-def _print(answers: pandas.DataFrame) -> None:
+def _print(answers: pandas.DataFrame, extra: tuple[str, ...]) -> None:
     """Answers as a table for people: counts rounded, relative errors in percent."""
     from rich.table import Table
 
     from psd.query.report import COLUMNS
 
+    shown = (*COLUMNS, *extra)
     out = console()
     names = [name for name in ("id", "name", "NAME") if name in answers.columns][:1]
-    columns = {name: [_cell(name, v) for v in answers[name]] for name in (*names, *COLUMNS)}
-    left_out = [name for name in _DISPENSABLE if make_room(columns, name, out.width)]
+    columns = {name: [_cell(name, v) for v in answers[name]] for name in (*names, *shown)}
+    left_out = [name for name in _DISPENSABLE if name in columns]
+    left_out = [name for name in left_out if make_room(columns, name, out.width)]
     table = Table(box=None, pad_edge=False)
     for name in columns:
         justify: Any = "left" if name in names else "right"
@@ -182,7 +218,7 @@ def _print(answers: pandas.DataFrame) -> None:
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
 
 
-def _warn_beyond(loaded: Release, regions: Any) -> None:
+def warn_beyond(loaded: Release, regions: Any) -> None:
     """Say on stderr that an answer leaves out what was never counted."""
     beyond = _beyond(loaded, regions)
     if beyond:
@@ -215,6 +251,4 @@ def _cell(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if name.startswith("relative"):
         return f"{100 * value:.1f}%"
-    return (
-        f"{value:,.1f}" if name in ("estimate", "lower", "upper") or "error" in name else str(value)
-    )
+    return str(value) if isinstance(value, str | int) or name == "id" else f"{value:,.1f}"

@@ -5,7 +5,7 @@ Points enter one object, noisy numbers leave it, and everything after that is or
 `build` turns points into a `Release`; a release answers `Release.query` from its file alone.
 The private side (`psd.sources`, `psd.tally`, `psd.curator`, `psd.noise`, `psd.decompositions`,
 `psd.publish`) holds points; the public side (`psd.release`, `psd.inference`, `psd.query`,
-`psd.export`) cannot reach them.
+`psd.statistics`, `psd.export`) cannot reach them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from psd.errors import PsdError
     from psd.publish import build
     from psd.release import Release
+    from psd.statistics.between import difference, ratio
     from psd.tree import Tree
 
 __all__ = [
@@ -37,9 +38,11 @@ __all__ = [
     "Tree",
     "__version__",
     "build",
+    "difference",
     "grid_tree",
     "method",
     "methods",
+    "ratio",
 ]
 
 # Where each name lives; imported when first used, so that the command line starts at once.
@@ -52,9 +55,11 @@ _HOMES = {
     "Release": "psd.release",
     "Tree": "psd.tree",
     "build": "psd.publish",
+    "difference": "psd.statistics.between",
     "grid_tree": "psd.cutting",
     "method": "psd.decompositions",
     "methods": "psd.decompositions",
+    "ratio": "psd.statistics.between",
 }
 
 

@@ -122,7 +122,7 @@ def infer(tree: Tree, contributions: int = 1) -> Estimates:
     signed, variance = _downward(tree, upward, upward_variance, slope)
     return Estimates(
         signed=signed,
-        count=_non_negative(tree, signed, slope),
+        count=non_negative(tree, signed, slope),
         upward=upward,
         upward_variance=upward_variance,
         slope=slope,
@@ -256,7 +256,7 @@ def _slopes(tree: Tree, upward_variance: NDArray[np.float64]) -> NDArray[np.floa
     return np.where(unknowns > 0, unknown, finite / np.maximum(_family_total(tree, finite), _TINY))
 
 
-def _non_negative(
+def non_negative(
     tree: Tree, signed: NDArray[np.float64], slope: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Nearest non-negative estimates family by family, from the root down.
@@ -270,11 +270,11 @@ def _non_negative(
     for level in tree.levels[:-1]:
         kids = _children_of(tree, level)
         owner = tree.parent[kids] - level.start
-        count[kids] = _project(signed[kids], slope[kids], owner, count[level])
+        count[kids] = project(signed[kids], slope[kids], owner, count[level])
     return count
 
 
-def _project(
+def project(
     values: NDArray[np.float64],
     slopes: NDArray[np.float64],
     owner: NDArray[np.int64],

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
     from psd.density import Density
     from psd.query.compiled import Packed
+    from psd.query.joint import Joint
     from psd.query.mesh import Mesh
+    from psd.statistics.raster import Raster
 
 __all__ = ["Release"]
 
@@ -345,6 +347,211 @@ class Release:
 
         return box_estimates(self, boxes)
 
+    def joint(
+        self,
+        regions: Any,
+        *,
+        crs: Any = None,
+        confidence: float = 0.95,
+        threshold: float = 0.3,
+    ) -> Joint:
+        """Answers together with their covariance, for totals, differences and ratios.
+
+        Parameters
+        ----------
+        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+            As in `query`, at most 5,000.
+        crs : any CRS that pyproj understands, optional
+            As in `query`.
+        confidence : float
+            Of each interval ``lower`` to ``upper``, and of all ``joint_lower`` to
+            ``joint_upper`` together, in (0, 1).
+        threshold : float
+            As in `query`.
+
+        Returns
+        -------
+        Joint
+            See `psd.query.joint.Joint`.
+
+        Raises
+        ------
+        ParameterError
+            If a region is malformed or lies outside the domain, or there are too many.
+        DomainError
+            If a CRS is missing.
+        """
+        from psd.query.joint import joint
+        from psd.query.regions import with_crs
+
+        regions = with_crs(regions, crs, self.domain)
+        return joint(self, regions, confidence=confidence, threshold=threshold)
+
+    def nested(
+        self,
+        regions: Any,
+        *,
+        parents: ArrayLike | None = None,
+        crs: Any = None,
+        confidence: float = 0.95,
+        threshold: float = 0.3,
+    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """Counts of regions inside regions, which add up, and of the rings between them.
+
+        Parameters
+        ----------
+        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+            As in `query`, each inside the next; or a table with columns ``id`` and ``parent``,
+            the id of the region that each lies in.
+        parents : array_like of int, optional
+            Number of the region that each lies in, from 0; -1 for those in none.
+        crs : any CRS that pyproj understands, optional
+            As in `query`.
+        confidence, threshold : float
+            As in `query`.
+
+        Returns
+        -------
+        DataFrame or GeoDataFrame
+            As from `query`, and ``ring, ring_error, ring_lower, ring_upper``: what is in a
+            region and in none of those directly inside it. A region's estimate is the sum of
+            its ring and of the regions inside it, and no ring is negative.
+
+        Raises
+        ------
+        ParameterError
+            If a region does not lie inside its parent, or regions of one parent overlap.
+        """
+        from psd.query.regions import with_crs
+        from psd.statistics.nested import nested
+
+        regions = with_crs(regions, crs, self.domain)
+        return nested(self, regions, parents=parents, confidence=confidence, threshold=threshold)
+
+    def raster(self, columns: int, rows: int) -> Raster:
+        """Counts, densities and errors of equal cells over the domain.
+
+        Parameters
+        ----------
+        columns, rows : int
+            Size of the raster, at most 16,777,216 cells in all.
+
+        Returns
+        -------
+        Raster
+            Arrays of shape (rows, columns), the first row in the north; the counts sum to
+            `total`. See `psd.statistics.raster.Raster`.
+
+        Raises
+        ------
+        ParameterError
+            If the size is out of range.
+        """
+        from psd.statistics.raster import raster
+
+        return raster(self, columns, rows)
+
+    def top(
+        self,
+        k: int,
+        *,
+        size: tuple[int, int] | None = None,
+        regions: Any = None,
+        crs: Any = None,
+        by: Literal["count", "density"] = "count",
+        draws: int = 2000,
+        seed: int = 0,
+    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """The k cells with most records, and how likely each truly is one of them.
+
+        Parameters
+        ----------
+        k : int
+            How many, at most as many as there are cells.
+        size : tuple of int, optional
+            Columns and rows of a raster to rank; without it the leaves are ranked.
+        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes, optional
+            Regions to rank instead, at most 5,000.
+        crs : any CRS that pyproj understands, optional
+            As in `query`.
+        by : {"count", "density"}
+            What cells are ranked by; leaves differ in size.
+        draws : int
+            Plausible true counts drawn: a probability p is off by about sqrt(p (1 - p) / draws).
+        seed : int
+            Of these draws; they protect nobody, and the same seed gives the same table.
+
+        Returns
+        -------
+        DataFrame or GeoDataFrame
+            k rows by falling estimate: ``rank``, the sides of the cell or the caller's columns,
+            ``estimate, error, density`` (of cells, per square kilometre or unit of the CRS) and
+            ``probability``. Errors are taken to be jointly normal, with the covariance that
+            `joint` has, and all true counts to be alike beforehand.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is out of range.
+        """
+        from psd.query.regions import with_crs
+        from psd.statistics.top import top
+
+        if regions is not None:
+            regions = with_crs(regions, crs, self.domain)
+        return top(self, k, size=size, regions=regions, by=by, draws=draws, seed=seed)
+
+    def quantiles(
+        self,
+        classes: int = 5,
+        *,
+        size: tuple[int, int] = (64, 64),
+        weight: Literal["area", "people"] = "area",
+        confidence: float = 0.95,
+        draws: int = 100,
+        seed: int = 0,
+    ) -> pandas.DataFrame:
+        """Breaks between the classes of a heat map, with their errors.
+
+        Parameters
+        ----------
+        classes : int
+            How many classes of equal weight, 2 to 100.
+        size : tuple of int
+            Columns and rows of the raster whose cells are classed.
+        weight : {"area", "people"}
+            Whether a class is to hold the same area as every other one, or the same records.
+        confidence : float
+            Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+        draws, seed : int
+            How often the release is drawn again, as if its counts were the truth.
+
+        Returns
+        -------
+        DataFrame
+            One row for each of the classes - 1 breaks: ``share`` of the weight at or below it,
+            ``density`` (per square kilometre, or square unit of a CRS of unknown scale),
+            ``error, lower, upper``. The error is the root mean square distance of the breaks
+            drawn again; what a break below the noise of one cell is off by beyond that, no
+            draw knows.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is out of range.
+        """
+        from psd.statistics.quantiles import quantiles
+
+        return quantiles(
+            self,
+            classes,
+            size=size,
+            weight=weight,
+            confidence=confidence,
+            draws=draws,
+            seed=seed,
+        )
+
     def to_geopandas(self, cells: Literal["leaves", "all"] = "leaves") -> geopandas.GeoDataFrame:
         """Cells as polygons with estimates, in the CRS of the release.
 
@@ -368,6 +575,7 @@ class Release:
         path: str | os.PathLike[str],
         *,
         cells: Literal["leaves", "all"] = "leaves",
+        size: tuple[int, int] | None = None,
         overwrite: bool = False,
     ) -> None:
         """Write the cells for a GIS program; the format follows from the name's ending.
@@ -375,23 +583,28 @@ class Release:
         Parameters
         ----------
         path : path-like
-            Ends in ``.gpkg``, ``.parquet``, ``.geojson`` or ``.csv``.
+            Ends in ``.gpkg``, ``.parquet``, ``.geojson`` or ``.csv``, or for a raster in
+            ``.tif`` or ``.npy``.
         cells : {"leaves", "all"}
-            As in `to_geopandas`.
+            As in `to_geopandas`; rasters are made of the leaves.
+        size : tuple of int, optional
+            Columns and rows of a raster; 256 each way where not given.
         overwrite : bool
             Whether an existing file is replaced.
 
         Raises
         ------
         ParameterError
-            If the ending is of no known format.
+            If the ending is of no known format, or a size is given for a table.
         WriteError
             If the file exists or cannot be written.
+        MissingExtraError
+            If a GeoTIFF is asked for and rasterio is not installed.
         """
         from psd.export import export
 
         self._refuse_replayed("exported")
-        export(self, path, cells=cells, overwrite=overwrite)
+        export(self, path, cells=cells, size=size, overwrite=overwrite)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release file; it appears whole or not at all.

@@ -1,7 +1,8 @@
 """Exports of a release for other programs, one file per format.
 
-A file ``psd/export/<name>.py`` offers ``SUFFIX`` and ``write(table, path)``; the format follows
-from the ending of the target's name. Public side: a release is all that is read.
+A file ``psd/export/<name>.py`` offers ``SUFFIX`` and either ``write(table, path)`` or, for a
+raster, ``write_raster(raster, path, tags)``; the format follows from the ending of the target's
+name. Public side: a release is all that is read.
 """
 
 from __future__ import annotations
@@ -12,24 +13,48 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
 from psd import registry
+from psd.epsilon import epsilon_text
 from psd.errors import ParameterError, WriteError
 from psd.files import written
 
 if TYPE_CHECKING:
     from psd.release import Release
 
-__all__ = ["export", "format_of", "suffixes"]
+__all__ = ["export", "format_of", "is_raster", "raster_suffixes", "suffixes"]
+
+_SIZE = (256, 256)
 
 
 def suffixes() -> tuple[str, ...]:
-    """Endings of all formats.
+    """Endings of all tables of cells.
 
     Examples
     --------
     >>> suffixes()
     ('.csv', '.geojson', '.gpkg', '.parquet')
     """
-    return tuple(_module(name).SUFFIX for name in registry.names(__name__))
+    return tuple(module.SUFFIX for module in _modules() if not is_raster(module))
+
+
+def raster_suffixes() -> tuple[str, ...]:
+    """Endings of all rasters.
+
+    Examples
+    --------
+    >>> raster_suffixes()
+    ('.tif', '.npy')
+    """
+    return tuple(module.SUFFIX for module in _modules() if is_raster(module))
+
+
+def is_raster(module: ModuleType) -> bool:
+    """Whether a format holds a raster instead of a table of cells."""
+    return hasattr(module, "write_raster")
+
+
+def _modules() -> list[ModuleType]:
+    """Writers of all formats."""
+    return [_module(name) for name in registry.names(__name__)]
 
 
 def _module(name: str) -> ModuleType:
@@ -45,12 +70,11 @@ def format_of(path: Path) -> ModuleType:
     ParameterError
         If the ending is of no known format.
     """
-    for name in registry.names(__name__):
-        if path.suffix.lower() == _module(name).SUFFIX:
-            return _module(name)
-    raise ParameterError(
-        f"output {path} ends in none of {', '.join(suffixes())}, which name the format"
-    )
+    for module in _modules():
+        if path.suffix.lower() == module.SUFFIX:
+            return module
+    known = ", ".join((*suffixes(), *raster_suffixes()))
+    raise ParameterError(f"output {path} ends in none of {known}, which name the format")
 
 
 def export(
@@ -58,12 +82,30 @@ def export(
     path: str | os.PathLike[str],
     *,
     cells: Literal["leaves", "all"] = "leaves",
+    size: tuple[int, int] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write the cells of a release; see `Release.export`."""
     writer = format_of(Path(path))
+    if size is not None and not is_raster(writer):
+        raise ParameterError(f"output {path} is a table of cells, which has no size of a raster")
+    if cells != "leaves" and is_raster(writer):
+        raise ParameterError(f"output {path} is a raster, which is made of the leaves alone")
     with written(path, overwrite=overwrite) as target:
         try:
-            writer.write(release.to_geopandas(cells), target)
+            if is_raster(writer):
+                writer.write_raster(release.raster(*(size or _SIZE)), target, _tags(release))
+            else:
+                writer.write(release.to_geopandas(cells), target)
         except RuntimeError as error:  # what GDAL's writers raise
             raise WriteError(f"cannot write {path}: {error}") from None
+
+
+def _tags(release: Release) -> dict[str, str]:
+    """What was promised about a release, for the header of a raster."""
+    return {
+        "epsilon": epsilon_text(release.epsilon),
+        "unit_of_privacy": release.unit,
+        "method": release.method,
+        "library": f"psd {release.library}",
+    }

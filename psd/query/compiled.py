@@ -83,8 +83,8 @@ class Lists(NamedTuple):
     """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
 
     The sides of each box; its sums; and work space: how its answer grows with the estimate of
-    the cell, and the covered shares of the area of a child and of the points of all children. What is
-    `other` is that of published counts.
+    the cell, and the covered shares of the area of a child and of the points of all children.
+    What is `other` is that of published counts.
     """
 
     west: Floats

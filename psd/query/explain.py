@@ -170,13 +170,15 @@ def refined(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
 
 
 def _level_order(level: NDArray[np.int_], parent: NDArray[np.int_]) -> tuple[Integers, Integers]:
-    """Nodes level by level, families together and in the order of their parents; and its inverse."""
+    """Nodes level by level, families together and in the order of their parents; and back."""
     rank = np.zeros(len(level), np.int64)
-    done = []
+    done: list[Integers] = []
+    start = 0
     for depth in range(int(level.max()) + 1):
         here = np.flatnonzero(level == depth)
         here = here[np.argsort(rank[parent[here]], kind="stable")]
-        rank[here] = sum(map(len, done)) + np.arange(len(here))
+        rank[here] = start + np.arange(len(here))
+        start += len(here)
         done.append(here)
     return np.concatenate(done), rank
 

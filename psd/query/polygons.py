@@ -125,7 +125,7 @@ class _Descent:
         self._pairs = np.arange(len(shapes)) * len(release.tree)
 
     def __call__(self, query: Integers, node: Integers) -> tuple[Floats, Floats]:
-        """Shares of points and areas of cells, each a part of a cell of the last call or the root."""
+        """Shares of points and of area; each cell is part of one of the last call, or the root."""
         tree, place = self._release.tree, self._release.domain.from_lattice
         parent = np.maximum(tree.parent[node], 0)
         above = np.searchsorted(self._pairs, query * len(tree) + parent)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from psd.domain import Domain
 
-__all__ = ["MOST_TEXT", "is_region", "refuse_crs", "regions_table"]
+__all__ = ["MOST_TEXT", "is_region", "refuse_crs", "regions_table", "with_crs"]
 
 MOST_TEXT = 50_000_000
 """Characters of text; more is a file for a GIS format."""
@@ -63,6 +63,15 @@ def refuse_crs(crs: Any, domain: Domain) -> None:
             f"crs is for polygons; boxes are in the CRS of the release, {domain.crs}, where their "
             "sides are straight"
         )
+
+
+def with_crs(regions: Any, crs: Any, domain: Domain) -> Any:
+    """The same regions, polygons with their CRS; see `regions_table` for what is refused."""
+    if not is_region(regions):
+        refuse_crs(crs, domain)
+        return regions
+    shapes = regions_table(regions, crs)
+    return regions.set_geometry(shapes) if hasattr(regions, "columns") else shapes
 
 
 def regions_table(regions: Any, crs: Any = None) -> geopandas.GeoSeries:

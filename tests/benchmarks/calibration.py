@@ -34,11 +34,11 @@ INTRODUCTION = """# Calibration table
 Made by `{command}` (psd {version}).
 
 Share of queries, in percent, whose {level:g} % interval covers the true count, and the interval's
-mean width in records: eight classes of 500 rectangles (U: uniform centres, D: centred on data; 0.01
-to 10 % of the area; `psd/workload.py`), means of {runs} builds with the default parameters, each row
-protected by itself. Pooled coverage has to be between 92 and 99 %, that of each class at least 88 %;
-what misses is marked with (!). A class above 99.5 % has, in brackets, its share of queries whose
-true count is 0, which every interval from 0 covers.
+mean width in records: eight classes of 500 rectangles (U: uniform centres, D: centred on data;
+0.01 to 10 % of the area; `psd/workload.py`), means of {runs} builds with the default parameters,
+each row protected by itself. Pooled coverage has to be between 92 and 99 %, that of each class at
+least 88 %; what misses is marked with (!). A class above 99.5 % has, in brackets, its share of
+queries whose true count is 0, which every interval from 0 covers.
 
 """
 

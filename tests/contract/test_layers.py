@@ -24,7 +24,7 @@ PUBLIC = (
     "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density", "psd.covariate",
     "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.outlines", "psd.rasters",
     "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand",
-    "psd.published",
+    "psd.published", "psd.statistics",
 )  # fmt: skip
 
 
@@ -133,6 +133,8 @@ with tempfile.TemporaryDirectory() as folder:
         release.export(folder + "/cells." + suffix)
 release.query([(0, 0, 1, 1)]); release.query(shapely.box(0, 0, 1, 1), crs=domain.crs)
 release.to_geopandas("all")
+release.joint([(0, 0, 1, 1)]).total(); release.nested([(0, 0, 1, 1), (0, 0, 2, 2)])
+release.raster(3, 3); release.top(2, size=(3, 3)); release.quantiles(3, size=(3, 3))
 private = {PRIVATE!r}
 bad = [m for m in sys.modules if any(m == p or m.startswith(p + ".") for p in private)]
 sys.exit(str(bad) if bad else 0)

@@ -44,4 +44,11 @@ def test_other_names_are_refused_with_those_that_exist(family, name):
 
 def test_the_families_of_the_library():
     assert {"grid", "quadtree"} <= set(registry.names("psd.decompositions"))
-    assert registry.names("psd.export") == ("csv", "geojson", "geopackage", "geoparquet")
+    assert registry.names("psd.export") == (
+        "csv",
+        "geojson",
+        "geopackage",
+        "geoparquet",
+        "geotiff",
+        "npy",
+    )

@@ -1,0 +1,59 @@
+"""GeoTIFF: counts, densities and errors on a raster, for GIS programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from psd.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from psd.statistics.raster import Raster
+
+__all__ = ["SUFFIX", "write_raster"]
+
+SUFFIX = ".tif"
+
+
+def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
+    """Write bands count, density and error; cells without data would be NaN, and there are none.
+
+    Raises
+    ------
+    MissingExtraError
+        If rasterio is not installed.
+    """
+    try:
+        import rasterio
+    except ImportError:
+        raise MissingExtraError(
+            f"output {path.name} needs rasterio; install psd-publisher[raster], or write an array "
+            "(.npy)"
+        ) from None
+    rows, columns = raster.count.shape
+    west, south, east, north = raster.bounds
+    bands = {
+        "count": (raster.count, "records"),
+        "density": (raster.density, f"records per {raster.unit}"),
+        "error": (raster.error, "records"),
+    }
+    with rasterio.open(
+        path,
+        "w",
+        driver="GTiff",
+        width=columns,
+        height=rows,
+        count=len(bands),
+        dtype="float64",
+        crs=raster.crs,
+        transform=rasterio.Affine(
+            (east - west) / columns, 0.0, west, 0.0, (south - north) / rows, north
+        ),
+        nodata=float("nan"),
+        compress="deflate",
+    ) as image:
+        for number, (name, (band, unit)) in enumerate(bands.items(), start=1):
+            image.write(band, number)
+            image.set_band_description(number, name)
+            image.set_band_unit(number, unit)
+        image.update_tags(**tags)

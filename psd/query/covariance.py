@@ -1,0 +1,220 @@
+"""Covariance of the answers to several regions: what the noise, and what uneven cells, share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from psd.arrays import ranges, sum_by
+from psd.inference import Estimates
+from psd.query.cover import Cover, Step
+from psd.query.overlaps import Regions, cut_leaves
+from psd.query.uniformity import nonuniformity_variance, shift_variance
+
+if TYPE_CHECKING:
+    from psd.release import Release
+
+__all__ = ["nonuniformity_covariance", "part_variance", "perturbation_covariance", "records_moved"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Rows of a matrix, and pairs of regions in one leaf, worked on together.
+_ROWS = 256
+_PAIRS = 1 << 20
+
+# Relative to the diagonal; what is less negative than this is rounding.
+_ROUNDING = 1e-9
+
+
+def perturbation_covariance(release: Release, regions: Regions) -> Floats:
+    """Covariance of the answers that the noise causes, exactly.
+
+    Parameters
+    ----------
+    release : Release
+        What is asked.
+    regions : Regions
+        m of them.
+
+    Returns
+    -------
+    ndarray, shape (m, m), float64
+        Records squared, for the signed least-squares answers.
+
+    Notes
+    -----
+    The errors of the estimates are sums of independent innovations, one for each cell [1]_: the
+    root's own error, and for each child what its parent's estimate does not explain. An answer
+    that takes a_c of each child of an opened cell, a of it on average, takes s_c (a_c - a) of
+    the innovation of child c, where s_c^2 is its upward variance; nothing else. With these
+    coefficients as the rows of a sparse matrix Z the covariance is Z Z'.
+
+    References
+    ----------
+    .. [1] Chou, Willsky, Benveniste. "Multiscale Recursive Estimation, Data Fusion, and
+       Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
+    """
+    rows = [_innovations(covered, release.estimates) for _, covered in regions.covers()]
+    coefficients = sparse.vstack(rows or [sparse.csr_array((0, len(release.tree)))], format="csr")
+    across = coefficients.T.tocsr()
+    covariance = np.empty((len(regions), len(regions)))
+    for start in range(0, len(regions), _ROWS):
+        some = slice(start, start + _ROWS)
+        covariance[some] = (coefficients[some] @ across).toarray()
+    return covariance
+
+
+def _innovations(covered: Cover, estimates: Estimates) -> sparse.csr_array:
+    """How much of each cell's innovation is in each answer, shape (queries, nodes).
+
+    The recursion is that of `psd.query.cover.perturbation_variance`.
+    """
+    slope = np.zeros(0)
+    below: Step | None = None
+    query, node, value = [], [], []
+    for step in reversed(covered.steps):
+        own = np.where(step.opened, 0.0, step.fraction)
+        if below is not None:
+            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(step.node))
+            known = estimates.upward_variance[below.node]
+            deviation = np.sqrt(np.where(np.isinf(known), 0.0, known))
+            query.append(below.query)
+            node.append(below.node)
+            value.append(deviation * (slope - mean[below.parent]))
+            own += mean
+        slope, below = own, step
+    if below is not None:
+        query.append(below.query)
+        node.append(below.node)
+        value.append(slope * np.sqrt(estimates.variance[0]))
+    triples = (np.concatenate(value), (np.concatenate(query), np.concatenate(node)))
+    made = sparse.csr_array(triples, shape=(covered.queries, len(estimates.slope)))
+    made.eliminate_zeros()
+    return made
+
+
+def part_variance(release: Release, node: Integers, part: Floats) -> Floats:
+    """Variance of the points in parts of leaves.
+
+    Parameters
+    ----------
+    release : Release
+        Whose leaves they are.
+    node : ndarray, shape (n,), int64
+        Leaves.
+    part : ndarray, shape (2, n), float64
+        Shares of their points and of their area. The model looks at those of the points alone.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        Records squared.
+    """
+    count, spread = release.estimates.count[node], release.spread[node]
+    return nonuniformity_variance(count, part[0], part[1], spread)
+
+
+def nonuniformity_covariance(release: Release, regions: Regions) -> Floats:
+    """Covariance of the answers from the leaves that two regions both cut.
+
+    Parameters
+    ----------
+    release : Release
+        What is asked.
+    regions : Regions
+        m of them.
+
+    Returns
+    -------
+    ndarray, shape (m, m), float64
+        Records squared.
+
+    Notes
+    -----
+    By polarisation, so that one model of the variance V of a part of a leaf says all:
+    cov(A, B) = (V(A or B) + V(A and B) - V(A less B) - V(B less A)) / 2. Where V is
+    n (1 + phi n) f (1 - f) this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a
+    leaf cancel. What the neighbours of leaves say of them is off in all regions alike; see
+    `psd.query.uniformity.shift_variance`. A V that is no variance of a measure is made positive
+    semi-definite.
+    """
+    query, node, part = cut_leaves(regions.covers())
+    covariance = np.zeros((len(regions), len(regions)))
+    np.add.at(np.einsum("ii->i", covariance), query, part_variance(release, node, part))
+    for first, second in _pairs(node):
+        there, a, b = node[first], query[first], query[second]
+        parts = part[:, first], part[:, second]
+        both = np.clip(regions.common(there, a, b), 0.0, np.minimum(*parts))
+        shared = _covariance_of_parts(release, there, *parts, both)
+        np.add.at(covariance, (a, b), shared)
+        np.add.at(covariance, (b, a), shared)
+    moved = np.bincount(query, records_moved(release, node, part), len(regions))
+    common = float(shift_variance(np.ones(1))[0])
+    return _positive(covariance) + common * np.outer(moved, moved)
+
+
+def records_moved(release: Release, node: Integers, part: Floats) -> Floats:
+    """Records that a smooth density moves into parts of leaves, beside an even one.
+
+    Parameters
+    ----------
+    release : Release
+        Whose leaves they are.
+    node : ndarray, shape (n,), int64
+        Leaves.
+    part : ndarray, shape (2, n), float64
+        Shares of their points and of their area.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+    """
+    if release.view.density != "smooth":
+        return np.zeros(len(node))
+    moved: Floats = np.maximum(release.estimates.count[node], 0.0) * (part[0] - part[1])
+    return moved
+
+
+def _covariance_of_parts(
+    release: Release, node: Integers, first: Floats, second: Floats, both: Floats
+) -> Floats:
+    """Covariance of the points in two parts of each leaf, from variances of parts."""
+    union = np.minimum(first + second - both, 1.0)
+    together = part_variance(release, node, union) + part_variance(release, node, both)
+    apart = part_variance(release, node, first - both)
+    apart = apart + part_variance(release, node, second - both)
+    covariance: Floats = (together - apart) / 2
+    return covariance
+
+
+def _pairs(node: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Places of every two entries of one leaf, the earlier first, some at a time."""
+    place = np.arange(len(node))
+    later = np.searchsorted(node, node, side="right") - place - 1
+    turn = np.cumsum(later) // _PAIRS
+    for some in np.split(place, np.flatnonzero(np.diff(turn)) + 1):
+        first = np.repeat(some, later[some])
+        if len(first):
+            yield first, ranges(some + 1, later[some])
+
+
+def _positive(covariance: Floats) -> Floats:
+    """The same matrix if it is positive semi-definite; else the nearest, its diagonal kept."""
+    diagonal = np.diagonal(covariance).copy()
+    slack = _ROUNDING * diagonal.max(initial=0.0)
+    if slack == 0:
+        return covariance
+    try:
+        linalg.cholesky(covariance + slack * np.eye(len(covariance)), check_finite=False)
+    except linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        fixed = np.diagonal(covariance)
+        scale = np.sqrt(diagonal / np.where(fixed > 0, fixed, 1.0))
+        covariance = covariance * scale * scale[:, None]
+    return covariance

@@ -1,0 +1,154 @@
+"""Numbers derived from answers, with their errors: sums, differences and ratios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Derived", "combined", "fieller", "quotient", "reach"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """A number made from answers, and how far it may be off.
+
+    Parameters
+    ----------
+    estimate : float
+        In records, or a ratio.
+    perturbation_error, nonuniformity_error, error : float
+        Predicted standard deviations, as those of answers.
+    lower, upper : float
+        Interval that is meant to cover with the confidence asked for.
+    """
+
+    estimate: float
+    perturbation_error: float
+    nonuniformity_error: float
+    error: float
+    lower: float
+    upper: float
+
+
+def reach(confidence: float) -> float:
+    """Standard deviations to each side of a normal interval.
+
+    Examples
+    --------
+    >>> round(reach(0.95), 2)
+    1.96
+    """
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
+
+
+def combined(
+    estimates: Floats, parts: Sequence[Floats], weights: Floats, confidence: float
+) -> Derived:
+    """Weighted sum of answers.
+
+    Parameters
+    ----------
+    estimates : ndarray, shape (m,), float64
+        Answers.
+    parts : two ndarrays, shape (m, m), float64
+        Covariance from the noise, and from uneven cells.
+    weights : ndarray, shape (m,), float64
+        Of the answers; without a negative one the interval does not go below 0.
+    confidence : float
+        Of the interval.
+    """
+    estimate = float(weights @ estimates)
+    noise, spread = (math.sqrt(max(float(weights @ part @ weights), 0.0)) for part in parts)
+    error = math.hypot(noise, spread)
+    least = 0.0 if (weights >= 0).all() else -math.inf
+    return Derived(
+        estimate=estimate,
+        perturbation_error=noise,
+        nonuniformity_error=spread,
+        error=error,
+        lower=max(estimate - reach(confidence) * error, least),
+        upper=estimate + reach(confidence) * error,
+    )
+
+
+def quotient(estimates: Floats, parts: Sequence[Floats], confidence: float) -> Derived:
+    """First of two answers over the second; infinite errors over a denominator of 0.
+
+    Parameters
+    ----------
+    estimates : ndarray, shape (2,), float64
+        Answers.
+    parts : two ndarrays, shape (2, 2), float64
+        Their covariance from the noise, and from uneven cells.
+    confidence : float
+        Of the interval.
+    """
+    x, y = (float(value) for value in estimates)
+    ratio = x / y if y > 0 else math.nan
+    slope = np.array([1.0, -ratio]) / y if y > 0 else np.full(2, np.inf)
+    noise, spread = (_deviation(slope, part) for part in parts)
+    both = parts[0] + parts[1]
+    var_x, cov, var_y = (np.atleast_1d(both[cell]) for cell in ((0, 0), (0, 1), (1, 1)))
+    low, high = fieller(np.atleast_1d(x), np.atleast_1d(y), var_x, var_y, cov, confidence)
+    return Derived(
+        estimate=ratio,
+        perturbation_error=noise,
+        nonuniformity_error=spread,
+        error=math.hypot(noise, spread),
+        lower=float(low[0]),
+        upper=float(high[0]),
+    )
+
+
+def _deviation(slope: Floats, covariance: Floats) -> float:
+    """Standard deviation of a linear function; infinite slopes have infinite ones."""
+    if not np.isfinite(slope).all():
+        return math.inf
+    return math.sqrt(max(float(slope @ covariance @ slope), 0.0))
+
+
+def fieller(
+    x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, confidence: float
+) -> tuple[Floats, Floats]:
+    """Intervals of ratios x / y of counts, which are not negative.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape (n,), float64
+        Estimated numerators and denominators.
+    var_x, var_y, cov : ndarray, shape (n,), float64
+        Variances and covariances of their errors.
+    confidence : float
+        Of the interval.
+
+    Returns
+    -------
+    lower, upper : ndarray, shape (n,), float64
+        From 0 to infinity where the denominator may well be 0.
+
+    Notes
+    -----
+    All ratios r for which x - r y is within its own normal interval [1]_: between the roots of
+    a r^2 - 2 b r + q where a > 0, and beyond them where a < 0. Exact for normal errors.
+
+    References
+    ----------
+    .. [1] Fieller. "Some Problems in Interval Estimation." Journal of the Royal Statistical
+       Society B 16(2), 1954.
+    """
+    square = reach(confidence) ** 2
+    a, b, q = y**2 - square * var_y, x * y - square * cov, x**2 - square * var_x
+    root = np.sqrt(np.maximum(b**2 - a * q, 0.0))
+    safe = np.where(a == 0, 1.0, a)
+    low, high = np.sort([(b - root) / safe, (b + root) / safe], axis=0)
+    # Beyond the roots, all ratios up to the lower one are negative if it is.
+    beyond = (a < 0) & (b**2 > a * q) & (low < 0)
+    lower = np.where(a > 0, low, np.where(beyond, high, 0.0))
+    return np.maximum(lower, 0.0), np.where(a > 0, np.maximum(high, 0.0), np.inf)

@@ -1,0 +1,193 @@
+"""Answers of one call together: their covariance, and what follows from it.
+
+Answers that share cells share noise. What a total, a difference or a ratio of answers is off by
+follows from the covariance of the answers alone, and so does the confidence with which all of
+their intervals hold at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd.errors import ParameterError
+from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
+from psd.query.derived import Derived, combined, quotient
+from psd.query.overlaps import regions_of
+from psd.query.simultaneous import level_of_each
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.release import Release
+
+__all__ = ["Joint", "joint"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Joint:
+    """Answers with their covariance.
+
+    Guarantees
+    ----------
+    - The diagonals are the squares of the answers' errors, and both matrices are positive
+      semi-definite, to rounding.
+    - The perturbation error of a `total` of disjoint regions is that of their union.
+
+    Parameters
+    ----------
+    answers : DataFrame or GeoDataFrame, m rows
+        As from `Release.query`, and ``joint_lower, joint_upper``: all m of these intervals hold
+        together with probability ``confidence``.
+    perturbation_covariance : ndarray, shape (m, m), float64
+        Of the errors from the noise, in records squared; exact for signed estimates.
+    nonuniformity_covariance : ndarray, shape (m, m), float64
+        Of the errors from cells that are covered in part.
+    confidence : float
+        Of single intervals, and of all joint ones together.
+    level : float
+        Confidence at which each joint interval is made.
+    overlap : tuple of int, optional
+        Two regions that overlap, if any do; then there is no total.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> release = psd.Release.from_counts(tree, [50, 10, 0, 20], 1.0, domain=domain)
+    >>> joint = release.joint([(0, 0, 1, 1), (1, 0, 2, 1)])
+    >>> np.diagonal(joint.covariance).round(2).tolist()
+    [1.84, 1.84]
+    >>> total = joint.total()
+    >>> round(total.estimate, 1), round(total.error, 2)
+    (60.0, 1.92)
+    >>> round(joint.ratio(0, 1).estimate, 1)
+    5.0
+    """
+
+    answers: pandas.DataFrame
+    perturbation_covariance: Floats
+    nonuniformity_covariance: Floats
+    confidence: float
+    level: float
+    overlap: tuple[int, int] | None
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @property
+    def covariance(self) -> Floats:
+        """Of the answers' errors, both kinds together, shape (m, m)."""
+        return self.perturbation_covariance + self.nonuniformity_covariance
+
+    @property
+    def correlation(self) -> Floats:
+        """Of the answers' errors, shape (m, m); 0 beside answers that cannot be off."""
+        return correlation(self.covariance)
+
+    def combine(self, weights: ArrayLike) -> Derived:
+        """Sum of weights times answers, with its error.
+
+        Parameters
+        ----------
+        weights : array_like of float, shape (m,)
+            One for each region.
+        """
+        given = np.asarray(weights, dtype=np.float64)
+        if given.shape != (len(self),) or not np.isfinite(given).all():
+            raise ParameterError(
+                f"weights of shape {given.shape} are not one finite number for each of "
+                f"{len(self)} regions"
+            )
+        return combined(self._estimates, self._parts, given, self.confidence)
+
+    def total(self) -> Derived:
+        """All answers together, with the error of their union.
+
+        Raises
+        ------
+        ParameterError
+            If regions overlap: points in both would be counted twice.
+        """
+        if self.overlap is not None:
+            a, b = self.overlap
+            raise ParameterError(
+                f"regions {a + 1} and {b + 1} overlap, and a total would count what is in both "
+                "twice; take disjoint regions, or combine() for a sum that is meant so"
+            )
+        return self.combine(np.ones(len(self)))
+
+    def difference(self, first: int, second: int) -> Derived:
+        """First answer minus second, with its error; regions are numbered from 0."""
+        weights = np.zeros(len(self))
+        weights[self._number(first)] += 1
+        weights[self._number(second)] -= 1
+        return self.combine(weights)
+
+    def ratio(self, first: int, second: int) -> Derived:
+        """First answer over second; regions are numbered from 0.
+
+        The error is that of the delta method. The interval is Fieller's, which covers as it
+        says however small the denominator is, and then may have no upper end.
+        """
+        both = [self._number(first), self._number(second)]
+        parts = [part[np.ix_(both, both)] for part in self._parts]
+        return quotient(self._estimates[both], parts, self.confidence)
+
+    @property
+    def _estimates(self) -> Floats:
+        return self.answers["estimate"].to_numpy(np.float64)
+
+    @property
+    def _parts(self) -> list[Floats]:
+        return [self.perturbation_covariance, self.nonuniformity_covariance]
+
+    def _number(self, number: int) -> int:
+        """Number of a region, or a clear refusal."""
+        if not 0 <= number < len(self):
+            raise ParameterError(f"region {number} is none of 0 to {len(self) - 1}")
+        return number
+
+
+def joint(release: Release, regions: Any, *, confidence: float, threshold: float) -> Joint:
+    """Answers with their covariance; see `Release.joint`."""
+    from psd.query import answer
+
+    placed = regions_of(release, regions)
+    answers = answer(release, regions, confidence=confidence, threshold=threshold)
+    noise = perturbation_covariance(release, placed)
+    spread = nonuniformity_covariance(release, placed)
+    level = level_of_each(correlation(noise + spread), confidence)
+    together = answer(release, regions, confidence=level, threshold=threshold)
+    pairs = placed.overlapping()
+    return Joint(
+        answers=_with_joint_intervals(answers, together),
+        perturbation_covariance=noise,
+        nonuniformity_covariance=spread,
+        confidence=confidence,
+        level=level,
+        overlap=(int(pairs[0, 0]), int(pairs[0, 1])) if len(pairs) else None,
+    )
+
+
+def _with_joint_intervals(answers: Any, together: Any) -> Any:
+    """Answers with the intervals of the higher level beside their own."""
+    for name in ("joint_lower", "joint_upper"):
+        if name in answers.columns:
+            raise ParameterError(f"regions have a column {name} already; rename it first")
+    return answers.assign(joint_lower=together["lower"], joint_upper=together["upper"])
+
+
+def correlation(covariance: Floats) -> Floats:
+    """Correlation of a covariance; 0 beside what does not vary, 1 on the diagonal."""
+    deviation = np.sqrt(np.diagonal(covariance))
+    scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1.0), 0.0)
+    found: Floats = np.clip(covariance * scale * scale[:, None], -1.0, 1.0)
+    np.fill_diagonal(found, 1.0)
+    return found

@@ -1,0 +1,155 @@
+"""Regions inside regions: counts that add up, with the error of every part between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd.arrays import sum_by
+from psd.errors import ParameterError
+from psd.inference import project
+from psd.query.derived import reach
+from psd.query.joint import Joint
+from psd.query.overlaps import regions_of
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.release import Release
+
+__all__ = ["nested"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def nested(
+    release: Release,
+    regions: Any,
+    *,
+    parents: ArrayLike | None,
+    confidence: float,
+    threshold: float,
+) -> pandas.DataFrame:
+    """Counts of nested regions and of the rings between them; see `Release.nested`."""
+    placed = regions_of(release, regions)
+    joint = release.joint(regions, confidence=confidence, threshold=threshold)
+    parent = _parents(regions, parents, len(placed))
+    _check_nesting(parent, placed)
+    rings = _ring_weights(parent)
+    estimate, ring = _consistent(joint, parent, rings)
+    variance = np.einsum("ij,ij->i", rings @ joint.covariance, rings)
+    error = np.sqrt(np.maximum(variance, 0.0))
+    width = reach(confidence) * error
+    return joint.answers.drop(columns=["joint_lower", "joint_upper"]).assign(
+        estimate=estimate,
+        ring=ring,
+        ring_error=error,
+        ring_lower=np.maximum(ring - width, 0.0),
+        ring_upper=ring + width,
+    )
+
+
+def _parents(regions: Any, given: ArrayLike | None, size: int) -> Integers:
+    """Number of the region that each lies in, -1 for those in none."""
+    if given is None and "parent" in getattr(regions, "columns", ()):
+        return _named_parents(regions)
+    if given is None:
+        return np.append(np.arange(1, size), -1)[:size]
+    parent = np.asarray(given)
+    fits = parent.shape == (size,) and parent.dtype.kind in "iu"
+    if not fits or (parent < -1).any() or (parent >= size).any():
+        raise ParameterError(
+            f"parents are not one whole number from -1 to {size - 1} for each of {size} regions"
+        )
+    return parent.astype(np.int64)
+
+
+def _named_parents(table: pandas.DataFrame) -> Integers:
+    """Numbers of the rows whose ids stand in the column parent; an empty one names none."""
+    import pandas as pd
+
+    if "id" not in table.columns or table["id"].duplicated().any():
+        raise ParameterError(
+            "regions have a column parent, which needs a column id with a name of its own for each"
+        )
+    number = {str(name): place for place, name in enumerate(table["id"])}
+    parent = []
+    for name in table["parent"]:
+        missing = pd.isna(name) or str(name) == ""
+        if not missing and str(name) not in number:
+            raise ParameterError(f"parent {name} of a region is the id of none")
+        parent.append(-1 if missing else number[str(name)])
+    return np.array(parent, np.int64)
+
+
+def _check_nesting(parent: Integers, placed: Any) -> None:
+    """Refuse parents in a circle, regions that stick out, and siblings that overlap."""
+    above = parent
+    for _ in range(len(parent)):
+        if (above < 0).all():
+            break
+        above = np.where(above >= 0, parent[above], -1)
+    if (above >= 0).any():
+        raise ParameterError(f"region {int((above >= 0).argmax()) + 1} lies in itself by parents")
+    inner = np.flatnonzero(parent >= 0)
+    inside = placed.within(inner, parent[inner])
+    if not inside.all():
+        child = int(inner[~inside][0])
+        raise ParameterError(
+            f"region {child + 1} does not lie inside region {int(parent[child]) + 1}; nested "
+            "regions are given from the inside out, or with a column parent"
+        )
+    for a, b in placed.overlapping().tolist():
+        if parent[a] == parent[b]:
+            raise ParameterError(
+                f"regions {a + 1} and {b + 1} overlap and neither lies in the other by parents"
+            )
+
+
+def _ring_weights(parent: Integers) -> Floats:
+    """Weights of the regions in each ring: the region less those directly inside it."""
+    weights = np.eye(len(parent))
+    inner = np.flatnonzero(parent >= 0)
+    weights[parent[inner], inner] = -1.0
+    return weights
+
+
+def _consistent(joint: Joint, parent: Integers, rings: Floats) -> tuple[Floats, Floats]:
+    """Counts of regions and rings, none negative, so that a region is the sum of its parts.
+
+    Answers add up as they are, unless cells may be negative: then each region's ring and inner
+    regions are projected onto numbers that are not negative and sum to it, the outermost first.
+    """
+    estimate = joint.answers["estimate"].to_numpy(np.float64).copy()
+    ring = rings @ estimate
+    size = len(parent)
+    variance = np.concatenate(
+        [np.diagonal(joint.covariance), np.einsum("ij,ij->i", rings @ joint.covariance, rings)]
+    )
+    depth = _depths(parent)
+    for level in range(int(depth.max(initial=0)) + 1):
+        outer = np.flatnonzero(depth == level)
+        inner = np.flatnonzero(np.isin(parent, outer))
+        number = np.zeros(size, np.int64)
+        number[outer] = np.arange(len(outer))
+        owner = np.concatenate([number[parent[inner]], np.arange(len(outer))])
+        values = np.concatenate([estimate[inner], ring[outer]])
+        which = np.concatenate([inner, outer + size])
+        share = (
+            variance[which] / np.maximum(sum_by(owner, variance[which], len(outer)), 1e-300)[owner]
+        )
+        fixed = project(values, share, owner, estimate[outer])
+        estimate[inner], ring[outer] = fixed[: len(inner)], fixed[len(inner) :]
+    return estimate, ring
+
+
+def _depths(parent: Integers) -> Integers:
+    """Regions around each region."""
+    depth, above = np.zeros(len(parent), np.int64), parent
+    while (above >= 0).any():
+        depth += above >= 0
+        above = np.where(above >= 0, parent[above], -1)
+    return depth

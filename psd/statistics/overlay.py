@@ -1,0 +1,224 @@
+"""Cells that tile the domain, laid over the leaves of a release: a raster, or the leaves.
+
+Each leaf is divided among the cells. Counts and both errors of all cells follow at once, without
+a query for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.arrays import ranges, sum_by
+from psd.errors import ParameterError
+from psd.query.covariance import part_variance, records_moved
+from psd.query.uniformity import shift_variance
+
+if TYPE_CHECKING:
+    from psd.release import Release
+
+__all__ = ["MAX_CELLS", "Overlay", "leaf_overlay", "raster_overlay"]
+
+MAX_CELLS = 1 << 24
+"""Most cells of a raster."""
+
+# Parts of leaves measured together; bounds the memory, not the result.
+_CHUNK = 1 << 17
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Overlay:
+    """Parts of leaves, each in one cell; all parts of every cell are there.
+
+    Parameters
+    ----------
+    release : Release
+        Whose leaves they are.
+    cells : int
+        Number of cells; a raster's row by row from the south-west.
+    cell, node : ndarray, shape (n,), int64
+        Cell and leaf of each part, by leaf.
+    share, area : ndarray, shape (n,), float64
+        Share of the leaf's count, and of its area, in the part.
+    boxes : ndarray, shape (cells, 4), float64
+        Cells in lattice units.
+    """
+
+    release: Release
+    cells: int
+    cell: Integers
+    node: Integers
+    share: Floats
+    area: Floats
+    boxes: Floats
+
+    def only(self, cells: Integers) -> Overlay:
+        """The same overlay of some cells alone, in their order."""
+        number = np.full(self.cells, -1)
+        number[cells] = np.arange(len(cells))
+        kept = number[self.cell] >= 0
+        return Overlay(
+            release=self.release,
+            cells=len(cells),
+            cell=number[self.cell[kept]],
+            node=self.node[kept],
+            share=self.share[kept],
+            area=self.area[kept],
+            boxes=self.boxes[cells],
+        )
+
+    def counts(self) -> Floats:
+        """Estimated records in each cell, shape (cells,)."""
+        counted = self.release.estimates.count[self.node] * self.share
+        return sum_by(self.cell, counted, self.cells)
+
+    def perturbation_variance(self) -> Floats:
+        """Variance of each cell's count from the noise, shape (cells,); as of a query."""
+        return _perturbation_variance(self)
+
+    def part_variance(self) -> Floats:
+        """Variance of the points in each part from uneven leaves, shape (n,)."""
+        variance = np.zeros(len(self.node))
+        cut = self.area < 1
+        part = np.stack([self.share[cut], self.area[cut]])
+        variance[cut] = part_variance(self.release, self.node[cut], part)
+        return variance
+
+    def nonuniformity_variance(self) -> Floats:
+        """Variance of each cell's count from uneven leaves, shape (cells,)."""
+        leaves = sum_by(self.cell, self.part_variance(), self.cells)
+        return leaves + shift_variance(self.shift())
+
+    def shift(self) -> Floats:
+        """Records that a smooth density moves into each cell, shape (cells,)."""
+        moved = records_moved(self.release, self.node, np.stack([self.share, self.area]))
+        return sum_by(self.cell, moved, self.cells)
+
+
+def leaf_overlay(release: Release) -> Overlay:
+    """The leaves themselves as cells, in the order of the tree."""
+    leaves = np.flatnonzero(release.tree.is_leaf)
+    return Overlay(
+        release=release,
+        cells=len(leaves),
+        cell=np.arange(len(leaves)),
+        node=leaves,
+        share=np.ones(len(leaves)),
+        area=np.ones(len(leaves)),
+        boxes=release.tree.boxes[leaves].astype(np.float64),
+    )
+
+
+def raster_overlay(release: Release, columns: int, rows: int) -> Overlay:
+    """Equal cells over the domain.
+
+    Parameters
+    ----------
+    release : Release
+        Whose leaves are divided.
+    columns, rows : int
+        Size of the raster, at most `MAX_CELLS` in all.
+
+    Raises
+    ------
+    ParameterError
+        If the size is out of range.
+    """
+    size = _checked(columns, rows)
+    leaves = np.flatnonzero(release.tree.is_leaf)
+    boxes = release.tree.boxes[leaves].astype(np.int64)
+    # In units in which leaves and cells both have whole sides, so that edges meet exactly.
+    scaled = boxes * np.array(size * 2)
+    side = np.array(release.domain.lattice, np.int64)
+    first, stop = scaled[:, :2] // side, -(-scaled[:, 2:] // side)
+    across = stop - first
+    owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
+    number = ranges(np.zeros(len(leaves), np.int64), across.prod(axis=1))
+    place = first[owner] + np.stack([number % across[owner, 0], number // across[owner, 0]], axis=1)
+    low = np.maximum(place * side, scaled[owner, :2]) - scaled[owner, :2]
+    high = np.minimum((place + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
+    extent = scaled[owner, 2:] - scaled[owner, :2]
+    share = _shares(release, leaves[owner], low / extent, high / extent)
+    return Overlay(
+        release=release,
+        cells=size[0] * size[1],
+        cell=place[:, 1] * size[0] + place[:, 0],
+        node=leaves[owner],
+        share=share / sum_by(owner, share, len(leaves))[owner],
+        area=((high - low) / extent).prod(axis=1),
+        boxes=_raster_boxes(size, release.domain.lattice),
+    )
+
+
+def _checked(columns: int, rows: int) -> tuple[int, int]:
+    """Size of a raster, or a clear refusal."""
+    for name, value in (("columns", columns), ("rows", rows)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ParameterError(f"{name} of the raster, {value}, are no whole number above 0")
+    if int(columns) * int(rows) > MAX_CELLS:
+        raise ParameterError(
+            f"a raster of {columns:,} x {rows:,} cells has more than {MAX_CELLS:,}; take a "
+            "coarser one"
+        )
+    return int(columns), int(rows)
+
+
+def _raster_boxes(size: tuple[int, int], lattice: tuple[int, int]) -> Floats:
+    """Cells of a raster in lattice units, row by row from the south-west."""
+    x, y = (np.arange(n + 1) * cells / n for n, cells in zip(size, lattice, strict=True))
+    row, column = np.divmod(np.arange(size[0] * size[1]), size[0])
+    return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
+
+
+def _shares(release: Release, node: Integers, low: Floats, high: Floats) -> Floats:
+    """Share of each leaf's count in a box inside it, by the view's density."""
+    share: Floats = (high - low).prod(axis=1)
+    if release.density is None:
+        return share
+    cut = np.flatnonzero(share < 1)
+    for some in np.split(cut, range(_CHUNK, len(cut), _CHUNK)):
+        share[some] = release.density.part(release.tree, node[some], low[some], high[some])
+    return share
+
+
+def _perturbation_variance(overlay: Overlay) -> Floats:
+    """Variance of each cell's count from the noise, all cells together, the leaves first.
+
+    As in `psd.query.cover`, a cell has a slope and a remainder at each node that it meets. As
+    soon as it meets a single one, that node's own variance ends the recursion: most cells are
+    done after a level or two.
+    """
+    tree, estimates = overlay.release.tree, overlay.release.estimates
+    known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, known, 0.0), len(tree))
+    variance, met = np.zeros(overlay.cells), np.bincount(overlay.cell, minlength=overlay.cells)
+    level = tree.level[overlay.node]
+    cell, node, slope, rest = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0)
+    for depth in reversed(range(len(tree.levels))):
+        here = np.flatnonzero((level == depth) & (overlay.share > 0))
+        cell = np.concatenate([cell, overlay.cell[here]])
+        node = np.concatenate([node, overlay.node[here]])
+        slope = np.concatenate([slope, overlay.share[here]])
+        rest = np.concatenate([rest, np.zeros(len(here))])
+        done = met[cell] == 1 if depth else np.ones(len(cell), bool)
+        alone = slope[done] ** 2 * estimates.variance[node[done]] + rest[done]
+        variance[cell[done]] = alone
+        cell, node, slope, rest = (a[~done] for a in (cell, node, slope, rest))
+        if not len(cell):
+            continue
+        np.subtract.at(met, cell, 1)
+        key, up = np.unique(cell * len(tree) + tree.parent[node], return_inverse=True)
+        mean = sum_by(up, estimates.slope[node] * slope, len(key))
+        spread = rest + known[node] * (slope - mean[up]) ** 2
+        cell_up, node_up = np.divmod(key, len(tree))
+        beside = np.maximum(family[node_up] - sum_by(up, known[node], len(key)), 0.0)
+        rest = sum_by(up, spread, len(key)) + mean**2 * beside
+        cell, node, slope = cell_up, node_up, mean
+        np.add.at(met, cell, 1)
+    return variance

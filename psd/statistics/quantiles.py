@@ -1,0 +1,95 @@
+"""Class breaks of a heat map: weighted quantiles of the densities of cells, with their errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.query.derived import reach
+from psd.statistics.areas import areas
+from psd.statistics.draws import check_draws, redrawn
+from psd.statistics.overlay import raster_overlay
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.release import Release
+
+__all__ = ["quantiles", "weighted_quantiles"]
+
+Floats = NDArray[np.float64]
+
+
+def quantiles(
+    release: Release,
+    classes: int,
+    *,
+    size: tuple[int, int],
+    weight: str,
+    confidence: float,
+    draws: int,
+    seed: int,
+) -> pandas.DataFrame:
+    """Breaks between classes of density; see `Release.quantiles`."""
+    import pandas as pd
+
+    from psd.parameters import choice
+    from psd.query.report import check_levels
+
+    check_draws(draws, seed)
+    check_levels(confidence, 1.0)
+    choice("area", "people")("weight", weight)
+    if type(classes) is not int or not 2 <= classes <= 100:
+        raise ParameterError(f"classes {classes} is no whole number from 2 to 100")
+    overlay = raster_overlay(release, *size)
+    area = areas(release.domain, overlay.boxes)
+    shares = np.arange(1, classes) / classes
+
+    def breaks(count: Floats) -> Floats:
+        points = np.maximum(count, 0.0)
+        return weighted_quantiles(points / area, area if weight == "area" else points, shares)
+
+    at = breaks(overlay.counts())
+    again = np.stack([breaks(one) for some in redrawn(overlay, seed, draws) for one in some.T])
+    error = np.sqrt(((again - at) ** 2).mean(axis=0))
+    return pd.DataFrame(
+        {
+            "share": shares,
+            "density": at,
+            "error": error,
+            "lower": np.maximum(at - reach(confidence) * error, 0.0),
+            "upper": at + reach(confidence) * error,
+        }
+    )
+
+
+def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
+    """Least values at or below which at least these shares of the weight lie.
+
+    Parameters
+    ----------
+    values, weights : ndarray, shape (n,), float64
+        Weights are not negative; if all are 0 they are taken to be alike.
+    shares : ndarray, shape (m,), float64
+        In (0, 1).
+
+    Returns
+    -------
+    ndarray, shape (m,), float64
+
+    Examples
+    --------
+    >>> values = np.array([3.0, 1.0, 2.0])
+    >>> weighted_quantiles(values, np.array([1.0, 1.0, 8.0]), np.array([0.1, 0.5, 0.95])).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    order = np.argsort(values, kind="stable")
+    weights = weights if weights.any() else np.ones(len(values))
+    below = np.cumsum(weights[order])
+    # The share of a sum of floats may fall behind the sum itself by rounding.
+    place = np.searchsorted(below, shares * below[-1] * (1 - 1e-12))
+    found: Floats = values[order][np.minimum(place, len(values) - 1)]
+    return found

@@ -1,0 +1,77 @@
+"""Density rasters: records in equal cells over the domain, with their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.statistics.areas import areas, unit_of_area
+from psd.statistics.overlay import raster_overlay
+
+if TYPE_CHECKING:
+    from psd.release import Release
+
+__all__ = ["Raster", "raster"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Raster:
+    """Counts and errors of the cells of a raster; the first row is in the north.
+
+    Guarantees
+    ----------
+    - The counts sum to the total of the release, to rounding, and are those that `Release.query`
+      answers for the cells; so are the errors.
+
+    Parameters
+    ----------
+    count : ndarray, shape (rows, columns), float64
+        Estimated records in each cell.
+    density : ndarray, shape (rows, columns), float64
+        Records per unit of area.
+    perturbation_error, nonuniformity_error, error : ndarray, shape (rows, columns), float64
+        Predicted standard deviations of the counts, in records.
+    unit : {"km2", "square unit"}
+        Of area; the latter for a CRS whose units have no known length.
+    bounds : tuple of float
+        West, south, east, north.
+    crs : str
+        Of the bounds.
+    """
+
+    count: Floats
+    density: Floats
+    perturbation_error: Floats
+    nonuniformity_error: Floats
+    error: Floats
+    unit: str
+    bounds: tuple[float, float, float, float]
+    crs: str
+
+
+def raster(release: Release, columns: int, rows: int) -> Raster:
+    """Counts of equal cells; see `Release.raster`."""
+    overlay = raster_overlay(release, columns, rows)
+    count = overlay.counts()
+    noise, spread = overlay.perturbation_variance(), overlay.nonuniformity_variance()
+    density = count / areas(release.domain, overlay.boxes)
+    bands = (count, density, np.sqrt(noise), np.sqrt(spread), np.sqrt(noise + spread))
+    # The overlay counts rows from the south, images from the north.
+    images = [band.reshape(rows, columns)[::-1] for band in bands]
+    for image in images:
+        image.flags.writeable = False
+    return Raster(
+        count=images[0],
+        density=images[1],
+        perturbation_error=images[2],
+        nonuniformity_error=images[3],
+        error=images[4],
+        unit=unit_of_area(release.domain),
+        bounds=release.domain.bounds,
+        crs=release.domain.crs,
+    )

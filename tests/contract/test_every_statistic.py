@@ -1,0 +1,60 @@
+"""Every statistic on a release of every registered method."""
+
+import numpy as np
+import pytest
+import shapely
+from replay import small_domain, small_methods, small_tally
+
+import psd
+from psd.epsilon import NANO
+from psd.publish import release_of
+from psd.view import View
+
+SIDE = 8
+ROWS = {"empty": (), "one place": (5,) * 900, "spread": tuple(range(SIDE * SIDE)) * 4}
+METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
+
+
+def built(method, rows, view):
+    domain = small_domain(SIDE)
+    tally = small_tally(SIDE, rows)
+    return release_of(tally, domain, epsilon=NANO, method=method, unit="record", view=view)
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("method", METHODS)
+def test_statistics_of_every_method(method, rows):
+    for estimate in ("least-squares", "posterior", "signed"):
+        release = built(method, rows, View(estimate=estimate))
+        raster = release.raster(3, 5)
+        assert raster.count.sum() == pytest.approx(release.estimates.count[0], abs=1e-6)
+        assert np.isfinite(raster.error).all()
+        halves = [(0, 0, 3.3, SIDE), (3.3, 0, SIDE, SIDE)]
+        total = release.joint(halves).total()
+        whole = release.query([(0, 0, SIDE, SIDE)]).loc[0]
+        assert total.perturbation_error == pytest.approx(whole["perturbation_error"], rel=1e-9)
+        if estimate != "signed":  # its answers alone are cut off at 0
+            assert total.estimate == pytest.approx(release.total, abs=1e-6)
+        top = release.top(2, size=(3, 3), draws=20)
+        assert ((top.probability >= 0) & (top.probability <= 1)).all()
+        assert len(release.top(1, draws=5)) == 1
+        breaks = release.quantiles(3, size=(4, 4), draws=5)
+        assert (np.diff(breaks.density) >= 0).all()
+        assert (breaks.lower <= breaks.upper).all()
+        rings = release.nested([(2, 2, 4, 5), (1, 1, 6.5, 7), (0, 0, SIDE, SIDE)])
+        assert (rings.ring >= 0).all()
+        assert rings.ring.sum() == pytest.approx(rings.estimate[2], abs=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_two_releases_of_every_method(method):
+    a, b = (built(method, ROWS["spread"], View()) for _ in range(2))
+    shapes = [shapely.box(0, 0, 4, 4), shapely.Point(4, 4).buffer(3)]
+    table = psd.difference(a, b, shapes)
+    assert table.difference.to_numpy() == pytest.approx((table["first"] - table["second"]).tolist())
+    squares = sum(release.query(shapes).error ** 2 for release in (a, b))
+    assert table.error.to_numpy() ** 2 == pytest.approx(squares.to_numpy())
+    ratios = psd.ratio(a, b, shapes)
+    known = ratios.ratio.notna()
+    assert (ratios.lower[known] <= ratios.ratio[known]).all()
+    assert (ratios.ratio[known] <= ratios.upper[known]).all()

@@ -1,0 +1,147 @@
+"""Covariances against dense algebra, of boxes and of polygons, and of errors that are drawn."""
+
+from dataclasses import replace
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+from trees import (
+    dense_least_squares,
+    leaf_fractions,
+    random_queries,
+    random_tree,
+    release_of,
+)
+
+from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
+from psd.query.overlaps import regions_of
+from psd.statistics.draws import _unevenness, innovations, node_errors
+from psd.statistics.overlay import leaf_overlay, raster_overlay
+from psd.view import View
+
+LATTICE = (64, 64)
+KINDS = {
+    "every leaf measured": {},
+    "leaves alone": {"unmeasured": 1.0},
+    "one unmeasured leaf in some families": {"unmeasured": 0.2, "unknown_leaf": 0.5},
+}
+
+
+def naive_nonuniformity(release, boxes):
+    """Leaf by leaf, n (2 + 0.9 phi n) (f_ij - f_i f_j)."""
+    leaves = release.tree.is_leaf
+    n = np.maximum(release.estimates.count[leaves], 0)
+    scale = n * (2 + 0.9 * release.dispersion[release.tree.level[leaves]] * n)
+    covariance = np.empty((len(boxes), len(boxes)))
+    for i, a in enumerate(boxes):
+        for j, b in enumerate(boxes):
+            both = np.concatenate([np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])])
+            shared = leaf_fractions(release.tree, both) if (both[:2] < both[2:]).all() else 0.0
+            f, g = (leaf_fractions(release.tree, box) for box in (a, b))
+            covariance[i, j] = (scale * (shared - f * g)).sum()
+    return covariance
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_covariance_is_that_of_dense_algebra(kind):
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        tree = random_tree(rng, height=4, **KINDS[kind])
+        contributions = int(rng.integers(1, 4))
+        release = release_of(tree, contributions=contributions)
+        boxes = random_queries(rng, LATTICE, 12)
+        weights = np.array([leaf_fractions(tree, box) for box in boxes])
+        dense = weights @ dense_least_squares(tree, contributions)[1] @ weights.T
+        joint = release.joint(boxes)
+        scale = np.sqrt(np.outer(np.diagonal(dense), np.diagonal(dense)))
+        assert np.abs(joint.perturbation_covariance - dense).max() <= 1e-9 * scale.max()
+        naive = naive_nonuniformity(release, boxes)
+        assert np.abs(joint.nonuniformity_covariance - naive).max() <= 1e-9 * naive.max()
+        for part, name in (
+            (joint.perturbation_covariance, "perturbation_error"),
+            (joint.nonuniformity_covariance, "nonuniformity_error"),
+            (joint.covariance, "error"),
+        ):
+            assert np.diagonal(part) == pytest.approx(joint.answers[name] ** 2, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("density", ["uniform", "smooth"])
+def test_polygons_covary_as_the_boxes_that_they_are(density):
+    rng = np.random.default_rng(3)
+    for seed in range(2):
+        tree = random_tree(np.random.default_rng(seed), height=3)
+        release = replace(release_of(tree), view=View(density=density))
+        boxes = random_queries(rng, LATTICE, 6)
+        polygons = gpd.GeoSeries(shapely.box(*boxes.T), crs=release.domain.crs)
+        ways = [regions_of(release, boxes), regions_of(release, polygons)]
+        assert np.array_equal(ways[0].overlapping(), ways[1].overlapping())
+        for covariance in (perturbation_covariance, nonuniformity_covariance):
+            a, b = (covariance(release, way) for way in ways)
+            assert np.abs(a - b).max() < 1e-7 * max(a.max(), 1)
+
+
+class Columns:
+    """Instead of random numbers the columns of an identity, so that what comes out is a factor."""
+
+    def __init__(self, size):
+        self.identity, self.given = np.eye(size), 0
+
+    def standard_normal(self, shape):
+        rows = self.identity[self.given : self.given + shape[0]]
+        self.given += shape[0]
+        assert rows.shape == shape
+        return rows.copy()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawn_errors_have_the_covariance_of_the_estimates(kind):
+    for seed in range(20):
+        tree = random_tree(np.random.default_rng(seed), height=4, **KINDS[kind])
+        release = release_of(tree)
+        leaves = np.flatnonzero(tree.is_leaf)
+        _, dense = dense_least_squares(tree)
+        some = np.random.default_rng(seed).permutation(leaves)[:5]
+        for wanted in (leaves, some):
+            made = innovations(release, wanted)
+            factor = node_errors(made, Columns(len(made.nodes)), len(made.nodes))
+            rows = factor[np.searchsorted(made.nodes, wanted)]
+            number = np.searchsorted(leaves, wanted)
+            expected = dense[np.ix_(number, number)]
+            assert np.abs(rows @ rows.T - expected).max() < 1e-9 * dense.max()
+        # Only what some leaves need is drawn for them.
+        assert len(innovations(release, some[:1]).nodes) <= 1 + 4 * (len(tree.levels) - 1)
+
+
+def test_drawn_unevenness_has_the_covariance_of_the_cells():
+    for seed in range(10):
+        release = release_of(random_tree(np.random.default_rng(seed), height=3))
+        whole = raster_overlay(release, 5, 7)
+        naive = naive_nonuniformity(release, whole.boxes)
+        for cells in (np.arange(35), np.array([3, 4, 17, 30])):
+            overlay = whole.only(cells)
+            cut = (overlay.share < 1) & (overlay.share > 0)
+            size = int(cut.sum()) + len(np.unique(overlay.node[cut]))
+            factor = _unevenness(overlay)(Columns(size), size)
+            expected = naive[np.ix_(cells, cells)]
+            assert np.abs(factor @ factor.T - expected).max() <= 1e-9 * naive.max()
+
+
+@pytest.mark.parametrize("view", [View(), View(density="smooth"), View(estimate="signed")])
+def test_cells_of_a_raster_are_what_queries_answer(view):
+    for seed in range(2 if view.density == "smooth" else 25):
+        rng = np.random.default_rng(seed)
+        tree = random_tree(rng, height=4, unmeasured=0.3, unknown_leaf=0.4)
+        release = replace(release_of(tree, contributions=2), view=view)
+        columns, rows = (int(n) for n in rng.integers(1, 20, 2))
+        for overlay in (raster_overlay(release, columns, rows), leaf_overlay(release)):
+            answers = release.query(release.domain.from_lattice(overlay.boxes))
+            counts = overlay.counts()
+            assert counts.sum() == pytest.approx(release.estimates.count[0], rel=1e-9, abs=1e-9)
+            assert np.maximum(counts, 0) == pytest.approx(answers.estimate, rel=1e-9, abs=1e-9)
+            assert np.sqrt(overlay.perturbation_variance()) == pytest.approx(
+                answers.perturbation_error, rel=1e-9
+            )
+            assert np.sqrt(overlay.nonuniformity_variance()) == pytest.approx(
+                answers.nonuniformity_error, rel=1e-7, abs=1e-6
+            )

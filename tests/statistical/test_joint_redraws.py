@@ -1,0 +1,160 @@
+"""Noise drawn again and again for a frozen tree: intervals hold together, odds are right."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from trees import domain_of, leaf_fractions, release_of
+
+import psd
+from psd.epsilon import NANO
+from psd.inference import infer
+from psd.query.derived import fieller, reach
+from psd.query.simultaneous import level_of_each
+from psd.statistics.overlay import raster_overlay
+from psd.statistics.quantiles import weighted_quantiles
+from psd.tree import Tree
+
+DRAWS = 1500
+
+
+def unmeasured(shape, epsilon):
+    """A tree with an epsilon for each node and no counts."""
+    return Tree(
+        boxes=shape.boxes,
+        parent=shape.parent,
+        level=shape.level,
+        count=np.zeros(len(shape), int),
+        epsilon=np.broadcast_to(epsilon, len(shape)),
+    )
+
+
+def exact_counts(tree, leaves):
+    """Counts of all nodes from those of the leaves."""
+    count = np.zeros(len(tree), np.int64)
+    count[tree.is_leaf] = leaves
+    for level in reversed(tree.levels[1:]):
+        np.add.at(count, tree.parent[level], count[level])
+    return count
+
+
+def redrawn(tree, truth, rng):
+    """The same tree with noise drawn for its counts."""
+    p = -np.expm1(-np.maximum(tree.epsilon, 1) / NANO)
+    noise = rng.geometric(p) - rng.geometric(p)
+    return Tree(
+        boxes=tree.boxes,
+        parent=tree.parent,
+        level=tree.level,
+        count=np.where(tree.epsilon > 0, truth + noise, 0),
+        epsilon=tree.epsilon,
+    )
+
+
+def least_squares(tree, truth, rng):
+    """Estimates of the leaves for many draws, shape (DRAWS, leaves)."""
+    return np.array([infer(redrawn(tree, truth, rng)).signed[tree.is_leaf] for _ in range(DRAWS)])
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """A tree, its true leaf counts, and what least squares makes of noise drawn for it.
+
+    Cells are small, so that answers add up many numbers and are nearly normal.
+    """
+    rng = np.random.default_rng(7)
+    tree = unmeasured(psd.grid_tree(domain_of((64, 64)), 16), NANO // 8)
+    leaves = rng.integers(200, 900, 256)
+    return tree, leaves, least_squares(tree, exact_counts(tree, leaves), rng)
+
+
+BOXES = {
+    "overlapping": [(x, y, x + 20, y + 25) for x in (0, 12, 30) for y in (0, 10, 35)],
+    "nested": [(32 - s, 32 - s, 32 + s, 32 + s) for s in range(4, 33, 4)],
+    "disjoint": [(x, 0, x + 8, 64) for x in range(0, 64, 8)],
+}
+
+
+@pytest.mark.parametrize("kind", BOXES)
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_all_intervals_hold_together_as_often_as_said(drawn, kind, confidence):
+    tree, leaves, estimates = drawn
+    weights = np.array([leaf_fractions(tree, box) for box in np.array(BOXES[kind], float)])
+    joint = release_of(tree).joint(BOXES[kind], confidence=confidence)
+    deviation = np.sqrt(np.diagonal(joint.perturbation_covariance))
+    noise = joint.perturbation_covariance / np.outer(deviation, deviation)
+    level = level_of_each(noise, confidence)
+    off = np.abs((estimates - leaves) @ weights.T) / deviation
+    together = (off <= reach(level)).all(axis=1).mean()
+    # Five standard errors of the share, and the tails of Laplace noise.
+    slack = 5 * np.sqrt(confidence * (1 - confidence) / DRAWS) + 0.01
+    assert abs(together - confidence) < slack
+    if kind == "disjoint":
+        # Single intervals would not hold together: the test sees the difference.
+        assert (off <= reach(confidence)).all(axis=1).mean() < confidence - slack
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_ratios_are_covered_as_often_as_said(drawn, small):
+    tree, leaves, estimates = drawn
+    boxes = np.array([(0, 0, 30, 30), (20, 10, 60, 64)], float)
+    weights = np.array([leaf_fractions(tree, box) for box in boxes])
+    covariance = release_of(tree).joint(boxes).perturbation_covariance
+    truth = weights @ leaves
+    answers = truth + (estimates - leaves) @ weights.T
+    if small:
+        # The same errors around a denominator of about one standard deviation.
+        shift = truth - np.array([30.0, 1.2]) * np.sqrt(np.diagonal(covariance))
+        truth, answers = truth - shift, answers - shift
+    variances = [np.full(DRAWS, covariance[cell]) for cell in ((0, 0), (1, 1), (0, 1))]
+    low, high = fieller(*answers.T, *variances, 0.9)
+    covered = ((low <= truth[0] / truth[1]) & (truth[0] / truth[1] <= high)).mean()
+    assert covered > 0.9 - 5 * np.sqrt(0.09 / DRAWS)
+    if not small:
+        assert covered < 0.9 + 5 * np.sqrt(0.09 / DRAWS)
+
+
+def test_probabilities_of_the_top_are_frequencies():
+    """True counts all alike beforehand: cells given 70 % are in the top 70 times of 100."""
+    rng = np.random.default_rng(11)
+    domain = domain_of((64, 64))
+    said, true = [], []
+    tree = unmeasured(psd.grid_tree(domain, 8), NANO // 30)
+    places = {tuple(box): n for n, box in enumerate(tree.boxes[tree.is_leaf][:, :2].tolist())}
+    for seed in range(250):
+        leaves = rng.integers(1_000, 1_400, 64)
+        release = release_of(redrawn(tree, exact_counts(tree, leaves), rng))
+        table = release.top(20, draws=400, seed=seed)
+        corners = table[["west", "south"]].astype(int).to_numpy()
+        order = [places[tuple(corner)] for corner in corners.tolist()]
+        least = np.sort(leaves)[-20]
+        said.append(table.probability.to_numpy())
+        true.append(leaves[order] >= least)
+    said, true = np.concatenate(said), np.concatenate(true)
+    for low, high in ((0.2, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
+        some = (said >= low) & (said < high)
+        assert some.sum() > 100
+        error = np.sqrt(said[some].mean() * (1 - said[some].mean()) / some.sum())
+        assert abs(true[some].mean() - said[some].mean()) < 4 * error + 0.03
+
+
+@pytest.mark.parametrize("weight", ["area", "people"])
+def test_breaks_are_covered(weight):
+    rng = np.random.default_rng(5)
+    domain = domain_of((64, 64))
+    shape = psd.grid_tree(domain, 16)
+    leaves = np.round(rng.lognormal(5, 1, 256)).astype(int)
+    tree = unmeasured(shape, np.where(shape.is_leaf, NANO // 4, 0))
+    truth = exact_counts(tree, leaves)
+    base = release_of(tree)
+    count = truth[raster_overlay(base, 16, 16).node].astype(float)
+    covered = []
+    for seed in range(60):
+        release = replace(base, tree=redrawn(tree, truth, rng))
+        table = release.quantiles(5, size=(16, 16), weight=weight, draws=60, seed=seed)
+        area = (64 / 16) ** 2 / 1e6
+        weights = np.ones(256) if weight == "area" else count
+        at = weighted_quantiles(count / area, weights, table.share.to_numpy())
+        covered.append((table.lower <= at) & (at <= table.upper))
+    # A break is one cell's density, whose noise is no normal number.
+    assert np.mean(covered) > 0.9
