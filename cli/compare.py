@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import Once, builds, console, integer, make_room, number, overwrite
+from .options import Once, builds, console, integer, items, make_room, number, overwrite
 from .options import settings as texts_of
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ __all__ = ["command"]
 @click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
 @click.option("--jobs", type=integer, help="Parallel processes; else one per processor.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors; PRIVATE.")
+@click.option("--report", type=click.Path(), help="HTML page with plots and ranking; PRIVATE.")
 @overwrite
 def command(
     inputs: tuple[str, ...],
@@ -71,6 +72,7 @@ def command(
     settings: tuple[str, ...],
     crs: str,
     plot: str | None,
+    report: str | None,
     overwrite: bool,
     **how: Any,
 ) -> None:
@@ -86,15 +88,18 @@ def command(
       psd compare visits.csv --bounds 126.4 37 127.6 38 --methods quadtree,grid \\
           --epsilons 0.1,0.5,1 --runs 5 --set quadtree.height=9 \\
           --user user_id --max-contributions 4 \\
-          -o errors.private.csv --plot errors.private.png
+          -o errors.private.csv --plot errors.private.png --report errors.private.html
     """  # noqa: D301
     from psd.domain import Domain
     from psd.files import check_targets
     from psd.plotting import check_plot
+    from psd.reports import check_report
 
-    check_targets(filter(None, (output, plot)), overwrite=overwrite, inputs=inputs)
+    check_targets(filter(None, (output, plot, report)), overwrite=overwrite, inputs=inputs)
     if plot:
         check_plot(Path(plot))
+    if report:
+        check_report(Path(report))
     methods = _methods(names, texts_of(settings, "METHOD.KEY=VALUE", "quadtree.height=9"))
     domain = Domain(bounds=bounds, crs=crs)
     with builds() as finished:
@@ -104,25 +109,20 @@ def command(
             list(inputs),
             domain=domain,
             methods=methods,
-            epsilons=_items(epsilons),
+            epsilons=items(epsilons),
             progress=finished,
             **how,
         )
     _print(found)
     click.echo(COMPARISON_NOTICE)
-    _save(found, output, plot, overwrite=overwrite)
-
-
-def _items(text: str) -> list[str]:
-    """Parts of a text with commas."""
-    return [item.strip() for item in text.split(",")]
+    _save(found, output, plot, report, overwrite=overwrite)
 
 
 def _methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
     """Methods by their names, each with its own settings."""
     from psd.decompositions import method, methods
 
-    asked = list(methods()) if names == "all" else _items(names)
+    asked = list(methods()) if names == "all" else items(names)
     own: dict[str, dict[str, str]] = {name: {} for name in asked}
     for setting, value in settings.items():
         name, dot, key = setting.partition(".")
@@ -188,20 +188,26 @@ def _columns(found: Comparison) -> dict[str, list[str]]:
     return columns
 
 
-def _save(found: Comparison, output: str, plot: str | None, *, overwrite: bool) -> None:
-    """Table as CSV under a first line that marks it, and the picture: both files or none."""
+def _save(
+    found: Comparison, output: str, plot: str | None, report: str | None, *, overwrite: bool
+) -> None:
+    """Table as CSV under a first line that marks it, picture and page: all files or none."""
     from psd.comparison import COMPARISON_NOTICE
     from psd.files import written
     from psd.plotting import plot_comparison
+    from psd.reports import comparison_page
 
-    with ExitStack() as both:
-        table = both.enter_context(written(output, overwrite=overwrite))
-        table.touch(mode=0o600)
+    def opened(path: str) -> Path:
+        target = together.enter_context(written(path, overwrite=overwrite))
+        target.touch(mode=0o600)
+        return target
+
+    with ExitStack() as together:
         rows = found.table.to_csv(index=False, lineterminator="\n")
-        table.write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
+        opened(output).write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
         if plot:
-            picture = both.enter_context(written(plot, overwrite=overwrite))
-            picture.touch(mode=0o600)
-            plot_comparison(found, picture)
-    for name in filter(None, (output, plot)):
+            plot_comparison(found, opened(plot))
+        if report:
+            opened(report).write_text(comparison_page(found), encoding="utf-8")
+    for name in filter(None, (output, plot, report)):
         click.echo(f"wrote {name} (PRIVATE)")

@@ -11,6 +11,7 @@ from .options import RELEASE, Once, console, overwrite, stages
 
 if TYPE_CHECKING:
     from psd.evaluation import Evaluation
+    from psd.release import Release
 
 __all__ = ["command"]
 
@@ -24,6 +25,7 @@ __all__ = ["command"]
 @click.option("--tally", type=click.Path(), help="Private tally of the build, for bounded users.")
 @click.option("-o", "--output", type=click.Path(), help="CSV of every query; PRIVATE.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors by class; PRIVATE.")
+@click.option("--report", type=click.Path(), help="HTML page with plots and maps; PRIVATE.")
 @overwrite
 def command(
     release: str,
@@ -34,6 +36,7 @@ def command(
     tally: str | None,
     output: str | None,
     plot: str | None,
+    report: str | None,
     overwrite: bool,
 ) -> None:
     """Show the true relative error of a release and its parts. The result is PRIVATE.
@@ -47,21 +50,24 @@ def command(
     Examples:
       psd evaluate uk.psd.parquet accidents.csv
       psd evaluate seoul.psd.parquet visits.csv --tally seoul.private-tally.parquet \\
-          -o errors.private.csv --plot errors.private.png
+          -o errors.private.csv --report errors.private.html
     """  # noqa: D301
     from psd.evaluation import PRIVATE_NOTICE, evaluate
     from psd.files import check_targets
     from psd.plotting import check_plot
     from psd.release import Release
+    from psd.reports import RASTER, check_report
     from psd.tally_file import read_tally
 
     from .regions import read_boxes
 
     given = filter(None, (tally, boxes))
-    targets = filter(None, (output, plot))
+    targets = filter(None, (output, plot, report))
     check_targets(targets, overwrite=overwrite, inputs=(release, *inputs, *given))
     if plot:
         check_plot(Path(plot))
+    if report:
+        check_report(Path(report))
     with stages() as stage:
         stage("reading")
         loaded = Release.load(release)
@@ -69,13 +75,16 @@ def command(
         sides = ["west", "south", "east", "north"]
         queries = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
         stage("evaluating")
-        found = evaluate(loaded, list(inputs), boxes=queries, x=x, y=y, kept=kept)
+        raster = RASTER if report else None
+        found = evaluate(loaded, list(inputs), boxes=queries, x=x, y=y, kept=kept, raster=raster)
     _print(found)
     click.echo(PRIVATE_NOTICE)
     if output:
         _write(found, output, overwrite=overwrite)
     if plot:
         _plot(found, plot, overwrite=overwrite)
+    if report:
+        _report(found, loaded, report, overwrite=overwrite)
 
 
 def _print(found: Evaluation) -> None:
@@ -113,4 +122,15 @@ def _plot(found: Evaluation, output: str, *, overwrite: bool) -> None:
     with written(output, overwrite=overwrite) as target:
         target.touch(mode=0o600)
         plot_evaluation(found, target)
+    click.echo(f"wrote {output} (PRIVATE)")
+
+
+def _report(found: Evaluation, release: Release, output: str, *, overwrite: bool) -> None:
+    """All of it as a web page."""
+    from psd.files import written
+    from psd.reports import evaluation_page
+
+    with written(output, overwrite=overwrite) as target:
+        target.touch(mode=0o600)
+        target.write_text(evaluation_page(found, release), encoding="utf-8")
     click.echo(f"wrote {output} (PRIVATE)")

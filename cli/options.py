@@ -18,6 +18,7 @@ __all__ = [
     "builds",
     "console",
     "integer",
+    "items",
     "make_room",
     "number",
     "overwrite",
@@ -86,6 +87,11 @@ def settings(
     return {key: value for key, _, value in pairs}
 
 
+def items(text: str) -> list[str]:
+    """Parts of a text with commas."""
+    return [item.strip() for item in text.split(",")]
+
+
 def console() -> Console:
     """Console on stdout; wide where nobody looks, so that no column is cut."""
     from rich.console import Console
@@ -107,7 +113,7 @@ def stages() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def builds() -> Iterator[Callable[[int, int], None]]:
+def builds(first: str = "reading") -> Iterator[Callable[[int, int], None]]:
     """Show how many builds of how many are finished, on stderr, on a terminal only."""
     if not sys.stderr.isatty():
         yield lambda done, whole: None
@@ -117,7 +123,7 @@ def builds() -> Iterator[Callable[[int, int], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("reading", total=None)
+        task = shown.add_task(first, total=None)
         yield lambda done, whole: shown.update(
             task, description="builds finished", completed=done, total=whole
         )

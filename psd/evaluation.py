@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import InputDataError, ParameterError
+from psd.parameters import whole
 from psd.query.boxes import box_totals
 from psd.sources import Columns, read
 from psd.tally import Batch, Tally, tally
@@ -27,13 +28,26 @@ if TYPE_CHECKING:
     from psd.domain import Domain
     from psd.release import Release
 
-__all__ = ["PRIVATE_NOTICE", "Evaluation", "class_errors", "evaluate", "geometric_mean"]
+__all__ = [
+    "CONFIDENCE",
+    "PRIVATE_NOTICE",
+    "Evaluation",
+    "class_errors",
+    "evaluate",
+    "geometric_mean",
+]
 
 PRIVATE_NOTICE = (
     "PRIVATE: true errors reveal true counts; do not publish this. Choosing a method, its "
     "parameters, bounds or epsilon after looking at it is itself a look at the data, which no "
     "epsilon pays for."
 )
+
+CONFIDENCE = 0.95
+"""Of the intervals whose coverage is judged."""
+
+_PREDICTED = ("error", "perturbation_error", "nonuniformity_error", "lower", "upper")
+_LARGEST_RASTER = 256
 
 # Keeps the logarithm of a class without any error finite.
 _LEAST = 1e-9
@@ -50,17 +64,21 @@ class Evaluation:
         (estimate minus true count) and its parts ``true_perturbation_error``,
         ``true_nonuniformity_error`` and ``true_bounding_error``, which add up to it;
         ``true_relative_error`` and the relative size of each part, over
-        max(true count, 0.001 rows); the predicted ``error``, and whether the interval
-        ``covers``.
+        max(true count, 0.001 rows); the predicted ``error`` and its parts, the interval from
+        ``lower`` to ``upper`` of confidence `CONFIDENCE`, and whether it ``covers``.
     summary : DataFrame
         Means per class of the relative errors and of ``covers``.
     score : float
         Geometric mean of the relative errors of the classes.
+    raster : DataFrame, optional
+        The same as answers for the cells of a raster over the domain, row by row from the
+        south, where one was asked for.
     """
 
     answers: pandas.DataFrame
     summary: pandas.DataFrame
     score: float
+    raster: pandas.DataFrame | None = None
 
     def __repr__(self) -> str:
         return "<Evaluation: private>"
@@ -74,6 +92,7 @@ def evaluate(
     x: str = "lon",
     y: str = "lat",
     kept: Tally | None = None,
+    raster: int | None = None,
 ) -> Evaluation:
     """Compare the answers of a release with the data that it was built from. Private.
 
@@ -94,6 +113,8 @@ def evaluate(
     kept : Tally, optional
         The build's private tally; needed where users were bounded, since nobody else knows
         which rows were kept.
+    raster : int, optional
+        Columns and rows of a raster whose cells are asked about as well, 1 to 256.
 
     Returns
     -------
@@ -121,11 +142,26 @@ def evaluate(
         if boxes is None
         else Workload(boxes=boxes, classes=np.full(len(boxes), "given"))
     )
-    bounded = release.unit == "user"
-    answers = _answers(release, truth_of(queries, points, counts, release.domain, bounded=bounded))
+    answers, cells = (
+        None if asked is None else _answers(release, asked, points, counts)
+        for asked in (queries, _raster(raster, release.domain))
+    )
+    assert answers is not None
     summary = _summary(answers)
     score = geometric_mean(summary["true_relative_error"].to_numpy())
-    return Evaluation(answers=answers, summary=summary, score=score)
+    return Evaluation(answers=answers, summary=summary, score=score, raster=cells)
+
+
+def _raster(side: int | None, domain: Domain) -> Workload | None:
+    """Cells of a raster over the domain, or none."""
+    if side is None:
+        return None
+    side = whole(1, _LARGEST_RASTER)("raster", side)
+    west, south, east, north = domain.bounds
+    x, y = np.linspace(west, east, side + 1), np.linspace(south, north, side + 1)
+    edges = (np.tile(x[:-1], side), np.repeat(y[:-1], side))
+    far = (np.tile(x[1:], side), np.repeat(y[1:], side))
+    return Workload(boxes=np.stack([*edges, *far], axis=1), classes=np.full(side**2, "raster"))
 
 
 def geometric_mean(errors: NDArray[np.float64]) -> float:
@@ -177,12 +213,16 @@ def _kept(release: Release, kept: Tally | None, points: Points) -> Tally:
     return kept
 
 
-def _answers(release: Release, truth: Truth) -> pandas.DataFrame:
+def _answers(
+    release: Release, queries: Workload, points: Points, counts: Tally
+) -> pandas.DataFrame:
     """True errors and their parts, query by query."""
     import pandas as pd
 
+    bounded = release.unit == "user"
+    truth = truth_of(queries, points, counts, release.domain, bounded=bounded)
     boxes, true, kept = truth.queries.boxes, truth.true, truth.kept
-    predicted = release.query(boxes)
+    predicted = release.query(boxes, confidence=CONFIDENCE)
     exact = box_totals(release, _exact_counts(release, truth.counts), boxes)
     estimate = predicted["estimate"].to_numpy()
     parts = {
@@ -200,7 +240,7 @@ def _answers(release: Release, truth: Truth) -> pandas.DataFrame:
             "estimate": estimate,
             **parts,
             **relative,
-            "error": predicted["error"],
+            **{name: predicted[name] for name in _PREDICTED},
             "covers": (predicted["lower"] <= kept) & (kept <= predicted["upper"]),
         }
     )

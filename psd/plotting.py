@@ -17,19 +17,30 @@ if TYPE_CHECKING:
     from psd.comparison import Comparison
     from psd.evaluation import Evaluation
 
-__all__ = ["check_plot", "plot_comparison", "plot_evaluation"]
+__all__ = [
+    "COLOURS",
+    "LINES",
+    "MARKERS",
+    "PARTS",
+    "PRIVATE",
+    "check_plot",
+    "finish",
+    "method_styles",
+    "plot_comparison",
+    "plot_evaluation",
+]
 
-_PARTS = ("perturbation", "nonuniformity", "bounding")
-_COLOURS = {"perturbation": "#3b6fb6", "nonuniformity": "#e08a2e", "bounding": "#8a8a8a"}
-_PRIVATE = "#b00020"
+PARTS = ("perturbation", "nonuniformity", "bounding")
+COLOURS = {"perturbation": "#3b6fb6", "nonuniformity": "#e08a2e", "bounding": "#8a8a8a"}
+PRIVATE = "#b00020"
 
 # Lines are told apart by colour and by marker, whose cycles meet again after 70 methods; from
 # the eleventh on they are dashed too.
-_LINES = (
+LINES = (
     "#3b6fb6", "#d1495b", "#2a9d6f", "#e08a2e", "#7b5ea7", "#8c6d31", "#17a2b8", "#c2579a",
     "#5b6770", "#9aa61a",
 )  # fmt: skip
-_MARKERS = "osD^vPX"
+MARKERS = "osD^vPX"
 
 # More labels than this stand aslant, and an axis of errors spans at least this factor, so that
 # some of 1, 2, 5, 10, ... are on it.
@@ -37,7 +48,7 @@ _UPRIGHT = 8
 _LEAST_SPAN = 6
 
 
-def check_plot(path: Path) -> None:
+def check_plot(path: Path, endings: tuple[str, ...] = (".png", ".svg")) -> None:
     """Refuse a picture that could not be written, before any work is done.
 
     Raises
@@ -45,10 +56,14 @@ def check_plot(path: Path) -> None:
     MissingExtraError
         If matplotlib is not installed.
     ParameterError
-        If the ending is neither ``.png`` nor ``.svg``.
+        If the name has none of the endings.
     """
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise ParameterError(f"plot {path.name} ends neither in .png nor in .svg")
+    if path.suffix.lower() not in endings:
+        first, *others = endings
+        told = (
+            f"neither in {first} nor in {' nor in '.join(others)}" if others else f"not in {first}"
+        )
+        raise ParameterError(f"plot {path.name} ends {told}")
     try:
         importlib.import_module("matplotlib.figure")
     except ImportError:
@@ -80,18 +95,18 @@ def plot_evaluation(found: Evaluation, path: Path) -> None:
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes, summary = figure.subplots(), found.summary
     place = np.arange(len(summary))
-    shown = [p for p in _PARTS if summary[f"true_relative_{p}_error"].any()]
+    shown = [p for p in PARTS if summary[f"true_relative_{p}_error"].any()]
     for number, part in enumerate(shown):
         width = 0.7 / len(shown)
         values = 100 * summary[f"true_relative_{part}_error"]
         left = place - 0.35 + (number + 0.5) * width
-        axes.bar(left, values, width, label=part, color=_COLOURS[part])
+        axes.bar(left, values, width, label=part, color=COLOURS[part])
     total = 100 * summary["true_relative_error"]
     axes.plot(place, total, "k_", markersize=28, markeredgewidth=2, label="whole error")
     axes.set_xticks(place, summary["class"], rotation=20, ha="right")
     axes.set_yscale("log")
     axes.set_ylabel("mean true relative error (%)")
-    axes.set_title("PRIVATE: true errors of a release, not for publication", color=_PRIVATE)
+    axes.set_title("PRIVATE: true errors of a release, not for publication", color=PRIVATE)
     axes.legend(frameon=False)
     figure.savefig(path, dpi=120, metadata=None)
 
@@ -118,21 +133,21 @@ def plot_comparison(found: Comparison, path: Path) -> None:
 
     epsilons = found.table["epsilon"].unique().tolist()
     figure = Figure(figsize=(9, 4 + 3 * len(epsilons)), layout="constrained")
-    figure.suptitle("PRIVATE: true errors of several methods, not for publication", color=_PRIVATE)
+    figure.suptitle("PRIVATE: true errors of several methods, not for publication", color=PRIVATE)
     parts: Any = figure.subfigures(2, 1, height_ratios=[3.6, 3 * len(epsilons)])
     _against_epsilon(parts[0], found)
     _against_size(parts[1], found, epsilons)
     figure.savefig(path, dpi=120, metadata=None)
 
 
-def _styles(found: Comparison) -> dict[str, dict[str, Any]]:
+def method_styles(found: Comparison) -> dict[str, dict[str, Any]]:
     """Colour, marker and dashes of each method."""
     names = found.table["method"].unique().tolist()
     return {
         name: {
-            "color": _LINES[i % len(_LINES)],
-            "marker": _MARKERS[i % len(_MARKERS)],
-            "linestyle": "-" if i < len(_LINES) else "--",
+            "color": LINES[i % len(LINES)],
+            "marker": MARKERS[i % len(MARKERS)],
+            "linestyle": "-" if i < len(LINES) else "--",
         }
         for i, name in enumerate(names)
     }
@@ -141,7 +156,7 @@ def _styles(found: Comparison) -> dict[str, dict[str, Any]]:
 def _against_epsilon(figure: SubFigure, found: Comparison) -> None:
     """Score of each method with its standard error; the legend beside it is for all panels."""
     axes = figure.subplots()
-    for name, style in _styles(found).items():
+    for name, style in method_styles(found).items():
         rows = found.table[found.table["method"] == name]
         epsilon = rows["epsilon"].astype(float)
         order = np.argsort(epsilon.to_numpy())
@@ -159,7 +174,7 @@ def _against_epsilon(figure: SubFigure, found: Comparison) -> None:
     axes.set_xticks(epsilons.astype(float), epsilons, rotation=turned)
     axes.set_xticks([], minor=True)
     axes.margins(x=0.1)
-    _finish(axes, "epsilon", "score (bars: standard error)")
+    finish(axes, "epsilon", "score (bars: standard error)")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
@@ -171,16 +186,16 @@ def _against_size(figure: SubFigure, found: Comparison, epsilons: list[str]) -> 
         table = found.table[found.table["epsilon"] == epsilon].set_index("method")
         for axes, (kind, title) in zip(row, kinds.items(), strict=True):
             classes = [name for name in found.classes if name.startswith(kind)]
-            for name, style in _styles(found).items():
+            for name, style in method_styles(found).items():
                 axes.plot(table.loc[name, classes].to_numpy(float), markersize=5, **style)
             axes.set_xticks(range(len(classes)), [name[len(kind) :].strip() for name in classes])
             axes.set_title(f"{title}, epsilon {epsilon}", fontsize=10)
         # Only now: the panels of a row share their axis, and all lines have to be on it.
         for axes, label in zip(row, ("mean relative error", ""), strict=True):
-            _finish(axes, "area of the query", label)
+            finish(axes, "area of the query", label)
 
 
-def _finish(axes: Axes, x: str, y: str) -> None:
+def finish(axes: Axes, x: str, y: str) -> None:
     """Labels, a logarithmic scale for errors with plain numbers, and a grid to read them by."""
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from psd.domain import Domain
 
-__all__ = ["Points", "Sightings", "Truth", "truth_of"]
+__all__ = ["SANITY", "Points", "Sightings", "Truth", "centres", "inside_boxes", "truth_of"]
 
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Coordinates x and y of rows inside the bounds. Private."""
 
 # Real counts below this share of all rows are not told apart in relative errors.
-_SANITY = 0.001
+SANITY = 0.001
 
 
 class Sightings:
@@ -99,9 +99,9 @@ def truth_of(
     Which rows were kept is known by lattice cell; each stands in the middle of its cell.
     """
     closed = _closed(queries.boxes, domain)
-    true = _inside_boxes(*points, np.ones(len(points[0]), np.int64), closed)
-    kept = _inside_boxes(*_centres(domain, counts), closed) if bounded else true
-    base = np.maximum(true, _SANITY * len(points[0]))
+    true = inside_boxes(*points, np.ones(len(points[0]), np.int64), closed)
+    kept = inside_boxes(*centres(domain, counts), closed) if bounded else true
+    base = np.maximum(true, SANITY * len(points[0]))
     return Truth(queries=queries, counts=counts, true=true, kept=kept, base=base)
 
 
@@ -113,7 +113,7 @@ def _closed(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
     return closed
 
 
-def _inside_boxes(
+def inside_boxes(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
     weight: NDArray[np.int64],
@@ -132,7 +132,7 @@ def _inside_boxes(
     )
 
 
-def _centres(
+def centres(
     domain: Domain, counts: Tally
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Middle of each occupied lattice cell, and its kept rows."""

@@ -5,6 +5,7 @@ It looks at true points, so it belongs to evaluations and never to a release.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +40,8 @@ def workload(
     bounds: tuple[float, float, float, float],
     *,
     seed: int = 2024,
+    areas: Sequence[float] = AREAS,
+    per_class: int = _PER_CLASS,
 ) -> Workload:
     """Eight classes of 500 rectangles: four areas, uniform centres and centres on points.
 
@@ -50,6 +53,10 @@ def workload(
         West, south, east, north of the domain.
     seed : int
         The same seed and points give the same rectangles.
+    areas : sequence of float
+        Shares of the domain that the rectangles cover, in (0, 1].
+    per_class : int
+        Rectangles of each area and kind of centre.
 
     Returns
     -------
@@ -66,18 +73,18 @@ def workload(
     unit = [(x - west) / (east - west), (y - south) / (north - south)]
     boxes, classes = [], []
     for kind in ("uniform", "on data")[: 2 if len(x) else 1]:
-        for area in AREAS:
-            aspect = np.exp(random.uniform(-np.log(_ASPECT), np.log(_ASPECT), _PER_CLASS))
+        for area in areas:
+            aspect = np.exp(random.uniform(-np.log(_ASPECT), np.log(_ASPECT), per_class))
             wide = np.minimum(np.sqrt(area * aspect), 1.0)
             high = np.minimum(area / wide, 1.0)
             wide = area / high
             if kind == "on data":
-                centre = random.randint(0, len(x), _PER_CLASS)
+                centre = random.randint(0, len(x), per_class)
                 at = [unit[0][centre], unit[1][centre]]
             else:
-                at = [random.uniform(0, 1, _PER_CLASS), random.uniform(0, 1, _PER_CLASS)]
+                at = [random.uniform(0, 1, per_class), random.uniform(0, 1, per_class)]
             boxes.append(_placed(at[0], at[1], wide, high))
-            classes += [f"{kind} {100 * area:g} %"] * _PER_CLASS
+            classes += [f"{kind} {100 * area:g} %"] * per_class
     size = np.array([east - west, north - south] * 2)
     scaled = np.array([west, south] * 2) + np.concatenate(boxes) * size
     return Workload(boxes=scaled, classes=np.array(classes))

@@ -1,0 +1,145 @@
+"""Web pages that stand alone: one file, no script, and nothing that is fetched from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figure_block", "page", "paragraph", "section", "table_block"]
+
+# Forbids a browser to load or run whatever the page might come to name.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+_STYLE = """
+:root { color-scheme: light; --ink: #1d2733; --soft: #5a6675; --line: #d8dee6; --mark: #b00020; }
+* { box-sizing: border-box; }
+body { margin: 0; background: #f4f6f9; color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+main { max-width: 1120px; margin: 0 auto; padding: 1rem 1rem 3rem; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 1rem 0 .25rem; }
+h2 { font-size: 1.2rem; margin: 0 0 .5rem; }
+p { margin: .4rem 0; max-width: 75ch; }
+.lead { color: var(--soft); }
+.private { background: var(--mark); color: #fff; padding: .75rem 1rem; font-weight: 600; }
+.private p { max-width: 1088px; margin: 0 auto; }
+section { background: #fff; border: 1px solid var(--line); border-radius: 8px;
+  padding: 1rem 1.1rem; margin: 1rem 0; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr));
+  gap: 1.2rem; margin-top: .6rem; }
+figure { margin: 0; min-width: 0; }
+figure img { display: block; width: 100%; max-width: 640px; height: auto; }
+figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
+figcaption strong { color: var(--mark); }
+.scroll { overflow-x: auto; margin-top: .6rem; }
+table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
+th, td { padding: .3rem .7rem .3rem 0; text-align: right; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th:first-child, td:first-child, .words td { text-align: left; }
+.words td { white-space: normal; overflow-wrap: anywhere; }
+thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
+tbody th { font-weight: 600; }
+.big { font-size: 2rem; font-weight: 650; line-height: 1.2; }
+@media (max-width: 480px) { h1 { font-size: 1.35rem; } section { padding: .8rem .7rem; } }
+@media print {
+  body { background: #fff; font-size: 11pt; } main { max-width: none; padding: 0; }
+  section { border: 0; padding: 0; } figure, tr { break-inside: avoid; }
+  .private { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .figures { grid-template-columns: 1fr 1fr; }
+}
+"""
+
+
+def page(title: str, body: Iterable[str], *, lead: str = "", notice: str = "") -> str:
+    """A whole page.
+
+    Parameters
+    ----------
+    title, lead : str
+        Heading, also of the window, and a line under it.
+    body : iterable of str
+        Sections, as HTML.
+    notice : str
+        What stands in a red bar above and below everything, and marks the title.
+
+    Returns
+    -------
+    str
+        HTML with its style inside; its policy forbids any request and any script.
+    """
+    bar = f'<div class="private" role="note"><p>{escape(notice)}</p></div>' if notice else ""
+    named = f"PRIVATE: {title}" if notice else title
+    lead = f'<p class="lead">{escape(lead)}</p>' if lead else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="robots" content="noindex, nofollow">\n'
+        # An icon of its own, so that no browser asks for one.
+        '<link rel="icon" href="data:,">\n'
+        f"<title>{escape(named)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n{bar}\n"
+        f"<main>\n<h1>{escape(named)}</h1>\n{lead}\n" + "\n".join(body) + f"\n</main>\n{bar}\n"
+        "</body>\n</html>\n"
+    )
+
+
+def section(heading: str, *parts: str) -> str:
+    """A part of the page under a heading."""
+    return f"<section>\n<h2>{escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """A paragraph of plain text."""
+    marked = f' class="{escape(kind)}"' if kind else ""
+    return f"<p{marked}>{escape(text)}</p>"
+
+
+def table_block(
+    caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], kind: str = ""
+) -> str:
+    """A table that scrolls by itself where it is wider than the page; the first column heads."""
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headings)
+    lines = (
+        f'<tr><th scope="row">{escape(first)}</th>'
+        + "".join(f"<td>{escape(text)}</td>" for text in others)
+        + "</tr>"
+        for first, *others in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0"><table class="{escape(kind)}">\n'
+        f"<caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n"
+        + "\n".join(lines)
+        + "\n</tbody></table></div>"
+    )
+
+
+def figure_block(figures: Iterable[tuple[Figure, str, str]], *, private: bool) -> str:
+    """Figures side by side where there is room.
+
+    Parameters
+    ----------
+    figures : iterable of (Figure, str, str)
+        Picture, what it shows in words for who cannot see it, and its caption.
+    private : bool
+        Whether each caption says so.
+    """
+    mark = "<strong>PRIVATE</strong> " if private else ""
+    blocks = (
+        f'<figure><img src="{_embedded(figure)}" alt="{escape(alt)}">'
+        f"<figcaption>{mark}{escape(caption)}</figcaption></figure>"
+        for figure, alt, caption in figures
+    )
+    return '<div class="figures">\n' + "\n".join(blocks) + "\n</div>"
+
+
+def _embedded(figure: Figure) -> str:
+    """Picture as a data URI: an SVG whose letters are drawn, so it needs no font."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(drawn.getvalue()).decode("ascii")

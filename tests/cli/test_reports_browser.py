@@ -1,0 +1,104 @@
+"""Reports in a real browser: marked, whole, readable on a phone, and asking nobody for anything."""
+
+import shutil
+
+import pytest
+from clirun import passes
+
+CHROMIUM = shutil.which("chromium")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path")
+
+BOUNDS = ("--bounds", 0, 0, 10, 10)
+PHONE, DESK = 375, 1280
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Reports of an evaluation and of a comparison, and the page of a plan."""
+    folder = tmp_path_factory.mktemp("reports")
+    visits = folder / "visits <b>&.csv"  # names are no markup
+    rows = "".join(f"{i % 97 / 10},{i * i % 89 / 9}\n" for i in range(2_000))
+    visits.write_text("lon,lat\n" + rows)
+    release = folder / "r.parquet"
+    passes("build", visits, "-o", release, "--epsilon", 1, *BOUNDS)
+    passes("evaluate", release, visits, "--report", folder / "evaluate.html")
+    quick = ("--methods", "grid,quadtree", "--runs", 2, "--jobs", 1)
+    args = ("--report", folder / "compare.html", *quick)
+    passes("compare", visits, "-o", folder / "c.csv", *BOUNDS, *args)
+    plan = ("--count", 1_000, "--methods", "grid", "--density", "uniform", "--runs", 1)
+    passes("plan", "--area", 100, "--epsilon", 1, *plan, "--plot", folder / "plan.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+def opened(browser, path, width):
+    """Page in a browser without a network, what it asked for, and what the console said."""
+    page = browser.new_context(viewport={"width": width, "height": 800}, offline=True).new_page()
+    requests, said = [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(path.as_uri(), wait_until="load")
+    return page, [url for url in requests if not url.startswith("data:")], said
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+@pytest.mark.parametrize("name", ["evaluate", "compare", "plan"])
+def test_stands_alone_and_can_be_read(pages, browser, name, width):
+    path = pages / f"{name}.html"
+    page, requests, said = opened(browser, path, width)
+    assert requests == [path.as_uri()]
+    assert said == []
+    sizes = page.eval_on_selector_all("img", "all => all.map(i => i.complete * i.naturalWidth)")
+    assert len(sizes) >= 2
+    assert min(sizes) > 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    alts = page.eval_on_selector_all("img", "all => all.map(i => i.alt)")
+    assert all(len(alt) > 20 for alt in alts)
+    assert page.locator("table").count() >= 1
+    assert page.locator("table:not(:has(th[scope=col]))").count() == 0
+    assert page.locator("script").count() == 0
+    assert page.locator("h1").count() == 1
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", ["evaluate", "compare"])
+def test_is_marked_private_from_end_to_end(pages, browser, name):
+    page, _, _ = opened(browser, pages / f"{name}.html", DESK)
+    assert page.title().startswith("PRIVATE: ")
+    banners = page.locator(".private")
+    assert banners.count() == 2
+    assert banners.first.is_visible()
+    assert banners.first.inner_text().startswith("PRIVATE: true errors reveal true counts")
+    assert banners.first.bounding_box()["y"] == 0
+    captions = page.locator("figcaption").all_inner_texts()
+    assert captions
+    assert all(text.startswith("PRIVATE") for text in captions)
+    page.context.close()
+
+
+def test_a_plan_is_not_private(pages, browser):
+    page, _, _ = opened(browser, pages / "plan.html", DESK)
+    assert "PRIVATE" not in page.content()
+    page.context.close()
+
+
+def test_the_policy_of_the_page_stops_what_would_leave_it(pages, browser, tmp_path):
+    """Planted: a picture from elsewhere, and a script."""
+    text = (pages / "evaluate.html").read_text()
+    planted = '<img src="http://127.0.0.1:9/x.png"><script>document.title = "ran"</script></body>'
+    path = tmp_path / "planted.html"
+    path.write_text(text.replace("</body>", planted))
+    page, _, said = opened(browser, path, DESK)
+    assert page.title() != "ran"
+    assert len([text for text in said if "Content Security Policy" in text]) == 2
+    page.context.close()

@@ -1,0 +1,41 @@
+"""What a plan expects of public data sets, whose number of rows is all it knows, and the truth."""
+
+from pathlib import Path
+
+import pytest
+from benchmarks.accuracy import BOUNDS
+
+import psd
+from psd.comparison import compare
+from psd.plan import plan
+
+TOP = Path(__file__).resolve().parents[2]
+SHARED = TOP.parent / "shared" / "data"
+SEOUL = pytest.param(TOP / "data" / "seoul" / "visits.csv", (126.4, 37, 127.6, 38), id="seoul")
+OTHERS = [
+    pytest.param(
+        SHARED / f"{name}.csv",
+        bounds,
+        id=name,
+        marks=[
+            pytest.mark.nightly,
+            pytest.mark.skipif(not SHARED.is_dir(), reason="folder shared/data missing"),
+        ],
+    )
+    for name, bounds in BOUNDS.items()
+]
+
+
+@pytest.mark.parametrize(("path", "bounds"), [SEOUL, *OTHERS])
+def test_the_truth_is_in_the_range_or_not_far_from_it(path, bounds):
+    """Within a factor of 2 where people are, of 4 anywhere; docs/plan-table.md has the figures."""
+    domain = psd.Domain(bounds=bounds)
+    given = {"domain": domain, "methods": ["auto"], "epsilons": ["1"]}
+    rows = path.read_bytes().count(b"\n") - 1
+    expected = plan(round(rows, 2 - len(str(rows))), **given, runs=1).ranges
+    true = compare(path, **given, runs=1, jobs=1).table.iloc[0]
+    for row in expected.to_dict("records"):
+        kind = "uniform" if row["centres"] == "anywhere" else row["centres"]
+        found = true[f"{kind} {100 * row['size_share']:g} %"]
+        factor = 4 if kind == "uniform" else 2
+        assert row["mean_error_low"] / factor < found < factor * row["mean_error_high"], row

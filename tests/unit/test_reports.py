@@ -1,0 +1,127 @@
+"""Reports: escaped, marked, with figures that say what the evaluation says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd.comparison import compare
+from psd.errors import MissingExtraError, ParameterError
+from psd.evaluation import PRIVATE_NOTICE, evaluate
+from psd.pages import page, paragraph, section, table_block
+from psd.report_figures import kinds_of, wilson
+from psd.reports import RASTER, check_report, comparison_page, evaluation_page
+
+DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
+
+
+@pytest.fixture(scope="module")
+def table():
+    random = np.random.default_rng(5)
+    return pd.DataFrame(
+        {"lon": random.beta(2, 5, 2_000) * 10, "lat": random.beta(5, 2, 2_000) * 10}
+    )
+
+
+@pytest.fixture(scope="module")
+def release(table):
+    return psd.build(table, domain=DOMAIN, epsilon=1, method=psd.Quadtree(height=4))
+
+
+def test_raster_asks_about_every_cell_once(table, release):
+    cells = evaluate(release, table, raster=7).raster
+    assert len(cells) == 49
+    assert cells["true_count"].sum() == len(table)
+    assert cells["west"].iloc[:7].tolist() == pytest.approx([i * 10 / 7 for i in range(7)])
+    assert (cells["south"].diff().fillna(0) >= 0).all()
+    assert evaluate(release, table).raster is None
+    for wrong in (0, 257, 1.5):
+        with pytest.raises(ParameterError, match="raster"):
+            evaluate(release, table, raster=wrong)
+
+
+def test_intervals_and_parts_are_those_of_the_release(table, release):
+    found = evaluate(release, table, boxes=np.array([(1.0, 1, 4, 7), (3.3, 2.1, 3.9, 9.5)])).answers
+    answers = release.query(found[["west", "south", "east", "north"]].to_numpy())
+    for name in ("lower", "upper", "perturbation_error", "nonuniformity_error", "error"):
+        assert np.array_equal(found[name], answers[name])
+
+
+def test_page_of_an_evaluation(table, release):
+    found = evaluate(release, table, raster=RASTER)
+    text = evaluation_page(found, release)
+    assert text.count(PRIVATE_NOTICE) == 2
+    assert text.count("<img ") == text.count("<strong>PRIVATE</strong>") == 9
+    assert f"{found.score:.4f}" in text
+    worst = found.answers["true_relative_error"].max()
+    assert f"{100 * worst:.3g} %" in text
+    for name in found.summary["class"]:
+        assert f'<th scope="row">{name}</th>' in text
+    assert not [part for part in ("http://", "https://", "url(", "<script") if part in text]
+    assert evaluation_page(evaluate(release, table), release).count("<img ") == 5
+
+
+def test_page_of_given_boxes_and_of_no_error_at_all(table, release):
+    """One class of no kind; and a release whose every answer is right."""
+    boxes = np.array([(0.0, 0, 10, 10), (1, 1, 4, 7), (9, 9, 9.5, 9.5)])
+    assert "given" in evaluation_page(evaluate(release, table, boxes=boxes), release)
+    exact = psd.build(table, domain=DOMAIN, epsilon=1000, method=psd.Grid(size=1))
+    whole = np.array([(0.0, 0, 10, 10)])
+    found = evaluate(exact, table, boxes=whole, raster=1)
+    assert (found.answers["true_error"] == 0).all()
+    assert "0 %" in evaluation_page(found, exact)
+
+
+def test_page_of_a_comparison(table):
+    given = {"domain": DOMAIN, "methods": [psd.Grid(size=4), psd.Quadtree(height=3)], "jobs": 1}
+    found = compare(table, epsilons=["0.5", "1"], runs=2, **given)
+    text = comparison_page(found)
+    assert text.count("<img ") == text.count("<strong>PRIVATE</strong>") == 1 + 2 * 2
+    assert "Ranking at epsilon 0.5" in text
+    for score in found.table["score"]:
+        assert f"{score:.4f}" in text
+    single = comparison_page(compare(table, epsilons=["1"], runs=1, **given))
+    assert "unknown: too few builds" in single
+
+
+def test_ranking_tells_ties(table):
+    given = {"domain": DOMAIN, "methods": [psd.Grid(size=4), psd.Quadtree(height=2)], "jobs": 1}
+    found = compare(table, epsilons=["1"], runs=2, **given)
+    alike = found.table.assign(score=[0.1, 0.11], score_error=[0.01, 0.01])
+    assert "0.7 standard errors (not told apart)" in comparison_page(replace(found, table=alike))
+    apart = alike.assign(score=[0.1, 0.2])
+    assert "7.1 standard errors<" in comparison_page(replace(found, table=apart))
+
+
+def test_texts_are_no_markup():
+    nasty = '<script>alert("1")</script>&'
+    parts = (paragraph(nasty, nasty), table_block(nasty, [nasty], [[nasty, nasty]], nasty))
+    made = page(nasty, [section(nasty, *parts)], lead=nasty, notice=nasty)
+    assert "<script" not in made
+    assert 'alert("' not in made
+    assert made.count("&lt;script&gt;") >= 8
+
+
+def test_kinds_of_classes():
+    names = ["uniform 1 %", "uniform 10 %", "on data 1 %"]
+    assert kinds_of(pd.DataFrame({"class": names * 2})) == {
+        "uniform": names[:2],
+        "on data": names[2:],
+    }
+    assert kinds_of(pd.DataFrame({"class": ["given"]})) == {"": ["given"]}
+
+
+def test_wilson_intervals_have_their_ends():
+    low, high = wilson([0, 5, 10], [10, 10, 10])
+    assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4)
+    assert high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)
+
+
+def test_report_is_html_and_needs_its_extra(tmp_path, monkeypatch):
+    with pytest.raises(ParameterError, match=r"ends not in \.html"):
+        check_report(tmp_path / "r.pdf")
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):
+        check_report(tmp_path / "r.html")
