@@ -39,6 +39,7 @@ FORMATS = ("table", "csv", "json", "geojson")
 @click.option(
     "--nested", is_flag=True, help="Each region lies in the next, or in that of column parent."
 )
+@click.option("--explain", is_flag=True, help="Say what each error is made of, and what helps.")
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), help="Output; else by -o, else table."
 )
@@ -54,6 +55,7 @@ def command(
     threshold: float,
     joint: bool,
     nested: bool,
+    explain: bool,
     form: str | None,
     output: str | None,
     overwrite: bool,
@@ -67,6 +69,8 @@ def command(
     With --joint, the intervals joint_lower to joint_upper hold all at once with the confidence
     asked for; the covariances of the answers follow, and the total of regions that do not
     overlap. With --nested, counts add up, and ring is what lies in a region but in none inside.
+    With --explain, each answer is followed by what its error is made of, the cells that matter
+    most, and what more epsilon or finer cells would change.
 
     \b
     Examples:
@@ -75,16 +79,19 @@ def command(
       psd query seoul.psd.parquet --polygons districts.gpkg --format geojson -o answers.geojson
       psd query seoul.psd.parquet --polygons district.wkt --polygons-crs EPSG:5179
       psd query seoul.psd.parquet --polygons districts.gpkg --joint
+      psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --explain
       psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
     """  # noqa: D301
     from psd.files import check_free
     from psd.release import Release
 
-    from . import together
+    from . import explaining, together
 
     form = _format(form, output)
-    if joint and nested:
-        raise click.UsageError("give --joint or --nested, one of them at a time")
+    if joint + nested + explain > 1:
+        raise click.UsageError("give --joint, --nested or --explain, one of them at a time")
+    if explain and form not in ("table", "json"):
+        raise click.UsageError(f"--explain is for people or --format json, not {form}")
     if output:
         check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
     regions = given_regions(box, boxes, polygons, polygons_crs)
@@ -95,6 +102,7 @@ def command(
         answers = found = _ask(loaded, regions, confidence, threshold, joint, nested)
         if joint:
             answers = found.answers
+        reasons = loaded.explain(regions) if explain else []
         if form == "geojson":
             answers = _with_geometry(answers, regions, loaded.domain.crs)
     warn_beyond(loaded, regions)
@@ -102,11 +110,15 @@ def command(
         _print(answers, extra=together.EXTRA[joint, nested])
         if joint:
             together.show(found)
+        for (_, answer), reason in zip(answers.iterrows(), reasons, strict=bool(reasons)):
+            explaining.show(answer, reason)
         if loaded.unit == "user":
             most = loaded.max_contributions
             click.echo(f"(counts are kept rows, at most {most} of each user)", err=True)
         return
     text = together.text(found, form) if joint and form in ("csv", "json") else ""
+    if explain:
+        text = explaining.text(_text(answers, "json"), reasons)
     emit(text or _text(answers, form), output, overwrite=overwrite)
 
 

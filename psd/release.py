@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from psd.density import Density
     from psd.query.compiled import Packed
+    from psd.query.explain import Explanation
     from psd.query.joint import Joint
     from psd.query.mesh import Mesh
     from psd.statistics.raster import Raster
@@ -386,6 +387,47 @@ class Release:
 
         regions = with_crs(regions, crs, self.domain)
         return joint(self, regions, confidence=confidence, threshold=threshold)
+
+    def explain(self, regions: Any, *, crs: Any = None) -> list[Explanation]:
+        """Where the error of each answer comes from, and what would make it smaller.
+
+        Parameters
+        ----------
+        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+            As in `query`; each takes as long as some thousand answers.
+        crs : any CRS that pyproj understands, optional
+            As in `query`.
+
+        Returns
+        -------
+        list of Explanation
+            In the order of the regions; see `psd.query.explain.Explanation`.
+
+        Raises
+        ------
+        ParameterError
+            If a region is malformed or lies outside the domain.
+        DomainError
+            If a CRS is missing.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+        >>> tree = psd.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [500, 100, 0, 200], 1.0, domain=domain)
+        >>> [found] = release.explain([(0, 0, 1, 2)])
+        >>> found.noise_share < 0.01
+        True
+        >>> found.remedies[["change", "error"]].round(1).values.tolist()[-1]
+        ['cells half as wide at its edge', 2.7]
+        """
+        from psd.query.explain import explanations
+        from psd.query.regions import with_crs
+
+        regions = with_crs(regions, crs, self.domain)
+        self.query(regions)  # refuses what cannot be asked
+        return explanations(self, regions)
 
     def nested(
         self,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from psd.errors import ParameterError
 from psd.outlines import divided, outlines
-from psd.query.cover import Cover, cover
+from psd.query.cover import Cover, Fraction, cover
 from psd.query.placing import placed
 from psd.query.regions import regions_table
 from psd.query.report import COLUMNS, report
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from psd.release import Release
 
-__all__ = ["answer_polygons", "cover_polygons"]
+__all__ = ["answer_polygons", "cover_polygons", "polygon_fraction"]
 
 # Polygons and vertices walked down together; bounds the memory, not the answers.
 _CHUNK = 256
@@ -112,7 +112,12 @@ def cover_polygons(release: Release, shapes: NDArray[np.object_]) -> Cover:
     -------
     Cover
     """
-    return cover(release.tree, len(shapes), _Descent(release, shapes))
+    return cover(release.tree, len(shapes), polygon_fraction(release, shapes))
+
+
+def polygon_fraction(release: Release, shapes: NDArray[np.object_]) -> Fraction:
+    """Covered shares of cells by polygons, for one walk down; see `cover_polygons`."""
+    return _Descent(release, shapes)
 
 
 class _Descent:

@@ -50,11 +50,11 @@ def test_statistics_of_every_method(method, rows):
 def test_two_releases_of_every_method(method):
     a, b = (built(method, ROWS["spread"], View()) for _ in range(2))
     shapes = [shapely.box(0, 0, 4, 4), shapely.Point(4, 4).buffer(3)]
-    table = psd.difference(a, b, shapes)
+    table = psd.difference(a, b, shapes, crs=a.domain.crs)
     assert table.difference.to_numpy() == pytest.approx((table["first"] - table["second"]).tolist())
-    squares = sum(release.query(shapes).error ** 2 for release in (a, b))
+    squares = sum(release.query(shapes, crs=a.domain.crs).error ** 2 for release in (a, b))
     assert table.error.to_numpy() ** 2 == pytest.approx(squares.to_numpy())
-    ratios = psd.ratio(a, b, shapes)
+    ratios = psd.ratio(a, b, shapes, crs=a.domain.crs)
     known = ratios.ratio.notna()
     assert (ratios.lower[known] <= ratios.ratio[known]).all()
     assert (ratios.ratio[known] <= ratios.upper[known]).all()

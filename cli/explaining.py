@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,16 +14,16 @@ if TYPE_CHECKING:
 
     from psd.query.explain import Explanation
 
-__all__ = ["as_json", "show"]
+__all__ = ["show", "text"]
 
 # Cut cells that are printed; JSON has all of them.
 _SHOWN = 5
 
 
-def show(identity: Any, answer: pandas.Series[Any], found: Explanation) -> None:
+def show(answer: Any, found: Explanation) -> None:
     """Print one explanation for people."""
     click.echo()
-    click.echo(_headline(identity, answer, found))
+    click.echo(_headline(answer, found))
     click.echo(_made_of(found))
     if len(found.cut):
         _table(
@@ -33,9 +34,11 @@ def show(identity: Any, answer: pandas.Series[Any], found: Explanation) -> None:
     click.echo(_advice(found))
 
 
-def _headline(identity: Any, answer: pandas.Series[Any], found: Explanation) -> str:
+def _headline(answer: Any, found: Explanation) -> str:
     """Estimate and error, and which part of it is which."""
     noise, uneven = answer["perturbation_error"], answer["nonuniformity_error"]
+    names = [answer[name] for name in ("id", "name", "NAME") if name in answer.index]
+    identity = names[0] if names else answer.name
     return (
         f"{identity}: {answer['estimate']:,.1f}, error {answer['error']:,.1f} = noise {noise:,.1f} "
         f"and non-uniformity {uneven:,.1f} ({100 * found.noise_share:.0f} % and "
@@ -91,11 +94,14 @@ def _advice(found: Explanation) -> str:
     )
 
 
-def as_json(found: Explanation) -> dict[str, Any]:
-    """One explanation as plain values."""
-    return {
-        "noise_share": found.noise_share,
-        "whole": found.whole.to_dict("records"),
-        "cut": found.cut.to_dict("records"),
-        "remedies": found.remedies.to_dict("records"),
-    }
+def text(answers: str, found: list[Explanation]) -> str:
+    """Answers as JSON, each with its explanation."""
+    rows = json.loads(answers)
+    for row, one in zip(rows, found, strict=True):
+        row["explanation"] = {
+            "noise_share": one.noise_share,
+            "whole": one.whole.to_dict("records"),
+            "cut": one.cut.to_dict("records"),
+            "remedies": one.remedies.to_dict("records"),
+        }
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"

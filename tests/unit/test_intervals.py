@@ -1,0 +1,96 @@
+"""Intervals from the sums of answers."""
+
+import numpy as np
+import pytest
+
+from psd.query.intervals import interval
+from psd.query.sums import Sums
+
+
+def sums(**given):
+    """Sums of answers that cannot be off, but for what is given."""
+    size = max(np.size(values) for values in given.values())
+    zero = np.zeros(size)
+    fields = dict.fromkeys(
+        ("estimate", "perturbation_variance", "published_variance", "leaf_variance", "shift"), zero
+    )
+    fields |= {name: np.broadcast_to(np.asarray(v, float), size) for name, v in given.items()}
+    return Sums(signed=given.get("signed", fields["estimate"]), **fields)
+
+
+def random_sums(rng, size=500):
+    scale = 10 ** rng.uniform(-2, 5, size)
+    noise = scale * rng.random(size)
+    estimate = scale * rng.normal(size=size)
+    return Sums(
+        estimate=estimate,
+        signed=estimate + scale * rng.normal(size=size),
+        perturbation_variance=noise,
+        published_variance=noise * rng.random(size),
+        leaf_variance=scale * rng.random(size),
+        shift=np.sqrt(scale) * rng.normal(size=size),
+    )
+
+
+def test_the_estimate_is_inside_and_nothing_below_zero():
+    found = random_sums(np.random.default_rng(1))
+    for confidence in (1e-6, 0.5, 0.95, 1 - 1e-9):
+        lower, upper = interval(found, confidence)
+        shown = np.maximum(found.estimate, 0)
+        assert (lower >= 0).all()
+        assert (lower <= shown).all()
+        assert (shown <= upper).all()
+        assert np.isfinite(upper).all()
+
+
+def test_intervals_of_more_confidence_contain_those_of_less():
+    found = random_sums(np.random.default_rng(2))
+    low, high = interval(found, 0.01)
+    for confidence in (0.3, 0.7, 0.9, 0.99, 0.9999):
+        lower, upper = interval(found, confidence)
+        assert (lower <= low).all()
+        assert (upper >= high).all()
+        low, high = lower, upper
+
+
+def test_noise_alone_is_symmetric_and_a_fifth_more_than_predicted():
+    known = sums(estimate=1e6, perturbation_variance=1e4, published_variance=1e4)
+    lower, upper = interval(known, 0.95)
+    reach = 1.959963985 * np.sqrt(1.2e4 + 0.25)
+    assert upper[0] - 1e6 == pytest.approx(reach, rel=1e-9)
+    assert 1e6 - lower[0] == pytest.approx(reach, rel=1e-9)
+
+
+@pytest.mark.parametrize("part", ["perturbation_variance", "leaf_variance", "shift"])
+def test_every_part_widens_the_interval(part):
+    more = [interval(sums(estimate=50, **{part: value}), 0.95)[1][0] for value in (0, 10, 1000)]
+    assert more[0] < more[1] < more[2]
+
+
+def test_what_the_view_moved_beyond_chance_widens_the_interval():
+    def upper(signed):
+        known = sums(estimate=500, perturbation_variance=400, published_variance=100)
+        moved = Sums(**{**{f: getattr(known, f) for f in FIELDS}, "signed": np.array([signed])})
+        return interval(moved, 0.95)[1][0]
+
+    by_chance = upper(500.0)
+    assert upper(500 + np.sqrt(300)) == pytest.approx(by_chance, rel=1e-12)
+    assert upper(530.0) > by_chance
+    assert upper(1e9) == upper(1e6)
+
+
+FIELDS = (
+    "estimate", "signed", "perturbation_variance", "published_variance", "leaf_variance", "shift",
+)  # fmt: skip
+
+
+def test_an_uneven_small_count_reaches_further_up_than_down():
+    lower, upper = interval(sums(estimate=20, leaf_variance=100), 0.95)
+    assert upper[0] - 20 > 20 - lower[0]
+
+
+def test_a_published_zero_keeps_part_of_its_noise_upwards():
+    known = sums(estimate=0, perturbation_variance=1e4, published_variance=1e3)
+    lower, upper = interval(known, 0.95)
+    assert lower[0] == 0
+    assert upper[0] == pytest.approx(1.959963985 * np.sqrt(1.2e3 + 0.4 * 9e3 + 0.25), rel=1e-9)
