@@ -126,8 +126,10 @@ def divided(whole: Outlines, parent: Integers, boxes: Floats) -> Outlines:
     step, step_owner = _handed_down(whole.step_owner, parent, len(whole.boxes))
     west, south, _, north = np.ascontiguousarray(boxes.T)
     _, y0, x1, y1, _ = whole.sides
-    met = (np.maximum(y0, y1)[side] > south[owner]) & (np.minimum(y0, y1)[side] < north[owner])
-    met &= x1[side] > west[owner]
+    for ends, beyond in ((x1, west), (np.maximum(y0, y1), south)):
+        met = ends[side] > beyond[owner]
+        side, owner = side[met], owner[met]
+    met = np.minimum(y0, y1)[side] < north[owner]
     side, owner = side[met], owner[met]
     steps = whole.steps[:, step]
     return _clipped(whole.sides[:, side], owner, steps, step_owner, whole.base[parent], boxes)
@@ -176,7 +178,7 @@ def _clipped(
     """Outlines in boxes, from sides and steps that reach beyond them."""
     edges = np.ascontiguousarray(boxes.T)
     sides, owner = _in_rows(sides, owner, edges)
-    west, _, east, _ = edges[:, owner]
+    west, east = edges[0][owner], edges[2][owner]
     x0, _, x1, y1, sign = sides
     enter, leave = _height_at(sides, west), _height_at(sides, east)
     inner = (x0 < east) & (x1 > west) & (enter != leave)
@@ -199,23 +201,28 @@ def _clipped(
 
 def _in_rows(sides: Floats, owner: Integers, edges: Floats) -> tuple[Floats, Integers]:
     """Parts of sides between the south and the north of their boxes."""
-    x0, y0, x1, y1, sign = sides
     south, north = edges[1][owner], edges[3][owner]
-    low, high = np.clip(y0, south, north), np.clip(y1, south, north)
+    low, high = np.minimum(sides[1], sides[3]), np.maximum(sides[1], sides[3])
+    reaching = np.flatnonzero((low < south) | (high > north))
+    x0, y0, x1, y1, _ = sides[:, reaching]
+    below, above = south[reaching], north[reaching]
+    start, stop = np.clip(y0, below, above), np.clip(y1, below, above)
     slope = (x1 - x0) / (y1 - y0)
-    start = np.where(low == y0, x0, np.clip(x0 + (low - y0) * slope, x0, x1))
-    stop = np.where(high == y1, x1, np.clip(x0 + (high - y0) * slope, start, x1))
-    kept = low != high
-    return np.stack([start, low, stop, high, sign])[:, kept], owner[kept]
+    west = np.where(start == y0, x0, np.clip(x0 + (start - y0) * slope, x0, x1))
+    east = np.where(stop == y1, x1, np.clip(x0 + (stop - y0) * slope, west, x1))
+    within = sides.copy()
+    within[:4, reaching] = west, start, east, stop
+    kept = within[1] != within[3]
+    return within[:, kept], owner[kept]
 
 
 def _height_at(sides: Floats, x: Floats) -> Floats:
     """Height of each side at a place along x, of its nearer end if it is not there."""
-    x0, y0, x1, y1, _ = sides
-    wide = np.where(x1 > x0, x1 - x0, 1.0)
-    between = y0 + (x - x0) * ((y1 - y0) / wide)
-    between = np.clip(between, np.minimum(y0, y1), np.maximum(y0, y1))
-    height: Floats = np.where(x <= x0, y0, np.where(x >= x1, y1, between))
+    height: Floats = np.where(x <= sides[0], sides[1], sides[3])
+    crossed = np.flatnonzero((sides[0] < x) & (x < sides[2]))
+    x0, y0, x1, y1, _ = sides[:, crossed]
+    between = y0 + (x[crossed] - x0) * ((y1 - y0) / (x1 - x0))
+    height[crossed] = np.clip(between, np.minimum(y0, y1), np.maximum(y0, y1))
     return height
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.arrays import sum_by
 from psd.errors import DomainError, ParameterError
 
 if TYPE_CHECKING:
@@ -17,16 +18,28 @@ if TYPE_CHECKING:
 
     from psd.domain import Domain
 
-__all__ = ["MOST_ABREAST", "MOST_VERTICES", "SEGMENTS", "in_crs", "placed"]
+__all__ = [
+    "MOST_ABREAST",
+    "MOST_LENGTHS",
+    "MOST_VERTICES",
+    "SEGMENTS",
+    "in_crs",
+    "outline_lengths",
+    "placed",
+]
 
 SEGMENTS = 1000
 """A straight line in one CRS is a curve in another; so many segments per domain follow it."""
 
-MOST_VERTICES = 1_000_000
+MOST_VERTICES = 500_000
 """Vertices of a polygon, also after its lines are divided."""
 
 MOST_ABREAST = 100_000_000
 """Pairs of sides that lie above or beside each other, with which the time of GEOS grows."""
+
+MOST_LENGTHS = 1000
+"""Length of an outline inside the domain, in widths or heights of it: every cell that it passes
+is visited."""
 
 # So few sides cannot make so many pairs.
 _FEW_VERTICES = 14_000
@@ -70,6 +83,7 @@ def placed(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
     own = np.asarray(shapes.array, dtype=object)
     _check(own)
     if _same(shapes.crs, domain):
+        _check_lengths(own, domain)
         return own
     moved = in_crs(shapes, domain)
     finite = np.isfinite(shapely.bounds(moved)).all(axis=1)
@@ -78,7 +92,46 @@ def placed(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
     if domain.geographic:
         _check_antimeridian(moved)
     _check(moved, " in the CRS of the release")
+    _check_lengths(moved, domain)
     return moved
+
+
+def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.float64]:
+    """Lengths of outlines inside the domain, across in widths of it and along in heights.
+
+    Parameters
+    ----------
+    shapes : ndarray of geometries, shape (n,)
+        Polygons in the CRS of the domain.
+    domain : Domain
+        Of the release.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        An oblique line that leaves the domain may count for more than its part inside.
+    """
+    import shapely
+
+    places, owner = shapely.get_coordinates(shapes, return_index=True)
+    rings = shapely.get_rings(shapely.get_parts(shapes))
+    _, ring = shapely.get_coordinates(rings, return_index=True)
+    low, high = np.minimum(places[1:], places[:-1]), np.maximum(places[1:], places[:-1])
+    inside = np.minimum(high, domain.bounds[2:]) - np.maximum(low, domain.bounds[:2])
+    there = (ring[1:] == ring[:-1]) & (inside >= 0).all(axis=1)
+    length = (inside / (domain.width, domain.height)).sum(axis=1)
+    return sum_by(owner[1:][there], length[there], len(shapes))
+
+
+def _check_lengths(shapes: NDArray[np.object_], domain: Domain) -> None:
+    """Refuse outlines that wind through too many cells."""
+    lengths = outline_lengths(shapes, domain)
+    if (lengths > MOST_LENGTHS).any():
+        number = _first(lengths > MOST_LENGTHS)
+        raise ParameterError(
+            f"region {number} has an outline inside the domain that is {lengths[number - 1]:,.0f} "
+            f"times as long as the domain is wide, above {MOST_LENGTHS:,}; simplify it"
+        )
 
 
 def in_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:

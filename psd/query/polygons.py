@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from psd.errors import ParameterError
 from psd.outlines import divided, outlines
 from psd.query.cover import Cover, Fraction, cover
-from psd.query.placing import placed
+from psd.query.placing import outline_lengths, placed
 from psd.query.regions import regions_table
 from psd.query.report import COLUMNS, report
 from psd.query.sums import cover_sums, joined
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_polygons", "cover_polygons", "polygon_fraction"]
 
-# Polygons and vertices walked down together; bounds the memory, not the answers.
+# Polygons, and sides in cells, walked down together; bounds the memory, not the answers.
 _CHUNK = 256
-_VERTICES = 2**18
+_SIDES = 2**19
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -66,33 +66,36 @@ def answer_polygons(
     if clash:
         raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
     shapes = placed(regions_table(regions, crs), release.domain)
-    _check_inside(release, shapes)
-    sums = joined([cover_sums(release, cover_polygons(release, some)) for some in _chunks(shapes)])
+    chunks = _chunks(release, shapes)
+    _check_inside(release, chunks)
+    sums = joined([cover_sums(release, cover_polygons(release, some)) for some in chunks])
     columns = report(release, sums, confidence=confidence, threshold=threshold)
     if not hasattr(regions, "columns"):
         return pd.DataFrame({"id": np.arange(1, len(shapes) + 1), **columns})
     return regions.assign(**columns)
 
 
-def _chunks(shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
-    """Shapes in parts of not too many polygons and vertices."""
+def _chunks(release: Release, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
+    """Shapes in parts of not too many polygons and sides in cells."""
     import shapely
 
-    held = np.cumsum(shapely.get_num_coordinates(shapes)) // _VERTICES
-    part = np.maximum(held, np.arange(len(shapes)) // _CHUNK)
+    across = np.sqrt(release.tree.is_leaf.sum())
+    cuts = outline_lengths(shapes, release.domain) * across
+    held = np.cumsum(shapely.get_num_coordinates(shapes) + cuts) // _SIDES
+    part = held + np.arange(len(shapes)) // _CHUNK
     return [some for some in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(some)]
 
 
-def _check_inside(release: Release, shapes: NDArray[np.object_]) -> None:
+def _check_inside(release: Release, chunks: list[NDArray[np.object_]]) -> None:
     """Refuse shapes that have no area in common with the domain."""
     bounds = np.array([release.domain.bounds])
-    number = 0
-    for some in _chunks(shapes):
+    number = 1
+    for some in chunks:
         whole = outlines(some, np.repeat(bounds, len(some), axis=0))
         outside = ~whole.cut & (whole.fraction == 0)
         if outside.any():
             raise ParameterError(
-                f"region {number + int(np.argmax(outside)) + 1} lies outside the bounds "
+                f"region {number + int(np.argmax(outside))} lies outside the bounds "
                 f"{release.domain.bounds} of the release, where nothing was counted"
             )
         number += len(some)
