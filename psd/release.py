@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     import pandas
 
     from psd.density import Density
-    from psd.query.compiled import Packed
     from psd.query.explain import Explanation
     from psd.query.joint import Joint
     from psd.query.mesh import Mesh
+    from psd.query.packed import Packed
     from psd.statistics.raster import Raster
 
 __all__ = ["Release"]
@@ -190,8 +190,8 @@ class Release:
 
     @cached_property
     def packed(self) -> Packed:
-        """Arrays for the compiled walk, which needs numba; see `psd.query.compiled`."""
-        from psd.query.compiled import pack
+        """Arrays for the compiled walk; see `psd.query.packed`."""
+        from psd.query.packed import pack
 
         return pack(self)
 

@@ -9,25 +9,20 @@ side, and the passes have no branches that a processor could mispredict.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from psd.dasymetric import CovariateDensity
-from psd.density import PARTS, SmoothDensity
+from psd.density import PARTS
 from psd.query import uniformity
+from psd.query.packed import COVARIATE, SMOOTH, Errors, Family, Packed
 from psd.query.sums import Sums
-from psd.tree import MAX_CHILDREN, Tree
+from psd.tree import MAX_CHILDREN
 
-if TYPE_CHECKING:
-    from psd.inference import Estimates
-    from psd.release import Release
-
-__all__ = ["Packed", "compiled_sums", "compiled_totals", "pack"]
+__all__ = ["compiled_sums", "compiled_totals"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -41,42 +36,6 @@ _ROOM = 2**21
 # Columns of the frames, one frame for each level: its list, and its children, done and to be done.
 _BEGIN, _END, _FIRST, _NEXT, _LAST = range(5)
 _FRAME = 5
-
-_EVEN, _SMOOTH, _COVARIATE = range(3)
-
-
-class Inside(NamedTuple):
-    """How counts lie inside the leaves; what a kind does not need is empty."""
-
-    kind: int
-    rank: Integers
-    share: Floats
-    mass: Floats
-    surface: Integers
-    cells: Floats
-    lattice: Floats
-
-
-class Family(NamedTuple):
-    """First node that each node is divided into, and the one after the last; the same of a leaf."""
-
-    start: Integers
-    stop: Integers
-
-
-class Errors(NamedTuple):
-    """What the errors need of each node: its slope, its variance beside its parent, its spread.
-
-    `other` says whether published counts differ from signed ones; then they have their own.
-    """
-
-    slope: Floats
-    known: Floats
-    other: bool
-    other_slope: Floats
-    other_known: Floats
-    signed: Floats
-    spread: Floats
 
 
 class Lists(NamedTuple):
@@ -102,100 +61,6 @@ class Lists(NamedTuple):
     area: Floats
     share: Floats
     other_share: Floats
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Packed:
-    """A release as the compiled walk reads it.
-
-    Parameters
-    ----------
-    boxes : ndarray, shape (nodes, 4), int32
-        Of the tree.
-    children : Family
-        Of each node.
-    descendants : Family
-        Children of each node, or grandchildren where these are no more than a family may have:
-        fewer lists where nobody asks for errors.
-    levels : int
-        Of the tree.
-    inside : Inside
-        Density of the view.
-    errors : Errors
-        Of the estimates.
-    """
-
-    boxes: NDArray[np.int32]
-    children: Family
-    descendants: Family
-    levels: int
-    inside: Inside
-    errors: Errors
-
-
-def pack(release: Release) -> Packed:
-    """Arrays of a release for the compiled walk; those of the tree are not copied.
-
-    Notes
-    -----
-    The walk begins at a virtual parent of the root that is known exactly: there the root has
-    the slope 0 and its own variance, and the recursion of `psd.query.cover` ends without a
-    special case.
-    """
-    tree, estimates = release.tree, release.estimates
-    children = Family(tree.first_child, tree.first_child + tree.children)
-    slope, known = _recursion(estimates)
-    other_slope, other_known = _recursion(release.published)
-    return Packed(
-        boxes=tree.boxes,
-        children=children,
-        descendants=_descendants(tree, children),
-        levels=len(tree.levels),
-        inside=_inside(release),
-        errors=Errors(
-            slope=slope,
-            known=known,
-            other=release.published is not estimates,
-            other_slope=other_slope,
-            other_known=other_known,
-            signed=estimates.signed,
-            spread=release.spread,
-        ),
-    )
-
-
-def _recursion(estimates: Estimates) -> tuple[Floats, Floats]:
-    """Slope of each node and its variance beside its parent, the root's beside nothing."""
-    slope = estimates.slope.copy()
-    known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
-    slope[0], known[0] = 0.0, estimates.variance[0]
-    return slope, known
-
-
-def _descendants(tree: Tree, children: Family) -> Family:
-    """Nodes that the walk goes on to from each node if it need not stop at every level."""
-    start, stop = children
-    inner = np.concatenate([[0], np.cumsum(~tree.is_leaf)])
-    divided = ~tree.is_leaf & (inner[stop] - inner[start] == tree.children)
-    first = start[np.minimum(start, len(tree) - 1)]
-    last = np.maximum(stop[np.maximum(stop, 1) - 1], first)
-    skip = divided & (last - first <= MAX_CHILDREN)
-    return Family(np.where(skip, first, start), np.where(skip, last, stop))
-
-
-def _inside(release: Release) -> Inside:
-    """Density of a release, for the compiled walk."""
-    density, none = release.density, np.zeros(0, np.int64)
-    kind, rank, share, mass = _EVEN, none, np.zeros((0, PARTS, PARTS)), np.zeros(0)
-    surface, cells = np.zeros((0, 0), np.int64), np.ones(2)
-    if isinstance(density, SmoothDensity):
-        kind, rank, share = _SMOOTH, density.rank, density.share
-    elif isinstance(density, CovariateDensity):
-        covariate = density.covariate
-        kind, mass, surface = _COVARIATE, covariate.mass(release.tree.boxes), covariate.surface
-        cells = np.array([covariate.columns, covariate.rows], float)
-    lattice = np.array(release.domain.lattice, float)
-    return Inside(kind, rank, share, mass, surface, cells, lattice)
 
 
 def compiled_sums(packed: Packed, count: Floats, boxes: Floats) -> Sums:
@@ -235,8 +100,8 @@ def _walked(
     """Sums of boxes, shape (6, n), from as many at a time as there is room for."""
     size = max(1, min(len(boxes), _CHUNK, _ROOM // packed.levels))
     room = size * packed.levels
-    shares = (np.empty(MAX_CHILDREN * room) for _ in range(2))
-    lists = Lists(*(np.empty(room) for _ in Lists._fields[:-2]), *shares)
+    sizes = [room] * (len(Lists._fields) - 2) + [MAX_CHILDREN * room] * 2
+    lists = Lists._make(np.empty(entries) for entries in sizes)
     places = np.empty(room + size, np.int32)
     frames = np.empty((packed.levels + 1, _FRAME), np.int64)
     sums = (lists.estimate, lists.noise, lists.uneven, lists.shift, lists.signed, lists.published)
@@ -255,6 +120,8 @@ def _walked(
 
 
 _step = njit(nogil=True, error_model="numpy")
+# Becomes part of the walk itself.
+_part = njit(nogil=True, error_model="numpy", inline="always")
 _nonuniformity_variance: Any = _step(uniformity.nonuniformity_variance)
 
 
@@ -352,7 +219,7 @@ def _dasymetric(
 
 @_step
 def _add(value: float, share: Floats, sums: Floats) -> None:
-    """Add to each sum a share of a value."""
+    """Add to each sum its share of a value."""
     for i in range(len(share)):
         sums[i] += value * share[i]
 
@@ -403,13 +270,6 @@ def _hand_up(places: Any, child: Floats, parent: Floats) -> None:
 
 
 @_step
-def _regress(slope: float, share: Floats, mean: Floats) -> None:
-    """Add what a child's covered share, or slope, adds to that of its parent."""
-    for i in range(len(share)):
-        mean[i] += slope * share[i]
-
-
-@_step
 def _add_noise(known: float, share: Floats, mean: Floats, noise: Floats) -> None:
     """Add the variance that a child has beside its parent."""
     for i in range(len(share)):
@@ -417,17 +277,32 @@ def _add_noise(known: float, share: Floats, mean: Floats, noise: Floats) -> None
         noise[i] += known * off * off
 
 
-@_step
-def _close_other(start: int, stop: int, errors: Any, room: int, a: int, b: int, lists: Any) -> None:
-    """Close a family for the published counts, as the walk does for the signed ones."""
-    slope, noise, shares = lists.other_slope[a:b], lists.published[a:b], lists.other_share
+@_part
+def _close(
+    slopes: Floats, knowns: Floats, own: Any, family: Any, share: Floats, room: int, sums: Any
+) -> None:
+    """Slope of each answer with the estimate of a cell whose children are done, and the variance.
+
+    One family of the recursion in `psd.query.cover.perturbation_variance`.
+    """
+    (begin, end), (first, last), (slope, noise) = own, family, sums
     slope[:] = 0.0
-    for child in range(start, stop):
-        at = (child - start) * room
-        _regress(errors.other_slope[child], shares[at + a : at + b], slope)
-    for child in range(start, stop):
-        at, known = (child - start) * room, errors.other_known[child]
-        _add_noise(known, shares[at + a : at + b], slope, noise)
+    for child in range(first, last):
+        at = (child - first) * room
+        _add(slopes[child], share[at + begin : at + end], slope)
+    for child in range(first, last):
+        at = (child - first) * room
+        _add_noise(knowns[child], share[at + begin : at + end], slope, noise)
+
+
+@_part
+def _enter(place: Any, sides: Any, west: Any, south: Any, east: Any, north: Any) -> None:
+    """Start the list of those boxes of another list that cut a cell."""
+    x0, y0, x1, y1 = sides
+    _take(place, x0, west)
+    _take(place, y0, south)
+    _take(place, x1, east)
+    _take(place, y1, north)
 
 
 def _walk_of(source: str) -> Any:
@@ -435,8 +310,9 @@ def _walk_of(source: str) -> Any:
 
     Notes
     -----
-    What is kept on disk is found by what the walk itself looks like. The formula that it calls
-    is in another file, so its source is an argument here and thereby part of the key.
+    One function, since handing arrays to another costs as much as reading a short list. What is
+    kept on disk is found by what the walk itself looks like; the formula that it calls is in
+    another file, so its source is an argument here and thereby part of the key.
     """
 
     def walk(
@@ -455,33 +331,28 @@ def _walk_of(source: str) -> Any:
         shift, signed, published = lists.shift, lists.signed, lists.published
         slope, area, shares = lists.slope, lists.area, lists.share
         other_slope, other_shares = lists.other_slope, lists.other_share
-        room = len(west)
-        depth = 0
+        room, depth = len(west), 0
         while depth >= 0:
             a, b = frames[depth, _BEGIN], frames[depth, _END]
             start, node = frames[depth, _FIRST], frames[depth, _NEXT]
-            if node == frames[depth, _LAST]:
+            if node == frames[depth, _LAST]:  # all children are done
                 if errors is not None:
-                    slope[a:b] = 0.0
-                    for child in range(start, node):
-                        at = (child - start) * room
-                        _regress(errors.slope[child], shares[at + a : at + b], slope[a:b])
-                    for child in range(start, node):
-                        at, known = (child - start) * room, errors.known[child]
-                        _add_noise(known, shares[at + a : at + b], slope[a:b], noise[a:b])
+                    sums = slope[a:b], noise[a:b]
+                    _close(errors.slope, errors.known, (a, b), (start, node), shares, room, sums)
                     if errors.other:
-                        _close_other(start, node, errors, room, a, b, lists)
+                        slopes, knowns = errors.other_slope, errors.other_known
+                        sums = other_slope[a:b], published[a:b]
+                        _close(slopes, knowns, (a, b), (start, node), other_shares, room, sums)
                 depth -= 1
                 if depth >= 0:
-                    place = places[a:b]
-                    c, d = frames[depth, _BEGIN], frames[depth, _END]
+                    place, c, d = places[a:b], frames[depth, _BEGIN], frames[depth, _END]
                     _hand_up(place, estimate[a:b], estimate[c:d])
                     if errors is not None:
                         _hand_up(place, noise[a:b], noise[c:d])
                         _hand_up(place, uneven[a:b], uneven[c:d])
                         at = (frames[depth, _NEXT] - 1 - frames[depth, _FIRST]) * room
                         _put(place, slope[a:b], shares[at + c : at + d])
-                        if inside.kind == _SMOOTH:
+                        if inside.kind == SMOOTH:
                             _hand_up(place, shift[a:b], shift[c:d])
                         if errors.other:
                             _hand_up(place, signed[a:b], signed[c:d])
@@ -494,18 +365,18 @@ def _walk_of(source: str) -> Any:
             x0, y0, x1, y1 = west[a:b], south[a:b], east[a:b], north[a:b]
             _fill(boxes, node, x0, y0, x1, y1, share)
             first, last = family.start[node], family.stop[node]
-            if first == last:
+            if first == last:  # a leaf
                 if errors is not None:
                     area[a:b] = share
-                if inside.kind == _SMOOTH:
+                if inside.kind == SMOOTH:
                     _smooth(inside, boxes, node, x0, y0, x1, y1, share)
-                elif inside.kind == _COVARIATE:
+                elif inside.kind == COVARIATE:
                     _dasymetric(inside, boxes, node, x0, y0, x1, y1, share)
                 _add(values[node], share, estimate[a:b])
                 if errors is not None:
                     spread = errors.spread[node]
                     _add_uneven(values[node], spread, share, area[a:b], uneven[a:b])
-                    if inside.kind == _SMOOTH:
+                    if inside.kind == SMOOTH:
                         moved = max(values[node], 0.0)
                         _add(moved, share, shift[a:b])
                         _add(-moved, area[a:b], shift[a:b])
@@ -519,23 +390,19 @@ def _walk_of(source: str) -> Any:
                 other_shares[at + a : at + b] = share
             found = _cutting(share, places[b:])
             if found:
-                depth += 1
-                c = b + found
+                depth, c = depth + 1, b + found
                 frames[depth, _BEGIN], frames[depth, _END] = b, c
                 frames[depth, _FIRST], frames[depth, _NEXT] = first, first
                 frames[depth, _LAST] = last
-                place = places[b:c]
-                _take(place, x0, west[b:c])
-                _take(place, y0, south[b:c])
-                _take(place, x1, east[b:c])
-                _take(place, y1, north[b:c])
+                sides, place = (x0, y0, x1, y1), places[b:c]
+                _enter(place, sides, west[b:c], south[b:c], east[b:c], north[b:c])
                 estimate[b:c] = 0.0
                 if errors is not None:
                     noise[b:c] = 0.0
-                    uneven[b:c] = 0.0
                     shift[b:c] = 0.0
                     signed[b:c] = 0.0
                     published[b:c] = 0.0
+                    uneven[b:c] = 0.0
 
     try:
         return njit(nogil=True, error_model="numpy", cache=True)(walk)

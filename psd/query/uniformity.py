@@ -37,8 +37,9 @@ def nonuniformity_variance(
 ) -> NDArray[np.float64]:
     """Variance of the points in a part of a leaf: n f (1 - f) (2 + 0.9 phi n).
 
-    The compiled traversal compiles this very function for single numbers, so it is arithmetic
-    alone.
+    The compiled walk compiles this very function for single numbers, so it is arithmetic alone;
+    and it asks for leaves that are not cut as well, so 0 has to come out where both shares are
+    0 and where both are 1.
 
     Parameters
     ----------

@@ -1,0 +1,176 @@
+"""The compiled walk and the summed-area table against numpy's walk and against brute force."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replay import small_domain, small_methods, small_tally
+from trees import (
+    dense_least_squares,
+    domain_of,
+    leaf_fractions,
+    random_queries,
+    random_tree,
+    release_of,
+)
+
+import psd
+from psd.covariate import Covariate
+from psd.density import PARTS
+from psd.epsilon import NANO
+from psd.publish import release_of as build_of
+from psd.query import boxes as engine
+from psd.query.compiled import compiled_sums, compiled_totals
+from psd.query.cover import total
+from psd.query.sums import cover_sums
+from psd.view import DENSITIES, ESTIMATES, View
+
+SIDE = 64
+CLOSE = {"rel": 1e-9, "abs": 1e-9}
+
+
+def covariate_of(domain, seed=0, columns=11, rows=7):
+    """Uneven, with empty places, and with lines that are no lines of the cells."""
+    raster = np.random.default_rng(seed).integers(0, 5, (rows, columns)) * 100
+    raster[: rows // 2, : columns // 2] = 0
+    return Covariate(domain=domain, raster=raster.astype(np.uint16))
+
+
+def compare(release, boxes):
+    """All three sums of the compiled walk, and totals alone, with those of numpy's walk."""
+    count = release.estimates.count
+    covered = engine._cover(release, boxes)
+    expected, found = (
+        cover_sums(release, covered),
+        compiled_sums(release.packed, count, boxes),
+    )
+    for name in ("estimate", "perturbation_variance", "nonuniformity_variance"):
+        assert getattr(found, name).tolist() == pytest.approx(
+            getattr(expected, name).tolist(), **CLOSE
+        ), name
+    totals = compiled_totals(release.packed, count, boxes)
+    assert totals.tolist() == pytest.approx(total(covered, count).tolist(), **CLOSE)
+    if release.mesh is not None:
+        looked_up = release.mesh.totals(release.mesh_table, boxes)
+        assert looked_up.tolist() == pytest.approx(totals.tolist(), **CLOSE)
+
+
+def edge_queries(rng, lattice, n):
+    """Boxes on cell edges, beside them, tiny ones, and the whole lattice."""
+    boxes = random_queries(rng, lattice, n)
+    tiny = random_queries(rng, lattice, n, snap=0)
+    tiny[:, 2:] = tiny[:, :2] + rng.choice([1e-6, 1e-4, 0.5], (len(tiny), 2))
+    tiny = tiny[(tiny[:, 2:] <= lattice).all(axis=1)]
+    return np.concatenate([boxes, np.rint(boxes), tiny, [[0, 0, *lattice]]])
+
+
+def sound(boxes):
+    return boxes[(boxes[:, :2] < boxes[:, 2:]).all(axis=1)]
+
+
+KINDS = (
+    {},
+    {"unmeasured": 1.0},
+    {"unmeasured": 0.2, "unknown_leaf": 0.5},
+    {"leaf_share": 0.0, "height": 2},
+    {"height": 0},
+)
+
+
+@settings(derandomize=True, max_examples=50, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    kind=st.sampled_from(KINDS),
+    estimate=st.sampled_from(ESTIMATES),
+    density=st.sampled_from(DENSITIES),
+)
+def test_compiled_sums_are_those_of_numpy(seed, kind, estimate, density):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, lattice=(SIDE, SIDE), **{"height": 4, **kind})
+    release = release_of(tree, contributions=int(rng.integers(1, 4)))
+    known = covariate_of(release.domain, seed)
+    release = replace(release, covariate=known, view=View(estimate=estimate, density=density))
+    compare(release, sound(edge_queries(rng, (SIDE, SIDE), 20)))
+
+
+@pytest.mark.parametrize("kind", KINDS[:3])
+def test_compiled_sums_are_those_of_brute_force(kind):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        tree = random_tree(rng, height=4, **kind)
+        release = release_of(tree)
+        boxes = sound(edge_queries(rng, (SIDE, SIDE), 10))
+        weights = np.array([leaf_fractions(tree, box) for box in boxes])
+        _, covariance = dense_least_squares(tree)
+        leaf = release.estimates.count[tree.is_leaf]
+        spread = release.dispersion[tree.level[tree.is_leaf]]
+        found = compiled_sums(release.packed, release.estimates.count, boxes)
+        noise = np.einsum("ij,jk,ik->i", weights, covariance, weights)
+        uneven = (weights * (1 - weights) * leaf * (1 + spread * leaf)).sum(axis=1)
+        assert found.estimate.tolist() == pytest.approx((weights @ leaf).tolist(), **CLOSE)
+        assert found.perturbation_variance.tolist() == pytest.approx(noise.tolist(), rel=1e-9)
+        assert found.nonuniformity_variance.tolist() == pytest.approx(uneven.tolist(), **CLOSE)
+
+
+@pytest.mark.parametrize("method", small_methods(), ids=str)
+def test_every_method_is_answered_the_same_by_all_engines(method):
+    rng = np.random.default_rng(5)
+    domain, centre = small_domain(SIDE), rng.normal(SIDE / 3, SIDE / 12, (4000, 2))
+    column, row = np.clip(centre, 0, SIDE - 1).astype(int).T
+    release = build_of(
+        small_tally(SIDE, tuple((row * SIDE + column).tolist())),
+        domain,
+        epsilon=NANO,
+        method=method,
+        unit="record",
+        covariate=covariate_of(domain),
+    )
+    boxes = sound(edge_queries(rng, (SIDE, SIDE), 60))
+    compare(release, boxes)
+    for density in {"uniform", "covariate"} - {release.view.density}:
+        compare(replace(release, view=replace(release.view, density=density)), boxes)
+
+
+@pytest.mark.parametrize("lattice", [(60, 60), (1000, 777)])
+@pytest.mark.parametrize("density", ["uniform", "smooth"])
+@pytest.mark.parametrize("size", [1, 3, 16])
+def test_a_table_answers_like_leaves_and_their_parts(lattice, density, size):
+    rng = np.random.default_rng(size)
+    domain = domain_of(lattice)
+    tree = psd.grid_tree(domain, size)
+    counts = rng.integers(-3, 60, size * size)
+    release = psd.Release.from_counts(tree, counts, 1.0, domain=domain)
+    release = replace(release, view=View(density=density))
+    assert release.mesh is not None
+    assert release.mesh.leaf.shape == (size, size)
+    side = size * (PARTS if density == "smooth" else 1) + 1
+    assert release.mesh_table.shape == (side, side)
+    compare(release, sound(edge_queries(rng, lattice, 200)))
+
+
+def test_what_is_no_table_is_not_taken_for_one():
+    rng = np.random.default_rng(0)
+    meshes = 0
+    for seed in range(200):
+        tree = random_tree(np.random.default_rng(seed), lattice=(8, 8), height=2, leaf_share=0.2)
+        leaves = tree.boxes[tree.is_leaf]
+        lines = [np.unique(leaves[:, [side, side + 2]]) for side in (0, 1)]
+        table = {
+            (x0, y0, x1, y1)
+            for x0, x1 in zip(lines[0][:-1], lines[0][1:], strict=True)
+            for y0, y1 in zip(lines[1][:-1], lines[1][1:], strict=True)
+        }
+        release = release_of(tree)
+        assert (release.mesh is not None) == (table == set(map(tuple, leaves.tolist())))
+        if release.mesh is not None:
+            meshes += 1
+            compare(release, sound(edge_queries(rng, (8, 8), 20)))
+    assert 0 < meshes < 200
+    by_covariate = View(density="covariate")
+    grid = psd.Release.from_counts(
+        psd.grid_tree(domain_of((8, 8)), 2), [1, 2, 3, 4], 1.0, domain=domain_of((8, 8))
+    )
+    grid = replace(grid, covariate=covariate_of(grid.domain), view=by_covariate)
+    assert grid.mesh is None

@@ -1,0 +1,96 @@
+"""Laws of estimates, kept by every engine: additive, monotone, whole at the root."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trees import domain_of, random_tree, release_of
+
+import psd
+from psd.query import boxes as engine
+from psd.query.compiled import compiled_sums, compiled_totals
+from psd.query.cover import total
+from psd.view import View
+
+SIDE = 16
+
+
+def random_release(seed, density):
+    tree = random_tree(np.random.default_rng(seed), lattice=(SIDE, SIDE), height=4, top=1000)
+    return replace(release_of(tree), view=View(density=density))
+
+
+def grid_release(size, density):
+    domain, counts = domain_of((SIDE, SIDE)), np.random.default_rng(size).integers(0, 99, size**2)
+    tree = psd.grid_tree(domain, size)
+    made = psd.Release.from_counts(tree, counts, 1.0, domain=domain)
+    return replace(made, view=View(density=density))
+
+
+RELEASES = [
+    make(number, density)
+    for density in ("uniform", "smooth")
+    for make, number in ((random_release, 1), (random_release, 2), (grid_release, 5))
+]
+ENGINES = {
+    "numpy": lambda release, boxes: total(engine._cover(release, boxes), release.estimates.count),
+    "compiled": lambda release, boxes: compiled_totals(
+        release.packed, release.estimates.count, boxes
+    ),
+    "compiled with errors": lambda release, boxes: (
+        compiled_sums(release.packed, release.estimates.count, boxes).estimate
+    ),
+    "as asked": lambda release, boxes: release.estimate(boxes),
+}
+numbers = st.one_of(
+    st.integers(0, SIDE).map(float), st.floats(0, SIDE, allow_subnormal=False, width=32)
+)
+
+
+@st.composite
+def lines(draw, size):
+    """Different coordinates in their order, at least a thousandth apart and inside the domain."""
+    values = sorted(draw(st.lists(numbers, min_size=size, max_size=size)))
+    spaced = np.array(values) * (1 - 2e-3 * size / SIDE) + 1e-3 * np.arange(size)
+    return spaced.tolist()
+
+
+law = settings(derandomize=True, max_examples=100, deadline=None)
+releases = st.sampled_from(RELEASES)
+
+
+@pytest.mark.parametrize("ask", ENGINES.values(), ids=ENGINES)
+@law
+@given(releases, lines(3), lines(3))
+def test_the_parts_of_a_box_add_up_to_it(ask, release, x, y):
+    whole = (x[0], y[0], x[2], y[2])
+    parts = [(x[i], y[j], x[i + 1], y[j + 1]) for i in range(2) for j in range(2)]
+    answers = ask(release, np.array([whole, *parts]))
+    assert answers[1:].sum() == pytest.approx(answers[0], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("ask", ENGINES.values(), ids=ENGINES)
+@law
+@given(releases, lines(4), lines(4))
+def test_a_larger_box_holds_no_less(ask, release, x, y):
+    inner, outer = ask(release, np.array([[x[1], y[1], x[2], y[2]], [x[0], y[0], x[3], y[3]]]))
+    rounding = 1e-12 * release.total
+    assert -rounding <= inner <= outer + rounding
+    assert outer <= release.total + rounding
+
+
+@pytest.mark.parametrize("ask", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_whole_domain_is_the_root(ask, release):
+    whole = ask(release, np.array([[0.0, 0, SIDE, SIDE]]))
+    assert whole.tolist() == pytest.approx([release.total], rel=1e-12)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_cell_holds_its_count(release):
+    boxes = release.tree.boxes.astype(float)
+    count = release.estimates.count
+    for ask in ENGINES.values():
+        assert ask(release, boxes).tolist() == pytest.approx(count.tolist(), rel=1e-9, abs=1e-9)
