@@ -6,8 +6,8 @@
 classes of `psd.workload`, on a release of at least 100,000 nodes with the view that its method
 has. Reading the file, least squares and the view are timed apart, and so is compiling. Times are
 of one core: processor time of all threads, the least of some runs, so that other work on the
-machine counts least. Beside them, in the same run, numpy's walk on a tenth of a percent of the
-boxes. The exit code is 1 if a limit is missed.
+machine counts least. Beside them, in the same run, numpy's walk on 1,000 of the boxes. The exit
+code is 1 if a limit is missed.
 """
 
 from __future__ import annotations
