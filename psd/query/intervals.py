@@ -1,8 +1,8 @@
 """Intervals that cover as often as they say: from 0 up, and longer upwards than downwards.
 
 The answer is the published view's, which is not the signed least-squares answer, and true counts
-are skewed. What the parts are made of is derived; the five constants were chosen on public data
-sets, and docs/queries.md has the coverage that comes out on them.
+are skewed. What the parts are made of is derived; the constants were chosen on public data sets,
+and docs/calibration-table.md has the coverage that comes out on them.
 
 References
 ----------
@@ -23,12 +23,9 @@ from psd.query.sums import Sums
 
 __all__ = ["interval"]
 
-# Spread of the published answers over the predicted one (a variance).
-_SPREAD = 1.2
-
 # Part of the variance that the view took away which is given back upwards: places are asked
 # about because people are there, and then a cell published as empty often is not.
-_GIVEN_BACK = 0.4
+_GIVEN_BACK = 0.5
 
 # Most that an answer is taken to be biased, in least-squares variances.
 _BIAS = 2.0
@@ -73,7 +70,7 @@ def interval(sums: Sums, confidence: float) -> tuple[Floats, Floats]:
     moved = (estimate - np.maximum(sums.signed, 0.0)) ** 2 - taken
     bias = np.clip(moved, 0.0, _BIAS * sums.perturbation_variance)
     leaves, uneven = sums.leaf_variance, sums.nonuniformity_variance
-    variance = _SPREAD * sums.published_variance + bias + uneven + _WHOLE
+    variance = sums.published_variance + bias + uneven + _WHOLE
     skew = max(z**2 - 1, 0.0) / 3 * leaves**2 / (np.maximum(estimate, 1.0) * variance)
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
     return lower, estimate + z * np.sqrt(variance + _GIVEN_BACK * taken) + skew

@@ -193,4 +193,6 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert int(done.stdout) < 800_000  # kilobytes; about 410,000
+    assert (
+        int(done.stdout) < 1_000_000
+    )  # kilobytes; about 410,000, and as much again while numba compiles

@@ -51,7 +51,6 @@ def test_boxes_come_in_every_shape_that_query_takes(release):
         ([(0, 0, 1, np.nan)], "not a finite number"),
         ([(70, 0, 80, 1)], "outside the bounds"),
         ([(0, 0, 1)], "no boxes"),
-        ("here", "boxes of four numbers"),
     ],
 )
 def test_bad_boxes_are_refused_as_in_a_query(release, boxes, words):
