@@ -420,7 +420,7 @@ class Release:
         >>> found.noise_share < 0.01
         True
         >>> found.remedies[["change", "error"]].round(1).values.tolist()[-1]
-        ['cells half as wide at its edge', 2.7]
+        ['cells half as wide at its edge', 1.9]
         """
         from psd.query.explain import explanations
         from psd.query.regions import with_crs

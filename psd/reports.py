@@ -128,7 +128,7 @@ def _prediction(answers: pandas.DataFrame) -> str:
             draw.predicted_against_true(answers),
             "Hexagons of true absolute errors over predicted standard deviations, log scales; most "
             "should lie around and below the diagonal.",
-            "Each hexagon counts queries. Dotted: 1.96 times the predicted error; intervals reach further up.",
+            "Each hexagon counts queries. Dotted: 1.96 times the predicted error.",
         ),
         (
             draw.normalised(answers),

@@ -25,7 +25,7 @@ __all__ = ["interval"]
 
 # Part of the variance that the view took away which is given back upwards: places are asked
 # about because people are there, and then a cell published as empty often is not.
-_GIVEN_BACK = 0.5
+_GIVEN_BACK = 0.6
 
 # Most that an answer is taken to be biased, in least-squares variances.
 _BIAS = 2.0

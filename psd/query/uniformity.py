@@ -18,12 +18,12 @@ from psd.tree import Tree
 __all__ = ["dispersion", "nonuniformity_variance", "shift_variance"]
 
 # Chosen on public data sets, where the intervals of docs/queries.md cover as often as they say:
-# the variance of points that come in lumps of about two, such as people at one address; the part
+# the variance of points that come in lumps of about four, such as people at one address; the part
 # of the families' over-dispersion that is left inside a leaf; and what a smooth density may be
 # wrong by, in what it moved.
-_LUMP = 2.0
-_UNEVEN = 0.9
-_SHIFT = 1.5
+_LUMP = 4.0
+_UNEVEN = 0.8
+_SHIFT = 1.8
 
 # A level with fewer families is judged together with those above it.
 _ENOUGH = 16
@@ -35,7 +35,7 @@ def nonuniformity_variance(
     area: NDArray[np.float64],
     spread: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Variance of the points in a part of a leaf: n f (1 - f) (2 + 0.9 phi n).
+    """Variance of the points in a part of a leaf: n f (1 - f) (4 + 0.8 phi n).
 
     The compiled walk compiles this very function for single numbers, so it is arithmetic alone;
     and it asks for leaves that are not cut as well, so 0 has to come out where both shares are

@@ -108,7 +108,7 @@ def test_compiled_sums_are_those_of_brute_force(kind):
         spread = release.dispersion[tree.level[tree.is_leaf]]
         found = compiled_sums(release.packed, release.estimates.count, boxes)
         noise = np.einsum("ij,jk,ik->i", weights, covariance, weights)
-        uneven = (weights * (1 - weights) * leaf * (2 + 0.9 * spread * leaf)).sum(axis=1)
+        uneven = (weights * (1 - weights) * leaf * (4 + 0.8 * spread * leaf)).sum(axis=1)
         assert found.estimate.tolist() == pytest.approx((weights @ leaf).tolist(), **CLOSE)
         assert found.perturbation_variance.tolist() == pytest.approx(noise.tolist(), rel=1e-9)
         assert found.nonuniformity_variance.tolist() == pytest.approx(uneven.tolist(), **CLOSE)

@@ -29,10 +29,10 @@ KINDS = {
 
 
 def naive_nonuniformity(release, boxes):
-    """Leaf by leaf, n (2 + 0.9 phi n) (f_ij - f_i f_j)."""
+    """Leaf by leaf, n (4 + 0.8 phi n) (f_ij - f_i f_j)."""
     leaves = release.tree.is_leaf
     n = np.maximum(release.estimates.count[leaves], 0)
-    scale = n * (2 + 0.9 * release.dispersion[release.tree.level[leaves]] * n)
+    scale = n * (4 + 0.8 * release.dispersion[release.tree.level[leaves]] * n)
     covariance = np.empty((len(boxes), len(boxes)))
     for i, a in enumerate(boxes):
         for j, b in enumerate(boxes):

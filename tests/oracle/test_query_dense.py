@@ -38,7 +38,7 @@ def test_answers_and_errors_are_those_of_brute_force(kind):
         deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
         leaf = release.estimates.count[tree.is_leaf]
         phi = release.dispersion[tree.level[tree.is_leaf]]
-        spread = weights * (1 - weights) * leaf * (2 + 0.9 * phi * leaf)
+        spread = weights * (1 - weights) * leaf * (4 + 0.8 * phi * leaf)
         table = release.query(boxes)
         assert list(table.estimate) == pytest.approx(weights @ leaf, rel=1e-9, abs=1e-9)
         assert list(table.perturbation_error) == pytest.approx(deviation, rel=1e-9)

@@ -93,4 +93,4 @@ def test_a_published_zero_keeps_part_of_its_noise_upwards():
     known = sums(estimate=0, perturbation_variance=1e4, published_variance=1e3)
     lower, upper = interval(known, 0.95)
     assert lower[0] == 0
-    assert upper[0] == pytest.approx(1.959963985 * np.sqrt(1e3 + 0.5 * 9e3 + 0.25), rel=1e-9)
+    assert upper[0] == pytest.approx(1.959963985 * np.sqrt(1e3 + 0.6 * 9e3 + 0.25), rel=1e-9)

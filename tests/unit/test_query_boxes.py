@@ -307,7 +307,7 @@ def test_nonuniformity_error_of_a_cut_leaf_by_hand():
     release = psd.Release.from_counts(tree, [50], 2.0, domain=domain)
     row = release.query([(0, 0, 1, 4)]).loc[0]
     assert row["estimate"] == pytest.approx(12.5)
-    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (2 + 0.9 * 50)))
+    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (4 + 0.8 * 50)))
     q = math.exp(-2)
     assert row["perturbation_error"] == pytest.approx(0.25 * math.sqrt(2 * q) / (1 - q))
 
@@ -317,14 +317,14 @@ def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
     phi = release.dispersion[1]
     row = release.query([(0.5, 0.5, 1.25, 2)]).loc[0]
     fractions = [0.25, 0.5, 0.125, 0.25]
-    expected = sum(8 * f * (1 - f) * (2 + 0.9 * phi * 8) for f in fractions)
+    expected = sum(8 * f * (1 - f) * (4 + 0.8 * phi * 8) for f in fractions)
     assert row["nonuniformity_error"] == pytest.approx(math.sqrt(expected))
 
 
 def test_negative_cells_have_no_nonuniformity():
     half = np.array([0.5, 0.5])
     variance = nonuniformity_variance(np.array([-5.0, 4.0]), half, half, np.array([1.0, 0.0]))
-    assert variance.tolist() == [0, 2]
+    assert variance.tolist() == [0, 4]
 
 
 # --- what the counts say about the inside of cells ----------------------------------------
