@@ -38,11 +38,14 @@ class Batch:
         Coordinates in the CRS of the domain; NaN where the row has none. Private.
     user : pyarrow.Array of string, length n, or None
         Opaque ids; null where the row has none. Private.
+    time : ndarray, shape (n,), datetime64[us], or None
+        Wall-clock time in the zone of the columns; NaT where the row has none. Private.
     """
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     user: Any = None
+    time: NDArray[np.datetime64] | None = None
 
     def __repr__(self) -> str:
         return "<Batch: private>"

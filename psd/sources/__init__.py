@@ -31,14 +31,20 @@ class Columns:
         Coordinates in the CRS of the domain; not used where the input has geometries.
     user : str, optional
         Opaque id of the person or device.
+    time : str, optional
+        Moment of the row.
+    time_zone : str
+        Zone of the wall clock that moments are brought to; those without a zone are on it.
     """
 
     x: str = "lon"
     y: str = "lat"
     user: str | None = None
+    time: str | None = None
+    time_zone: str = "UTC"
 
     def __iter__(self) -> Iterator[str]:
-        yield from (self.x, self.y, *([self.user] if self.user else []))
+        yield from (name for name in (self.x, self.y, self.user, self.time) if name is not None)
 
 
 def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
