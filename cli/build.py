@@ -137,7 +137,7 @@ def command(
             covariate=known,
             progress=stage,
             private_report=_show_private if report_private else lambda report: None,
-            private_tally=kept.append if keep_tally else lambda tally: None,
+            private_tally=kept.append if keep_tally else None,
             **columns,
         )
         stage("writing")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,12 @@ from psd.domain import Domain
 from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import InputDataError, ParameterError
 from psd.evaluation import class_errors, geometric_mean
+from psd.intake import tally
 from psd.parameters import to_json, whole
-from psd.publish import contribution_bound, release_of
+from psd.publish import release_of
 from psd.sources import Columns, read
-from psd.tally import tally
 from psd.truth import Sightings, Truth, truth_of
+from psd.unit import Unit, unit_of
 from psd.workers import available, map_tasks
 from psd.workload import workload
 
@@ -43,8 +44,6 @@ RUNS = 3
 MOST_EPSILONS = 20
 _MOST_RUNS = 1_000
 _MOST_JOBS = 256
-
-Unit = Literal["record", "user"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -157,10 +156,10 @@ def compare(
     Its standard error is the standard deviation of the scores of the single runs over the root
     of their number.
     """
-    k = contribution_bound(user, max_contributions)
+    unit = unit_of(user, max_contributions)
     tasks = _tasks(_checked_methods(methods), _checked_epsilons(epsilons), runs)
     jobs = available() if jobs is None else whole(1, _MOST_JOBS)("jobs", jobs)
-    found = _read(data, domain, Columns(x=x, y=y, user=user), k)
+    found = _read(data, domain, Columns(x=x, y=y, user=user), unit)
     progress(0, len(tasks))
     errors = map_tasks(
         _errors, found, tasks, jobs=jobs, done=lambda number: progress(number, len(tasks))
@@ -208,16 +207,16 @@ def _tasks(methods: list[Decomposition], epsilons: list[int], runs: int) -> list
     ]
 
 
-def _read(data: Any, domain: Domain, columns: Columns, k: int | None) -> _Data:
+def _read(data: Any, domain: Domain, columns: Columns, unit: Unit) -> _Data:
     """Tally and true counts of the workload, from one reading."""
     seen = Sightings(domain)
-    counts = tally(seen.of(read(data, columns, domain)), domain, max_contributions=k)
+    counts = tally(seen.of(read(data, columns, domain)), domain, unit=unit)
     points = seen.points
     if not len(points[0]):
         raise InputDataError("no row lies inside the bounds, so there are no errors to compare")
     queries = workload(*points, domain.bounds)
-    truth = truth_of(queries, points, counts, domain, bounded=k is not None)
-    return _Data(truth=truth, domain=domain, unit="record" if k is None else "user")
+    truth = truth_of(queries, points, counts, domain, bounded=unit.has_user)
+    return _Data(truth=truth, domain=domain, unit=unit)
 
 
 def _errors(found: _Data, task: _Task) -> NDArray[np.float64]:

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import InputDataError, ParameterError
+from psd.intake import tally
 from psd.parameters import whole
 from psd.query.boxes import box_totals
 from psd.sources import Columns, read
-from psd.tally import Batch, Tally, tally
+from psd.tally import Batch, Tally
 from psd.tree import locate
 from psd.truth import Points, Sightings, Truth, truth_of
 from psd.workload import Workload, workload

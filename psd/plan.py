@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,9 @@ from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import ParameterError
 from psd.parameters import whole
 from psd.population import DENSITIES, AssumedDensity, population
-from psd.publish import MAX_CONTRIBUTIONS, release_of
+from psd.publish import release_of
 from psd.truth import SANITY, centres, inside_boxes
+from psd.unit import MAX_CONTRIBUTIONS, Unit
 from psd.workload import AREAS, workload
 
 if TYPE_CHECKING:
@@ -117,9 +118,11 @@ class _Question:
     contributions: int | None
 
     @property
-    def unit(self) -> Literal["record", "user"]:
+    def unit(self) -> Unit:
         """Unit of privacy."""
-        return "record" if self.contributions is None else "user"
+        if self.contributions is None:
+            return Unit()
+        return Unit(kind="user", max_contributions=self.contributions)
 
 
 def plan(

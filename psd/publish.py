@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from psd.covariate import Covariate
 from psd.curator import Curator
@@ -14,11 +14,13 @@ from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
 from psd.errors import ParameterError
+from psd.intake import tally
 from psd.noise import Noise, SecureNoise
-from psd.parameters import to_json, whole
+from psd.parameters import to_json
 from psd.release import Release
 from psd.sources import Columns, read
-from psd.tally import Tally, tally
+from psd.tally import Tally
+from psd.unit import Unit, unit_of
 from psd.view import View
 
 if TYPE_CHECKING:
@@ -28,15 +30,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_METHOD",
-    "MAX_CONTRIBUTIONS",
     "build",
-    "contribution_bound",
     "release_of",
+    "step_of",
     "view_of",
 ]
 
 DEFAULT_METHOD = "auto"
-MAX_CONTRIBUTIONS = 10**9
 
 
 def build(
@@ -55,7 +55,7 @@ def build(
     noise: Noise | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
-    private_tally: Callable[[Tally], None] = lambda tally: None,
+    private_tally: Callable[[Tally], None] | None = None,
 ) -> Release:
     """Build a differentially private release of how many rows are where.
 
@@ -95,7 +95,7 @@ def build(
     private_report : callable
         Given the private counts of rows read, outside and dropped. Whoever shows them marks
         them PRIVATE.
-    private_tally : callable
+    private_tally : callable, optional
         Given the exact tally, for `psd.evaluation` under a user bound. Whoever keeps it keeps
         it secret.
 
@@ -127,14 +127,15 @@ def build(
     view = view_with(method, estimate=estimate, density=density)
     check_covariate(known, domain, view.density)
     to_json(method)  # a method with a field that nobody declared public is not shown the data
-    k = contribution_bound(user, max_contributions)
+    unit = unit_of(user, max_contributions)
+    step = step_of(method, domain) if private_tally is None else (1, 1)
     progress("reading")
     batches = read(data, Columns(x=x, y=y, user=user), domain)
-    counts = tally(batches, domain, max_contributions=k)
+    counts = tally(batches, domain, unit=unit, step=step)
     private_report(counts.report)
-    private_tally(counts)
+    if private_tally is not None:
+        private_tally(counts)
     progress("counting with noise")
-    unit: Literal["record", "user"] = "record" if k is None else "user"
     return release_of(
         counts,
         domain,
@@ -151,6 +152,16 @@ def view_of(method: Decomposition) -> View:
     """What a method wants made of its counts: its ``view``, least squares where it has none."""
     view: View = getattr(method, "view", View())
     return view
+
+
+def step_of(method: Decomposition, domain: Domain) -> tuple[int, int]:
+    """Lattice columns and rows that a method never divides, so that they are counted together.
+
+    Known before any row is read: from the parameters of methods whose cuts do not depend on
+    data, ``method.step(lattice)``; one of each for all others.
+    """
+    named: Callable[[tuple[int, int]], tuple[int, int]] | None = getattr(method, "step", None)
+    return (1, 1) if named is None else named(domain.lattice)
 
 
 def _covariate(given: Any, domain: Domain) -> Covariate | None:
@@ -174,7 +185,7 @@ def release_of(
     *,
     epsilon: int,
     method: Decomposition,
-    unit: Literal["record", "user"],
+    unit: Unit,
     view: View | None = None,
     covariate: Covariate | None = None,
     noise: Noise | None = None,
@@ -197,8 +208,8 @@ def release_of(
         Nano-epsilon of the release. Public.
     method : Decomposition
         How to cut space. Public.
-    unit : {"record", "user"}
-        ``"user"`` if and only if the tally was made with a bound per user.
+    unit : Unit
+        Of the tally. Public.
     view : View, optional
         What is made of the counts; what the method wants where not given. Public.
     covariate : Covariate, optional
@@ -213,11 +224,10 @@ def release_of(
     Raises
     ------
     ParameterError
-        If the tally has several rows per user and the unit is said to be a row, or if a
-        parameter of the method was not declared.
+        If the tally was made for another unit, or if a parameter of the method was not declared.
     """
-    if unit == "record" and counts.contributions > 1:
-        raise ParameterError("the tally was made with a bound per user, so the unit is the user")
+    if counts.contributions != unit.contributions:
+        raise ParameterError("the tally was made for another unit, or with another bound per user")
     public = to_json(method)
     noise = SecureNoise() if noise is None else noise
     curator = Curator(counts, domain, epsilon=epsilon, noise=noise, covariate=covariate)
@@ -228,32 +238,9 @@ def release_of(
         epsilon=epsilon,
         method=method.name,
         parameters={**public, **curator.stated},
-        unit=unit,
-        max_contributions=counts.contributions,
+        unit=unit.kind,
+        max_contributions=unit.max_contributions,
         view=view_of(method) if view is None else view,
         covariate=covariate,
         source="curator" if type(noise) is SecureNoise else "replay",
     )
-
-
-def contribution_bound(user: str | None, max_contributions: int | None) -> int | None:
-    """K of a user-level build, None of a row-level one; the two parameters go together.
-
-    Raises
-    ------
-    ParameterError
-        If one is given without the other, or the bound is no whole number in its range.
-    """
-    if user is None and max_contributions is None:
-        return None
-    if user is None:
-        raise ParameterError(
-            "max_contributions is given without user (--user); name the column of ids"
-        )
-    if max_contributions is None:
-        raise ParameterError(
-            "user is given without max_contributions (--max-contributions); without a bound one "
-            "user could change everything"
-        )
-    k: int = whole(1, MAX_CONTRIBUTIONS)("max_contributions", max_contributions)
-    return k

@@ -23,6 +23,7 @@ from psd.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
 from psd.errors import InternalError, ParameterError, ReleaseFormatError
 from psd.inference import VERSION, Estimates, infer, pruned
 from psd.tree import Tree, check_tree
+from psd.unit import Kind
 from psd.view import View
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Release:
     epsilon: int
     method: str
     parameters: Mapping[str, int | str | None] = field(default_factory=dict)
-    unit: Literal["record", "user"] = "record"
+    unit: Kind = "record"
     max_contributions: int = 1
     view: View = field(default_factory=View)
     covariate: Covariate | None = None
@@ -209,7 +210,7 @@ class Release:
         *,
         domain: Domain,
         max_contributions: int = 1,
-        unit: Literal["record", "user"] = "record",
+        unit: Kind = "record",
     ) -> Release:
         """Release from given noisy counts: tests, and other people's releases.
 

@@ -93,6 +93,14 @@ class Grid:
         if self.size is not None and self.workload is not None:
             raise ParameterError("a size and a workload are two ways to say one thing; give one")
 
+    def step(self, lattice: tuple[int, int]) -> tuple[int, int]:
+        """Lattice columns and rows of a cell, where a given size divides the lattice."""
+        columns, rows = (
+            side // self.size if self.size is not None and side % self.size == 0 else 1
+            for side in lattice
+        )
+        return columns, rows
+
     def build(self, curator: Curator) -> Tree:
         """Pay for the size where none is given, then count every cell once."""
         root = curator.root()

@@ -109,6 +109,12 @@ class Quadtree:
         share = geometric_shares if self.budget == "geometric" else uniform_shares
         return share(epsilon, levels)
 
+    def step(self, lattice: tuple[int, int]) -> tuple[int, int]:
+        """Lattice columns and rows of a leaf, where halving comes out even."""
+        leaves = 2**self.height
+        columns, rows = (size // leaves if size % leaves == 0 else 1 for size in lattice)
+        return columns, rows
+
     def build(self, curator: Curator) -> Tree:
         """Quarter from the root down; count every level that has a share."""
         *inner, leaf = self.level_shares(curator.epsilon)

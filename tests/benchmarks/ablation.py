@@ -18,10 +18,11 @@ from accuracy import BOUNDS
 import psd
 from psd.epsilon import parse_epsilon
 from psd.evaluation import class_errors
+from psd.intake import tally
 from psd.publish import release_of
 from psd.sources import Columns, read
-from psd.tally import tally
 from psd.truth import Sightings, truth_of
+from psd.unit import Unit
 from psd.view import View
 from psd.workload import workload
 
@@ -44,14 +45,14 @@ def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[f
     domain = psd.Domain(bounds=BOUNDS[name])
     seen = Sightings(domain)
     batches = read(folder / f"{name}.csv", Columns(x="lon", y="lat", user=None), domain)
-    counts = tally(seen.of(batches), domain, max_contributions=None)
+    counts = tally(seen.of(batches), domain, unit=Unit())
     queries = workload(*seen.points, domain.bounds)
     truth = truth_of(queries, seen.points, counts, domain, bounded=False)
 
     def built(settings):
         method = psd.method("cascade", settings)
         nano = parse_epsilon(epsilon)
-        return release_of(counts, domain, epsilon=nano, method=method, unit="record")
+        return release_of(counts, domain, epsilon=nano, method=method, unit=Unit())
 
     def score(release):
         return float(np.exp(np.log(class_errors(release, truth)).mean()))

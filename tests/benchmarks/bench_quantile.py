@@ -17,8 +17,9 @@ import numpy as np
 import psd
 from psd.curator import Curator
 from psd.epsilon import parse_epsilon
+from psd.intake import tally
 from psd.noise import SecureNoise
-from psd.tally import Batch, tally
+from psd.tally import Batch
 
 POINTS = 10**6
 REPEATS = 100

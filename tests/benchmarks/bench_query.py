@@ -24,10 +24,11 @@ from accuracy import BOUNDS, items
 
 import psd
 from psd.epsilon import parse_epsilon
+from psd.intake import tally
 from psd.publish import release_of
 from psd.query import boxes as engine
 from psd.sources import Columns, read
-from psd.tally import Batch, Tally, tally
+from psd.tally import Batch, Tally
 from psd.truth import Points, Sightings
 from psd.workload import workload
 

@@ -21,8 +21,8 @@ from accuracy import BOUNDS, CLASSES, items
 from numpy.typing import NDArray
 
 import psd
+from psd.intake import tally
 from psd.sources import Columns, read
-from psd.tally import tally
 from psd.truth import Sightings, Truth, truth_of
 from psd.workload import workload
 

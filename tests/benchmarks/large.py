@@ -22,10 +22,10 @@ from accuracy import BOUNDS, items
 import psd
 from psd.epsilon import parse_epsilon
 from psd.evaluation import class_errors
+from psd.intake import tally
 from psd.publish import release_of
 from psd.query.boxes import box_totals
 from psd.sources import Columns, read
-from psd.tally import tally
 from psd.truth import Sightings, truth_of
 from psd.view import View
 from psd.workload import Workload, workload

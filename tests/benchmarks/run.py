@@ -21,9 +21,10 @@ import pandas as pd
 import psd
 from psd.curator import Curator
 from psd.epsilon import NANO
+from psd.intake import tally
 from psd.noise import SecureNoise
 from psd.sources import Columns, read
-from psd.tally import Tally, tally
+from psd.tally import Tally
 
 BOUNDS = (126.40, 37.00, 127.60, 38.00)
 DOMAIN = psd.Domain(bounds=BOUNDS)

@@ -22,10 +22,11 @@ from accuracy import BOUNDS, items
 
 import psd
 from psd.epsilon import parse_epsilon
+from psd.intake import tally
 from psd.noise import SecureNoise
 from psd.publish import release_of
 from psd.sources import Columns, read
-from psd.tally import Tally, tally
+from psd.tally import Tally
 from psd.tree import locate
 from psd.truth import Sightings
 from psd.workload import workload

@@ -22,9 +22,9 @@ from psd.decompositions import Decomposition
 from psd.demand import CLASSES, class_boxes
 from psd.epsilon import parse_epsilon
 from psd.evaluation import class_errors
+from psd.intake import tally
 from psd.publish import release_of
 from psd.sources import Columns, read
-from psd.tally import tally
 from psd.truth import Sightings, Truth, truth_of
 from psd.workload import Workload
 

@@ -16,6 +16,7 @@ from psd.epsilon import NANO
 from psd.noise import SecureNoise
 from psd.publish import release_of
 from psd.release_file import decode, encode
+from psd.unit import Unit
 from psd.view import View
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
@@ -37,7 +38,7 @@ def built(method, rows, *, epsilon=NANO, side=SIDE, **shape):
         domain,
         epsilon=epsilon,
         method=method,
-        unit="record",
+        unit=Unit(),
         view=View(density="covariate"),
         covariate=half(domain, **shape),
     )

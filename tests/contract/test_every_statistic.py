@@ -8,6 +8,7 @@ from replay import small_domain, small_methods, small_tally
 import psd
 from psd.epsilon import NANO
 from psd.publish import release_of
+from psd.unit import Unit
 from psd.view import View
 
 SIDE = 8
@@ -18,7 +19,7 @@ METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 def built(method, rows, view):
     domain = small_domain(SIDE)
     tally = small_tally(SIDE, rows)
-    return release_of(tally, domain, epsilon=NANO, method=method, unit="record", view=view)
+    return release_of(tally, domain, epsilon=NANO, method=method, unit=Unit(), view=view)
 
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)

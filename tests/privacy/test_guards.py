@@ -16,9 +16,11 @@ from psd.curator import Curator
 from psd.epsilon import NANO
 from psd.errors import InputDataError, ParameterError
 from psd.growing import Cells
+from psd.intake import tally
 from psd.noise import SecureNoise
 from psd.sources import Columns, read
-from psd.tally import Batch, tally
+from psd.tally import Batch
+from psd.unit import Unit
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 
@@ -132,7 +134,7 @@ def test_a_header_that_a_reader_would_refuse_is_not_written(tmp_path):
 def kept(ids):
     table = pd.DataFrame({"lon": np.arange(len(ids)) + 0.5, "lat": 1.0, "user": ids})
     batches = read(table, Columns(user="user"), DOMAIN)
-    return int(tally(batches, DOMAIN, max_contributions=1).counts.sum())
+    return int(tally(batches, DOMAIN, unit=Unit(kind="user", max_contributions=1)).counts.sum())
 
 
 @pytest.mark.parametrize(

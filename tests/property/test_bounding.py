@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import psd
-from psd.tally import Batch, tally
+from psd.intake import tally
+from psd.tally import Batch
+from psd.unit import Unit
 
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
@@ -31,7 +33,7 @@ def library(parts, k, key):
     for part in parts:
         x, y = np.array([place for _, place in part], float).reshape(-1, 2).T + 0.5
         batches.append(Batch(x=x, y=y, user=pa.array([user for user, _ in part], pa.string())))
-    counted = tally(batches, DOMAIN, max_contributions=k, key=key)
+    counted = tally(batches, DOMAIN, unit=Unit(kind="user", max_contributions=k), key=key)
     places = zip(counted.columns.tolist(), counted.rows.tolist(), strict=True)
     return Counter(dict(zip(places, counted.counts.tolist(), strict=True)))
 

@@ -216,7 +216,7 @@ def test_results_are_in_the_order_of_the_tasks():
 def test_nothing_shows_itself(found):
     assert repr(found) == "<Comparison: private>"
     coordinates = points()["lon"].to_numpy(), points()["lat"].to_numpy()
-    table = psd.tally.tally([psd.tally.Batch(x=coordinates[0], y=coordinates[1])], DOMAIN)
+    table = psd.intake.tally([psd.tally.Batch(x=coordinates[0], y=coordinates[1])], DOMAIN)
     queries = workload(*coordinates, DOMAIN.bounds)
     truth = truth_of(queries, coordinates, table, DOMAIN, bounded=False)
     assert repr(truth) == "<Truth: private>"

@@ -7,6 +7,7 @@ import pytest
 import psd
 from psd import publish
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
+from psd.unit import Unit
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 TABLE = pd.DataFrame({"lon": [0.5, 1.5, 3.5], "lat": [0.5, 0.5, 3.5], "id": ["a", "a", "b"]})
@@ -113,7 +114,7 @@ def tallied(**arguments):
 
 
 def release_of(counts, **arguments):
-    given = {"epsilon": 10**9, "method": psd.Quadtree(height=1), "unit": "record"}
+    given = {"epsilon": 10**9, "method": psd.Quadtree(height=1), "unit": Unit()}
     return publish.release_of(counts, DOMAIN, **given | arguments)
 
 
@@ -129,12 +130,13 @@ def test_one_tally_serves_several_releases():
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_the_unit_of_a_bounded_tally_is_the_user(k):
-    release = release_of(tallied(user="id", max_contributions=k), unit="user")
+    unit = Unit(kind="user", max_contributions=k)
+    release = release_of(tallied(user="id", max_contributions=k), unit=unit)
     assert (release.unit, release.max_contributions) == ("user", k)
 
 
 def test_a_bounded_tally_makes_no_promise_for_rows():
-    with pytest.raises(ParameterError, match="the unit is the user"):
+    with pytest.raises(ParameterError, match="another unit"):
         release_of(tallied(user="id", max_contributions=2))
 
 

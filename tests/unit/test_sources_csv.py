@@ -8,9 +8,10 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError
+from psd.intake import tally
 from psd.sources import Columns, read
 from psd.sources import csv as source
-from psd.tally import tally
+from psd.unit import Unit
 
 EARTH = psd.Domain(bounds=(-180, -90, 180, 90))
 PRIVATE = "8642.13579"
@@ -364,7 +365,11 @@ def test_a_blank_id_is_refused(file, blank):
     path = file(f"user,lon,lat\na,1,2\n{blank},1,2\n")
     assert rows_of(path, user="user")[1][2] is None
     with pytest.raises(InputDataError, match="without a user id"):
-        tally(read(path, Columns(user="user"), EARTH), EARTH, max_contributions=1)
+        tally(
+            read(path, Columns(user="user"), EARTH),
+            EARTH,
+            unit=Unit(kind="user", max_contributions=1),
+        )
 
 
 def test_the_column_of_ids_has_to_be_there(file):

@@ -8,8 +8,9 @@ from shapely import Point, Polygon
 
 import psd
 from psd.errors import DomainError, InputDataError
+from psd.intake import tally
 from psd.sources import Columns, read
-from psd.tally import tally
+from psd.unit import Unit, unit_of
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 KEY = b"sixteen bytes ok"
@@ -42,7 +43,12 @@ def test_the_same_points_give_the_same_tally(tmp_path, k):
     frame.to_csv(tmp_path / "points.csv", index=False)
     columns = Columns(user=None if k is None else "id")
     csv, memory, shapes = (
-        tally(read(data, columns, DOMAIN), DOMAIN, max_contributions=k, key=KEY)
+        tally(
+            read(data, columns, DOMAIN),
+            DOMAIN,
+            unit=unit_of(columns.user, k),
+            key=KEY,
+        )
         for data in (tmp_path / "points.csv", frame, points(frame))
     )
     assert csv.counts.sum() == (csv.report["read"] - csv.report["outside"] if k is None else 20 * k)
@@ -177,5 +183,5 @@ def test_points_beyond_the_reach_of_a_projection_are_refused():
 def test_the_table_of_the_caller_stays_as_it_is():
     frame = table(20)
     before = frame.copy()
-    tally(read(frame, Columns(user="id"), DOMAIN), DOMAIN, max_contributions=1)
+    tally(read(frame, Columns(user="id"), DOMAIN), DOMAIN, unit=Unit(kind="user"))
     pd.testing.assert_frame_equal(frame, before)

@@ -6,10 +6,15 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError
-from psd.tally import Batch, tally
+from psd.intake import tally
+from psd.tally import Batch
+from psd.unit import Unit
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 EARTH = psd.Domain(bounds=(-10, -10, 10, 10))
+
+
+FOUR = Unit(kind="user", max_contributions=4)
 
 
 def batch(points, users=None):
@@ -36,13 +41,13 @@ def test_no_rows(batches):
 
 
 def test_no_rows_of_users():
-    assert cells(tally([], PLANE, max_contributions=3)) == []
-    assert cells(tally([batch([], [])], PLANE, max_contributions=3)) == []
+    assert cells(tally([], PLANE, unit=Unit(kind="user", max_contributions=3))) == []
+    assert cells(tally([batch([], [])], PLANE, unit=Unit(kind="user", max_contributions=3))) == []
 
 
 def test_report_adds_up():
     points = [(1, 1), (1, 1), (1, 1), (9, 9), (np.nan, 1), (np.nan, 9)]
-    counted = tally([batch(points, ["a"] * 6)], PLANE, max_contributions=2)
+    counted = tally([batch(points, ["a"] * 6)], PLANE, unit=Unit(kind="user", max_contributions=2))
     left = {"without coordinates": 2, "outside": 1, "over the limit": 1}
     assert counted.report == {"read": 6, **left, "kept": 2}
     assert counted.contributions == 2
@@ -73,10 +78,10 @@ def test_a_row_inside_without_id_is_refused(place):
     users = ["a", "b", "c"]
     users[place] = None
     with pytest.raises(InputDataError, match="without a user id"):
-        tally([batch([(1, 1)] * 3, users)], PLANE, max_contributions=1)
+        tally([batch([(1, 1)] * 3, users)], PLANE, unit=Unit(kind="user", max_contributions=1))
 
 
 def test_the_key_is_fresh_each_time():
     rows = batch([(column + 0.5, row + 0.5) for column in range(4) for row in range(2)], ["u"] * 8)
-    choices = {str(cells(tally([rows], PLANE, max_contributions=4))) for _ in range(30)}
+    choices = {str(cells(tally([rows], PLANE, unit=FOUR))) for _ in range(30)}
     assert len(choices) > 1  # 70 choices: all the same with a chance below 1e-50
