@@ -142,15 +142,19 @@ class Domain:
         """
         west, south, east, north = self.bounds
         inside = (x >= west) & (x <= east) & (y >= south) & (y <= north)
-        return self._cells(0, x[inside]), self._cells(1, y[inside]), inside
+        if not inside.all():
+            x, y = x[inside], y[inside]
+        return self._cells(0, x), self._cells(1, y), inside
 
     def _cells(self, axis: int, values: NDArray[np.float64]) -> NDArray[np.int32]:
         """Cell per value: a float guess, put right against the published edges on both sides."""
         low, high, cells = self.bounds[axis], self.bounds[axis + 2], self.lattice[axis]
         guess = np.clip(np.floor((values - low) * (cells / (high - low))), 0, cells - 1)
         index = guess.astype(np.int32)
-        index -= values < self.edges(axis, index)
-        index += values >= self.edges(axis, index + 1)
+        # Lines as `edges` has them, but for the last, which no index goes beyond.
+        step = (high - low) / cells
+        index -= values < low + index * step
+        index += values >= low + (index + 1) * step
         # The far edge belongs to the last cell.
         return np.minimum(index, cells - 1)
 

@@ -14,8 +14,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["accepts", "batches"]
 
-_ROWS = 1_000_000
+# Small enough for the cache of a processor.
+_ROWS = 2**17
 _LONGEST_HEADER = 2**20
 _PART = 2**24
 
@@ -40,9 +42,7 @@ _MARK = b"\xef\xbb\xbf"
 
 # First bytes of files that are taken for CSV, and what to do about them.
 _OTHER_FORMATS = {
-    b"\x1f\x8b": "a compressed file; decompress it first",
     b"\xfd7zXZ\0": "a compressed file; decompress it first",
-    b"\x28\xb5\x2f\xfd": "a compressed file; decompress it first",
     b"BZh91AY&SY": "a compressed file; decompress it first",
     b"PK\x03\x04": "a workbook or a zip archive; save it as CSV in UTF-8",
     b"\xd0\xcf\x11\xe0": "a workbook; save it as CSV in UTF-8",
@@ -52,10 +52,19 @@ _OTHER_FORMATS = {
     b"\xfe\xff": "UTF-16; save it as CSV in UTF-8",
 }
 
+# First bytes of files whose content is read through.
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+# Rows come in any order; more of them wait while others are counted.
+_SETTINGS = (
+    "SET preserve_insertion_order = false; SET enable_progress_bar = false; "
+    "SET streaming_buffer_size = '64MB'"
+)
+
 _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 # What spreadsheets and databases write where a number is missing.
-_MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n")
+_MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n"}
 
 
 def accepts(data: Any) -> bool:
@@ -114,8 +123,8 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 def _header(path: Path) -> list[str]:
     """Column names in the first line."""
-    with path.open("rb") as file:
-        start = file.readline(_LONGEST_HEADER)
+    with _opened(path, _compression(path)) as file:
+        start = _first_line(file)
     for mark, kind in _OTHER_FORMATS.items():
         if start.startswith(mark):
             raise InputDataError(f"{path} is no UTF-8 text but {kind}")
@@ -134,6 +143,17 @@ def _header(path: Path) -> list[str]:
     if not after:
         raise InputDataError(f"the first line of {path} has a quote that is not closed")
     return [name.strip() for name in names]
+
+
+def _first_line(file: IO[bytes]) -> bytes:
+    """First line of a stream, or as much of it as a header may have."""
+    start = b""
+    while b"\n" not in start and len(start) < _LONGEST_HEADER:
+        more = file.read(2**16)
+        if not more:
+            break
+        start += more
+    return start.partition(b"\n")[0]
 
 
 def _check_columns(path: Path, header: list[str], columns: Columns) -> None:
@@ -163,14 +183,16 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
     import pandas  # noqa: F401  # Arrow would import it, and lose an interrupt in between
     import pyarrow as pa
 
-    if _quotes(path) % 2:
+    compression = _compression(path)
+    quotes = _quotes(path, compression)
+    if quotes % 2:
         raise InputDataError(f"{path} is malformed: {_WELL_FORMED}")
+    query = _query(header, columns, compression=compression, quoted=quotes > 0)
     fault = None
     try:
         with duckdb.connect(":memory:") as connection:
-            connection.execute("SET preserve_insertion_order = false")
-            connection.execute("SET enable_progress_bar = false")
-            relation = connection.sql(_query(header, columns), params=[glob.escape(str(path))])
+            connection.execute(_SETTINGS)
+            relation = connection.sql(query, params=[glob.escape(str(path))])
             for batch in relation.to_arrow_reader(_ROWS):
                 yield _batch(path, batch, columns)
     except duckdb.OutOfMemoryException:
@@ -181,10 +203,34 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
         raise InputDataError(f"{path} {fault}: {_WELL_FORMED}")
 
 
-def _quotes(path: Path) -> int:
-    """Number of quotes in a file; a parser that meets its end inside one may say nothing."""
+def _compression(path: Path) -> str:
+    """How a file is compressed, by its first bytes; ``"none"`` where it is not."""
     with path.open("rb") as file:
+        start = file.read(4)
+    return next((kind for mark, kind in _COMPRESSED.items() if start.startswith(mark)), "none")
+
+
+def _quotes(path: Path, compression: str) -> int:
+    """Number of quotes in a file; a parser that meets its end inside one may say nothing."""
+    with _opened(path, compression) as file:
         return sum(part.count(b'"') for part in iter(lambda: file.read(_PART), b""))
+
+
+@contextmanager
+def _opened(path: Path, compression: str) -> Iterator[IO[bytes]]:
+    """A file as bytes of CSV; one whose compressed data breaks off is refused."""
+    import pyarrow as pa
+
+    broken = False
+    with path.open("rb") as raw:
+        try:
+            yield raw if compression == "none" else pa.CompressedInputStream(raw, compression)
+        except OSError:
+            broken = True
+    if broken:
+        raise InputDataError(
+            f"{path} is damaged or incomplete {compression} data; copy it anew"
+        ) from None
 
 
 def _fault(message: str) -> str:
@@ -196,25 +242,29 @@ def _fault(message: str) -> str:
     return "is malformed"
 
 
-def _query(header: list[str], columns: Columns) -> str:
+def _query(header: list[str], columns: Columns, *, compression: str, quoted: bool) -> str:
     """Strict numbers, and a flag for text that is none.
 
-    One thread parses: several would have to guess whether the place where each begins lies
-    inside quotes, and whether a guess fails depends on where the rows of others stand.
+    A file with quotes is parsed by one thread: several would have to guess whether the place
+    where each begins lies inside quotes, and whether a guess fails depends on where the rows of
+    others stand. Without quotes there is nothing to guess.
     """
     schema = ", ".join(f"{_quoted(f'c{place}')}: 'VARCHAR'" for place in range(len(header)))
-    x, y = (f"trim(c{header.index(name)}, E' \\t')" for name in (columns.x, columns.y))
-    user = f"c{header.index(columns.user)}" if columns.user else "NULL"
+    x, y = (f"c{header.index(name)}" for name in (columns.x, columns.y))
+    quotes = (
+        """quote = '"', escape = '"', parallel = false""" if quoted else "quote = '', escape = ''"
+    )
+    user = ""
+    if columns.user:
+        name = f"c{header.index(columns.user)}"
+        user = f", CASE WHEN trim({name}) = '' THEN NULL ELSE {name} END AS user"
     return f"""
-        SELECT {_number("x")} AS x, {_number("y")} AS y, user,
-            ({_is_bad("x")}) AS bad_x, ({_is_bad("y")}) AS bad_y,
-            contains(user, chr(0)) AS bad_user
+        SELECT x, y, {_odd("x")} AS odd_x, {_odd("y")} AS odd_y {", user" if user else ""}
         FROM (
-            SELECT {x} AS x, {y} AS y,
-                CASE WHEN trim({user}) = '' THEN NULL ELSE {user} END AS user
+            SELECT {x} AS text_x, {y} AS text_y,
+                TRY_CAST({x} AS DOUBLE) AS x, TRY_CAST({y} AS DOUBLE) AS y {user}
             FROM read_csv($1, columns = {{{schema}}}, auto_detect = false, header = true,
-                compression = 'none', delim = ',', quote = '"', escape = '"', strict_mode = true,
-                parallel = false)
+                compression = '{compression}', delim = ',', {quotes}, strict_mode = true)
         )
     """
 
@@ -224,32 +274,44 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _number(name: str) -> str:
-    """Plain ASCII decimal number; DuckDB alone would also take 1_000 and odd spaces."""
-    return f"CASE WHEN regexp_full_match({name}, '{_DECIMAL}') THEN TRY_CAST({name} AS DOUBLE) END"
+def _odd(axis: str) -> str:
+    """Text of a field that may be no plain decimal number.
 
-
-def _is_bad(name: str) -> str:
-    """Whether a field is neither a finite number nor a usual mark for a missing one."""
-    missing = ", ".join(_quoted(mark) for mark in _MISSING)
-    number = _number(name)
-    return (
-        f"{name} IS NOT NULL AND (({number}) IS NULL OR isinf({number})) "
-        f"AND lower({name}) NOT IN ({missing})"
-    )
+    What DuckDB takes for a number is one, but for underscores between digits, and infinities,
+    which are told by their values.
+    """
+    underscore = f"text_{axis} LIKE '%!_%' ESCAPE '!'"
+    return f"CASE WHEN {axis} IS NULL OR isnan({axis}) OR {underscore} THEN text_{axis} END"
 
 
 def _batch(path: Path, batch: Any, columns: Columns) -> Batch:
     """Arrow record batch as arrays; text where a number belongs stops the build."""
-    for axis, name in (("bad_x", columns.x), ("bad_y", columns.y)):
-        if batch.column(axis).to_numpy(zero_copy_only=False).any():
+    numbers = [
+        np.asarray(batch.column(axis).to_numpy(zero_copy_only=False), np.float64)
+        for axis in ("x", "y")
+    ]
+    for values, axis, name in zip(numbers, ("odd_x", "odd_y"), columns, strict=False):
+        if np.isinf(values).any() or not _all_missing(batch.column(axis)):
             raise InputDataError(
                 f"column {name!r} of {path} holds text that is no plain decimal number; numbers "
                 "look like 127.01: no decimal comma, degrees and minutes, or thousands separator"
             )
-    if batch.column("bad_user").true_count:
+    user = batch.column("user") if columns.user else None
+    if user is not None and _has_nul(user):
         raise InputDataError(f"column {columns.user!r} of {path} holds NUL bytes; repair the file")
-    x, y = (
-        batch.column(axis).to_numpy(zero_copy_only=False).astype(np.float64) for axis in ("x", "y")
-    )
-    return Batch(x=x, y=y, user=batch.column("user") if columns.user else None)
+    return Batch(x=numbers[0], y=numbers[1], user=user)
+
+
+def _all_missing(texts: Any) -> bool:
+    """Whether texts that are no numbers are usual marks for a missing one."""
+    if texts.null_count == len(texts):
+        return True
+    return {
+        text.strip(" \t").lower() for text in texts.drop_null().unique().to_pylist()
+    } <= _MISSING
+
+
+def _has_nul(ids: Any) -> bool:
+    """Whether the text of any id holds a byte that ends it in other programs."""
+    data = ids.buffers()[-1]
+    return data is not None and b"\0" in memoryview(data).tobytes()

@@ -226,7 +226,7 @@ LATER = "lon,lat\r\n" + "1,2\r\n" * 20_000
         faulty("lon,lat\né,2\n".encode("latin-1"), "not in UTF-8", "latin-1-field"),
         faulty(b"PK\x03\x04\x14\0lon,lat\n", "no UTF-8 text", "spreadsheet-renamed"),
         faulty(b"PAR1\x15\x04lon,lat\n", "no UTF-8 text", "parquet-renamed"),
-        faulty(b"\x1f\x8b\x08lon,lat\n", "no UTF-8 text", "gzip-renamed"),
+        faulty(b"\x1f\x8b\x08lon,lat\n", "damaged or incomplete gzip", "gzip-cut"),
         faulty("lon;lat\n1;2\n", "separated by ';'", "semicolons"),
         faulty("lon\tlat\n1\t2\n", r"separated by '\t'", "tabs"),
         faulty("lon|lat\n1|2\n", "separated by '|'", "bars"),
