@@ -1,11 +1,11 @@
-"""Two array idioms that numpy spells awkwardly."""
+"""Array idioms that numpy spells awkwardly."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ranges", "sum_by"]
+__all__ = ["interleaved", "ranges", "sum_by"]
 
 
 def sum_by(
@@ -46,3 +46,31 @@ def ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.in
     total = int(length.sum())
     numbers: NDArray[np.int64] = np.arange(total) + np.repeat(start - before, length)
     return numbers
+
+
+def interleaved(columns: NDArray[np.integer], rows: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Codes whose order is that of a quadtree: bits of column and row in turn (Morton order).
+
+    Examples
+    --------
+    >>> interleaved(np.array([0, 1, 0, 1, 2]), np.array([0, 0, 1, 1, 0]))
+    array([0, 1, 2, 3, 4])
+    """
+    return _spread(columns) | _spread(rows) << 1
+
+
+def _spread(values: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Bits of numbers below 2^31, with a zero bit before each."""
+    wide = values.astype(np.int64)
+    for shift, mask in _SPREAD:
+        wide = (wide | wide << shift) & mask
+    return wide
+
+
+_SPREAD = (
+    (16, 0x0000FFFF0000FFFF),
+    (8, 0x00FF00FF00FF00FF),
+    (4, 0x0F0F0F0F0F0F0F0F),
+    (2, 0x3333333333333333),
+    (1, 0x5555555555555555),
+)

@@ -156,7 +156,7 @@ class GrowingTree:
         lines = np.stack(
             [boxes[:, 0] if x is None else x, boxes[:, 1] if y is None else y], axis=1
         ).astype(np.int64)
-        if self.is_cut(nodes).any() or len(np.unique(nodes)) < len(nodes):
+        if self.is_cut(nodes).any() or self._is_double(nodes):
             raise ParameterError(
                 "a cell is cut twice; start another layer, which is charged on top"
             )
@@ -200,7 +200,7 @@ class GrowingTree:
         bool
             Whether the nodes were charged.
         """
-        if len(np.unique(nodes)) < len(nodes):
+        if self._is_double(nodes):
             raise ParameterError("a cell stands twice in one question")
         if int(nano.max(initial=0)) > limit:  # also keeps the sums below far from overflow
             return False
@@ -225,17 +225,42 @@ class GrowingTree:
     ) -> None:
         """Carry dearer paths up to the root, deepest level first."""
         for depth in range(int(self.level[nodes].max(initial=0)), 0, -1):
-            deepest = self.level[nodes] == depth
-            up, family = np.unique(self.parent[nodes[deepest]], return_inverse=True)
-            dearest = np.zeros(len(up), np.int64)
-            np.maximum.at(dearest, family, path[nodes[deepest]])
-            path[up] = np.maximum(path[up], charge[up] + dearest)
-            nodes = np.union1d(nodes[~deepest], up)
+            is_deepest = self.level[nodes] == depth
+            deepest = nodes[is_deepest]
+            up = self.parent[deepest]
+            np.maximum.at(path, up, charge[up] + path[deepest])
+            nodes = np.flatnonzero(self._marked(nodes[~is_deepest]) | self._marked(up))
+
+    def _marked(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which nodes are among those given."""
+        marked = np.zeros(len(self.parent), bool)
+        marked[nodes] = True
+        return marked
+
+    def _is_double(self, nodes: NDArray[np.int64]) -> bool:
+        """Whether a node is given twice."""
+        return int(np.count_nonzero(self._marked(nodes))) < len(nodes)
 
     def tree(self) -> Tree:
         """The nodes so far in level order, each family together."""
         if self.curve:
             raise ParameterError("intervals of a curve are no boxes; count squares on a lattice")
+        order = self._level_order()
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        parent = self.parent[order]
+        return Tree(
+            boxes=self.boxes[order].astype(np.int32),
+            parent=np.where(parent < 0, -1, rank[parent]).astype(np.int32),
+            level=self.level[order].astype(np.int16),
+            count=self.count[order],
+            epsilon=self.epsilon[order],
+        )
+
+    def _level_order(self) -> NDArray[np.int64]:
+        """Numbers of the nodes, level by level, each family together."""
+        if (np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all():
+            return np.arange(len(self.parent))
         rank = np.zeros(len(self.parent), np.int64)
         by_level = np.split(
             np.argsort(self.level, kind="stable"), np.cumsum(np.bincount(self.level))[:-1]
@@ -246,15 +271,7 @@ class GrowingTree:
             by_level[depth] = here[np.argsort(rank[self.parent[here]], kind="stable")]
             rank[by_level[depth]] = np.arange(start, start + len(here))
             start += len(here)
-        order = np.concatenate(by_level)
-        parent = self.parent[order]
-        return Tree(
-            boxes=self.boxes[order].astype(np.int32),
-            parent=np.where(parent < 0, -1, rank[parent]).astype(np.int32),
-            level=self.level[order].astype(np.int16),
-            count=self.count[order],
-            epsilon=self.epsilon[order],
-        )
+        return np.concatenate(by_level)
 
 
 def _quadrants(boxes: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.arrays import ranges
+from psd.arrays import interleaved, ranges
 from psd.bins import BinGrid
 from psd.growing import Cut
 from psd.heterogeneity import Divisions, Entries
@@ -22,12 +22,15 @@ class Points:
     """The occupied lattice cells, kept so that those of each node stand together. Private."""
 
     def __init__(self, tally: Tally, codes: NDArray[np.int64] | None = None) -> None:
-        self.columns: NDArray[np.integer] = tally.columns
-        self.rows, self.counts = tally.rows, tally.counts
-        if codes is not None:  # a line of codes in place of the plane
+        if codes is None:
+            # Halves, and halves of those, stand together from the start.
+            order = np.argsort(interleaved(tally.columns, tally.rows))
+            self.columns: NDArray[np.integer] = tally.columns[order]
+            self.rows = tally.rows[order]
+        else:  # a line of codes in place of the plane
             order = np.argsort(codes)
             self.columns, self.rows = codes[order], np.zeros(len(codes), np.int32)
-            self.counts = tally.counts[order]
+        self.counts = tally.counts[order]
         self.start, self.stop = np.array([0]), np.array([len(tally.counts)])
         self._sum_counts()
 

@@ -176,11 +176,14 @@ def _children_tile(tree: Tree) -> bool:
 
 def _siblings_overlap(tree: Tree) -> bool:
     """Compare each child with the next one, two and three places on in its family."""
+    west, south, east, north = np.ascontiguousarray(tree.boxes[1:].T)
+    parent = tree.parent[1:]
     for step in range(1, MAX_CHILDREN):
-        a, b = tree.boxes[1:-step], tree.boxes[1 + step :]
-        same = tree.parent[1:-step] == tree.parent[1 + step :]
-        meet = (a[:, :2] < b[:, 2:]).all(axis=1) & (b[:, :2] < a[:, 2:]).all(axis=1)
-        if (same & meet).any():
+        meet = parent[:-step] == parent[step:]
+        for low, high in ((west, east), (south, north)):
+            meet &= low[:-step] < high[step:]
+            meet &= low[step:] < high[:-step]
+        if meet.any():
             return True
     return False
 
