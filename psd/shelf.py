@@ -22,6 +22,9 @@ _PARTS = 64
 # Users are given back once so many rows are together.
 _ROWS = 2**19
 
+# Rows that are divided at once.
+_TOGETHER = 2**20
+
 # Bytes of a row in memory: the number of its user, its cell, its time, and a share of its id.
 _ROW = 28
 
@@ -66,19 +69,33 @@ class Shelf:
         self._files: list[IO[bytes]] = []
         self._writers: list[Any] = []
         self._rows = 0
+        self._together = _TOGETHER if memory is None else max(min(_TOGETHER, memory // 256), 1)
+        self._waiting: list[tuple[Any, NDArray[np.int64], NDArray[np.int64]]] = []
 
     def add(self, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64]) -> None:
         """Put rows away, each with the part of its user."""
-        if len(codes) == 0:
+        self._waiting.append((ids, codes, time))
+        if sum(len(waiting) for _, waiting, _ in self._waiting) >= self._together:
+            self._put_away()
+
+    def _put_away(self) -> None:
+        """Divide the waiting rows; many at once, since an id then stands there once."""
+        import pyarrow as pa
+
+        ids, codes, time = zip(*self._waiting, strict=True) if self._waiting else ((), (), ())
+        self._waiting = []
+        if not sum(map(len, codes)):
             return
-        for number, piece in _pieces(ids.dictionary_encode(), codes, time):
+        encoded = pa.chunked_array(ids, pa.string()).combine_chunks().dictionary_encode()
+        for number, piece in _pieces(encoded, np.concatenate(codes), np.concatenate(time)):
             self._pieces[number].append(piece)
-        self._rows += len(codes)
+            self._rows += len(piece)
         if self._most_rows is not None and self._rows > self._most_rows:
             self._spill()
 
     def parts(self) -> Iterator[Part]:
         """The rows of all users, some users at a time."""
+        self._put_away()
         if self._files:
             self._spill()
             for writer in self._writers:
