@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd.errors import InputDataError, ParameterError
+from psd.sources import _paths
 from psd.tally import Batch
 
 if TYPE_CHECKING:
@@ -59,10 +60,8 @@ _MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n")
 
 
 def accepts(data: Any) -> bool:
-    """Whether the input is a path or a list of paths."""
-    if isinstance(data, list | tuple):
-        return len(data) > 0 and all(accepts(item) for item in data)
-    return isinstance(data, str | os.PathLike)
+    """Whether the input is a path, and that of no file of another known format."""
+    return _paths.kind(data) == "csv"
 
 
 def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:

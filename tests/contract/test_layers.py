@@ -17,7 +17,7 @@ PRIVATE = (
     "psd.points", "psd.tally_file", "psd.evaluation", "psd.plotting", "psd.workload",
     "psd.shape", "psd.comparison", "psd.truth", "psd.workers",
     "psd.heterogeneity", "psd.population", "psd.plan", "psd.plan_text", "psd.plan_plot",
-    "psd.reports", "psd.report_figures",
+    "psd.reports", "psd.report_figures", "psd.clock",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
