@@ -17,7 +17,7 @@ PRIVATE = (
     "psd.points", "psd.tally_file", "psd.evaluation", "psd.plotting", "psd.workload",
     "psd.shape", "psd.comparison", "psd.truth", "psd.workers",
     "psd.heterogeneity", "psd.population", "psd.plan", "psd.plan_text", "psd.plan_plot",
-    "psd.reports", "psd.report_figures", "psd.clock",
+    "psd.reports", "psd.report_figures",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
@@ -25,7 +25,7 @@ PUBLIC = (
     "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density", "psd.covariate",
     "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.outlines", "psd.rasters",
     "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand", "psd.pages",
-    "psd.published", "psd.statistics",
+    "psd.published", "psd.statistics", "psd.clock", "psd.postgres",
 )  # fmt: skip
 
 
