@@ -43,7 +43,7 @@ _FAILURES = {
     r"role .* does not exist": "has no such user",
     r"database .* does not exist": "has no such database",
     r"translate host name": "has a host name that nobody knows",
-    r"refused|no such file|timeout|timed out|unreachable|no route": "does not answer; is it "
+    r"refused|no such file|timeout expired|timed out|unreachable|no route": "does not answer; is it "
     "running, and are host and port right?",
     r"invalid|missing|end of string|unexpected": "has an address that is malformed; write "
     "postgresql://user@host:5432/database, special characters in percent signs",
@@ -76,8 +76,8 @@ def identifier(name: str) -> str:
 
     Examples
     --------
-    >>> identifier('a "b"')
-    '"a ""b\"""'
+    >>> identifier("visits of 2024")
+    '"visits of 2024"'
     """
     return '"' + name.replace('"', '""') + '"'
 

@@ -137,7 +137,7 @@ def _stream(cursor: Any, query: str) -> Any:
 def _geometries(schema: Any, columns: Columns) -> list[str]:
     """Columns of geometries; the one that is asked for alone, if it is one."""
     found = [field.name for field in schema if _type_name(field) in _GEOMETRIES]
-    return [columns.geometry] if columns.geometry in found else found
+    return [name for name in found if name == columns.geometry] or found
 
 
 def _type_name(field: Any) -> str:

@@ -132,7 +132,7 @@ def test_no_rows(database):
         ({"query": "SELECT 1 FROM"}, "no single SQL query"),
         ({"query": "SELECT 1; SELECT 2"}, "no single SQL query"),
         ({"query": "SELECT 1) x; DROP TABLE city.visits; --"}, "no single SQL query"),
-        ({"query": "SELECT nextval('city.ticket') AS lon, 1 AS lat"}, "read-only"),
+        ({"query": "SELECT nextval('city.ticket') AS lon, 1 AS lat"}, "in an error"),
         ({"query": f"SELECT '{SECRET}'::int AS lon, 1 AS lat"}, "SQLSTATE"),
         ({"query": "SELECT 1 / (g - 9) AS lon, 1 AS lat FROM generate_series(1, 9) g"}, "error"),
         ({"query": PLAIN, "x": "LON"}, "it has 'lon'"),
@@ -147,7 +147,7 @@ def test_no_rows(database):
          "years 1 to 9999"),
         ({"query": "SELECT ST_MakePoint(1, 2)::text AS lon, 1 AS lat"}, "not of numbers"),
         ({"query": "SELECT ST_GeomFromText('LINESTRING(1 2, 3 4)', 4326) AS g"}, "no points"),
-        ({"query": "SELECT ST_SetSRID(ST_Point(1, 2), s) AS g FROM (VALUES (4326), (3857)) AS v(s)"},
+        ({"query": "SELECT ST_SetSRID(ST_Point(1, 2), s) AS g FROM unnest(array[4326, 3857]) s"},
          "several SRIDs"),
     ],
 )  # fmt: skip
@@ -236,11 +236,17 @@ def test_other_addresses(url):
 @pytest.mark.parametrize(
     "rest",
     [
-        f"ann:{SECRET}@host/db", f"ann:{SECRET}@/db", f"ann:{SECRET}@@host/db", f"host/db?password={SECRET}",
-        f"ann:a/{SECRET}@host/db", f"ann:a?{SECRET}@host/db", f"ann:{SECRET}", f"ann:a@{SECRET}@host",
+        f"ann:{SECRET}@host/db",
+        f"ann:{SECRET}@/db",
+        f"ann:{SECRET}@@host/db",
+        f"host/db?password={SECRET}",
+        f"ann:a/{SECRET}@host/db",
+        f"ann:a?{SECRET}@host/db",
+        f"ann:{SECRET}",
+        f"ann:a@{SECRET}@host",
         f"ann:a#{SECRET}@host/db",
     ],
-)  # fmt: skip
+)
 def test_a_password_is_never_shown(rest):
     source = psd.PostGIS(f"postgresql://{rest}", table="public.visits")
     for text in (repr(source), str(source), f"{[source]}"):
