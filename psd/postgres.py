@@ -13,7 +13,7 @@ from typing import Any
 
 from psd.errors import MissingExtraError, ParameterError, PsdError
 
-__all__ = ["connected", "identifier", "is_address", "shown", "table_name"]
+__all__ = ["connected", "home", "identifier", "is_address", "shown", "table_name"]
 
 _SCHEMES = ("postgresql://", "postgres://")
 
@@ -43,8 +43,8 @@ _FAILURES = {
     r"role .* does not exist": "has no such user",
     r"database .* does not exist": "has no such database",
     r"translate host name": "has a host name that nobody knows",
-    r"refused|no such file|timeout expired|timed out|unreachable|no route": "does not answer; is it "
-    "running, and are host and port right?",
+    r"refused|no such file|timeout expired|timed out|unreachable|no route": "does not answer; is "
+    "it running, and are host and port right?",
     r"invalid|missing|end of string|unexpected": "has an address that is malformed; write "
     "postgresql://user@host:5432/database, special characters in percent signs",
 }
@@ -139,6 +139,16 @@ def connected(url: str, what: str, kind: type[PsdError]) -> Iterator[Any]:
         state = error.sqlstate or ""
         told = _STATES.get(state, f"ended in an error of the database (SQLSTATE {state})")
         raise kind(f"{what} of {shown(url)} {told}") from None
+
+
+def home(cursor: Any) -> str | None:
+    """Schema in SQL in which PostGIS is installed, which is not on every user's path."""
+    cursor.execute(
+        "SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
+        "WHERE extname = 'postgis'"
+    )
+    row = cursor.fetchone()
+    return None if row is None else identifier(str(row[0]))
 
 
 def _patient(url: str) -> str:

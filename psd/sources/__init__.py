@@ -8,8 +8,9 @@ together. A source only parses: bounding and counting are done once, for all of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from psd.domain import Domain
     from psd.tally import Batch
 
-__all__ = ["Columns", "read"]
+__all__ = ["Columns", "files_of", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +88,22 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
         )
     checked_zone(columns.time_zone)
     items = list(data) if isinstance(data, list | tuple) else [data]
-    names = [item for item in items if is_path(item)]
-    paths = expanded(names)
+    paths = files_of(items)
     for source, group in _groups([*paths, *(item for item in items if not is_path(item))]):
         yield from source.batches(group, columns, domain)
-    if expanded(names) != paths:
+    if files_of(items) != paths:
         raise InputDataError("files came or went while the input was read; nothing was published")
+
+
+def files_of(items: Iterable[Any]) -> list[Path]:
+    """Files that inputs stand for, each checked; what is no file is left out.
+
+    Raises
+    ------
+    InputDataError
+        If a file is missing, may not be read, or is given twice.
+    """
+    return expanded(item for item in items if is_path(item))
 
 
 def _groups(items: list[Any]) -> list[tuple[ModuleType, list[Any]]]:

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError, ParameterError
-from psd.postgres import connected, identifier, is_address, shown, table_name
+from psd.postgres import connected, home, identifier, is_address, shown, table_name
 from psd.sources._arrow import check_names, layout
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
     MissingExtraError
         If the driver is not installed.
     """
+    if len(set(items)) < len(items):
+        raise InputDataError("a table is given twice; its rows would count double")
     for item in items:
         source = item if isinstance(item, PostGIS) else PostGIS(item)
         with connected(source.url, source.what, InputDataError) as cursor:
@@ -117,7 +119,7 @@ def _rows(cursor: Any, source: PostGIS, columns: Columns, domain: Domain) -> Ite
     if len(found) == 1:  # of several the layout asks for one
         (name,) = found
         srid = _srid(cursor, source, name)
-        postgis = _home(cursor)
+        postgis = home(cursor)
         found[name] = domain.crs if srid is None else _crs(cursor, postgis, srid)
         extra = [f"{postgis}.st_srid({identifier(name)}::{postgis}.geometry) AS {_SRID}"]
     wanted = _wanted(columns, [*found])
@@ -157,16 +159,7 @@ def _srid(cursor: Any, source: PostGIS, name: str) -> int | None:
     return int(shapely.get_srid(shapely.from_wkb(first[0]))) if first else None
 
 
-def _home(cursor: Any) -> str:
-    """Schema in which PostGIS is installed, which is not on every user's path."""
-    cursor.execute(
-        "SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
-        "WHERE extname = 'postgis'"
-    )
-    return identifier(str(cursor.fetchone()[0]))
-
-
-def _crs(cursor: Any, postgis: str, srid: int) -> str | None:
+def _crs(cursor: Any, postgis: str | None, srid: int) -> str | None:
     """CRS that the database gives to an SRID; None if it gives none."""
     cursor.execute(
         f"SELECT auth_name || ':' || auth_srid, srtext FROM {postgis}.spatial_ref_sys "
