@@ -14,10 +14,11 @@ NEEDED = "apt-get install postgresql postgresql-postgis, and pip install adbc-dr
 
 
 def programs():
-    """Folder of initdb and pg_ctl, as Debian and others install them."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    plain = shutil.which("initdb")
-    return found[-1].parent if found else Path(plain).parent if plain else None
+    """Folder of initdb and pg_ctl, as Debian installs them; None without PostGIS."""
+    extension = Path("/usr/share/postgresql").glob("*/extension/postgis.control")
+    versions = sorted(path.parts[-3] for path in extension)
+    folders = [Path("/usr/lib/postgresql", version, "bin") for version in versions]
+    return next((folder for folder in reversed(folders) if (folder / "initdb").exists()), None)
 
 
 def has_driver():

@@ -105,12 +105,14 @@ def _of_struct(array: Any, axis: str) -> NDArray[np.float64]:
 
 def _shapes(array: Any, name: str) -> NDArray[np.object_]:
     """Geometries of well-known bytes."""
+    import pyarrow as pa
     import shapely
 
     try:
+        array.validate(full=True)  # a faulty producer may let one value run into another
         shapes: NDArray[np.object_] = shapely.from_wkb(array.to_numpy(zero_copy_only=False))
         return shapes
-    except shapely.errors.ShapelyError:
+    except (shapely.errors.ShapelyError, pa.ArrowException):
         pass  # the message may quote the bytes
     raise InputDataError(f"column {name!r} holds bytes that are no geometries in WKB")
 

@@ -21,6 +21,9 @@ __all__ = ["accepts", "batches"]
 
 _ROWS = 100_000
 
+_PLAIN_STREAM = "OGR_FLATGEOBUF_STREAM_BASE_IMPL"
+"""Option of GDAL, whose own stream of FlatGeobuf overwrites points after a missing geometry."""
+
 _POINTS = ("Point", "2.5D Point", "Unknown")
 """How types of layers that may hold points begin."""
 
@@ -98,7 +101,7 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
             use_pyarrow=True,
             datetime_as_string=True,  # GDAL's own times lose their offset in some formats
         )
-        with opened as (meta, reader):
+        with _plain_stream(), opened as (meta, reader):
             place = (meta["geometry_name"] or "wkb_geometry") if meta["geometry_type"] else None
             found = {} if place is None else {place: meta["crs"]}
             chosen = layout(str(path), reader.schema, columns, domain, found)
@@ -128,6 +131,19 @@ def _records(reader: Any) -> Iterator[Any]:
         if record is None:
             return
         yield record
+
+
+@contextmanager
+def _plain_stream() -> Iterator[None]:
+    """Let GDAL read every format feature by feature."""
+    import pyogrio
+
+    before = pyogrio.get_gdal_config_option(_PLAIN_STREAM)
+    pyogrio.set_gdal_config_options({_PLAIN_STREAM: "YES"})
+    try:
+        yield
+    finally:
+        pyogrio.set_gdal_config_options({_PLAIN_STREAM: before})
 
 
 @contextmanager
