@@ -45,6 +45,8 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
         If a file has no CRS.
     """
     layers = [_layer(path, columns.layer) for path in items]  # all before a row is read
+    for path in items:
+        _check_length(path)
     for path, layer in zip(items, layers, strict=True):
         with unchanged([path]):
             yield from _rows(path, layer, columns, domain)
@@ -76,6 +78,30 @@ def _layer(path: Path, asked: str | None) -> str:
     return likely[0]
 
 
+def _check_length(path: Path) -> None:
+    """Refuse a shapefile that is shorter than it says; GDAL would read missing points from it."""
+    if path.suffix.lower() != ".shp":
+        return
+    with path.open("rb") as file:
+        start = file.read(28)
+    complete = len(start) == 28 and path.stat().st_size >= 2 * int.from_bytes(start[24:28], "big")
+    for table in (path.with_suffix(end) for end in (".dbf", ".DBF")):
+        if table.exists():
+            complete &= _is_whole_table(table)
+    if not complete:
+        raise InputDataError(_unsound(path))
+
+
+def _is_whole_table(path: Path) -> bool:
+    """Whether the table of a shapefile has all the records that it says."""
+    with path.open("rb") as file:
+        start = file.read(12)
+    rows, head, width = (
+        int.from_bytes(start[a:b], "little") for a, b in ((4, 8), (8, 10), (10, 12))
+    )
+    return len(start) == 12 and path.stat().st_size >= head + rows * width
+
+
 def _unsound(path: Path) -> str:
     """Message about a file that GDAL cannot read; its own words may quote the content."""
     return (
@@ -91,7 +117,7 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
 
     try:
         with _quiet():
-            info = pyogrio.read_info(path, layer=layer)
+            info = pyogrio.read_info(path, layer=layer, force_feature_count=True)
         named = _named(str(path), info, columns)
         opened = pyogrio.open_arrow(
             path,
@@ -105,11 +131,14 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
             place = (meta["geometry_name"] or "wkb_geometry") if meta["geometry_type"] else None
             found = {} if place is None else {place: meta["crs"]}
             chosen = layout(str(path), reader.schema, columns, domain, found)
-            yield from chosen.batches(_records(reader))
+            left = info["features"]
+            for batch in chosen.batches(_records(reader)):
+                left -= len(batch.x)
+                yield batch
     except (RuntimeError, OSError, pa.ArrowException):
         fault = True  # raised outside, where no context carries a message that quotes
     else:
-        fault = False
+        fault = left != 0  # GDAL ends at some damages as if it were the end of the file
     if fault:
         raise InputDataError(_unsound(path))
 
