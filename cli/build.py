@@ -1,4 +1,4 @@
-"""psd build: from a CSV of locations to a release file."""
+"""psd build: from locations to a release file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from psd.decompositions import methods
 from psd.view import DENSITIES, ESTIMATES
 
 from .covariate import covariate_options, read_covariate
+from .inputs import INPUTS, files, inputs_of, places, times
 from .options import Once, integer, number, overwrite, stages
 from .options import settings as texts_of
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("build", cls=Once, short_help="Build a private release from a CSV of locations.")
-@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@click.command("build", cls=Once, short_help="Build a private release from locations.")
+@INPUTS
 @click.option("-o", "--output", required=True, type=click.Path(), help="Release file to write.")
 @click.option("--epsilon", required=True, help="Privacy-loss budget, a decimal such as 0.5.")
 @click.option(
@@ -51,8 +52,8 @@ __all__ = ["command"]
     help="Boxes to share epsilon for: tiny, small, medium, large, huge, or a CSV with "
     "west,south,east,north. Public: never chosen after a look at the data.",
 )
-@click.option("--x", default="lon", show_default=True, help="Column of x or longitude.")
-@click.option("--y", default="lat", show_default=True, help="Column of y or latitude.")
+@places
+@times
 @click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
 @click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
 @click.option(
@@ -90,10 +91,14 @@ def command(
     covariate: str | None,
     covariate_column: str | None,
     covariate_size: int | None,
+    table: str | None,
+    query: str | None,
     **columns: Any,
 ) -> None:
-    """Build an epsilon-differentially private release from CSV files of locations.
+    """Build an epsilon-differentially private release from locations.
 
+    Inputs are CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf and GeoJSON files, folders of them
+    and patterns of names, and addresses postgresql://... of PostGIS with --table or --query.
     Rows outside the bounds are left out. With --user, at most --max-contributions rows of each
     user are kept, and epsilon protects all rows of a user; without it, each row is protected by
     itself. Nothing that is printed depends on the data.
@@ -110,12 +115,15 @@ def command(
           --bounds -7.6 49.8 1.9 60.9 --method cascade --covariate land.gpkg
       psd build visits.csv -o seoul.psd.parquet --epsilon 0.1 \\
           --bounds 126.4 37 127.6 38 --workload districts.csv
+      psd build postgresql://ann@db.example.org/city --table public.visits \\
+          -o seoul.psd.parquet --epsilon 0.1 --bounds 126.4 37 127.6 38
     """  # noqa: D301
     from psd.decompositions import method as method_by_name
     from psd.domain import Domain
     from psd.files import check_targets
 
-    read = [*inputs, *filter(None, [covariate, workload])]
+    data = inputs_of(inputs, table, query)
+    read: list[str | Path] = [*files(inputs), *filter(None, [covariate, workload])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
     domain = Domain(bounds=bounds, crs=crs)
     if workload is None:
@@ -131,7 +139,7 @@ def command(
         from psd.tally_file import write_tally
 
         release = build(
-            list(inputs),
+            data,
             domain=domain,
             method=made,
             covariate=known,

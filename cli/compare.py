@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .inputs import INPUTS, files, inputs_of, places
 from .options import Once, builds, console, integer, items, make_room, number, overwrite
 from .options import settings as texts_of
 
@@ -19,7 +20,7 @@ __all__ = ["command"]
 
 
 @click.command("compare", cls=Once, short_help="Compare methods on the data (PRIVATE).")
-@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@INPUTS
 @click.option("-o", "--output", required=True, type=click.Path(), help="CSV to write; PRIVATE.")
 @click.option(
     "--bounds",
@@ -55,8 +56,7 @@ __all__ = ["command"]
     help="Parameter of one of the methods.",
 )
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
-@click.option("--x", default="lon", show_default=True, help="Column of x or longitude.")
-@click.option("--y", default="lat", show_default=True, help="Column of y or latitude.")
+@places
 @click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
 @click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
 @click.option("--jobs", type=integer, help="Parallel processes; else one per processor.")
@@ -74,6 +74,8 @@ def command(
     plot: str | None,
     report: str | None,
     overwrite: bool,
+    table: str | None,
+    query: str | None,
     **how: Any,
 ) -> None:
     """Build by every method at every epsilon several times; show the true errors. PRIVATE.
@@ -95,7 +97,7 @@ def command(
     from psd.plotting import check_plot
     from psd.reports import check_report
 
-    check_targets(filter(None, (output, plot, report)), overwrite=overwrite, inputs=inputs)
+    check_targets(filter(None, (output, plot, report)), overwrite=overwrite, inputs=files(inputs))
     if plot:
         check_plot(Path(plot))
     if report:
@@ -106,7 +108,7 @@ def command(
         from psd.comparison import COMPARISON_NOTICE, compare
 
         found = compare(
-            list(inputs),
+            inputs_of(inputs, table, query),
             domain=domain,
             methods=methods,
             epsilons=items(epsilons),

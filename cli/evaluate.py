@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from .inputs import INPUTS, files, inputs_of, places
 from .options import RELEASE, Once, console, overwrite, stages
 
 if TYPE_CHECKING:
@@ -18,10 +19,9 @@ __all__ = ["command"]
 
 @click.command("evaluate", cls=Once, short_help="Compare a release with its data (PRIVATE).")
 @RELEASE
-@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@INPUTS
 @click.option("--boxes", type=click.Path(), help="CSV of boxes instead of the eight classes.")
-@click.option("--x", default="lon", show_default=True, help="Column of x or longitude.")
-@click.option("--y", default="lat", show_default=True, help="Column of y or latitude.")
+@places
 @click.option("--tally", type=click.Path(), help="Private tally of the build, for bounded users.")
 @click.option("-o", "--output", type=click.Path(), help="CSV of every query; PRIVATE.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors by class; PRIVATE.")
@@ -31,13 +31,14 @@ def command(
     release: str,
     inputs: tuple[str, ...],
     boxes: str | None,
-    x: str,
-    y: str,
     tally: str | None,
     output: str | None,
     plot: str | None,
     report: str | None,
     overwrite: bool,
+    table: str | None,
+    query: str | None,
+    **columns: Any,
 ) -> None:
     """Show the true relative error of a release and its parts. The result is PRIVATE.
 
@@ -63,7 +64,7 @@ def command(
 
     given = filter(None, (tally, boxes))
     targets = filter(None, (output, plot, report))
-    check_targets(targets, overwrite=overwrite, inputs=(release, *inputs, *given))
+    check_targets(targets, overwrite=overwrite, inputs=(release, *files(inputs), *given))
     if plot:
         check_plot(Path(plot))
     if report:
@@ -76,7 +77,8 @@ def command(
         queries = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
         stage("evaluating")
         raster = RASTER if report else None
-        found = evaluate(loaded, list(inputs), boxes=queries, x=x, y=y, kept=kept, raster=raster)
+        data = inputs_of(inputs, table, query)
+        found = evaluate(loaded, data, boxes=queries, kept=kept, raster=raster, **columns)
     _print(found)
     click.echo(PRIVATE_NOTICE)
     if output:

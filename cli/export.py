@@ -26,32 +26,48 @@ __all__ = ["command"]
     metavar="C R",
     help="Columns and rows of a raster, 256 256 by default.",
 )
+@click.option("--table", help="Table of a postgresql:// output, such as public.seoul.")
 @overwrite
 def command(
-    release: str, output: str, cells: str, size: tuple[int, int] | None, overwrite: bool
+    release: str,
+    output: str,
+    cells: str,
+    size: tuple[int, int] | None,
+    table: str | None,
+    overwrite: bool,
 ) -> None:
     """Write cells, estimates and errors; the ending of OUTPUT names the format.
 
-    Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv; and rasters of counts,
-    densities and errors: .tif (GeoTIFF), .npy (NumPy).
+    Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv; rasters of counts,
+    densities and errors: .tif (GeoTIFF), .npy (NumPy); and postgresql://... for a table of
+    PostGIS, named by --table.
 
     \b
     Examples:
       psd export seoul.psd.parquet seoul.gpkg
       psd export seoul.psd.parquet seoul.csv --cells all
       psd export seoul.psd.parquet seoul.tif --size 600 500
+      psd export seoul.psd.parquet postgresql://ann@db.example.org/city --table public.seoul
     """  # noqa: D301
-    from pathlib import Path
-
-    from psd.export import format_of
+    from psd.export import format_of, is_database
     from psd.files import check_free
+    from psd.postgres import shown
     from psd.release import Release
 
-    format_of(Path(output))
-    check_free(output, overwrite=overwrite, inputs=[release])
+    target = output
+    if is_database(format_of(output)):
+        target = f"table {table} of {shown(output)}"
+    else:
+        check_free(output, overwrite=overwrite, inputs=[release])
     with stages() as stage:
         stage("reading")
         loaded = Release.load(release)
         stage("writing")
-        loaded.export(output, cells=cells, size=size, overwrite=overwrite)  # type: ignore[arg-type]
-    click.echo(f"wrote {output}")
+        loaded.export(
+            output,
+            cells=cells,  # type: ignore[arg-type]
+            size=size,
+            table=table,
+            overwrite=overwrite,
+        )
+    click.echo(f"wrote {target}")

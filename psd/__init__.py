@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from psd.errors import PsdError
     from psd.publish import build
     from psd.release import Release
+    from psd.sources.postgis import PostGIS
     from psd.statistics.between import difference, ratio
     from psd.tree import Tree
 
@@ -32,6 +33,7 @@ __all__ = [
     "Covariate",
     "Domain",
     "Grid",
+    "PostGIS",
     "PsdError",
     "Quadtree",
     "Release",
@@ -50,6 +52,7 @@ _HOMES = {
     "Covariate": "psd.covariate",
     "Domain": "psd.domain",
     "Grid": "psd.decompositions.grid",
+    "PostGIS": "psd.sources.postgis",
     "PsdError": "psd.errors",
     "Quadtree": "psd.decompositions.quadtree",
     "Release": "psd.release",

@@ -103,6 +103,8 @@ def compare(
     x: str = "lon",
     y: str = "lat",
     user: str | None = None,
+    geometry: str | None = None,
+    layer: str | None = None,
     max_contributions: int | None = None,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> Comparison:
@@ -116,8 +118,8 @@ def compare(
 
     Parameters
     ----------
-    data : path, list of paths, DataFrame or GeoDataFrame
-        Points. Private.
+    data : object or list of objects
+        Points, as in `psd.build`. Private.
     domain : Domain
         Bounds, CRS and lattice. Public.
     epsilons : sequence of str, int, float or Decimal
@@ -128,7 +130,7 @@ def compare(
         Builds of each method at each epsilon, 1 to 1,000.
     jobs : int, optional
         Parallel processes, 1 to 256; as many as there are processors where not given.
-    x, y, user, max_contributions
+    x, y, user, max_contributions, geometry, layer
         As in `psd.build`.
     progress : callable
         Told the number of finished builds and of all builds; no other number.
@@ -159,7 +161,8 @@ def compare(
     unit = unit_of(user, max_contributions)
     tasks = _tasks(_checked_methods(methods), _checked_epsilons(epsilons), runs)
     jobs = available() if jobs is None else whole(1, _MOST_JOBS)("jobs", jobs)
-    found = _read(data, domain, Columns(x=x, y=y, user=user), unit)
+    columns = Columns(x=x, y=y, user=user, geometry=geometry, layer=layer)
+    found = _read(data, domain, columns, unit)
     progress(0, len(tasks))
     errors = map_tasks(
         _errors, found, tasks, jobs=jobs, done=lambda number: progress(number, len(tasks))

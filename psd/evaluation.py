@@ -92,6 +92,8 @@ def evaluate(
     boxes: NDArray[np.float64] | None = None,
     x: str = "lon",
     y: str = "lat",
+    geometry: str | None = None,
+    layer: str | None = None,
     kept: Tally | None = None,
     raster: int | None = None,
 ) -> Evaluation:
@@ -105,12 +107,14 @@ def evaluate(
     ----------
     release : Release
         What is judged.
-    data : path, list of paths, DataFrame or GeoDataFrame
-        The data that it was built from. Private.
+    data : object or list of objects
+        The data that it was built from, as in `psd.build`. Private.
     boxes : ndarray, shape (n, 4), float64, optional
         Queries; the eight classes of `psd.workload` where not given.
     x, y : str
         Names of the coordinate columns.
+    geometry, layer : str, optional
+        As in `psd.build`.
     kept : Tally, optional
         The build's private tally; needed where users were bounded, since nobody else knows
         which rows were kept.
@@ -134,7 +138,8 @@ def evaluate(
     the kept rows. Non-uniformity: that minus the kept rows in the query. Bounding: the kept
     rows minus all rows in the query; 0 where a row is the unit.
     """
-    points = _points(data, Columns(x=x, y=y), release.domain)
+    columns = Columns(x=x, y=y, geometry=geometry, layer=layer)
+    points = _points(data, columns, release.domain)
     if not len(points[0]):
         raise InputDataError("no row lies inside the bounds of the release; is it another file?")
     counts = _kept(release, kept, points)

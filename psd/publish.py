@@ -49,6 +49,10 @@ def build(
     y: str = "lat",
     user: str | None = None,
     max_contributions: int | None = None,
+    geometry: str | None = None,
+    layer: str | None = None,
+    time: str | None = None,
+    time_zone: str = "UTC",
     estimate: str | None = None,
     density: str | None = None,
     covariate: Covariate | geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
@@ -68,8 +72,10 @@ def build(
 
     Parameters
     ----------
-    data : path, list of paths, DataFrame or GeoDataFrame
-        Points. Private.
+    data : object or list of objects
+        Points: paths of files (CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf, GeoJSON), folders
+        and patterns, a DataFrame or GeoDataFrame, whatever hands over an Arrow stream, a relation
+        of DuckDB, a `psd.PostGIS`. What a list holds is one input. Private.
     domain : Domain
         Bounds, CRS and lattice; never taken from the points. Public.
     epsilon : str, int, float or Decimal
@@ -77,11 +83,17 @@ def build(
     method : Decomposition or str
         How to cut space, such as ``psd.Quadtree(height=8)`` or ``"grid"``. Public.
     x, y : str
-        Names of the coordinate columns; not used for a GeoDataFrame.
+        Names of the coordinate columns; not used where the input has geometries.
     user : str, optional
         Column of user ids; makes the user the unit of privacy.
     max_contributions : int, optional
         k, the most rows kept of each user; goes with ``user``. Public.
+    geometry, layer : str, optional
+        Column of points and layer of a file, needed where an input has several.
+    time : str, optional
+        Column of moments; text that is no time refuses the build.
+    time_zone : str
+        Zone of the wall clock that moments are brought to. Public.
     estimate, density : str, optional
         View of the release, see `psd.view.View`; what the method wants where not given. Public.
     covariate : Covariate, GeoDataFrame or GeoSeries, optional
@@ -130,8 +142,10 @@ def build(
     unit = unit_of(user, max_contributions)
     step = step_of(method, domain) if private_tally is None else (1, 1)
     progress("reading")
-    batches = read(data, Columns(x=x, y=y, user=user), domain)
-    counts = tally(batches, domain, unit=unit, step=step)
+    columns = Columns(
+        x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
+    )
+    counts = tally(read(data, columns, domain), domain, unit=unit, step=step)
     private_report(counts.report)
     if private_tally is not None:
         private_tally(counts)

@@ -619,6 +619,7 @@ class Release:
         *,
         cells: Literal["leaves", "all"] = "leaves",
         size: tuple[int, int] | None = None,
+        table: str | None = None,
         overwrite: bool = False,
     ) -> None:
         """Write the cells for a GIS program; the format follows from the name's ending.
@@ -627,27 +628,30 @@ class Release:
         ----------
         path : path-like
             Ends in ``.gpkg``, ``.parquet``, ``.geojson`` or ``.csv``, or for a raster in
-            ``.tif`` or ``.npy``.
+            ``.tif`` or ``.npy``; or the address ``postgresql://...`` of a PostGIS database.
         cells : {"leaves", "all"}
             As in `to_geopandas`; rasters are made of the leaves.
         size : tuple of int, optional
             Columns and rows of a raster; 256 each way where not given.
+        table : str, optional
+            Table of the database that is written, with its schema before a dot.
         overwrite : bool
-            Whether an existing file is replaced.
+            Whether an existing file or table is replaced.
 
         Raises
         ------
         ParameterError
             If the ending is of no known format, or a size is given for a table.
         WriteError
-            If the file exists or cannot be written.
+            If the file or table exists or cannot be written.
         MissingExtraError
-            If a GeoTIFF is asked for and rasterio is not installed.
+            If a GeoTIFF is asked for and rasterio is not installed, or a database and its driver
+            is not.
         """
         from psd.export import export
 
         self._refuse_replayed("exported")
-        export(self, path, cells=cells, size=size, overwrite=overwrite)
+        export(self, path, cells=cells, size=size, table=table, overwrite=overwrite)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release file; it appears whole or not at all.

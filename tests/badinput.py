@@ -258,7 +258,7 @@ def known(name, given, covariate, content, options=""):
 FILE = (
     refused("C01-missing", "no such file", None, 8, "does not exist"),
     refused("C01-second", "the second of two files is missing", GOOD, 8, "does not exist", "b.csv"),
-    refused("C02-folder", "a folder", Path.mkdir, 8, "no regular file"),
+    refused("C02-folder", "a folder without files", Path.mkdir, 8, "holds no file to read"),
     refused("C03-empty", "no byte", "", 8, "is empty; it has to name the columns"),
     refused("C03-line-ends", "line ends alone", "\n\n", 8, "is empty"),
     refused("C03-mark", "a byte order mark alone", "\ufeff", 8, "is empty"),

@@ -2,7 +2,8 @@
 
 A file ``psd/export/<name>.py`` offers ``SUFFIX`` and either ``write(table, path)`` or, for a
 raster, ``write_raster(raster, path, tags)``; the format follows from the ending of the target's
-name. Public side: a release is all that is read.
+name. One that writes to a database offers ``accepts(target)`` and ``write_database(...)``. Public
+side: a release is all that is read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from psd.files import written
 if TYPE_CHECKING:
     from psd.release import Release
 
-__all__ = ["export", "format_of", "is_raster", "raster_suffixes", "suffixes"]
+__all__ = ["export", "format_of", "is_database", "is_raster", "raster_suffixes", "suffixes"]
 
 _SIZE = (256, 256)
 
@@ -33,7 +34,7 @@ def suffixes() -> tuple[str, ...]:
     >>> suffixes()
     ('.csv', '.geojson', '.gpkg', '.parquet')
     """
-    return tuple(module.SUFFIX for module in _modules() if not is_raster(module))
+    return tuple(m.SUFFIX for m in _modules() if not is_raster(m) and not is_database(m))
 
 
 def raster_suffixes() -> tuple[str, ...]:
@@ -52,6 +53,11 @@ def is_raster(module: ModuleType) -> bool:
     return hasattr(module, "write_raster")
 
 
+def is_database(module: ModuleType) -> bool:
+    """Whether a format is a table in a database instead of a file."""
+    return hasattr(module, "write_database")
+
+
 def _modules() -> list[ModuleType]:
     """Writers of all formats."""
     return [_module(name) for name in registry.names(__name__)]
@@ -62,19 +68,20 @@ def _module(name: str) -> ModuleType:
     return registry.load(__name__, "format", name)
 
 
-def format_of(path: Path) -> ModuleType:
-    """Writer for the ending of a name.
+def format_of(target: str | os.PathLike[str]) -> ModuleType:
+    """Writer for the address of a database, or for the ending of a name.
 
     Raises
     ------
     ParameterError
         If the ending is of no known format.
     """
+    suffix = Path(target).suffix.lower()
     for module in _modules():
-        if path.suffix.lower() == module.SUFFIX:
+        if module.accepts(target) if is_database(module) else suffix == module.SUFFIX:
             return module
     known = ", ".join((*suffixes(), *raster_suffixes()))
-    raise ParameterError(f"output {path} ends in none of {known}, which name the format")
+    raise ParameterError(f"output {target} ends in none of {known}, which name the format")
 
 
 def export(
@@ -83,10 +90,19 @@ def export(
     *,
     cells: Literal["leaves", "all"] = "leaves",
     size: tuple[int, int] | None = None,
+    table: str | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write the cells of a release; see `Release.export`."""
-    writer = format_of(Path(path))
+    writer = format_of(path)
+    if size is not None and is_database(writer):
+        raise ParameterError("a database holds a table of cells, which has no size of a raster")
+    if is_database(writer):
+        cells_of = release.to_geopandas(cells)
+        writer.write_database(cells_of, path, table=table, tags=_tags(release), overwrite=overwrite)
+        return
+    if table is not None:
+        raise ParameterError(f"output {path} is a file; a table goes with postgresql://...")
     if size is not None and not is_raster(writer):
         raise ParameterError(f"output {path} is a table of cells, which has no size of a raster")
     if cells != "leaves" and is_raster(writer):
@@ -102,7 +118,7 @@ def export(
 
 
 def _tags(release: Release) -> dict[str, str]:
-    """What was promised about a release, for the header of a raster."""
+    """What was promised about a release, for the header of a raster, the comment of a table."""
     return {
         "epsilon": epsilon_text(release.epsilon),
         "unit_of_privacy": release.unit,

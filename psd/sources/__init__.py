@@ -1,24 +1,29 @@
 """Where points come from, one file per kind of input. Private side.
 
-A file ``psd/sources/<name>.py`` offers ``accepts(data)`` and ``batches(data, columns, domain)``;
-the first that accepts an input reads it. A source only parses: bounding and counting are done
-once, for all of them, in `psd.tally`.
+A file ``psd/sources/<name>.py`` offers ``accepts(item)`` and ``batches(items, columns, domain)``;
+the first that accepts an item reads it. Files come to it expanded and checked, all of its kind
+together. A source only parses: bounding and counting are done once, for all of them, in
+`psd.tally`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from psd import registry
-from psd.errors import InputDataError
+from psd.clock import checked_zone
+from psd.errors import InputDataError, ParameterError
+from psd.sources._paths import expanded, is_path
 
 if TYPE_CHECKING:
     from psd.domain import Domain
     from psd.tally import Batch
 
-__all__ = ["Columns", "read"]
+__all__ = ["Columns", "files_of", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,10 @@ class Columns:
         Moment of the row.
     time_zone : str
         Zone of the wall clock that moments are brought to; those without a zone are on it.
+    geometry : str, optional
+        Points, in place of x and y; needed where an input has several such columns.
+    layer : str, optional
+        Layer of a file; needed where there are several.
     """
 
     x: str = "lon"
@@ -42,6 +51,8 @@ class Columns:
     user: str | None = None
     time: str | None = None
     time_zone: str = "UTC"
+    geometry: str | None = None
+    layer: str | None = None
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name in (self.x, self.y, self.user, self.time) if name is not None)
@@ -52,8 +63,9 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
 
     Parameters
     ----------
-    data : path, list of paths, DataFrame or GeoDataFrame
-        Private.
+    data : object or list of objects
+        Files, folders and patterns of names, tables in memory, relations of DuckDB, tables of
+        PostGIS; the rows of all that a list holds are one input. Private.
     columns : Columns
         Names of the columns. Public.
     domain : Domain
@@ -66,14 +78,52 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     Raises
     ------
     InputDataError
-        If no source accepts the input, or it cannot be read as asked.
+        If no source accepts the input, it cannot be read as asked, or it changes meanwhile.
+    ParameterError
+        If one column is named for two things, or the time zone is unknown.
     """
+    if len(set(columns)) < len(list(columns)):
+        raise ParameterError(
+            f"{', '.join(columns)}: x, y, user and time have to be different columns"
+        )
+    checked_zone(columns.time_zone)
+    items = list(data) if isinstance(data, list | tuple) else [data]
+    paths = files_of(items)
+    for source, group in _groups([*paths, *(item for item in items if not is_path(item))]):
+        yield from source.batches(group, columns, domain)
+    if files_of(items) != paths:
+        raise InputDataError("files came or went while the input was read; nothing was published")
+
+
+def files_of(items: Iterable[Any]) -> list[Path]:
+    """Files that inputs stand for, each checked; what is no file is left out.
+
+    Raises
+    ------
+    InputDataError
+        If a file is missing, may not be read, or is given twice.
+    """
+    return expanded(item for item in items if is_path(item))
+
+
+def _groups(items: list[Any]) -> list[tuple[ModuleType, list[Any]]]:
+    """What each source has to read."""
+    groups: dict[ModuleType, list[Any]] = {}
+    for item in items:
+        groups.setdefault(_source_of(item), []).append(item)
+    if not groups:
+        raise InputDataError("an empty list is none that can be read; give at least one input")
+    return list(groups.items())
+
+
+def _source_of(item: Any) -> ModuleType:
+    """Source that reads an item."""
     for name in registry.names(__name__):
         source = registry.load(__name__, "source", name)
-        if source.accepts(data):
-            yield from source.batches(data, columns, domain)
-            return
+        if source.accepts(item):
+            return source
     raise InputDataError(
-        f"input of type {type(data).__name__} is none that can be read: a CSV file, a list of "
-        "them, a DataFrame or a GeoDataFrame"
+        f"input of type {type(item).__name__} is none that can be read: a file (CSV, Parquet, "
+        "GeoPackage, Shapefile, FlatGeobuf, GeoJSON), a folder or a list of them, a table in "
+        "memory, a relation of DuckDB, or the address of a PostGIS database"
     )

@@ -8,11 +8,14 @@ what was thought. No message quotes a field.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import glob
 import os
 import re
-import stat
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +23,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.errors import InputDataError, ParameterError
+from psd.clock import wall_clock
+from psd.errors import InputDataError
+from psd.sources import _paths
 from psd.tally import Batch
 
 if TYPE_CHECKING:
@@ -68,10 +73,8 @@ _MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n"}
 
 
 def accepts(data: Any) -> bool:
-    """Whether the input is a path or a list of paths."""
-    if isinstance(data, list | tuple):
-        return len(data) > 0 and all(accepts(item) for item in data)
-    return isinstance(data, str | os.PathLike)
+    """Whether the input is a path, and that of no file of another known format."""
+    return _paths.kind(data) == "csv"
 
 
 def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
@@ -81,44 +84,32 @@ def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     ------
     InputDataError
         If a file is missing, given twice, malformed, or changes while it is read.
-    ParameterError
-        If one column is named for two things.
     """
-    if len(set(columns)) < len(list(columns)):
-        raise ParameterError(f"{', '.join(columns)}: x, y and user have to be different columns")
-    paths = [Path(item) for item in (data if isinstance(data, list | tuple) else [data])]
-    _check_files(paths)
-    headers = [_header(path) for path in paths]
-    for path, header in zip(paths, headers, strict=True):
-        _check_columns(path, header, columns)
-    for path, header in zip(paths, headers, strict=True):
-        before = _state(path)
-        yield from _stream(path, header, columns)
-        if _state(path) != before:
-            raise InputDataError(f"{path} changed while it was read; nothing was published")
+    inputs = list(data) if isinstance(data, list | tuple) else [data]
+    paths = _paths.expanded(item for item in inputs if os.fspath(item) != _paths.STDIN)
+    with contextlib.ExitStack() as stack:
+        if len(paths) < len(inputs):
+            paths.append(stack.enter_context(_standard_input()))
+        headers = [_header(path) for path in paths]
+        for path, header in zip(paths, headers, strict=True):
+            _check_columns(path, header, columns)
+        for path, header in zip(paths, headers, strict=True):
+            with _paths.unchanged([path]):
+                yield from _stream(path, header, columns)
 
 
-def _check_files(paths: list[Path]) -> None:
-    """Refuse what is no regular file, and a file that is given twice under any name."""
-    seen: set[tuple[int, int]] = set()
-    for path in paths:
+@contextmanager
+def _standard_input() -> Iterator[Path]:
+    """Standard input, read to its end into a file without a name, which is read as any other."""
+    with tempfile.TemporaryFile() as spool:
+        shutil.copyfileobj(sys.stdin.buffer, spool, _PART)
+        spool.flush()
+        path = f"/dev/fd/{spool.fileno()}"
         try:
-            state = path.stat()
-        except (OSError, ValueError):
-            raise InputDataError(f"input {path} does not exist or cannot be reached") from None
-        if not stat.S_ISREG(state.st_mode):
-            raise InputDataError(f"input {path} is no regular file; give a CSV file")
-        if not os.access(path, os.R_OK):
-            raise InputDataError(f"input {path} may not be read; check its permissions")
-        if (state.st_dev, state.st_ino) in seen:
-            raise InputDataError(f"input {path} is given twice; its rows would count double")
-        seen.add((state.st_dev, state.st_ino))
-
-
-def _state(path: Path) -> tuple[int, int, int]:
-    """What changes when a file is replaced or grows."""
-    state = path.stat()
-    return state.st_ino, state.st_size, state.st_mtime_ns
+            yield Path(path)
+        except InputDataError as error:
+            message = str(error).replace(path, "standard input")
+            raise InputDataError(message) from None
 
 
 def _header(path: Path) -> list[str]:
@@ -254,15 +245,17 @@ def _query(header: list[str], columns: Columns, *, compression: str, quoted: boo
     quotes = (
         """quote = '"', escape = '"', parallel = false""" if quoted else "quote = '', escape = ''"
     )
-    user = ""
+    others = ""
     if columns.user:
         name = f"c{header.index(columns.user)}"
-        user = f", CASE WHEN trim({name}) = '' THEN NULL ELSE {name} END AS user"
+        others += f", CASE WHEN trim({name}) = '' THEN NULL ELSE {name} END AS user"
+    if columns.time:
+        others += f", c{header.index(columns.time)} AS time"
     return f"""
-        SELECT x, y, {_odd("x")} AS odd_x, {_odd("y")} AS odd_y {", user" if user else ""}
+        SELECT * EXCLUDE (text_x, text_y), {_odd("x")} AS odd_x, {_odd("y")} AS odd_y
         FROM (
             SELECT {x} AS text_x, {y} AS text_y,
-                TRY_CAST({x} AS DOUBLE) AS x, TRY_CAST({y} AS DOUBLE) AS y {user}
+                TRY_CAST({x} AS DOUBLE) AS x, TRY_CAST({y} AS DOUBLE) AS y {others}
             FROM read_csv($1, columns = {{{schema}}}, auto_detect = false, header = true,
                 compression = '{compression}', delim = ',', {quotes}, strict_mode = true)
         )
@@ -299,7 +292,10 @@ def _batch(path: Path, batch: Any, columns: Columns) -> Batch:
     user = batch.column("user") if columns.user else None
     if user is not None and _has_nul(user):
         raise InputDataError(f"column {columns.user!r} of {path} holds NUL bytes; repair the file")
-    return Batch(x=numbers[0], y=numbers[1], user=user)
+    time = None
+    if columns.time is not None:
+        time = wall_clock(batch.column("time"), columns.time_zone, column=columns.time)
+    return Batch(x=numbers[0], y=numbers[1], user=user, time=time)
 
 
 def _all_missing(texts: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Tables in memory: pandas DataFrames and GeoDataFrames of points. Private side."""
+"""pandas DataFrames, and GeoDataFrames of points. Private side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.errors import DomainError, InputDataError
+from psd.clock import wall_clock
+from psd.errors import InputDataError
+from psd.sources._arrow import ROWS, check_names
+from psd.sources._points import Coordinates, coordinates, finite, projection
 from psd.tally import Batch
 
 if TYPE_CHECKING:
@@ -18,15 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["accepts", "batches"]
 
 
-def accepts(data: Any) -> bool:
-    """Whether the input is a DataFrame or a GeoDataFrame."""
+def accepts(item: Any) -> bool:
+    """Whether the item is a DataFrame or a GeoDataFrame."""
     import pandas as pd
 
-    return isinstance(data, pd.DataFrame)
+    return isinstance(item, pd.DataFrame)
 
 
-def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """One batch with all rows of the table.
+def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
+    """Rows of tables.
 
     Raises
     ------
@@ -35,64 +38,97 @@ def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     DomainError
         If a GeoDataFrame has no CRS.
     """
+    for data in items:
+        what, geometry = f"the {type(data).__name__}", _geometry(data, columns)
+        places = [columns.x, columns.y] if geometry is None else [geometry]
+        more = [name for name in (columns.user, columns.time) if name is not None]
+        check_names(what, [str(name) for name in data.columns], [*places, *more])
+        if columns.user is not None:
+            _check_ids(data[columns.user])
+        for start in range(0, max(len(data), 1), ROWS):
+            yield _batch(data.iloc[start : start + ROWS], columns, geometry, domain)
+
+
+def _geometry(data: Any, columns: Columns) -> str | None:
+    """Column of points of a GeoDataFrame, its active one where none is named."""
     import geopandas as gpd
 
-    is_geo = isinstance(data, gpd.GeoDataFrame)
-    needed = [columns.user] if is_geo else list(columns)
-    for name in filter(None, needed):
-        if list(data.columns).count(name) != 1:
-            raise InputDataError(f"the table has no single column {name!r}")
-    x, y = _points(data, domain) if is_geo else (_numbers(data, name) for name in list(columns)[:2])
-    yield Batch(x=x, y=y, user=_ids(data[columns.user]) if columns.user else None)
+    if not isinstance(data, gpd.GeoDataFrame):
+        return columns.geometry
+    name = columns.geometry or data.active_geometry_name
+    if name is None:
+        raise InputDataError("the GeoDataFrame has no active geometry; set it with set_geometry")
+    return str(name)
 
 
-def _points(data: Any, domain: Domain) -> tuple[NDArray[np.float64], ...]:
+def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) -> Batch:
+    """Some rows of a table."""
+    if geometry is None:
+        x, y = (_numbers(data, name) for name in (columns.x, columns.y))
+    else:
+        x, y = _points(data, geometry, domain)
+    return Batch(
+        x=x,
+        y=y,
+        user=None if columns.user is None else _ids(data[columns.user]),
+        time=None
+        if columns.time is None
+        else wall_clock(data[columns.time], columns.time_zone, column=columns.time),
+    )
+
+
+def _points(data: Any, geometry: str, domain: Domain) -> Coordinates:
     """Coordinates of point geometries in the CRS of the domain."""
-    import shapely
+    import geopandas as gpd
 
-    if data.crs is None:
-        raise DomainError("the GeoDataFrame has no CRS; set it with set_crs, it is never guessed")
-    shapes = data.geometry.to_crs(domain.crs)
-    present = ~(shapely.is_missing(shapes.array) | shapely.is_empty(shapes.array))
-    if not (shapes[present].geom_type == "Point").all():
-        raise InputDataError("the GeoDataFrame holds geometries that are no points")
-    x, y = np.full(len(data), np.nan), np.full(len(data), np.nan)
-    x[present], y[present] = shapes[present].x, shapes[present].y
-    # Where the projection does not reach is outside of any bounds.
-    return np.where(np.isfinite(x), x, np.nan), np.where(np.isfinite(y), y, np.nan)
+    column = data[geometry]
+    if not isinstance(column, gpd.GeoSeries):
+        raise InputDataError(
+            f"column {geometry!r} of the {type(data).__name__} holds no geometries; make it a "
+            "GeoDataFrame"
+        )
+    project = projection(column.crs, domain, "the GeoDataFrame")
+    return project(coordinates(np.asarray(column.array), geometry))
 
 
 def _numbers(data: Any, name: str) -> NDArray[np.float64]:
     """Column of coordinates as floats; missing ones are NaN."""
     column = data[name]
-    if column.dtype.kind not in "iuf":
+    if column.dtype.kind not in "iuf" and not _is_arrow_decimal(column.dtype):
         raise InputDataError(
             f"column {name!r} is of type {column.dtype}, not of numbers; convert it first"
         )
-    return _finite(name, column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return finite(name, column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Refuse infinite coordinates; they come from a division or an overflow."""
-    if np.isinf(values).any():
-        raise InputDataError(f"column {name!r} holds infinite values; remove or repair them")
-    return values
+def _is_arrow_decimal(kind: Any) -> bool:
+    """Whether a column of pandas holds decimals of Arrow."""
+    return str(kind).startswith("decimal") and str(kind).endswith("[pyarrow]")
 
 
-def _ids(column: Any) -> Any:
-    """Ids as Arrow text; floats are refused, since they have lost digits or leading zeros."""
+def _check_ids(column: Any) -> None:
+    """Refuse floats, since they have lost digits or leading zeros, and values of several kinds."""
     import pandas as pd
-    import pyarrow as pa
 
-    values = column.astype(column.cat.categories.dtype) if hasattr(column, "cat") else column
-    kind = pd.api.types.infer_dtype(values, skipna=True)
+    kind = pd.api.types.infer_dtype(_values(column), skipna=True)
     if kind not in ("string", "integer", "empty"):
         raise InputDataError(
             f"column {column.name!r} of user ids holds {kind} values; read ids as text, so that no "
             "digit and no leading zero is lost"
         )
+
+
+def _values(column: Any) -> Any:
+    """A column without its categories."""
+    return column.astype(column.cat.categories.dtype) if hasattr(column, "cat") else column
+
+
+def _ids(column: Any) -> Any:
+    """Ids as Arrow text."""
+    import pyarrow as pa
+
     try:
-        return pa.array(values.astype("string"), type=pa.string())
+        return pa.array(_values(column).astype("string"), type=pa.string())
     except (UnicodeError, pa.ArrowException):
         pass
     raise InputDataError(f"column {column.name!r} of user ids holds text that is not Unicode")

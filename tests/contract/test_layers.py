@@ -26,7 +26,7 @@ PUBLIC = (
     "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density", "psd.covariate",
     "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.outlines", "psd.rasters",
     "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand", "psd.pages",
-    "psd.published", "psd.statistics", "psd.unit",
+    "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres",
 )  # fmt: skip
 
 

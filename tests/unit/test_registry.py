@@ -51,4 +51,5 @@ def test_the_families_of_the_library():
         "geoparquet",
         "geotiff",
         "npy",
+        "postgis",
     )

@@ -267,7 +267,7 @@ def test_malformed_files_are_refused_and_not_quoted(file, monkeypatch, content, 
     ],
 )
 def test_what_is_no_file(tmp_path, make):
-    with pytest.raises(InputDataError, match=r"regular file|does not exist"):
+    with pytest.raises(InputDataError, match=r"regular file|does not exist|no file to read"):
         rows_of(make(tmp_path))
 
 

@@ -136,7 +136,7 @@ def test_the_column_of_ids_has_to_be_there_once(user):
 
 @pytest.mark.parametrize("names", [{"x": "lng"}, {"y": "latitude"}])
 def test_columns_of_coordinates_have_to_be_there(names):
-    with pytest.raises(InputDataError, match="no single column"):
+    with pytest.raises(InputDataError, match="no column"):
         one_batch(table(), **names)
 
 

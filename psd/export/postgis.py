@@ -1,0 +1,113 @@
+"""PostGIS: a table of cells in a database, for GIS programs and other queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from psd.errors import ParameterError, WriteError
+from psd.postgres import connected, home, is_address, table_name
+
+if TYPE_CHECKING:
+    import geopandas
+
+__all__ = ["accepts", "write_database"]
+
+_STAGED = "psd_staged_cells"
+
+
+def accepts(target: object) -> bool:
+    """Whether the target is the address of a database."""
+    return is_address(target)
+
+
+def write_database(
+    cells: geopandas.GeoDataFrame,
+    url: str,
+    *,
+    table: str | None,
+    tags: dict[str, str],
+    overwrite: bool = False,
+) -> None:
+    """Write cells to a table with a primary key, a geometry column ``geom`` and its index.
+
+    All of it is one transaction: until it is committed nobody sees a table, and an older one stays
+    as it is if anything fails.
+
+    Parameters
+    ----------
+    cells : GeoDataFrame
+        Cells of a release.
+    url : str
+        Address, ``postgresql://...``.
+    table : str
+        Name of the table, with its schema before a dot.
+    tags : dict of str to str
+        What was promised about the release; becomes the comment of the table.
+    overwrite : bool
+        Whether an existing table is replaced.
+
+    Raises
+    ------
+    ParameterError
+        If no table is named.
+    WriteError
+        If the table exists or cannot be written.
+    MissingExtraError
+        If the driver is not installed.
+    """
+    if table is None:
+        raise ParameterError("say which table of the database is written (--table, table=)")
+    name = table_name(table)
+    with connected(url, f"table {table}", WriteError) as cursor:
+        postgis = home(cursor)
+        if postgis is None:
+            raise WriteError("the database has no PostGIS; install it (CREATE EXTENSION postgis)")
+        srid = _srid(cursor, postgis, cells.crs)
+        if overwrite:
+            cursor.execute(f"DROP TABLE IF EXISTS {name}")
+        cursor.execute(
+            f"CREATE TABLE {name} (cell bigint PRIMARY KEY, level integer NOT NULL, "
+            "estimate float8 NOT NULL, perturbation_error float8 NOT NULL, "
+            f"density float8 NOT NULL, geom {postgis}.geometry(Polygon, {srid}) NOT NULL)"
+        )
+        _fill(cursor, name, cells, f"{postgis}.st_geomfromwkb(geom, {srid})")
+        cursor.execute(f"CREATE INDEX ON {name} USING gist (geom)")
+        note = "; ".join(f"{key} {value}" for key, value in tags.items()).replace("'", "''")
+        cursor.execute(f"COMMENT ON TABLE {name} IS '{note}'")
+        cursor.connection.commit()
+
+
+def _srid(cursor: Any, postgis: str, crs: Any) -> int:
+    """Number that the database gives to a CRS."""
+    authority = crs.to_authority(min_confidence=100) or ("", "0")
+    cursor.execute(
+        f"SELECT srid FROM {postgis}.spatial_ref_sys WHERE auth_name = $1 AND auth_srid::text = $2",
+        authority,
+    )
+    row = cursor.fetchone()
+    if row is None:
+        raise WriteError(
+            f"the database does not know the CRS {crs.name!r} of the release; add it to "
+            "spatial_ref_sys first"
+        )
+    return int(row[0])
+
+
+def _fill(cursor: Any, name: str, cells: geopandas.GeoDataFrame, geometry: str) -> None:
+    """Bring the rows over in bulk, as bytes, and make geometries of them there."""
+    import pyarrow as pa
+    import shapely
+
+    plain = cells.drop(columns="geometry")
+    rows = pa.table(
+        {
+            **{column: pa.array(plain[column].to_numpy()) for column in plain.columns},
+            "geom": pa.array(shapely.to_wkb(cells.geometry.to_numpy()), pa.binary()),
+        }
+    )
+    cursor.adbc_ingest(_STAGED, rows, mode="create", temporary=True)
+    columns = ", ".join(plain.columns)
+    cursor.execute(
+        f"INSERT INTO {name} ({columns}, geom) SELECT {columns}, {geometry} FROM {_STAGED}"
+    )
+    cursor.execute(f"DROP TABLE {_STAGED}")

@@ -1,0 +1,138 @@
+"""Point geometries as coordinates in the CRS of the domain. Private side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import DomainError, InputDataError
+
+if TYPE_CHECKING:
+    from psd.domain import Domain
+
+__all__ = ["Coordinates", "Projection", "coordinates", "decoded", "finite", "projection"]
+
+Coordinates = tuple[NDArray[np.float64], NDArray[np.float64]]
+Projection = Callable[[Coordinates], Coordinates]
+
+_NO_CRS = "{what} has no CRS; it is never guessed: write it into the input (in geopandas, set_crs)"
+
+
+def projection(crs: Any, domain: Domain, what: str) -> Projection:
+    """How coordinates come to the CRS of the domain.
+
+    Parameters
+    ----------
+    crs : object
+        Anything that names a CRS; None if the input has none.
+    domain : Domain
+        Public.
+    what : str
+        What messages call the input.
+
+    Raises
+    ------
+    DomainError
+        If there is no CRS, or none that is known.
+    """
+    from pyproj import CRS, Transformer
+    from pyproj.exceptions import CRSError, ProjError
+
+    if crs is None:
+        raise DomainError(_NO_CRS.format(what=what))
+    try:
+        source, target = CRS.from_user_input(crs), CRS.from_user_input(domain.crs)
+        if source.equals(target, ignore_axis_order=True):
+            return lambda here: here
+        transformer = Transformer.from_crs(source, target, always_xy=True)
+    except (CRSError, ProjError):
+        raise DomainError(
+            f"{what} has a CRS that cannot be brought to {domain.crs}; is it a local one?"
+        ) from None
+
+    def project(here: Coordinates) -> Coordinates:
+        x, y = transformer.transform(*here)
+        # Where the projection does not reach is outside of any bounds.
+        return np.where(np.isfinite(x), x, np.nan), np.where(np.isfinite(y), y, np.nan)
+
+    return project
+
+
+def finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Refuse infinite coordinates; they come from a division or an overflow."""
+    if np.isinf(values).any():
+        raise InputDataError(f"column {name!r} holds infinite values; remove or repair them")
+    return values
+
+
+def decoded(array: Any, name: str) -> Coordinates:
+    """Coordinates of an Arrow array of points, in WKB or as plain numbers.
+
+    Raises
+    ------
+    InputDataError
+        If it holds anything else.
+    """
+    import pyarrow as pa
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        array, kind = array.storage, array.type.storage_type
+    if pa.types.is_struct(kind) and {"x", "y"} <= {field.name for field in kind}:
+        x, y = (_of_struct(array, axis) for axis in ("x", "y"))
+    elif pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type):
+        values = array.fill_null([np.nan] * kind.list_size) if array.null_count else array
+        flat = values.flatten().to_numpy(zero_copy_only=False).reshape(-1, kind.list_size)
+        x, y = flat[:, 0].astype(np.float64), flat[:, 1].astype(np.float64)
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or kind == pa.binary_view():
+        return coordinates(_shapes(array, name), name)
+    else:
+        raise InputDataError(f"column {name!r} is of type {kind}, which holds no points")
+    return finite(name, x), finite(name, y)
+
+
+def _of_struct(array: Any, axis: str) -> NDArray[np.float64]:
+    """One coordinate of points that are kept as plain numbers, NaN where there is no point."""
+    import pyarrow.compute as pc
+
+    values = pc.struct_field(array, axis).to_numpy(zero_copy_only=False).astype(np.float64)
+    present = array.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(present, values, np.nan)
+
+
+def _shapes(array: Any, name: str) -> NDArray[np.object_]:
+    """Geometries of well-known bytes."""
+    import pyarrow as pa
+    import shapely
+
+    try:
+        array.validate(full=True)  # a faulty producer may let one value run into another
+        shapes: NDArray[np.object_] = shapely.from_wkb(array.to_numpy(zero_copy_only=False))
+        return shapes
+    except (shapely.errors.ShapelyError, pa.ArrowException):
+        pass  # the message may quote the bytes
+    raise InputDataError(f"column {name!r} holds bytes that are no geometries in WKB")
+
+
+def coordinates(shapes: Any, name: str) -> Coordinates:
+    """Coordinates of an array of shapely points; NaN where one is missing or empty.
+
+    Raises
+    ------
+    InputDataError
+        If there are geometries that are no points.
+    """
+    import shapely
+
+    present = ~(shapely.is_missing(shapes) | shapely.is_empty(shapes))
+    if not (shapely.get_type_id(shapes[present]) == shapely.GeometryType.POINT).all():
+        raise InputDataError(
+            f"column {name!r} holds geometries that are no points; a release counts points, so "
+            "take for instance their centroids"
+        )
+    x, y = np.full(len(shapes), np.nan), np.full(len(shapes), np.nan)
+    x[present], y[present] = shapely.get_x(shapes[present]), shapely.get_y(shapes[present])
+    return finite(name, x), finite(name, y)

@@ -1,0 +1,237 @@
+"""Every source tells the tally the same: places, users and times, in whatever CRS they are kept."""
+
+import duckdb
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from postgres import execute, ingest
+
+import psd
+from psd.intake import tally
+from psd.sources import Columns, read
+from psd.unit import unit_of
+
+DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
+KEY = b"sixteen bytes ok"
+KEPT = "EPSG:5179"
+"""CRS in which the shapes are kept when they have to be brought to that of the domain."""
+
+
+def frame(size=3_000):
+    """Rows of few users with many spellings of numbers, some of them without a place."""
+    rng = np.random.default_rng(7)
+    digits = np.array(["007", "7", "0", "\uff19", "é", "a b", "9007199254740993", "x" * 40])
+    table = pd.DataFrame(
+        {
+            "id": digits[rng.integers(0, len(digits), size)],
+            "number": rng.integers(2**53, 2**53 + 9, size),
+            "lon": rng.uniform(125.9, 128.1, size).round(3),
+            "lat": rng.uniform(36.9, 38.1, size).round(3),
+            "seen": pd.date_range("2023-12-31 20:30", periods=size, freq="17min", tz="UTC"),
+        }
+    )
+    table["seen"] = table["seen"].astype("datetime64[us, UTC]")
+    table.loc[rng.integers(0, size, 40), ["lon", "lat"]] = np.nan
+    return table
+
+
+TABLE = frame()
+
+
+def shapes(table, crs=DOMAIN.crs):
+    """The same rows as points in a CRS; no place is no point."""
+    points = gpd.GeoSeries.from_xy(table["lon"], table["lat"], crs=DOMAIN.crs)
+    places = points.mask(table["lon"].isna().to_numpy()).to_crs(crs)
+    return gpd.GeoDataFrame(table.drop(columns=["lon", "lat"]), geometry=places)
+
+
+def as_text(table):
+    """Times as ISO 8601, for formats that know no zones."""
+    return table.assign(seen=table["seen"].dt.strftime("%Y-%m-%dT%H:%M:%S+00:00"))
+
+
+def vector(driver, **options):
+    def make(folder, points, database):
+        path = folder / f"points.{driver}"
+        as_text(points).to_file(path, **options)
+        return path
+
+    return make
+
+
+def geoparquet(**options):
+    def make(folder, points, database):
+        points.to_parquet(folder / "points.parquet", **options)
+        return folder / "points.parquet"
+
+    return make
+
+
+def csv(folder, table, database):
+    as_text(table).to_csv(folder / "points.csv", index=False)
+    return folder / "points.csv"
+
+
+def parquet(folder, table, database):
+    pq.write_table(pa.Table.from_pandas(table), folder / "points.parquet", row_group_size=700)
+    return folder / "points.parquet"
+
+
+def parts(folder, table, database):
+    """A folder of three files, two of them in a folder of their own."""
+    (folder / "data" / "more").mkdir(parents=True)
+    names = ("data/a.parquet", "data/more/b.parquet", "data/more/c.parquet")
+    for number, name in enumerate(names):
+        table.iloc[number::3].to_parquet(folder / name)
+    (folder / "data" / "_SUCCESS").touch()
+    return folder / "data"
+
+
+def pattern(folder, table, database):
+    parts(folder, table, database)
+    return str(folder / "data" / "**" / "*.parquet")
+
+
+def hive(folder, table, database):
+    """Users in the names of folders."""
+    for number, (name, rows) in enumerate(table.groupby("id")):
+        (folder / "data" / f"id={name}").mkdir(parents=True)
+        rows.drop(columns="id").to_parquet(folder / "data" / f"id={name}" / f"{number}.parquet")
+    return folder / "data"
+
+
+def mixed(folder, table, database):
+    """Three kinds of inputs in one list."""
+    table.iloc[::3].to_parquet(folder / "a.parquet")
+    shapes(table.iloc[1::3]).pipe(as_text).to_file(folder / "b.gpkg")
+    return [folder / "a.parquet", str(folder / "b.gpkg"), pa.Table.from_pandas(table.iloc[2::3])]
+
+
+def polars(folder, table, database):
+    return pytest.importorskip("polars").DataFrame(table)
+
+
+def relation(folder, table, database):
+    kept = duckdb.connect().from_arrow(pa.Table.from_pandas(table))
+    return kept.select("*")
+
+
+def postgis(folder, table, database):
+    execute(database, "DROP TABLE IF EXISTS plain")
+    ingest(database, "plain", pa.Table.from_pandas(table, preserve_index=False))
+    return psd.PostGIS(database, table="public.plain")
+
+
+def postgis_shapes(folder, points, database):
+    execute(database, "DROP TABLE IF EXISTS raw, shaped")
+    plain = points.drop(columns="geometry").assign(wkb=points.geometry.to_wkb())
+    ingest(database, "raw", pa.Table.from_pandas(plain, preserve_index=False))
+    srid = points.crs.to_epsg()
+    execute(
+        database,
+        "CREATE TABLE shaped AS SELECT id, number, seen, "
+        f"ST_SetSRID(wkb::geometry, {srid}) AS geom FROM raw",
+    )
+    return psd.PostGIS(database, query="SELECT * FROM shaped")
+
+
+TABLES = {
+    "csv": csv,
+    "parquet": parquet,
+    "folder": parts,
+    "pattern": pattern,
+    "hive": hive,
+    "mixed": mixed,
+    "pandas": lambda folder, table, database: table,
+    "categories": lambda folder, table, database: table.astype({"id": "category"}),
+    "arrow": lambda folder, table, database: pa.Table.from_pandas(table),
+    "stream": lambda folder, table, database: pa.Table.from_pandas(table).to_reader(400),
+    "polars": polars,
+    "duckdb": relation,
+    "postgis": postgis,
+}
+SHAPES = {
+    "geopandas": lambda folder, points, database: points,
+    "geoparquet": geoparquet(),
+    "geoparquet-native": geoparquet(geometry_encoding="geoarrow"),
+    "gpkg": vector("gpkg"),
+    "fgb": vector("fgb", SPATIAL_INDEX="NO"),
+    "shp": vector("shp"),
+    "geojson": vector("geojson"),
+    "geoarrow-wkb": lambda folder, points, database: pa.table(points.to_arrow()),
+    "geoarrow": lambda folder, points, database: pa.table(
+        points.to_arrow(geometry_encoding="geoarrow", interleaved=False)
+    ),
+    "geoarrow-pairs": lambda folder, points, database: pa.table(
+        points.to_arrow(geometry_encoding="geoarrow")
+    ),
+    "postgis-shapes": postgis_shapes,
+}
+CRS_OF_ITS_OWN = [name for name in SHAPES if name != "geojson"]  # which is always in degrees
+
+
+def assert_same(found, expected):
+    for name in ("columns", "rows", "counts"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert (found.contributions, found.report) == (expected.contributions, expected.report)
+
+
+def counted(data, k, **columns):
+    named = {} if k is None else columns
+    return tally(
+        read(data, Columns(**named), DOMAIN), DOMAIN, unit=unit_of(named.get("user"), k), key=KEY
+    )
+
+
+@pytest.fixture
+def made(request, tmp_path):
+    """Makes the input of a source; starts a database for those alone that need one."""
+
+    def make(name, crs=DOMAIN.crs):
+        database = request.getfixturevalue("postgis") if name.startswith("postgis") else None
+        rows = TABLE if name in TABLES else shapes(TABLE, crs)
+        return {**TABLES, **SHAPES}[name](tmp_path, rows, database)
+
+    return make
+
+
+@pytest.mark.parametrize("user", [None, "id"])
+@pytest.mark.parametrize("name", [*TABLES, *SHAPES])
+def test_the_same_points_give_the_same_tally(made, name, user):
+    k = None if user is None else 5
+    expected = counted(TABLE, k, user=user)
+    assert expected.report["without coordinates"] > 30
+    assert_same(counted(made(name), k, user=user), expected)
+
+
+@pytest.mark.parametrize("name", [n for n in (*TABLES, *SHAPES) if n not in ("hive",)])
+def test_whole_numbers_as_ids_keep_all_digits(made, name):
+    assert_same(counted(made(name), 5, user="number"), counted(TABLE, 5, user="number"))
+
+
+@pytest.mark.parametrize("name", CRS_OF_ITS_OWN)
+def test_points_in_another_crs_give_the_same_tally(made, name):
+    expected = counted(shapes(TABLE, KEPT), 5, user="id")
+    assert_same(counted(made(name, KEPT), 5, user="id"), expected)
+    here = counted(TABLE, 5, user="id").report
+    assert {n: abs(expected.report[n] - here[n]) <= 2 for n in here} == dict.fromkeys(here, True)
+
+
+@pytest.mark.parametrize("name", [n for n in (*TABLES, *SHAPES) if n != "csv"])
+def test_times_stand_on_the_same_wall(made, name):
+    columns = Columns(user="number", time="seen", time_zone="Asia/Seoul")
+    batches = list(read(made(name), columns, DOMAIN))
+    found = np.sort(np.concatenate([batch.time for batch in batches]))
+    wall = TABLE["seen"].dt.tz_convert("Asia/Seoul").dt.tz_localize(None)
+    expected = np.sort(wall.to_numpy().astype("datetime64[us]"))
+    assert found.dtype == np.dtype("datetime64[us]")
+    seconds = found.astype("datetime64[s]")
+    np.testing.assert_array_equal(seconds, expected.astype("datetime64[s]"))
+
+
+def test_batches_hold_no_secret_in_their_text(made):
+    for batch in read(made("pandas"), Columns(user="id"), DOMAIN):
+        assert repr(batch) == "<Batch: private>"

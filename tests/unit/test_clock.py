@@ -1,0 +1,206 @@
+"""Moments on the wall clock: what is read, what is refused, and that no value is quoted."""
+
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psd.clock import checked_zone, day, hour, month, wall_clock
+from psd.errors import InputDataError, ParameterError
+
+SEOUL, LONDON = "Asia/Seoul", "Europe/London"
+
+
+def shown(values, zone=SEOUL):
+    return wall_clock(values, zone).astype(str).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-01-31", "2024-01-31T00:00:00.000000"),
+        ("2024-01-31 10:00", "2024-01-31T10:00:00.000000"),
+        ("2024-01-31 10:00:00", "2024-01-31T10:00:00.000000"),
+        ("2024-01-31T10:00:00", "2024-01-31T10:00:00.000000"),
+        ("2024-01-31t10:00:00", "2024-01-31T10:00:00.000000"),
+        (" 2024-01-31 10:00:00\t", "2024-01-31T10:00:00.000000"),
+        ("2024-01-31T10:00:00.5", "2024-01-31T10:00:00.500000"),
+        ("2024-01-31T10:00:00,25", "2024-01-31T10:00:00.250000"),
+        ("2024-01-31T10:00:00.123456789", "2024-01-31T10:00:00.123456"),
+        ("2024-01-31T10:00:00Z", "2024-01-31T19:00:00.000000"),
+        ("2024-01-31T20:00:00z", "2024-02-01T05:00:00.000000"),
+        ("2024-01-31T10:00:00+09:00", "2024-01-31T10:00:00.000000"),
+        ("2024-01-31T10:00:00+0900", "2024-01-31T10:00:00.000000"),
+        ("2024-01-31 10:00:00+09", "2024-01-31T10:00:00.000000"),
+        ("2024-01-31 10:00:00 +09:00", "2024-01-31T10:00:00.000000"),
+        ("2024-01-31T10:00-03:30", "2024-01-31T22:30:00.000000"),
+        ("2024-02-29", "2024-02-29T00:00:00.000000"),
+        ("0001-01-01", "0001-01-01T00:00:00.000000"),
+        ("", "NaT"),
+        ("  ", "NaT"),
+        ("NULL", "NaT"),
+        (r"\N", "NaT"),
+        (None, "NaT"),
+    ],
+)
+def test_text(text, expected):
+    assert shown(pa.array([text], pa.string())) == [expected]
+
+
+# All that is ever said about text, whatever it is.
+MESSAGES = (
+    "column 'seen' holds text that is no time in ISO 8601; times look like 2024-01-31, 2024-01-31 "
+    "10:00:00 or 2024-01-31T10:00:00+09:00, and seconds since 1970 have to be converted first",
+    "column 'seen' holds times beyond the years 1 to 9999; are these marks for moments that are "
+    "not known? leave them empty",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "8642-13-57", "2023-02-29", "2024-04-31", "2024-01-31 24:00:00", "2024-01-31 10:60:00",
+        "2024-01-31 10:00:61", "31.01.2024", "01/31/2024", "20240131", "2024-1-31", "2024-01",
+        "2024-01-31 10", "10:00:00", "1706695200", "1706695200.5", "yesterday", "\uff12024-01-31",
+        "2024-01-31T10:00:00+16:00", "2024-01-31T10:00:00+09:60", "2024-01-31T10:00:00KST",
+        "2024-01-31 10:00:00 AM", "-2024-01-31", "0000-01-01", "2024-01-31T10:00:00ZZ",
+        "2024-01-31+09:00",
+    ],
+)  # fmt: skip
+def test_other_text_is_refused_and_not_quoted(text):
+    for values in ([text], ["2024-01-31", None, text]):
+        with pytest.raises(InputDataError, match="'seen'") as raised:
+            wall_clock(values, SEOUL, column="seen")
+        assert str(raised.value) in MESSAGES
+        assert raised.value.__context__ is None
+
+
+def test_rows_with_and_without_offsets_in_one_column():
+    texts = ["2024-01-31T10:00:00", "2024-01-31T10:00:00Z", None, "2024-01-31T10:00:00+01:00"]
+    hours = ["2024-01-31T10", "2024-01-31T19", "NaT", "2024-01-31T18"]
+    assert hour(wall_clock(texts, SEOUL)).astype(str).tolist() == hours
+
+
+MOMENT = datetime(2024, 7, 1, 23, 30, 0, 250_000, UTC)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(pa.array([MOMENT], pa.timestamp("us", "UTC")), id="arrow"),
+        pytest.param(pa.array([MOMENT], pa.timestamp("ns", "America/Lima")), id="another-zone"),
+        pytest.param(pa.chunked_array([pa.array([MOMENT], pa.timestamp("ms", "UTC"))]), id="ms"),
+        pytest.param(pd.Series([MOMENT]), id="pandas"),
+        pytest.param(pd.Series([pd.Timestamp(MOMENT).tz_convert(SEOUL)]), id="pandas-seoul"),
+        pytest.param([MOMENT], id="objects"),
+        pytest.param([MOMENT.isoformat()], id="text"),
+        pytest.param(pa.array([MOMENT.isoformat()], pa.large_string()), id="large-text"),
+        pytest.param(pa.array([MOMENT.isoformat()], pa.string_view()), id="views"),
+        pytest.param(pa.array([MOMENT.isoformat()]).dictionary_encode(), id="dictionary"),
+        pytest.param(pd.Series([MOMENT.isoformat()]), id="pandas-text"),
+    ],
+)
+def test_moments_are_brought_to_the_zone(values):
+    assert shown(values) == ["2024-07-02T08:30:00.250000"]
+    assert shown(values, LONDON) == ["2024-07-02T00:30:00.250000"]
+    assert shown(values, "UTC") == ["2024-07-01T23:30:00.250000"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(pa.array([MOMENT.replace(tzinfo=None)], pa.timestamp("ns")), id="arrow"),
+        pytest.param(np.array(["2024-07-01T23:30:00.25"], "datetime64[ms]"), id="numpy"),
+        pytest.param(pd.Series([MOMENT.replace(tzinfo=None)]), id="pandas"),
+        pytest.param(["2024-07-01 23:30:00.25"], id="text"),
+    ],
+)
+def test_times_without_a_zone_are_on_the_wall(values):
+    for zone in (SEOUL, LONDON, "UTC"):
+        assert shown(values, zone) == ["2024-07-01T23:30:00.250000"]
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
+def test_dates_begin_at_midnight(kind):
+    array = pa.array([date(2024, 1, 31), None], kind)
+    assert shown(array) == ["2024-01-31T00:00:00.000000", "NaT"]
+
+
+def test_finer_parts_are_cut_off_before_1970_too():
+    assert shown(pa.array([-1], pa.timestamp("ns"))) == ["1969-12-31T23:59:59.999999"]
+
+
+def test_summer_time_begins_and_ends():
+    times = ["2024-03-31T00:59Z", "2024-03-31T01:00Z", "2024-10-27T00:30Z", "2024-10-27T01:30Z"]
+    hours = [text[11:16] for text in shown(times, LONDON)]
+    assert hours == ["00:59", "02:00", "01:30", "01:30"]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        pytest.param([1706695200], "holds numbers", id="integers"),
+        pytest.param([1706695200.5], "holds numbers", id="floats"),
+        pytest.param(pa.array([1706695200]).cast(pa.decimal128(20)), "numbers", id="decimals"),
+        pytest.param([True], "no moment", id="booleans"),
+        pytest.param(pa.array([1], pa.duration("s")), "no moment", id="durations"),
+        pytest.param(pa.array([1], pa.time32("s")), "no moment", id="times-of-day"),
+        pytest.param(["a", 8642], "several kinds", id="mixed"),
+        pytest.param([object()], "several kinds", id="objects"),
+        pytest.param(pa.array([2**62], pa.timestamp("s")), "years 1 to 9999", id="overflow"),
+        pytest.param(pa.array([2**62], pa.timestamp("us")), "years 1 to 9999", id="far"),
+        pytest.param(pa.array([-(2**63) + 5], pa.timestamp("us", "UTC")), "years", id="infinity"),
+        pytest.param(pa.array([2**31 - 1], pa.date32()), "years 1 to 9999", id="far-date"),
+    ],
+)
+def test_what_is_no_moment_is_refused(values, words):
+    with pytest.raises(InputDataError, match=words) as raised:
+        wall_clock(values, SEOUL)
+    assert "8642" not in str(raised.value)
+
+
+@pytest.mark.parametrize("values", [[], [None, None], pa.array([], pa.string()), pa.nulls(2)])
+def test_nothing(values):
+    times = wall_clock(values, SEOUL)
+    assert times.dtype == "M8[us]"
+    assert len(times) == len(values)
+    assert np.isnat(times).all()
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Seoul", "Europe/London", "America/Argentina/Salta"])
+def test_zones(zone):
+    assert checked_zone(zone) == zone
+
+
+@pytest.mark.parametrize(
+    "zone",
+    ["KST9", "Asia/Soul", "+09:00", "", "../etc", "/etc/localtime", "localtime", "Asia", "a\0b",
+     "posix/UTC", "right/UTC", 9, None, "서울"],
+)  # fmt: skip
+def test_other_zones_are_refused_with_an_example(zone):
+    with pytest.raises(ParameterError, match="Asia/Seoul"):
+        wall_clock(["2024-01-31"], zone)
+
+
+@given(
+    st.lists(
+        st.datetimes(datetime(1902, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)), max_size=9
+    ),
+    st.sampled_from([SEOUL, LONDON, "America/Lima", "Australia/Lord_Howe", "UTC"]),
+)
+def test_arrays_agree_with_the_standard_library(moments, zone):
+    expected = [moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for moment in moments]
+    assert wall_clock(pa.array(moments, pa.timestamp("us", "UTC")), zone).tolist() == expected
+    assert wall_clock([moment.isoformat() for moment in moments], zone).tolist() == expected
+
+
+def test_slices():
+    times = np.array(["2024-02-29T23:59:59.999999", "1969-12-31T23:00", "NaT"], "M8[us]")
+    assert month(times).astype(str).tolist() == ["2024-02", "1969-12", "NaT"]
+    assert day(times).astype(str).tolist() == ["2024-02-29", "1969-12-31", "NaT"]
+    assert hour(times).astype(str).tolist() == ["2024-02-29T23", "1969-12-31T23", "NaT"]
