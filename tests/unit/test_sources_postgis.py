@@ -11,6 +11,7 @@ import psd
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.intake import tally
 from psd.sources import Columns, read
+from psd.unit import unit_of
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 SECRET = "8642.13579"
