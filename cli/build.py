@@ -67,6 +67,7 @@ __all__ = ["command"]
     help="How points are taken to lie inside cells; by default what the method wants.",
 )
 @covariate_options
+@click.option("--memory", help="Cap on the memory that reading takes, such as 2GB.")
 @click.option("--report-private", is_flag=True, help="Print PRIVATE counts of rows on stderr.")
 @click.option(
     "--keep-tally",

@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.errors import ParameterError
+
 __all__ = ["CellCounter", "cell_counter"]
 
 # A dense array of so many cells takes 128 MB.
@@ -14,6 +16,9 @@ _MOST_DENSE = 2**24
 
 # Codes are collected before they are sorted, so that each is sorted a few times in all.
 _PENDING = 2**24
+
+# Bytes per code while two sorted lists are merged into one.
+_MERGING = 64
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Codes of occupied cells, ascending, and their counts."""
@@ -39,9 +44,11 @@ def cell_counter(cells: int, memory: int | None = None) -> CellCounter:
     memory : int, optional
         Cap in bytes.
     """
-    most = _MOST_DENSE if memory is None else min(_MOST_DENSE, memory // 64)
-    pending = _PENDING if memory is None else min(_PENDING, max(memory // 256, 2**16))
-    return _Dense(cells) if cells <= most else _Sparse(pending)
+    if memory is None:
+        return _Dense(cells) if cells <= _MOST_DENSE else _Sparse(_PENDING)
+    if cells <= min(_MOST_DENSE, memory // 64):
+        return _Dense(cells)
+    return _Sparse(min(_PENDING, memory // 128), memory)
 
 
 class _Dense:
@@ -61,8 +68,8 @@ class _Dense:
 class _Sparse:
     """Sorted codes with counts, and rows that wait to be sorted in."""
 
-    def __init__(self, pending: int) -> None:
-        self._limit = pending
+    def __init__(self, pending: int, memory: int | None = None) -> None:
+        self._limit, self._memory = pending, memory
         self._codes, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)
         self._waiting: list[tuple[NDArray[np.int64], NDArray[np.int64] | None]] = []
         self._rows = 0
@@ -82,6 +89,13 @@ class _Sparse:
         """Merge the waiting rows into the sorted codes."""
         codes, counts = _summed(self._waiting)
         self._waiting, self._rows = [], 0
+        together = len(self._codes) + len(codes)
+        if self._memory is not None and together * _MERGING > self._memory:
+            raise ParameterError(
+                "the occupied cells do not fit into the memory that is allowed; raise --memory, "
+                "take a coarser lattice, or a method whose cells do not depend on data, such as "
+                "quadtree"
+            )
         if len(self._codes):
             codes, counts = _summed([(self._codes, self._counts), (codes, counts)])
         self._codes, self._counts = codes, counts

@@ -77,7 +77,7 @@ class Intake:
     slices : Slices, optional
         Public.
     memory : int, optional
-        Cap in bytes on what is kept while rows are read; a half of it is for rows of users.
+        Bytes for rows and cells while rows are read; rows of users get a third.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Intake:
                 f"{self._number} slices; take a coarser one"
             )
         self._counter = cell_counter(self._number * self._columns * self._rows, memory)
-        self._shelf = Shelf(None if memory is None else memory // 2)
+        self._shelf = Shelf(None if memory is None else memory // 3)
         self._seen = Counter({"read": 0, "without coordinates": 0, "outside": 0})
         self._inside = 0
 

@@ -15,6 +15,7 @@ from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
 from psd.errors import ParameterError
 from psd.intake import tally
+from psd.memory import parse_memory, room
 from psd.noise import Noise, SecureNoise
 from psd.parameters import to_json
 from psd.release import Release
@@ -53,6 +54,7 @@ def build(
     layer: str | None = None,
     time: str | None = None,
     time_zone: str = "UTC",
+    memory: str | int | None = None,
     estimate: str | None = None,
     density: str | None = None,
     covariate: Covariate | geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
@@ -94,6 +96,8 @@ def build(
         Column of moments; text that is no time refuses the build.
     time_zone : str
         Zone of the wall clock that moments are brought to. Public.
+    memory : str or int, optional
+        Cap on the memory that reading takes, such as ``"2GB"``; see `psd.memory`.
     estimate, density : str, optional
         View of the release, see `psd.view.View`; what the method wants where not given. Public.
     covariate : Covariate, GeoDataFrame or GeoSeries, optional
@@ -140,12 +144,21 @@ def build(
     check_covariate(known, domain, view.density)
     to_json(method)  # a method with a field that nobody declared public is not shown the data
     unit = unit_of(user, max_contributions)
+    left = room(None if memory is None else parse_memory(memory))
     step = step_of(method, domain) if private_tally is None else (1, 1)
     progress("reading")
     columns = Columns(
-        x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
+        x=x,
+        y=y,
+        user=user,
+        geometry=geometry,
+        layer=layer,
+        time=time,
+        time_zone=time_zone,
+        memory=None if left is None else left // 3,
     )
-    counts = tally(read(data, columns, domain), domain, unit=unit, step=step)
+    batches = read(data, columns, domain)
+    counts = tally(batches, domain, unit=unit, step=step, memory=left and left * 2 // 3)
     private_report(counts.report)
     if private_tally is not None:
         private_tally(counts)

@@ -19,10 +19,7 @@ __all__ = ["Part", "Shelf"]
 
 _PARTS = 64
 
-# Users are given back once so many rows are together.
-_ROWS = 2**19
-
-# Rows that are divided at once.
+# Rows that are divided at once; users are given back once half as many are together.
 _TOGETHER = 2**20
 
 # Bytes of a row in memory: the number of its user, its cell, its time, and a share of its id.
@@ -69,7 +66,7 @@ class Shelf:
         self._files: list[IO[bytes]] = []
         self._writers: list[Any] = []
         self._rows = 0
-        self._together = _TOGETHER if memory is None else max(min(_TOGETHER, memory // 256), 1)
+        self._together = _TOGETHER if memory is None else max(min(_TOGETHER, memory // 512), 1)
         self._waiting: list[tuple[Any, NDArray[np.int64], NDArray[np.int64]]] = []
 
     def add(self, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64]) -> None:
@@ -103,7 +100,7 @@ class Shelf:
         pieces: list[Any] = []
         for number in range(_PARTS):
             pieces += self._read(number) if self._files else self._pieces[number]
-            if sum(map(len, pieces)) > _ROWS:
+            if sum(map(len, pieces)) > self._together // 2:
                 yield _joined(pieces)
                 pieces = []
         if pieces:

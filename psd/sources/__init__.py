@@ -44,6 +44,8 @@ class Columns:
         Points, in place of x and y; needed where an input has several such columns.
     layer : str, optional
         Layer of a file; needed where there are several.
+    memory : int, optional
+        Bytes that the reader may take.
     """
 
     x: str = "lon"
@@ -53,6 +55,7 @@ class Columns:
     time_zone: str = "UTC"
     geometry: str | None = None
     layer: str | None = None
+    memory: int | None = None
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name in (self.x, self.y, self.user, self.time) if name is not None)

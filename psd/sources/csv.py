@@ -61,10 +61,12 @@ _OTHER_FORMATS = {
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 # Rows come in any order; more of them wait while others are counted.
-_SETTINGS = (
-    "SET preserve_insertion_order = false; SET enable_progress_bar = false; "
-    "SET streaming_buffer_size = '64MB'"
-)
+_SETTINGS = "SET preserve_insertion_order = false; SET enable_progress_bar = false; "
+
+_WAITING = 64 * 2**20
+
+# What one thread of the parser works in.
+_THREAD = 2**27
 
 _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
@@ -182,7 +184,7 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
     fault = None
     try:
         with duckdb.connect(":memory:") as connection:
-            connection.execute(_SETTINGS)
+            connection.execute(_SETTINGS + _limits(columns.memory))
             relation = connection.sql(query, params=[glob.escape(str(path))])
             for batch in relation.to_arrow_reader(_ROWS):
                 yield _batch(path, batch, columns)
@@ -192,6 +194,17 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
         fault = _fault(str(error).replace(str(path), "").lower())
     if fault:  # raised here, where no context carries the message
         raise InputDataError(f"{path} {fault}: {_WELL_FORMED}")
+
+
+def _limits(memory: int | None) -> str:
+    """Settings that keep the parser within its memory."""
+    if memory is None:
+        return f"SET streaming_buffer_size = '{_WAITING}B'"
+    threads = max(1, min(os.cpu_count() or 1, memory // _THREAD))
+    return (
+        f"SET threads = {threads}; SET memory_limit = '{memory}B'; "
+        f"SET streaming_buffer_size = '{min(_WAITING, memory // 8)}B'"
+    )
 
 
 def _compression(path: Path) -> str:
