@@ -79,7 +79,9 @@ def marks(
     moment = time + TIME_OFFSET
     x = salt[0]
     for value in (columns, rows, moment >> 31, moment & PRIME, occurrence):
-        x = _remainder(x * salt[1] + value)
+        # One fold leaves less than 2^32, which times a salt stays below 2^60.
+        x = _folded(x * salt[1] + value)
+    x = _remainder(x)
     square = _remainder(x * x)
     found: NDArray[np.int64] = _remainder(_remainder(square * square) * x + salt[2])
     return found
@@ -87,6 +89,13 @@ def marks(
 
 def _remainder(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Remainders by the prime, without a division."""
-    values = (values & PRIME) + (values >> 31)
-    values = (values & PRIME) + (values >> 31)
-    return np.where(values == PRIME, 0, values)
+    values = _folded(_folded(values))
+    values[values == PRIME] = 0
+    return values
+
+
+def _folded(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same remainders in fewer bits, since 2^31 leaves 1."""
+    folded: NDArray[np.int64] = values & PRIME
+    folded += values >> 31
+    return folded

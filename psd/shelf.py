@@ -22,8 +22,10 @@ _PARTS = 64
 # Rows that are divided at once; users are given back once half as many are together.
 _TOGETHER = 2**20
 
+_MEMORY = 10**9
+
 # Bytes of a row in memory: the number of its user, its cell, its time, and a share of its id.
-_ROW = 28
+_ROW = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -61,12 +63,13 @@ class Shelf:
     """
 
     def __init__(self, memory: int | None = None) -> None:
-        self._most_rows = None if memory is None else max(memory // _ROW, 1)
+        memory = _MEMORY if memory is None else memory
+        self._most_rows = max(memory // _ROW, 1)
         self._pieces: list[list[Any]] = [[] for _ in range(_PARTS)]
         self._files: list[IO[bytes]] = []
         self._writers: list[Any] = []
         self._rows = 0
-        self._together = _TOGETHER if memory is None else max(min(_TOGETHER, memory // 512), 1)
+        self._together = max(min(_TOGETHER, memory // 512), 1)
         self._waiting: list[tuple[Any, NDArray[np.int64], NDArray[np.int64]]] = []
 
     def add(self, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64]) -> None:
@@ -87,7 +90,7 @@ class Shelf:
         for number, piece in _pieces(encoded, np.concatenate(codes), np.concatenate(time)):
             self._pieces[number].append(piece)
             self._rows += len(piece)
-        if self._most_rows is not None and self._rows > self._most_rows:
+        if self._rows > self._most_rows:
             self._spill()
 
     def parts(self) -> Iterator[Part]:

@@ -198,9 +198,10 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
 
 def _limits(memory: int | None) -> str:
     """Settings that keep the parser within its memory."""
+    threads = os.cpu_count() or 1
     if memory is None:
-        return f"SET streaming_buffer_size = '{_WAITING}B'"
-    threads = max(1, min(os.cpu_count() or 1, memory // _THREAD))
+        memory = 2 * threads * _THREAD
+    threads = max(1, min(threads, memory // _THREAD))
     return (
         f"SET threads = {threads}; SET memory_limit = '{memory}B'; "
         f"SET streaming_buffer_size = '{min(_WAITING, memory // 8)}B'"
