@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from psd.errors import WriteError
 
-__all__ = ["check_free", "check_targets", "written"]
+__all__ = ["check_free", "check_targets", "write_whole", "written"]
 
 # What file systems without hard links answer, such as exFAT and some shares.
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -115,6 +116,74 @@ def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterato
         raise WriteError(f"cannot write {target}: {error.strerror or 'unknown reason'}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_whole(
+    path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False, mode: int = 0o666
+) -> None:
+    """Write a file that has no name until it is whole.
+
+    Guarantees
+    ----------
+    Where the system knows such files (Linux), a process that is killed leaves nothing behind;
+    elsewhere it may leave a hidden folder with a part of the content.
+
+    Parameters
+    ----------
+    path : path-like
+        Target.
+    content : bytes
+        All of it.
+    overwrite : bool
+        Whether an existing target is replaced.
+    mode : int
+        Permissions, less those that the process withholds.
+
+    Raises
+    ------
+    WriteError
+        If the file cannot be written or moved.
+    """
+    target = check_free(path, overwrite=overwrite)
+    try:
+        handle = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, mode)
+    except (OSError, AttributeError):
+        with written(path, overwrite=overwrite) as place:
+            place.touch(mode=mode)
+            place.write_bytes(content)
+        return
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+            _give_name(Path(f"/proc/self/fd/{handle}"), target, overwrite=overwrite)
+    except WriteError:
+        raise
+    except OSError as error:
+        raise WriteError(f"cannot write {target}: {error.strerror or 'unknown reason'}") from None
+
+
+def _give_name(source: Path, target: Path, *, overwrite: bool) -> None:
+    """Link a file without a name to its target."""
+    try:
+        _link(source, target)
+    except FileExistsError:
+        if not overwrite:
+            raise WriteError(f"{target} appeared while it was written; it was kept") from None
+        beside = target.with_name(f".psd-{secrets.token_hex(8)}")
+        _link(source, beside)
+        beside.replace(target)
+    _sync(target.parent)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Hard link to what a link under /proc stands for; `os.link` cannot follow it everywhere."""
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.link(source, target.name, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
 
 
 def _settle(source: Path, target: Path, *, overwrite: bool) -> None:

@@ -339,9 +339,19 @@ def _normalised(ids: Any) -> Any:
     import pyarrow.compute as pc
 
     ids = ids.cast(pa.string())
-    ids = pc.utf8_normalize(pc.utf8_trim(ids, characters=_INVISIBLE), form="NFC")
-    ids = pc.utf8_trim(ids, characters=_INVISIBLE)
+    if not _is_plain(ids):
+        ids = pc.utf8_normalize(pc.utf8_trim(ids, characters=_INVISIBLE), form="NFC")
+        ids = pc.utf8_trim(ids, characters=_INVISIBLE)
     return pc.if_else(pc.is_in(pc.utf8_lower(ids), value_set=_missing_ids()), None, ids)
+
+
+def _is_plain(ids: Any) -> bool:
+    """Whether all ids are of visible ASCII characters, which have one spelling."""
+    data = ids.buffers()[-1]
+    if data is None or not len(data):
+        return False
+    letters = np.frombuffer(data, np.uint8)
+    return bool(letters.min() > 0x20 and letters.max() < 0x7F)
 
 
 def _missing_ids() -> Any:

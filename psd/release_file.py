@@ -22,7 +22,7 @@ from psd.covariate_file import COVARIATE_KEY, covariate_header, is_covariate, pa
 from psd.domain import Domain
 from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
-from psd.files import written
+from psd.files import write_whole
 from psd.release import Release
 from psd.tree import Tree
 from psd.view import DENSITIES, ESTIMATES, View
@@ -50,8 +50,7 @@ SCHEMA = pa.schema(
 
 def write(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a release; the file appears whole or not at all."""
-    with written(path, overwrite=overwrite) as target:
-        target.write_bytes(encode(release))
+    write_whole(path, encode(release), overwrite=overwrite)
 
 
 def read(path: str | os.PathLike[str]) -> Release:

@@ -15,6 +15,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.errors import WriteError
+
 __all__ = ["Part", "Shelf"]
 
 _PARTS = 64
@@ -111,6 +113,19 @@ class Shelf:
 
     def _spill(self) -> None:
         """Move all rows in memory to the files."""
+        try:
+            self._write()
+        except OSError as error:
+            reason = error.strerror or "the disk may be full"
+        else:
+            return
+        raise WriteError(
+            f"rows that do not fit into memory cannot be kept in {tempfile.gettempdir()}: "
+            f"{reason}; make room, name another folder by TMPDIR, or allow more --memory"
+        )
+
+    def _write(self) -> None:
+        """Append all rows in memory to the files."""
         import pyarrow as pa
 
         if not self._files:

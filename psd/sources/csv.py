@@ -104,8 +104,14 @@ def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
 def _standard_input() -> Iterator[Path]:
     """Standard input, read to its end into a file without a name, which is read as any other."""
     with tempfile.TemporaryFile() as spool:
-        shutil.copyfileobj(sys.stdin.buffer, spool, _PART)
-        spool.flush()
+        try:
+            shutil.copyfileobj(sys.stdin.buffer, spool, _PART)
+            spool.flush()
+        except OSError as error:
+            raise InputDataError(
+                f"standard input cannot be kept in {tempfile.gettempdir()}: {error.strerror}; "
+                "make room, or name another folder by TMPDIR"
+            ) from None
         path = f"/dev/fd/{spool.fileno()}"
         try:
             yield Path(path)

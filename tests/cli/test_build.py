@@ -279,7 +279,7 @@ def fail_with(error):
     return fail
 
 
-DRAW, WRITE, SYNC = SecureNoise.__name__ + ".count", "psd.release_file.encode", "psd.files._sync"
+DRAW, WRITE, SYNC = SecureNoise.__name__ + ".count", "psd.release_file.encode", "psd.files.os.fsync"
 
 
 @pytest.mark.parametrize(
@@ -387,11 +387,7 @@ def test_overwrite_replaces_the_older_release(points, out):
 
 
 def test_a_file_that_appears_meanwhile_is_kept(monkeypatch, points, out):
-    def slow(release):
-        out.write_bytes(b"of somebody else")
-        return b"a release"
-
-    monkeypatch.setattr("psd.release_file.encode", slow)
+    monkeypatch.setattr("psd.files.os.fsync", lambda file: out.write_bytes(b"of somebody else"))
     args = (
         "build",
         points,

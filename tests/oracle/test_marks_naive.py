@@ -1,0 +1,91 @@
+"""Marks and bounds against a twin in plain Python integers."""
+
+import hashlib
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+
+from psd.bounding import keep, shares
+from psd.marks import PRIME, marks, salts
+
+KEY = b"sixteen bytes ok"
+
+
+def naive_salts(name):
+    digits = hashlib.md5(f"{KEY.hex()}|{name}".encode()).hexdigest()
+    return [int(digits[start : start + 7], 16) for start in (0, 8, 16)]
+
+
+def naive_mark(name, column, row, time, occurrence):
+    first, factor, last = naive_salts(name)
+    moment = time + 2**61
+    x = first
+    for value in (column, row, moment // 2**31, moment % 2**31, occurrence):
+        x = (x * factor + value) % PRIME
+    return (pow(x, 5, PRIME) + last) % PRIME
+
+
+def rows(seed, size=400):
+    random = np.random.default_rng(seed)
+    users = random.integers(0, 6, size)
+    cells = random.integers(0, 4, (2, size)) * random.choice([1, 2**29 // 4], (2, size))
+    time = random.choice([-(2**55), -1, 0, 1, 2**40, 2**58], size)
+    return users, cells, time
+
+
+NAMES = ["7", "007", "Ann", "é", "서울", ""]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_marks(seed):
+    users, (columns, row), time = rows(seed)
+    occurrence = np.random.default_rng(seed).integers(0, 2**30, len(users))
+    found = marks(salts(NAMES, KEY)[:, users], columns, row, time, occurrence)
+    numbers = (values.tolist() for values in (users, columns, row, time, occurrence))
+    expected = [naive_mark(NAMES[u], *rest) for u, *rest in zip(*numbers, strict=True)]
+    assert found.tolist() == expected
+    assert min(expected) >= 0
+
+
+def test_no_product_overflows():
+    salt = np.full((3, 1), 2**28 - 1)
+    largest = np.array([2**30 - 1]), np.array([2**30 - 1]), np.array([2**60]), np.array([2**31 - 1])
+    x = int(salt[0, 0])
+    for value in (2**30 - 1, 2**30 - 1, (2**60 + 2**61) >> 31, (2**60 + 2**61) & PRIME, 2**31 - 1):
+        x = (x * (2**28 - 1) + value) % PRIME
+    assert marks(salt, *largest).tolist() == [(pow(x, 5, PRIME) + 2**28 - 1) % PRIME]
+
+
+def naive_kept(users, cells, time, k):
+    """Multiset of kept rows: all rows with occurrence numbers, sorted whole."""
+    groups = defaultdict(list)
+    seen = Counter()
+    for user, column, row, moment in zip(users, *cells, time, strict=True):
+        occurrence = seen[user, column, row, moment]
+        seen[user, column, row, moment] += 1
+        mark = naive_mark(NAMES[user], column, row, moment, occurrence)
+        groups[user].append((mark, column, row, moment, occurrence))
+    return Counter(
+        (user, column, row, moment)
+        for user, own in groups.items()
+        for _, column, row, moment, _ in sorted(own)[:k]
+    )
+
+
+@pytest.mark.parametrize("k", [1, 3, 60, 1000])
+@pytest.mark.parametrize("seed", range(3))
+def test_kept_rows(seed, k):
+    users, cells, time = rows(seed)
+    places = keep(users, salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
+    found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
+    assert found == naive_kept(users.tolist(), cells.tolist(), time.tolist(), k)
+
+
+def test_shares_never_exceed_the_weight_of_a_user():
+    users, _, _ = rows(1)
+    for weight in (1, 5, 100, 720_720):
+        given = shares(users, weight)
+        sums = np.bincount(users, weights=given)
+        assert (sums <= weight).all()
+        assert (given == weight // np.bincount(users)[users]).all()
