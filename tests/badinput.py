@@ -12,6 +12,8 @@ from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import shapely
 
 import psd
@@ -147,6 +149,28 @@ def linked(path):
     path.symlink_to(elsewhere)
 
 
+def parts(path):
+    path.mkdir()
+    for name in "ab":
+        (path / f"{name}.csv").write_text(GOOD)
+
+
+def written_parquet(path):
+    rows = {"lon": [1.5, 3.5], "lat": [2.5, 4.5], "note": [SECRET] * 2}
+    pq.write_table(pa.table(rows), path)
+
+
+def truncated(path):
+    written_parquet(path)
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def truncated_part(path):
+    path.mkdir()
+    written_parquet(path / "a.parquet")
+    truncated(path / "b.parquet")
+
+
 def bound_socket(path):
     with socket.socket(socket.AF_UNIX) as end:
         end.bind(path.name)  # relative: a full path may be longer than a socket's may be
@@ -258,7 +282,10 @@ def known(name, given, covariate, content, options=""):
 FILE = (
     refused("C01-missing", "no such file", None, 8, "does not exist"),
     refused("C01-second", "the second of two files is missing", GOOD, 8, "does not exist", "b.csv"),
+    refused("C01-pattern", "a pattern that fits no name", None, 8, "no file has a name like",
+        input="*.nothing"),
     refused("C02-folder", "a folder without files", Path.mkdir, 8, "holds no file to read"),
+    kept("C02-parts", "a folder of two CSV files", parts, 6, input="visits"),
     refused("C03-empty", "no byte", "", 8, "is empty; it has to name the columns"),
     refused("C03-line-ends", "line ends alone", "\n\n", 8, "is empty"),
     refused("C03-mark", "a byte order mark alone", "\ufeff", 8, "is empty"),
@@ -355,6 +382,10 @@ FILE = (
     refused("C26-truncated", "the last row ends in its first field", GOOD + "1.2", 8, "malformed"),
     refused("C26-in-a-quote", "the last row ends within quotes", GOOD + '1,2,"secr', 8,
         "closed quotes"),
+    refused("C26-parquet", "a Parquet file that ends early", truncated, 8, "no sound Parquet file",
+        input="points.parquet"),
+    refused("C26-part", "the same, one of two parts of a folder", truncated_part, 8,
+        "no sound Parquet file", input="visits"),
     kept("C27-commas", "a comma after the last field of each row", "lon,lat\n1.5,2.5,\n3.5,4.5,\n",
         2),
     kept("C27-blank", "blank lines", GOOD.replace("\n", "\n\n"), 3),

@@ -49,7 +49,7 @@ def unprivileged(*command):
 
 @contextlib.contextmanager
 def server():
-    """Address of a running server with PostGIS, for its superuser psd."""
+    """Address of a running server, for its superuser psd; a user locked needs a password."""
     required()
     folder = Path(tempfile.mkdtemp(prefix="psdpg"))  # short: names of sockets have 107 bytes
     if os.geteuid() == 0:
@@ -59,6 +59,8 @@ def server():
     try:
         initdb = ("-U", "psd", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         unprivileged(programs() / "initdb", "-D", folder / "data", *initdb)
+        rules = folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
         unprivileged(*control, "-l", folder / "log", "-o", settings, "start")
         try:
             yield f"postgresql://psd@/postgres?host={quote(str(folder), safe='')}"

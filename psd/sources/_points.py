@@ -18,6 +18,15 @@ __all__ = ["Coordinates", "Projection", "coordinates", "decoded", "finite", "pro
 Coordinates = tuple[NDArray[np.float64], NDArray[np.float64]]
 Projection = Callable[[Coordinates], Coordinates]
 
+# Layouts of points in the plane that need no parser, by their length: the WKB of the OGC, and that
+# of PostGIS, which has an SRID.
+_HEAD = [("order", "u1"), ("kind", "<u4")]
+_PLACE = [("x", "<f8"), ("y", "<f8")]
+_PLAIN = {
+    21: (np.dtype([*_HEAD, *_PLACE]), 1),
+    25: (np.dtype([*_HEAD, ("srid", "<u4"), *_PLACE]), 0x20000001),
+}
+
 _NO_CRS = "{what} has no CRS; it is never guessed: write it into the input (in geopandas, set_crs)"
 
 
@@ -88,7 +97,7 @@ def decoded(array: Any, name: str) -> Coordinates:
         flat = values.flatten().to_numpy(zero_copy_only=False).reshape(-1, kind.list_size)
         x, y = flat[:, 0].astype(np.float64), flat[:, 1].astype(np.float64)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or kind == pa.binary_view():
-        return coordinates(_shapes(array, name), name)
+        return _of_bytes(array, name)
     else:
         raise InputDataError(f"column {name!r} is of type {kind}, which holds no points")
     return finite(name, x), finite(name, y)
@@ -103,18 +112,40 @@ def _of_struct(array: Any, axis: str) -> NDArray[np.float64]:
     return np.where(present, values, np.nan)
 
 
-def _shapes(array: Any, name: str) -> NDArray[np.object_]:
-    """Geometries of well-known bytes."""
+def _of_bytes(array: Any, name: str) -> Coordinates:
+    """Coordinates of well-known bytes."""
     import pyarrow as pa
     import shapely
 
     try:
         array.validate(full=True)  # a faulty producer may let one value run into another
-        shapes: NDArray[np.object_] = shapely.from_wkb(array.to_numpy(zero_copy_only=False))
-        return shapes
+        array = array.cast(pa.large_binary())
+        plain = _plain(array.drop_null())
+        if plain is None:
+            return coordinates(shapely.from_wkb(array.to_numpy(zero_copy_only=False)), name)
     except (shapely.errors.ShapelyError, pa.ArrowException):
         pass  # the message may quote the bytes
+    else:
+        present = array.is_valid().to_numpy(zero_copy_only=False)
+        x, y = np.full(len(array), np.nan), np.full(len(array), np.nan)
+        x[present], y[present] = plain
+        return finite(name, x), finite(name, y)
     raise InputDataError(f"column {name!r} holds bytes that are no geometries in WKB")
+
+
+def _plain(array: Any) -> Coordinates | None:
+    """Coordinates of bytes that are all laid out as a point in the plane; None if they are not."""
+    if len(array) == 0:
+        return np.empty(0), np.empty(0)
+    _, offsets, data = array.buffers()
+    edges = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    layout, kind = _PLAIN.get(int(edges[1] - edges[0]), (None, 0))
+    if layout is None or (np.diff(edges) != layout.itemsize).any():
+        return None
+    points = np.frombuffer(data, layout, count=len(array), offset=int(edges[0]))
+    if (points["order"] != 1).any() or (points["kind"] != kind).any():
+        return None
+    return points["x"], points["y"]
 
 
 def coordinates(shapes: Any, name: str) -> Coordinates:

@@ -24,6 +24,9 @@ __all__ = ["accepts", "batches"]
 
 _ROWS = 250_000
 
+_PART = 2**22
+"""Bytes of a column that are read at once; a row group may be as large as the file."""
+
 _LONLAT = "OGC:CRS84"
 """CRS of a GeoParquet column that states none."""
 
@@ -58,7 +61,9 @@ def _opened(path: Path) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(
+            path, pre_buffer=False, buffer_size=_PART, page_checksum_verification=True
+        )
     except (pa.ArrowException, OSError):
         pass  # the message may quote the content
     raise InputDataError(f"{path} is no sound Parquet file; is it truncated, or still written?")

@@ -75,6 +75,11 @@ def csv(folder, table, database):
     return folder / "points.csv"
 
 
+def gzipped(folder, table, database):
+    as_text(table).to_csv(folder / "points.csv.gz", index=False)
+    return folder / "points.csv.gz"
+
+
 def parquet(folder, table, database):
     pq.write_table(pa.Table.from_pandas(table), folder / "points.parquet", row_group_size=700)
     return folder / "points.parquet"
@@ -140,6 +145,7 @@ def postgis_shapes(folder, points, database):
 
 TABLES = {
     "csv": csv,
+    "gzip": gzipped,
     "parquet": parquet,
     "folder": parts,
     "pattern": pattern,
@@ -207,7 +213,7 @@ def test_the_same_points_give_the_same_tally(made, name, user):
     assert_same(counted(made(name), k, user=user), expected)
 
 
-@pytest.mark.parametrize("name", [n for n in (*TABLES, *SHAPES) if n not in ("hive",)])
+@pytest.mark.parametrize("name", [*TABLES, *SHAPES])
 def test_whole_numbers_as_ids_keep_all_digits(made, name):
     assert_same(counted(made(name), 5, user="number"), counted(TABLE, 5, user="number"))
 
@@ -220,7 +226,7 @@ def test_points_in_another_crs_give_the_same_tally(made, name):
     assert {n: abs(expected.report[n] - here[n]) <= 2 for n in here} == dict.fromkeys(here, True)
 
 
-@pytest.mark.parametrize("name", [n for n in (*TABLES, *SHAPES) if n != "csv"])
+@pytest.mark.parametrize("name", [*TABLES, *SHAPES])
 def test_times_stand_on_the_same_wall(made, name):
     columns = Columns(user="number", time="seen", time_zone="Asia/Seoul")
     batches = list(read(made(name), columns, DOMAIN))

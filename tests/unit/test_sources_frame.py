@@ -1,8 +1,12 @@
 """DataFrames and GeoDataFrames, and that all sources tell the tally the same."""
 
+import datetime as dt
+from decimal import Decimal
+
 import geopandas as gpd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from shapely import Point, Polygon
 
@@ -10,6 +14,7 @@ import psd
 from psd.errors import DomainError, InputDataError
 from psd.intake import tally
 from psd.sources import Columns, read
+from psd.sources import frame as source
 from psd.unit import Unit, unit_of
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
@@ -185,3 +190,62 @@ def test_the_table_of_the_caller_stays_as_it_is():
     before = frame.copy()
     tally(read(frame, Columns(user="id"), DOMAIN), DOMAIN, unit=Unit(kind="user"))
     pd.testing.assert_frame_equal(frame, before)
+
+
+def test_decimals_of_arrow_are_numbers():
+    values = pd.array([Decimal("127.25"), None], dtype=pd.ArrowDtype(pa.decimal128(9, 4)))
+    batch = one_batch(pd.DataFrame({"lon": values, "lat": [37.5, 37.5]}))
+    np.testing.assert_array_equal(batch.x, [127.25, np.nan])
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pytest.param(pd.to_datetime(["2024-01-31T01:00Z", None]), id="aware"),
+        pytest.param(pd.to_datetime(["2024-01-31T10:00", None]), id="on-the-wall"),
+        pytest.param(["2024-01-31T01:00Z", None], id="text"),
+        pytest.param(pd.Categorical(["2024-01-31T10:00", None]), id="categories"),
+        pytest.param(pd.array(["2024-01-31T10:00", None], dtype="string[pyarrow]"), id="arrow"),
+    ],
+)
+def test_times(times):
+    frame = pd.DataFrame({"lon": [127.0, 127], "lat": [37.5, 37.5], "seen": times})
+    batch = one_batch(frame, time="seen", time_zone="Asia/Seoul")
+    assert batch.time.tolist() == [dt.datetime(2024, 1, 31, 10), None]
+
+
+@pytest.mark.parametrize("values", [[1706695200, 0], [1.5, np.nan], ["8642", None], [True, False]])
+def test_times_that_are_refused(values):
+    frame = pd.DataFrame({"lon": [127.0, 127], "lat": [37.5, 37.5], "seen": values})
+    with pytest.raises(InputDataError, match="'seen'") as raised:
+        one_batch(frame, time="seen")
+    assert "8642" not in str(raised.value)
+
+
+def test_another_column_of_points():
+    data = points(table(3))
+    data["home"] = gpd.GeoSeries([Point(127, 37.25)] * 3, crs=4326).to_crs(5179)
+    assert one_batch(data, geometry="home").y == pytest.approx([37.25] * 3)
+    with pytest.raises(InputDataError, match="no column 'work'"):
+        one_batch(data, geometry="work")
+    with pytest.raises(InputDataError, match="holds no geometries"):
+        one_batch(data, geometry="id")
+    with pytest.raises(InputDataError, match="no active geometry"):
+        one_batch(gpd.GeoDataFrame({"id": ["a"]}))
+
+
+def test_long_tables_come_in_parts(monkeypatch):
+    monkeypatch.setattr(source, "ROWS", 100)
+    frame = table(250)
+    batches = list(read(frame, Columns(user="id"), DOMAIN))
+    assert [len(batch.x) for batch in batches] == [100, 100, 50]
+    ids = [user for batch in batches for user in batch.user.to_pylist()]
+    assert ids == frame["id"].tolist()
+
+
+def test_ids_of_two_kinds_are_refused_wherever_they_stand(monkeypatch):
+    monkeypatch.setattr(source, "ROWS", 1)
+    frame = pd.DataFrame({"id": ["7", 7], "lon": [127.0, 127], "lat": [37.5, 37.5]}, dtype=object)
+    frame = frame.astype({"lon": float, "lat": float})
+    with pytest.raises(InputDataError, match="mixed"):
+        next(read(frame, Columns(user="id"), DOMAIN))

@@ -163,6 +163,16 @@ def test_row_groups_come_one_after_another(tmp_path, monkeypatch):
     assert np.concatenate([batch.x for batch in batches]).tolist() == values.tolist()
 
 
+def test_a_row_group_as_large_as_the_file_is_not_held(tmp_path):
+    values = np.random.default_rng(1).uniform(size=3_000_000)
+    table = pa.table({"lon": values, "lat": values})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=len(values))
+    size, before, peak = table.nbytes, pa.total_allocated_bytes(), 0
+    for _ in read(tmp_path / "a.parquet", Columns(), DOMAIN):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert peak < size / 2
+
+
 def test_no_rows(file):
     path = file({"lon": pa.array([], pa.float64()), "lat": pa.array([], pa.float64())})
     assert tally(read(path, Columns(), DOMAIN), DOMAIN).report["read"] == 0

@@ -200,11 +200,16 @@ def test_a_malformed_address(postgis):
 
 
 def test_a_wrong_password(database):
-    """The server trusts its socket, so the words of the client stand in for a wrong password."""
-    from psd.postgres import _failure
-
-    said = 'connection to server failed: FATAL:  password authentication failed for user "psd"'
-    assert "PGPASSWORD" in _failure(said)
+    execute(
+        database,
+        "CREATE ROLE locked LOGIN PASSWORD 'right'",
+        "GRANT USAGE ON SCHEMA city TO locked",
+    )
+    execute(database, "GRANT SELECT ON city.visits TO locked")
+    for password in (f":{SECRET}", ""):
+        url = changed(database, user=f"locked{password}")
+        assert "PGPASSWORD" in refused(url, geometry="place")
+    assert one(changed(database, user="locked:right"), geometry="place").x[0] == 127.5
 
 
 @pytest.mark.parametrize(

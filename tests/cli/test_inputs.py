@@ -1,0 +1,141 @@
+"""Inputs of every kind on the command line, alike in build, evaluate and compare."""
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+from clirun import BOUNDS, CERTAIN, cli, fails, passes
+from postgres import execute, ingest
+
+import psd
+
+ROWS = pd.DataFrame(
+    {
+        "lon": np.tile([-3.0, -1, 1, 3], 25),
+        "lat": np.repeat([-3.0, -1, 0.5, 1, 3], 20),
+        "id": [f"u{i % 10}" for i in range(100)],
+        "seen": pd.date_range("2024-01-01", periods=100, freq="h").strftime("%Y-%m-%dT%H:%M"),
+    }
+)
+SHAPES = gpd.GeoDataFrame(
+    ROWS[["id", "seen"]], geometry=gpd.points_from_xy(ROWS.lon, ROWS.lat), crs=4326
+)
+BUILD = ("--set", "height=2", *CERTAIN, *BOUNDS)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def many(folder):
+    for part in range(4):
+        (folder / "d").mkdir(exist_ok=True)
+        ROWS.iloc[part::4].to_parquet(folder / "d" / f"{part}.parquet")
+
+
+def layers(folder):
+    SHAPES.to_file(folder / "a.gpkg", layer="visits")
+    SHAPES.iloc[:9].to_file(folder / "a.gpkg", layer="other")
+
+
+KINDS = {
+    "csv": (lambda f: ROWS.to_csv(f / "a.csv", index=False), ["a.csv"]),
+    "parquet": (lambda f: ROWS.to_parquet(f / "a.parquet"), ["a.parquet"]),
+    "folder": (many, ["d"]),
+    "pattern": (many, ["d/*.parquet"]),
+    "several": (many, ["d/0.parquet", "d/[123].parquet"]),
+    "layer": (layers, ["a.gpkg", "--layer", "visits"]),
+    "geojson": (lambda f: SHAPES.to_file(f / "a.geojson"), ["a.geojson"]),
+    "geometry": (
+        lambda f: SHAPES.rename_geometry("place").to_parquet(f / "a.parquet"),
+        ["a.parquet", "--geometry", "place"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_three_commands_read_every_kind(folder, kind):
+    make, given = KINDS[kind]
+    make(folder)
+    passes("build", *given, "-o", "r.parquet", *BUILD)
+    release = psd.Release.load("r.parquet")
+    assert release.estimates.count[release.tree.is_leaf].sum() == pytest.approx(100)
+    assert "score" in passes("evaluate", "r.parquet", *given)
+    quick = ("--methods", "grid", "--epsilons", 1, "--runs", 1, "--jobs", 1)
+    assert "score" in passes("compare", *given, "-o", "c.csv", *BOUNDS, *quick)
+
+
+def test_the_same_table_of_postgis(folder, postgis):
+    execute(postgis, "DROP TABLE IF EXISTS walks")
+    import pyarrow as pa
+
+    ingest(postgis, "walks", pa.Table.from_pandas(ROWS))
+    for number, given in enumerate(
+        [("--table", "public.walks"), ("--query", "SELECT * FROM walks")]
+    ):
+        passes("build", postgis, *given, "-o", f"r{number}.parquet", *BUILD)
+        assert "score" in passes("evaluate", f"r{number}.parquet", postgis, *given)
+    quick = ("--methods", "grid", "--epsilons", 1, "--runs", 1, "--jobs", 1)
+    passes("compare", postgis, "--table", "walks", "-o", "c.csv", *BOUNDS, *quick)
+    told = fails(8, "build", postgis, "--table", "nothing", "-o", "x.parquet", *BUILD)
+    assert "table nothing of database postgres on the local server names a table" in told
+    told = fails(8, "build", postgis, postgis, "--table", "walks", "-o", "x.parquet", *BUILD)
+    assert "given twice" in told
+
+
+def test_files_and_tables_together(folder, postgis):
+    import pyarrow as pa
+
+    execute(postgis, "DROP TABLE IF EXISTS half")
+    ingest(postgis, "half", pa.Table.from_pandas(ROWS.iloc[::2]))
+    ROWS.iloc[1::2].to_csv("a.csv", index=False)
+    passes("build", postgis, "a.csv", "--table", "half", "-o", "r.parquet", *BUILD)
+    release = psd.Release.load("r.parquet")
+    assert release.estimates.count[release.tree.is_leaf].sum() == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("a.parquet", "--table", "b"), 2, "--table goes with an input postgresql://"),
+        (("a.parquet", "--query", "SELECT 1"), 2, "--query goes with an input postgresql://"),
+        (("postgresql://ann:secret@host/db",), 2, "database db on host: give either a table"),
+        (("postgresql://h/db", "--table", "a", "--query", "SELECT 1"), 2, "either a table"),
+        (("postgresql://ann:secret@127.0.0.1:1/db", "--table", "a"), 8, "does not answer"),
+        (("a.parquet", "--time", "seen", "--time-zone", "KST"), 2, "Asia/Seoul"),
+        (("a.parquet", "--time", "id"), 8, "'id' holds text that is no time"),
+        (("a.parquet", "--time", "when"), 8, "no column 'when'"),
+        (("a.parquet", "--time", "lon"), 2, "different columns"),
+        (("a.parquet", "--geometry", "place"), 8, "no column 'place'"),
+        (("a.parquet", "a.parquet"), 8, "twice"),
+        (("a.parquet", "*.parquet"), 8, "twice"),
+        (("nothing/*.parquet",), 8, "no file has a name like"),
+    ],
+)
+def test_what_is_refused(folder, args, code, words):
+    ROWS.to_parquet("a.parquet")
+    told = fails(code, "build", *args, "-o", "r.psd", *BUILD)
+    assert words in told
+    assert "secret" not in told
+
+
+def test_times_are_read(folder):
+    ROWS.to_parquet("a.parquet")
+    passes("build", "a.parquet", "--time", "seen", "--time-zone", "Asia/Seoul", "-o", "r", *BUILD)
+
+
+def test_no_input_of_a_folder_is_written_to(folder):
+    many(folder)
+    before = (folder / "d" / "0.parquet").read_bytes()
+    told = fails(6, "build", "d", "-o", "d/0.parquet", "--overwrite", *BUILD)
+    assert "read as an input" in told
+    assert (folder / "d" / "0.parquet").read_bytes() == before
+
+
+def test_without_the_driver(folder, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "adbc_driver_postgresql", None)
+    outcome = cli("build", "postgresql://h/d", "--table", "a", "-o", "r", *BUILD)
+    assert outcome.code == 7
+    assert "psd-publisher[postgis]" in outcome.err
