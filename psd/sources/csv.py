@@ -60,6 +60,9 @@ _OTHER_FORMATS = {
 # First bytes of files whose content is read through.
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
+# Tables of coordinates shrink to a third or a tenth.
+_MOST_EXPANDED = 200
+
 # Rows come in any order; more of them wait while others are counted.
 _SETTINGS = "SET preserve_insertion_order = false; SET enable_progress_bar = false; "
 
@@ -223,8 +226,18 @@ def _compression(path: Path) -> str:
 
 def _quotes(path: Path, compression: str) -> int:
     """Number of quotes in a file; a parser that meets its end inside one may say nothing."""
+    quotes = size = 0
+    most = _MOST_EXPANDED * path.stat().st_size
     with _opened(path, compression) as file:
-        return sum(part.count(b'"') for part in iter(lambda: file.read(_PART), b""))
+        for part in iter(lambda: file.read(_PART), b""):
+            quotes += part.count(b'"')
+            size += len(part)
+            if size > most:
+                raise InputDataError(
+                    f"{path} expands to more than {_MOST_EXPANDED} times its size, which no table "
+                    "of places does; is it damaged, or made to fill the disk?"
+                )
+    return quotes
 
 
 @contextmanager
