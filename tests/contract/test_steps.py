@@ -1,0 +1,69 @@
+"""Lattice cells that a method never divides may be counted together: the answers are the same."""
+
+import numpy as np
+import pytest
+
+import psd
+from psd.decompositions import method, methods
+from psd.intake import tally
+from psd.publish import release_of, step_of
+from psd.tally import Batch
+from psd.unit import Unit
+
+DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(96, 64))
+NAMED = [
+    psd.Quadtree(height=3),
+    psd.Quadtree(height=5, budget="leaf"),
+    psd.Quadtree(height=7),
+    psd.Grid(size=8),
+    psd.Grid(size=32),
+    psd.Grid(size=5),
+]
+
+
+def batches():
+    random = np.random.default_rng(3)
+    x, y = random.gamma(2, 2, (2, 3_000)) % 16
+    yield Batch(x=x, y=y)
+
+
+class Exact:
+    """The true counts, so that a difference of one would show."""
+
+    def count(self, true, epsilon, sensitivity):
+        return true
+
+
+def answers(method, step):
+    counts = tally(batches(), DOMAIN, step=step)
+    release = release_of(counts, DOMAIN, epsilon=10**9, method=method, unit=Unit(), noise=Exact())
+    return release.tree
+
+
+@pytest.mark.parametrize("method", NAMED, ids=repr)
+def test_the_tree_is_the_same(method):
+    step = step_of(method, DOMAIN)
+    coarse, fine = answers(method, step), answers(method, (1, 1))
+    np.testing.assert_array_equal(coarse.boxes, fine.boxes)
+    np.testing.assert_array_equal(coarse.count, fine.count)
+
+
+def test_steps_follow_from_the_parameters():
+    assert step_of(psd.Quadtree(height=3), DOMAIN) == (12, 8)
+    assert step_of(psd.Quadtree(height=7), DOMAIN) == (1, 1)
+    assert step_of(psd.Grid(size=32), DOMAIN) == (3, 2)
+    assert step_of(psd.Grid(size=5), DOMAIN) == (1, 1)
+    square = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857")
+    assert step_of(psd.Quadtree(height=10), square) == (1024, 1024)
+
+
+@pytest.mark.parametrize("name", methods())
+def test_methods_that_look_at_the_data_name_none(name):
+    if name not in ("quadtree", "grid"):
+        assert step_of(method(name), DOMAIN) == (1, 1)
+
+
+def test_too_coarse_a_step_is_noticed():
+    method = psd.Quadtree(height=5)
+    coarse, fine = answers(method, (6, 4)), answers(method, (1, 1))
+    assert (coarse.count != fine.count).any()
