@@ -57,11 +57,12 @@ def keep(
     k : int
         The most rows kept of a unit. Public.
     """
-    crowded = np.flatnonzero(sizes(units)[units] > k) if len(units) else np.empty(0, np.int64)
-    few = np.ones(len(units), bool)
-    few[crowded] = False
+    is_crowded = (sizes(units) > k)[units]
+    if is_crowded.all():
+        return _smallest(units, salt, *cells, time, k=k)
+    crowded = np.flatnonzero(is_crowded)
     kept = _smallest(units[crowded], salt[:, crowded], *(v[crowded] for v in (*cells, time)), k=k)
-    return np.concatenate([np.flatnonzero(few), crowded[kept]])
+    return np.concatenate([np.flatnonzero(~is_crowded), crowded[kept]])
 
 
 def _smallest(
@@ -74,7 +75,7 @@ def _smallest(
     k: int,
 ) -> NDArray[np.int64]:
     """Places of the k smallest marks of each unit."""
-    ties = (columns, rows, time)
+    ties: tuple[NDArray[np.int64], ...] = (columns, rows, time)
     first = marks(salt, columns, rows, time, np.zeros(len(units), np.int64))
     order = _sorted(units, first, ties)
     again = [values[order] for values in (units, *ties)]
@@ -83,9 +84,12 @@ def _smallest(
     mark = first[order]
     columns, rows, time = (values[more] for values in again[1:])
     mark[more] = marks(salt[:, order[more]], columns, rows, time, occurrence[more])
-    if len(more):
-        final = _sorted(again[0], mark, (*again[1:], occurrence))
-        order = order[final]
+    # Only units with equal rows have marks that changed; theirs stand together.
+    is_changed = np.zeros(int(units.max(initial=0)) + 1, bool)
+    is_changed[again[0][more]] = True
+    place = np.flatnonzero(is_changed[again[0]])
+    ties = tuple(values[place] for values in (*again[1:], occurrence))
+    order[place] = order[place[_sorted(again[0][place], mark[place], ties)]]
     return order[_running_number([units[order]]) < k]
 
 
