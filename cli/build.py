@@ -12,8 +12,9 @@ from psd.view import DENSITIES, ESTIMATES
 
 from .covariate import covariate_options, read_covariate
 from .inputs import INPUTS, files, inputs_of, places, times
-from .options import Once, integer, number, overwrite, stages
+from .options import Once, number, overwrite, stages
 from .options import settings as texts_of
+from .units import choice_of, promise, unit_options
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
@@ -54,8 +55,7 @@ __all__ = ["command"]
 )
 @places
 @times
-@click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
-@click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
+@unit_options
 @click.option(
     "--estimate",
     type=click.Choice(ESTIMATES),
@@ -89,6 +89,10 @@ def command(
     report_private: bool,
     keep_tally: str | None,
     overwrite: bool,
+    max_contributions: int | str | None,
+    auto_share: str | None,
+    auto_over: int | None,
+    auto_most: int | None,
     covariate: str | None,
     covariate_column: str | None,
     covariate_size: int | None,
@@ -101,8 +105,8 @@ def command(
     Inputs are CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf and GeoJSON files, folders of them
     and patterns of names, and addresses postgresql://... of PostGIS with --table or --query.
     Rows outside the bounds are left out. With --user, at most --max-contributions rows of each
-    user are kept, and epsilon protects all rows of a user; without it, each row is protected by
-    itself. Nothing that is printed depends on the data.
+    user are kept, and epsilon protects all rows of a user, or with --per day those of one day;
+    without it, each row is protected by itself. Nothing that is printed depends on the data.
 
     \b
     Examples:
@@ -133,6 +137,7 @@ def command(
         source = ctx.get_parameter_source("method")
         chosen = None if source is click.core.ParameterSource.DEFAULT else method
         made = _for_workload(workload, chosen, texts_of(settings), domain)
+    most = choice_of(max_contributions, share=auto_share, over=auto_over, most=auto_most)
     known = read_covariate(covariate, domain, column=covariate_column, size=covariate_size)
     kept: list[Tally] = []
     with stages() as stage:
@@ -143,6 +148,7 @@ def command(
             data,
             domain=domain,
             method=made,
+            max_contributions=most,
             covariate=known,
             progress=stage,
             private_report=_show_private if report_private else lambda report: None,
@@ -153,7 +159,7 @@ def command(
         release.save(output, overwrite=overwrite)
         if keep_tally:
             write_tally(kept[0], domain, keep_tally, release=Path(output), overwrite=overwrite)
-    click.echo(f"wrote {output}: {release.method}, {_promise(release)}")
+    click.echo(f"wrote {output}: {release.method}, {promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")
 
@@ -192,13 +198,3 @@ def _show_private(report: dict[str, int]) -> None:
     """Counts for the one who holds the file, marked so that nobody takes them for public."""
     parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
     click.echo(f"PRIVATE, do not publish: rows {parts}", err=True)
-
-
-def _promise(release: Any) -> str:
-    """The guarantee in a few words."""
-    from psd.epsilon import epsilon_text
-
-    epsilon = f"epsilon {epsilon_text(release.epsilon)}"
-    if release.unit == "record":
-        return f"{epsilon} per row"
-    return f"{epsilon} per user, at most {release.max_contributions} rows of each"

@@ -52,10 +52,10 @@ def _facts(release: Release) -> dict[str, Any]:
         "parameters": dict(release.parameters),
         "epsilon": epsilon_text(release.epsilon),
         "unit": release.unit,
-        "counts": "rows"
-        if release.unit == "record"
-        else f"kept rows, at most {release.max_contributions} of each user",
+        "promise": f"epsilon {epsilon_text(release.epsilon)} {release.unit_of_privacy.promise}",
+        "counts": release.unit_of_privacy.counted,
         "max_contributions": release.max_contributions,
+        "time_zone": release.time_zone or "none",
         "bounds": list(release.domain.bounds),
         "crs": release.domain.crs,
         "lattice": list(release.domain.lattice),
@@ -86,7 +86,8 @@ def _levels(release: Release) -> list[dict[str, Any]]:
     rows = []
     for depth, level in enumerate(release.tree.levels):
         nano = int(release.tree.epsilon[level].max())
-        noise = float(noise_variance(np.array([nano]), release.max_contributions)[0] ** 0.5)
+        unit = release.unit_of_privacy
+        noise = float(noise_variance(np.array([nano]), unit.contributions)[0] ** 0.5) / unit.scale
         rows.append(
             {
                 "level": depth,

@@ -77,7 +77,7 @@ def noise_variance(epsilon: NDArray[np.int64], contributions: int) -> NDArray[np
         return 1 / (2 * np.sinh(half) ** 2)
 
 
-def infer(tree: Tree, contributions: int = 1) -> Estimates:
+def infer(tree: Tree, contributions: int = 1, scale: int = 1) -> Estimates:
     """Generalised least squares on a tree, and its non-negative view.
 
     Guarantees
@@ -92,7 +92,9 @@ def infer(tree: Tree, contributions: int = 1) -> Estimates:
     tree : Tree
         Noisy counts with their epsilons. Public.
     contributions : int
-        k of the release. Public.
+        Most that one unit of privacy adds to the counts. Public.
+    scale : int
+        What one of the things counted adds to a count; estimates are in these things. Public.
 
     Returns
     -------
@@ -116,8 +118,8 @@ def infer(tree: Tree, contributions: int = 1) -> Estimates:
        Histograms Through Consistency." VLDB 2010, section 4.
     .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 5.
     """
-    own = noise_variance(tree.epsilon, contributions)
-    upward, upward_variance = _upward(tree, own)
+    own = noise_variance(tree.epsilon, contributions) / scale**2
+    upward, upward_variance = _upward(tree, tree.count / scale, own)
     slope = _slopes(tree, upward_variance)
     signed, variance = _downward(tree, upward, upward_variance, slope)
     return Estimates(
@@ -171,9 +173,11 @@ def _family_sum(tree: Tree, level: slice, values: NDArray[np.float64]) -> NDArra
     return sum_by(owner, values[kids], level.stop - level.start)
 
 
-def _upward(tree: Tree, own: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _upward(
+    tree: Tree, measured: NDArray[np.float64], own: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], ...]:
     """Estimate of each node from its subtree, and its variance, leaves first."""
-    estimate, variance = tree.count.astype(float), own.copy()
+    estimate, variance = measured.copy(), own.copy()
     for level in reversed(tree.levels):
         inner = ~tree.is_leaf[level]
         if not inner.any():

@@ -126,7 +126,7 @@ class Intake:
     def sizes(self) -> NDArray[np.int64]:
         """Rows of each unit inside, in no order. Private: a question to users is about these."""
         self._check_place()
-        found = [sizes(self._units(part)) for part in self._shelf.parts()]
+        found = [sizes(self._units(part)) for part in self._shelf.parts(again=True)]
         return np.concatenate([np.empty(0, np.int64), *found])
 
     def tally(self, key: bytes | None = None, unit: Unit | None = None) -> Tally:

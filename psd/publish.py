@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 from psd.covariate import Covariate
 from psd.curator import Curator
@@ -14,19 +15,20 @@ from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
 from psd.errors import ParameterError
-from psd.intake import tally
 from psd.memory import parse_memory, room
 from psd.noise import Noise, SecureNoise
 from psd.parameters import to_json
+from psd.reading import count_rows, wanted
 from psd.release import Release
-from psd.sources import Columns, read
+from psd.sources import Columns
 from psd.tally import Tally
-from psd.unit import Unit, unit_of
+from psd.unit import Count, Per, Unit
 from psd.view import View
 
 if TYPE_CHECKING:
     import geopandas
 
+    from psd.bound_choice import BoundChoice
     from psd.domain import Domain
 
 __all__ = [
@@ -49,7 +51,9 @@ def build(
     x: str = "lon",
     y: str = "lat",
     user: str | None = None,
-    max_contributions: int | None = None,
+    max_contributions: int | Literal["auto"] | BoundChoice | None = None,
+    per: Per | None = None,
+    count: Count = "rows",
     geometry: str | None = None,
     layer: str | None = None,
     time: str | None = None,
@@ -63,12 +67,13 @@ def build(
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
     private_tally: Callable[[Tally], None] | None = None,
 ) -> Release:
-    """Build a differentially private release of how many rows are where.
+    """Build a differentially private release of how many rows, or users, are where.
 
     Guarantees
     ----------
     - The release is epsilon-differentially private for adding or removing one row, or, with
-      ``user``, all rows of one user; twice epsilon for replacing one.
+      ``user``, all rows of one user, or, with ``per``, those of one of a user's days; twice
+      epsilon for replacing one.
     - It holds the noisy answers, public parameters and nothing else.
     - Reading comes first: an input that cannot be read costs no epsilon.
 
@@ -88,8 +93,14 @@ def build(
         Names of the coordinate columns; not used where the input has geometries.
     user : str, optional
         Column of user ids; makes the user the unit of privacy.
-    max_contributions : int, optional
-        k, the most rows kept of each user; goes with ``user``. Public.
+    max_contributions : int, "auto" or BoundChoice, optional
+        k, the most rows kept of each user, or of each day of a user; goes with ``user``.
+        Public; "auto" pays a share of epsilon for a choice, see `psd.bound_choice`.
+    per : {"day"}, optional
+        Protects each day of a user by itself; goes with ``time``. A user of T days has T
+        epsilon.
+    count : {"rows", "users"}
+        With "users", all rows of a user share one count, and answers are in users.
     geometry, layer : str, optional
         Column of points and layer of a file, needed where an input has several.
     time : str, optional
@@ -143,32 +154,29 @@ def build(
     view = view_with(method, estimate=estimate, density=density)
     check_covariate(known, domain, view.density)
     to_json(method)  # a method with a field that nobody declared public is not shown the data
-    unit = unit_of(user, max_contributions)
+    columns = Columns(
+        x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
+    )
+    asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
     left = room(None if memory is None else parse_memory(memory))
     step = step_of(method, domain) if private_tally is None else (1, 1)
+    noise = SecureNoise() if noise is None else noise
     progress("reading")
-    columns = Columns(
-        x=x,
-        y=y,
-        user=user,
-        geometry=geometry,
-        layer=layer,
-        time=time,
-        time_zone=time_zone,
-        memory=None if left is None else left // 3,
+    counted = count_rows(
+        data, domain, asked, epsilon=nano, noise=noise, step=step, memory=left
     )
-    batches = read(data, columns, domain)
-    counts = tally(batches, domain, unit=unit, step=step, memory=left and left * 2 // 3)
-    private_report(counts.report)
+    private_report(counted.tally.report)
     if private_tally is not None:
-        private_tally(counts)
+        private_tally(counted.tally)
     progress("counting with noise")
     return release_of(
-        counts,
+        counted.tally,
         domain,
         epsilon=nano,
         method=method,
-        unit=unit,
+        unit=counted.unit,
+        paid=counted.paid,
+        stated=counted.stated,
         view=view,
         covariate=known,
         noise=noise,
@@ -213,6 +221,8 @@ def release_of(
     epsilon: int,
     method: Decomposition,
     unit: Unit,
+    paid: int = 0,
+    stated: Mapping[str, int | str] = MappingProxyType({}),
     view: View | None = None,
     covariate: Covariate | None = None,
     noise: Noise | None = None,
@@ -237,6 +247,10 @@ def release_of(
         How to cut space. Public.
     unit : Unit
         Of the tally. Public.
+    paid : int
+        Nano-epsilon that was spent before; the method gets what is left. Public.
+    stated : mapping
+        What it was spent on. Public.
     view : View, optional
         What is made of the counts; what the method wants where not given. Public.
     covariate : Covariate, optional
@@ -257,16 +271,18 @@ def release_of(
         raise ParameterError("the tally was made for another unit, or with another bound per user")
     public = to_json(method)
     noise = SecureNoise() if noise is None else noise
-    curator = Curator(counts, domain, epsilon=epsilon, noise=noise, covariate=covariate)
+    curator = Curator(counts, domain, epsilon=epsilon - paid, noise=noise, covariate=covariate)
     tree = method.build(curator)
     return Release(
         tree=tree,
         domain=domain,
         epsilon=epsilon,
         method=method.name,
-        parameters={**public, **curator.stated},
+        parameters={**public, **stated, **curator.stated},
         unit=unit.kind,
         max_contributions=unit.max_contributions,
+        weight=unit.weight,
+        time_zone=unit.time_zone,
         view=view_of(method) if view is None else view,
         covariate=covariate,
         source="curator" if type(noise) is SecureNoise else "replay",

@@ -23,7 +23,7 @@ from psd.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
 from psd.errors import InternalError, ParameterError, ReleaseFormatError
 from psd.inference import VERSION, Estimates, infer, pruned
 from psd.tree import Tree, check_tree
-from psd.unit import Kind
+from psd.unit import Kind, Unit
 from psd.view import View
 
 if TYPE_CHECKING:
@@ -61,10 +61,15 @@ class Release:
         Name of the decomposition.
     parameters : mapping
         Its public parameters.
-    unit : {"record", "user"}
-        What one unit of privacy is.
+    unit : {"record", "user", "user-day", "user-slice"}
+        What one unit of privacy is; see `psd.unit.Unit`.
     max_contributions : int
-        Most records of one user, k; 1 where the unit is a record.
+        Most records of one unit, k; 1 where the unit is a record.
+    weight : int
+        M, where users are counted: a count of M is one user, and answers are in users. 0 where
+        records are counted.
+    time_zone : str, optional
+        Where the unit has days, on whose wall clocks they begin.
     view : View
         What is made of the counts; `dataclasses.replace` gives the same release another view.
     covariate : Covariate, optional
@@ -91,6 +96,8 @@ class Release:
     parameters: Mapping[str, int | str | None] = field(default_factory=dict)
     unit: Kind = "record"
     max_contributions: int = 1
+    weight: int = 0
+    time_zone: str | None = None
     view: View = field(default_factory=View)
     covariate: Covariate | None = None
     library: str = __version__
@@ -98,7 +105,8 @@ class Release:
     source: Literal["curator", "given", "replay"] = "given"
 
     def __post_init__(self) -> None:
-        """Check that tree, domain, covariate and epsilon belong together."""
+        """Check that tree, domain, covariate, unit and epsilon belong together."""
+        _ = self.unit_of_privacy  # refuses fields that do not go together
         check_tree(self.tree, self.domain.lattice)
         check_covariate(self.covariate, self.domain, self.view.density)
         if self.inference != VERSION:
@@ -120,14 +128,25 @@ class Release:
             f"epsilon {epsilon_text(self.epsilon)} per {self.unit}>"
         )
 
+    @property
+    def unit_of_privacy(self) -> Unit:
+        """Whose presence is hidden, and what is counted."""
+        return Unit(
+            kind=self.unit,
+            max_contributions=self.max_contributions,
+            weight=self.weight,
+            time_zone=self.time_zone,
+        )
+
     @cached_property
     def estimates(self) -> Estimates:
         """Consistent estimates of every cell, with variances; the counts as the view says."""
-        estimates = infer(self.tree, self.max_contributions)
+        unit = self.unit_of_privacy
+        estimates = infer(self.tree, unit.contributions, unit.scale)
         if self.view.estimate == "posterior":
             from psd.posterior import posterior_count
 
-            counts = posterior_count(self.tree, estimates, self.max_contributions)
+            counts = posterior_count(self.tree, estimates, unit.contributions, unit.scale)
             estimates = replace(estimates, count=counts)
         if self.view.estimate == "signed":
             estimates = replace(estimates, count=estimates.signed)
@@ -198,7 +217,7 @@ class Release:
 
     @property
     def total(self) -> float:
-        """Estimated number of (kept) records in the whole domain."""
+        """Estimated number of (kept) records, or of users, in the whole domain."""
         return max(float(self.estimates.count[0]), 0.0)
 
     @classmethod
@@ -291,7 +310,8 @@ class Release:
             else the answer's columns in the order of the regions: ``id, estimate,
             perturbation_error, nonuniformity_error, error, lower, upper,
             relative_perturbation_error, relative_nonuniformity_error, relative_error,
-            reliable``. Errors are predicted standard deviations in records.
+            reliable``. Errors are predicted standard deviations in records; where users are
+            counted, all of these are in users.
 
         Raises
         ------

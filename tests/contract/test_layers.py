@@ -18,7 +18,7 @@ PRIVATE = (
     "psd.shape", "psd.comparison", "psd.truth", "psd.workers",
     "psd.heterogeneity", "psd.population", "psd.plan", "psd.plan_text", "psd.plan_plot",
     "psd.reports", "psd.report_figures", "psd.intake", "psd.shelf", "psd.bounding", "psd.marks",
-    "psd.counting", "psd.memory",
+    "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
