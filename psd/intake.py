@@ -339,6 +339,7 @@ def _normalised(ids: Any) -> Any:
     import pyarrow.compute as pc
 
     ids = ids.cast(pa.string())
+    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
     ids = pc.utf8_normalize(pc.utf8_trim(ids, characters=_INVISIBLE), form="NFC")
     ids = pc.utf8_trim(ids, characters=_INVISIBLE)
     return pc.if_else(pc.is_in(pc.utf8_lower(ids), value_set=_missing_ids()), None, ids)

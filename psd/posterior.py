@@ -38,6 +38,9 @@ _CHUNK = 4096
 # room for more points between two counts.
 _FINEST = 1e-6
 
+# Rate of a count that is known: the next point of its likelihood is as good as impossible.
+_CERTAIN = 1e12
+
 _TINY = 1e-300
 
 Floats = NDArray[np.float64]
@@ -80,7 +83,11 @@ class _Noisy:
 
 
 def posterior_count(
-    tree: Tree, estimates: Estimates, contributions: int = 1, scale: int = 1
+    tree: Tree,
+    estimates: Estimates,
+    contributions: int = 1,
+    scale: int = 1,
+    empty: NDArray[np.bool_] | None = None,
 ) -> Floats:
     """Posterior medians of the counts, from the root down.
 
@@ -95,7 +102,7 @@ def posterior_count(
         Noisy counts. Public.
     estimates : Estimates
         Least squares of that tree; the root keeps its estimate.
-    contributions, scale : int
+    contributions, scale, empty
         As in `psd.inference.infer`. Public.
 
     Returns
@@ -116,6 +123,8 @@ def posterior_count(
        Annals of Statistics 20(3), 1992.
     """
     noisy = _Noisy(count=tree.count / scale, rate=tree.epsilon * scale / (NANO * contributions))
+    if empty is not None:
+        noisy.rate[empty] = _CERTAIN
     likelihoods = _upward(tree, estimates, noisy)
     count = np.zeros(len(tree))
     count[0] = max(float(estimates.signed[0]), 0.0)
@@ -125,7 +134,7 @@ def posterior_count(
             parts = [below[kid - start] for kid in kids]
             for kid, part in zip(kids, _divide(count[nodes], parts), strict=True):
                 count[kid] = part
-    return count
+    return count if empty is None else np.where(empty, 0.0, count)
 
 
 def _families(tree: Tree, level: slice) -> list[tuple[Integers, list[Integers]]]:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from psd.boundary import Boundary
 from psd.covariate import Covariate
 from psd.curator import Curator
 from psd.dasymetric import check_covariate
@@ -62,6 +63,7 @@ def build(
     estimate: str | None = None,
     density: str | None = None,
     covariate: Covariate | geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
+    boundary: geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
     noise: Noise | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
@@ -115,6 +117,9 @@ def build(
         Where people can be, see `psd.covariate`; polygons are a mask. Points are then taken
         to lie by it inside the cells, unless ``density`` says otherwise, and a cascade divides
         no cell where it is 0. Public: never made from the points.
+    boundary : GeoDataFrame or GeoSeries, optional
+        Polygons outside of which rows are dropped, and nobody is, see `psd.boundary`. Public:
+        never made from the points.
     noise : Noise, optional
         For tests alone; a release from other noise than `SecureNoise` cannot be saved.
     progress : callable
@@ -150,9 +155,11 @@ def build(
     nano = parse_epsilon(epsilon)
     method = method_by_name(method) if isinstance(method, str) else method
     known = _covariate(covariate, domain)
-    density = "covariate" if known is not None and density is None else density
+    border = None if boundary is None else Boundary.from_polygons(boundary, domain)
+    if density is None and not (known is None and border is None):
+        density = "covariate"
     view = view_with(method, estimate=estimate, density=density)
-    check_covariate(known, domain, view.density)
+    check_covariate(known if border is None else border.published(known), domain, view.density)
     to_json(method)  # a method with a field that nobody declared public is not shown the data
     columns = Columns(
         x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
@@ -163,7 +170,7 @@ def build(
     noise = SecureNoise() if noise is None else noise
     progress("reading")
     counted = count_rows(
-        data, domain, asked, epsilon=nano, noise=noise, step=step, memory=left
+        data, domain, asked, epsilon=nano, noise=noise, step=step, area=border, memory=left
     )
     private_report(counted.tally.report)
     if private_tally is not None:
@@ -179,6 +186,7 @@ def build(
         stated=counted.stated,
         view=view,
         covariate=known,
+        boundary=border,
         noise=noise,
     )
 
@@ -225,6 +233,7 @@ def release_of(
     stated: Mapping[str, int | str] = MappingProxyType({}),
     view: View | None = None,
     covariate: Covariate | None = None,
+    boundary: Boundary | None = None,
     noise: Noise | None = None,
 ) -> Release:
     """Release of rows that have been tallied: the part of `build` after reading.
@@ -255,6 +264,8 @@ def release_of(
         What is made of the counts; what the method wants where not given. Public.
     covariate : Covariate, optional
         Of the same domain. Public.
+    boundary : Boundary, optional
+        Outside of which the tally has no rows. Public.
     noise : Noise, optional
         For tests alone; a release from other noise than `SecureNoise` cannot be saved.
 
@@ -271,7 +282,14 @@ def release_of(
         raise ParameterError("the tally was made for another unit, or with another bound per user")
     public = to_json(method)
     noise = SecureNoise() if noise is None else noise
-    curator = Curator(counts, domain, epsilon=epsilon - paid, noise=noise, covariate=covariate)
+    curator = Curator(
+        counts,
+        domain,
+        epsilon=epsilon - paid,
+        noise=noise,
+        covariate=covariate if boundary is None else boundary.steered(covariate),
+        boundary=None if boundary is None else boundary.mask,
+    )
     tree = method.build(curator)
     return Release(
         tree=tree,
@@ -284,6 +302,7 @@ def release_of(
         weight=unit.weight,
         time_zone=unit.time_zone,
         view=view_of(method) if view is None else view,
-        covariate=covariate,
+        covariate=covariate if boundary is None else boundary.published(covariate),
+        boundary=boundary is not None,
         source="curator" if type(noise) is SecureNoise else "replay",
     )

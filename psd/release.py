@@ -74,6 +74,8 @@ class Release:
         What is made of the counts; `dataclasses.replace` gives the same release another view.
     covariate : Covariate, optional
         Public density that the release was built with.
+    boundary : bool
+        Whether the covariate is that of a public boundary: where it is 0, nobody is.
     library, inference : str, int
         Versions that made the file and that read it.
     source : {"curator", "given", "replay"}
@@ -100,6 +102,7 @@ class Release:
     time_zone: str | None = None
     view: View = field(default_factory=View)
     covariate: Covariate | None = None
+    boundary: bool = False
     library: str = __version__
     inference: int = VERSION
     source: Literal["curator", "given", "replay"] = "given"
@@ -107,6 +110,10 @@ class Release:
     def __post_init__(self) -> None:
         """Check that tree, domain, covariate, unit and epsilon belong together."""
         _ = self.unit_of_privacy  # refuses fields that do not go together
+        if self.boundary and self.covariate is None:
+            raise ParameterError("a release with a boundary has its raster as covariate")
+        if self.outside is not None and self.tree.epsilon[self.outside].any():
+            raise ReleaseFormatError("a cell outside the boundary was counted")
         check_tree(self.tree, self.domain.lattice)
         check_covariate(self.covariate, self.domain, self.view.density)
         if self.inference != VERSION:
@@ -139,14 +146,23 @@ class Release:
         )
 
     @cached_property
+    def outside(self) -> NDArray[np.bool_] | None:
+        """Which cells lie wholly outside the boundary, where nobody is; none without one."""
+        if not self.boundary or self.covariate is None:
+            return None
+        empty: NDArray[np.bool_] = self.covariate.mass(self.tree.boxes) == 0
+        return empty
+
+    @cached_property
     def estimates(self) -> Estimates:
         """Consistent estimates of every cell, with variances; the counts as the view says."""
         unit = self.unit_of_privacy
-        estimates = infer(self.tree, unit.contributions, unit.scale)
+        empty = None if self.outside is None else self.outside & self.tree.is_leaf
+        estimates = infer(self.tree, unit.contributions, unit.scale, empty)
         if self.view.estimate == "posterior":
             from psd.posterior import posterior_count
 
-            counts = posterior_count(self.tree, estimates, unit.contributions, unit.scale)
+            counts = posterior_count(self.tree, estimates, unit.contributions, unit.scale, empty)
             estimates = replace(estimates, count=counts)
         if self.view.estimate == "signed":
             estimates = replace(estimates, count=estimates.signed)
@@ -170,7 +186,7 @@ class Release:
     @cached_property
     def shares(self) -> NDArray[np.float64]:
         """Share of its parent's points that each cell has where nothing else is known."""
-        known = self.covariate if self.view.density == "covariate" else None
+        known = self.covariate if self.view.density == "covariate" or self.boundary else None
         return shares_of_parents(self.tree, known)
 
     @cached_property

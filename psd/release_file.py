@@ -122,6 +122,7 @@ def _header(release: Release) -> dict[str, Any]:
         "epsilon": epsilon_text(release.epsilon),
         "view": asdict(release.view),
         "covariate": covariate_header(release.covariate),
+        "boundary": release.boundary,
     }
 
 
@@ -241,6 +242,11 @@ def _is_whole(value: object, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
+def _is_flag(value: object) -> bool:
+    """Whether a JSON value is true or false."""
+    return isinstance(value, bool)
+
+
 def _is_text(value: object) -> bool:
     """Whether a JSON value is a short printable text."""
     return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
@@ -279,9 +285,10 @@ _FIELDS = {
     "epsilon": _is_text,
     "view": _is_view,
     "covariate": is_covariate,
+    "boundary": _is_flag,
 }
 
-_SINCE_2: dict[str, Any] = {"weight": 0, "time_zone": None}
+_SINCE_2: dict[str, Any] = {"weight": 0, "time_zone": None, "boundary": False}
 
 
 def _domain(value: Any) -> Domain:

@@ -105,7 +105,7 @@ def in_users(counts, weight, epsilon="1"):
 @pytest.mark.parametrize("estimate", ["least-squares", "signed", "posterior"])
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "8"])
 def test_answers_are_those_of_real_noise_on_users(estimate, epsilon):
-    """As the weight grows, noise of scale M / epsilon over M becomes Laplace noise of 1 / epsilon."""
+    """As the weight grows, noise of scale M / epsilon over M becomes that of 1 / epsilon."""
     users = np.array([[9, 0, 1, 4], [0, 0, 30, 2], [5, 1, 0, 0], [7, 3, 3, 0]])
     view = View(estimate=estimate)
     coarse, fine = (
