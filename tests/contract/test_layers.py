@@ -26,11 +26,7 @@ PUBLIC = (
     "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density", "psd.covariate",
     "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.outlines", "psd.rasters",
     "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand", "psd.pages",
-<<<<<<< HEAD
-    "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres",
-=======
-    "psd.published", "psd.statistics", "psd.unit", "psd.boundary",
->>>>>>> d5d51d1 (A public boundary: rows outside are dropped, and cells outside are known to be empty)
+    "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres", "psd.boundary",
 )  # fmt: skip
 
 

@@ -90,8 +90,8 @@ def test_what_each_format_added():
     view = {"estimate": "least-squares", "density": "uniform", "prune": 0}
     added = {"format": 2, "view": view, "covariate": None, "library": second["library"]}
     assert second == first | added
-    added = {"format": 3, "weight": 0, "time_zone": None, "library": third["library"]}
-    assert third == second | added
+    added = {"format": 3, "weight": 0, "time_zone": None, "boundary": False}
+    assert third == second | added | {"library": third["library"]}
 
 
 def test_a_file_of_format_2_is_written_anew_in_format_3(tmp_path):

@@ -125,6 +125,7 @@ def test_the_header_holds_public_values_and_nothing_else(content):
         "epsilon": "1",
         "view": {"estimate": "posterior", "density": "smooth", "prune": 3},
         "covariate": None,
+        "boundary": False,
     }
 
 
