@@ -66,6 +66,7 @@ def _facts(release: Release) -> dict[str, Any]:
         "estimate": release.view.estimate,
         "density": release.view.density,
         "covariate": _covariate(release),
+        "boundary": _boundary(release),
         "library": release.library,
     }
 
@@ -76,6 +77,13 @@ def _covariate(release: Release) -> str:
     if known is None:
         return "none"
     return f"{known.columns} x {known.rows} cells, {known.covered:.1%} of them not empty"
+
+
+def _boundary(release: Release) -> str:
+    """How much of the domain is inside the boundary."""
+    if not release.boundary or release.covariate is None:
+        return "none"
+    return f"{release.covariate.covered:.1%} of the bounds; nobody is outside"
 
 
 def _levels(release: Release) -> list[dict[str, Any]]:

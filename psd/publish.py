@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from psd.boundary import Boundary
-from psd.covariate import Covariate
 from psd.curator import Curator
-from psd.dasymetric import check_covariate
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
 from psd.errors import ParameterError
+from psd.known import Known, known, view_of, view_with
 from psd.memory import parse_memory, room
 from psd.noise import Noise, SecureNoise
 from psd.parameters import to_json
+from psd.private_bounds import PrivateBounds
 from psd.reading import count_rows, wanted
 from psd.release import Release
 from psd.sources import Columns
 from psd.tally import Tally
 from psd.unit import Count, Per, Unit
-from psd.view import View
 
 if TYPE_CHECKING:
     import geopandas
 
     from psd.bound_choice import BoundChoice
+    from psd.boundary import Boundary
+    from psd.covariate import Covariate
     from psd.domain import Domain
+    from psd.view import View
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -38,6 +38,7 @@ __all__ = [
     "release_of",
     "step_of",
     "view_of",
+    "view_with",
 ]
 
 DEFAULT_METHOD = "auto"
@@ -46,7 +47,7 @@ DEFAULT_METHOD = "auto"
 def build(
     data: Any,
     *,
-    domain: Domain,
+    domain: Domain | PrivateBounds,
     epsilon: str | float | Decimal,
     method: Decomposition | str = DEFAULT_METHOD,
     x: str = "lon",
@@ -85,8 +86,9 @@ def build(
         Points: paths of files (CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf, GeoJSON), folders
         and patterns, a DataFrame or GeoDataFrame, whatever hands over an Arrow stream, a relation
         of DuckDB, a `psd.PostGIS`. What a list holds is one input. Private.
-    domain : Domain
-        Bounds, CRS and lattice; never taken from the points. Public.
+    domain : Domain or PrivateBounds
+        Bounds, CRS and lattice; never taken from the points. Public. Or how bounds are found
+        for a share of epsilon, see `psd.private_bounds`.
     epsilon : str, int, float or Decimal
         Privacy-loss budget of the release; see `psd.epsilon.parse_epsilon`. Public.
     method : Decomposition or str
@@ -154,23 +156,25 @@ def build(
     """
     nano = parse_epsilon(epsilon)
     method = method_by_name(method) if isinstance(method, str) else method
-    known = _covariate(covariate, domain)
-    border = None if boundary is None else Boundary.from_polygons(boundary, domain)
-    if density is None and not (known is None and border is None):
-        density = "covariate"
-    view = view_with(method, estimate=estimate, density=density)
-    check_covariate(known if border is None else border.published(known), domain, view.density)
+    given = known(
+        method,
+        None if isinstance(domain, PrivateBounds) else domain,
+        estimate=estimate,
+        density=density,
+        covariate=covariate,
+        boundary=boundary,
+    )
     to_json(method)  # a method with a field that nobody declared public is not shown the data
     columns = Columns(
         x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
     )
     asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
     left = room(None if memory is None else parse_memory(memory))
-    step = step_of(method, domain) if private_tally is None else (1, 1)
+    step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
     progress("reading")
     counted = count_rows(
-        data, domain, asked, epsilon=nano, noise=noise, step=step, area=border, memory=left
+        data, domain, asked, epsilon=nano, noise=noise, step=step, area=given.boundary, memory=left
     )
     private_report(counted.tally.report)
     if private_tally is not None:
@@ -178,48 +182,27 @@ def build(
     progress("counting with noise")
     return release_of(
         counted.tally,
-        domain,
+        counted.domain,
         epsilon=nano,
         method=method,
         unit=counted.unit,
         paid=counted.paid,
         stated=counted.stated,
-        view=view,
-        covariate=known,
-        boundary=border,
+        view=given.view,
+        covariate=given.covariate,
+        boundary=given.boundary,
         noise=noise,
     )
 
 
-def view_of(method: Decomposition) -> View:
-    """What a method wants made of its counts: its ``view``, least squares where it has none."""
-    view: View = getattr(method, "view", View())
-    return view
-
-
-def step_of(method: Decomposition, domain: Domain) -> tuple[int, int]:
+def step_of(method: Decomposition, lattice: tuple[int, int]) -> tuple[int, int]:
     """Lattice columns and rows that a method never divides, so that they are counted together.
 
     Known before any row is read: from the parameters of methods whose cuts do not depend on
     data, ``method.step(lattice)``; one of each for all others.
     """
     named: Callable[[tuple[int, int]], tuple[int, int]] | None = getattr(method, "step", None)
-    return (1, 1) if named is None else named(domain.lattice)
-
-
-def _covariate(given: Any, domain: Domain) -> Covariate | None:
-    """Covariate as it is, or of polygons."""
-    if given is None or isinstance(given, Covariate):
-        return given
-    if not hasattr(given, "geometry"):
-        raise ParameterError("covariate is neither a psd.Covariate nor a GeoDataFrame of polygons")
-    return Covariate.from_polygons(given, domain)
-
-
-def view_with(method: Decomposition, *, estimate: str | None, density: str | None) -> View:
-    """The view that a method wants, with the caller's choices in place of its own."""
-    given = {"estimate": estimate, "density": density}
-    return replace(view_of(method), **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+    return (1, 1) if named is None else named(lattice)
 
 
 def release_of(
@@ -281,14 +264,17 @@ def release_of(
     if counts.contributions != unit.contributions:
         raise ParameterError("the tally was made for another unit, or with another bound per user")
     public = to_json(method)
+    given = Known(
+        view=view_of(method) if view is None else view, covariate=covariate, boundary=boundary
+    )
     noise = SecureNoise() if noise is None else noise
     curator = Curator(
         counts,
         domain,
         epsilon=epsilon - paid,
         noise=noise,
-        covariate=covariate if boundary is None else boundary.steered(covariate),
-        boundary=None if boundary is None else boundary.mask,
+        covariate=given.steering,
+        boundary=given.mask,
     )
     tree = method.build(curator)
     return Release(
@@ -301,8 +287,8 @@ def release_of(
         max_contributions=unit.max_contributions,
         weight=unit.weight,
         time_zone=unit.time_zone,
-        view=view_of(method) if view is None else view,
-        covariate=covariate if boundary is None else boundary.published(covariate),
+        view=given.view,
+        covariate=given.published,
         boundary=boundary is not None,
         source="curator" if type(noise) is SecureNoise else "replay",
     )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from psd.bound_choice import BoundChoice, choose_bound
 from psd.intake import Intake
-from psd.sources import Columns, read
+from psd.private_bounds import PrivateBounds, find_bounds
+from psd.sources import Columns, check_repeatable, read
 from psd.unit import Unit, unit_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Counted:
     ----------
     tally : Tally
         Private.
+    domain : Domain
+        Of the tally. Public.
     unit : Unit
         Of the tally. Public.
     paid : int
@@ -56,6 +59,7 @@ class Counted:
     """
 
     tally: Tally
+    domain: Domain
     unit: Unit
     paid: int = 0
     stated: dict[str, int | str] = field(default_factory=dict)
@@ -92,7 +96,7 @@ def wanted(
 
 def count_rows(
     data: Any,
-    domain: Domain,
+    place: Domain | PrivateBounds,
     asked: Wanted,
     *,
     epsilon: int,
@@ -101,18 +105,20 @@ def count_rows(
     area: Area | None = None,
     memory: int | None = None,
 ) -> Counted:
-    """Read a source, choose a bound if one is to be chosen, and tally.
+    """Read a source, find what is to be found for a price, and tally.
 
     Guarantees
     ----------
     - Reading comes first; then the question about users, which is charged; then the bound,
       the tally, and whatever a curator is asked about it.
+    - Bounds are found in a first reading, of which nothing but them is kept; rows outside are
+      dropped in the second one, each by itself.
 
     Parameters
     ----------
     data : object
         As in `psd.build`. Private.
-    domain : Domain
+    place : Domain or PrivateBounds
         Public.
     asked : Wanted
         Public.
@@ -130,18 +136,50 @@ def count_rows(
     Returns
     -------
     Counted
+
+    Raises
+    ------
+    InputDataError
+        If bounds are to be found in an input that cannot be read twice, or it cannot be read.
     """
+    if isinstance(place, PrivateBounds):
+        check_repeatable(data)
+        first = _counted(data, place.outer, asked, epsilon, noise, memory=memory)
+        domain = find_bounds(first.tally, place, epsilon, noise)
+        known = replace(asked, unit=first.unit, choice=None)
+        second = _counted(data, domain, known, epsilon, noise, step=step, memory=memory)
+        return replace(
+            second,
+            paid=first.paid + 4 * place.price(epsilon),
+            stated={**first.stated, **place.stated(epsilon)},
+        )
+    return _counted(data, place, asked, epsilon, noise, step=step, area=area, memory=memory)
+
+
+def _counted(
+    data: Any,
+    domain: Domain,
+    asked: Wanted,
+    epsilon: int,
+    noise: Noise,
+    *,
+    step: tuple[int, int] = (1, 1),
+    area: Area | None = None,
+    memory: int | None = None,
+) -> Counted:
+    """One reading."""
     columns = replace(asked.columns, memory=memory and memory // 3)
     kept = memory and memory * 2 // 3
     intake = Intake(domain, unit=asked.unit, step=step, area=area, memory=kept)
     for batch in read(data, columns, domain):
         intake.add(batch)
     if asked.choice is None:
-        return Counted(tally=intake.tally(), unit=asked.unit)
+        return Counted(tally=intake.tally(), domain=domain, unit=asked.unit)
     bound = choose_bound(intake.sizes(), asked.choice, epsilon, noise)
     unit = replace(asked.unit, max_contributions=bound)
     return Counted(
         tally=intake.tally(unit=unit),
+        domain=domain,
         unit=unit,
         paid=asked.choice.price(epsilon),
         stated=asked.choice.stated(epsilon),

@@ -39,6 +39,7 @@ def test_json_holds_the_facts(release):
         "estimate": "least-squares",
         "density": "uniform",
         "covariate": "none",
+        "boundary": "none",
         "library": psd.__version__,
     }
     assert [level["level"] for level in levels] == list(range(len(levels)))
