@@ -299,7 +299,7 @@ class Curator:
         -------
         ndarray, shape (n,), int64
             A line inside each cell, for `cut`; the west or south edge of a cell that is one
-            lattice cell thin or outside the boundary, which leaves it whole.
+            lattice cell thin, which leaves it whole; the middle of one outside the boundary.
 
         Raises
         ------
@@ -321,7 +321,7 @@ class Curator:
             raise ParameterError(f"a quantile p/q needs 0 < p < q <= {_LARGEST_QUANTILE}")
         with self._lock:
             growing, points = self._layer_of(cells)
-            held, lines = self._held(growing, cells), growing.boxes[cells.nodes][:, axis]
+            held, lines = self._held(growing, cells), growing.cells(cells.nodes).middle(axis)
             cells, nano, p, q = cells[held], nano[held], p[held], q[held]
             self._charge("quantile", cells, nano)
             if len(cells):
@@ -481,6 +481,10 @@ class Curator:
         if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(growing.parent):
             raise ParameterError("cells hold numbers of nodes that do not exist")
         return growing, points
+
+    def held(self, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells may have records: not those wholly outside the boundary. Costs nothing."""
+        return self._held(self._layer_of(cells)[0], cells)
 
     def _held(self, growing: GrowingTree, cells: Cells) -> NDArray[np.bool_]:
         """Which cells have something of the boundary in them; all where there is none."""

@@ -78,6 +78,9 @@ class Intake:
         Public.
     memory : int, optional
         Bytes for rows and cells while rows are read; rows of users get a third.
+    anywhere : bool
+        Whether rows may all lie elsewhere: after an answer has been drawn it is too late to
+        refuse them. Public.
     """
 
     def __init__(
@@ -89,9 +92,10 @@ class Intake:
         area: Area | None = None,
         slices: Slices | None = None,
         memory: int | None = None,
+        anywhere: bool = False,
     ) -> None:
         self.domain, self.unit, self.step = domain, unit, step
-        self.area, self.slices = area, slices
+        self.area, self.slices, self._anywhere = area, slices, anywhere
         self._columns, self._rows = (
             -(-size // width) for size, width in zip(domain.lattice, step, strict=True)
         )
@@ -161,6 +165,8 @@ class Intake:
 
     def _check_place(self) -> None:
         """Refuse rows that all lie elsewhere."""
+        if self._anywhere:
+            return
         if self._inside == 0 and self._seen["read"] > self._seen["without coordinates"]:
             raise DomainError(
                 f"no row lies inside the bounds {self.domain.bounds}; are x and y swapped, are the "

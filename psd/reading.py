@@ -147,7 +147,9 @@ def count_rows(
         first = _counted(data, place.outer, asked, epsilon, noise, memory=memory)
         domain = find_bounds(first.tally, place, epsilon, noise)
         known = replace(asked, unit=first.unit, choice=None)
-        second = _counted(data, domain, known, epsilon, noise, step=step, memory=memory)
+        second = _counted(
+            data, domain, known, epsilon, noise, step=step, memory=memory, anywhere=True
+        )
         return replace(
             second,
             paid=first.paid + 4 * place.price(epsilon),
@@ -166,11 +168,12 @@ def _counted(
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
     memory: int | None = None,
+    anywhere: bool = False,
 ) -> Counted:
     """One reading."""
     columns = replace(asked.columns, memory=memory and memory // 3)
     kept = memory and memory * 2 // 3
-    intake = Intake(domain, unit=asked.unit, step=step, area=area, memory=kept)
+    intake = Intake(domain, unit=asked.unit, step=step, area=area, memory=kept, anywhere=anywhere)
     for batch in read(data, columns, domain):
         intake.add(batch)
     if asked.choice is None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import contextmanager
 
 import numpy as np
-from planted import replaced
+from planted import half_as_sensitivity_of_every_quantile, replaced
 
 import psd.intake
 import psd.reading
-from psd import bound_choice
+from psd import bound_choice, private_bounds
+from psd.curator import Curator
 
 
 def bounding_by_row_numbers():
@@ -104,6 +106,53 @@ def choice_that_is_not_deducted():
     return _in_module(psd.publish, "count_rows", count_rows)
 
 
+def outside_dropped_only_at_counting():
+    """Rows outside the boundary stay in the tally; the cells outside are said to be empty."""
+    return replaced(psd.intake.Intake, "_wanted", lambda *_: None)
+
+
+@contextmanager
+def exact_counts_outside():
+    """The same, and cells outside are answered with what is in them, without noise."""
+    original = Curator.count
+
+    def count(self, cells, epsilon):
+        found, (growing, points) = original(self, cells, epsilon), self._layers[cells.layer]
+        outside = ~self.held(cells)
+        found[outside] = points.count(cells.nodes[outside])
+        growing.measure(cells.nodes[outside], found[outside], 0)
+        return found
+
+    with outside_dropped_only_at_counting(), replaced(Curator, "count", count):
+        yield
+
+
+def sides_that_are_not_added():
+    """Each side of the bounds is paid as if it were the only one."""
+    original = private_bounds.find_bounds
+
+    def find_bounds(counts, how, epsilon, noise):
+        class Dearer:
+            def select(_, candidates, nano, sensitivity):
+                return noise.select(candidates, 4 * nano, sensitivity)
+
+        return original(counts, how, epsilon, Dearer())
+
+    return _in_module(psd.reading, "find_bounds", find_bounds)
+
+
+def bounds_of_the_data():
+    """The bounds are the box around the rows, for nothing."""
+
+    def find_bounds(counts, how, epsilon, noise):
+        sides = [counts.columns.min(initial=0), counts.rows.min(initial=0)]
+        sides += [counts.columns.max(initial=0) + 1, counts.rows.max(initial=0) + 1]
+        bounds = tuple(how.outer.from_lattice(np.array([sides]))[0].tolist())
+        return dataclasses.replace(how.outer, bounds=bounds, lattice=how.lattice)
+
+    return _in_module(psd.reading, "find_bounds", find_bounds)
+
+
 def _in_module(module, name, value):
     """Replace a function where it is used."""
     return replaced(module, name, value)
@@ -121,4 +170,8 @@ LEAKS = {
     "choice of sensitivity 1/2": (choice_of_sensitivity_one_half, "auto"),
     "choice without charge": (choice_without_charge, "auto"),
     "choice that is not deducted": (choice_that_is_not_deducted, "auto"),
+    "quantiles of the bounds with 1/2": (half_as_sensitivity_of_every_quantile, "private bounds"),
+    "sides that are not added": (sides_that_are_not_added, "private bounds"),
+    "bounds of the data": (bounds_of_the_data, "private bounds"),
+    "bounds that are not deducted": (choice_that_is_not_deducted, "private bounds"),
 }
