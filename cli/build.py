@@ -11,9 +11,11 @@ from psd.decompositions import methods
 from psd.view import DENSITIES, ESTIMATES
 
 from .covariate import covariate_options, read_covariate
+from .domains import domain_options, place_of
 from .inputs import INPUTS, files, inputs_of, places, times
-from .options import Once, integer, number, overwrite, stages
+from .options import Once, overwrite, stages
 from .options import settings as texts_of
+from .units import choice_of, promise, unit_options
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
@@ -27,15 +29,7 @@ __all__ = ["command"]
 @INPUTS
 @click.option("-o", "--output", required=True, type=click.Path(), help="Release file to write.")
 @click.option("--epsilon", required=True, help="Privacy-loss budget, a decimal such as 0.5.")
-@click.option(
-    "--bounds",
-    required=True,
-    nargs=4,
-    type=number,
-    metavar="W S E N",
-    help="West south east north of the domain, from public knowledge, never from the data.",
-)
-@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
+@domain_options
 @click.option(
     "--method",
     type=click.Choice(methods()),
@@ -54,8 +48,7 @@ __all__ = ["command"]
 )
 @places
 @times
-@click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
-@click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
+@unit_options
 @click.option(
     "--estimate",
     type=click.Choice(ESTIMATES),
@@ -81,7 +74,11 @@ def command(
     /,
     inputs: tuple[str, ...],
     output: str,
-    bounds: tuple[float, float, float, float],
+    bounds: tuple[float, float, float, float] | None,
+    area_of_use: bool,
+    private_bounds: str | None,
+    bounds_beyond: int | None,
+    boundary: str | None,
     crs: str,
     method: str,
     settings: tuple[str, ...],
@@ -89,6 +86,10 @@ def command(
     report_private: bool,
     keep_tally: str | None,
     overwrite: bool,
+    max_contributions: int | str | None,
+    auto_share: str | None,
+    auto_over: int | None,
+    auto_most: int | None,
     covariate: str | None,
     covariate_column: str | None,
     covariate_size: int | None,
@@ -101,8 +102,8 @@ def command(
     Inputs are CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf and GeoJSON files, folders of them
     and patterns of names, and addresses postgresql://... of PostGIS with --table or --query.
     Rows outside the bounds are left out. With --user, at most --max-contributions rows of each
-    user are kept, and epsilon protects all rows of a user; without it, each row is protected by
-    itself. Nothing that is printed depends on the data.
+    user are kept, and epsilon protects all rows of a user, or with --per day those of one day;
+    without it, each row is protected by itself. Nothing that is printed depends on the data.
 
     \b
     Examples:
@@ -116,24 +117,40 @@ def command(
           --bounds -7.6 49.8 1.9 60.9 --method cascade --covariate land.gpkg
       psd build visits.csv -o seoul.psd.parquet --epsilon 0.1 \\
           --bounds 126.4 37 127.6 38 --workload districts.csv
+      psd build visits.csv -o seoul.psd.parquet --epsilon 1 --boundary seoul.gpkg \\
+          --user user_id --count users
+      psd build visits.csv -o seoul.psd.parquet --epsilon 1 --private-bounds 0.1 --crs EPSG:5179 \\
+          --x x --y y --user user_id --max-contributions auto
       psd build postgresql://ann@db.example.org/city --table public.visits \\
           -o seoul.psd.parquet --epsilon 0.1 --bounds 126.4 37 127.6 38
     """  # noqa: D301
     from psd.decompositions import method as method_by_name
-    from psd.domain import Domain
     from psd.files import check_targets
 
     data = inputs_of(inputs, table, query)
-    read: list[str | Path] = [*files(inputs), *filter(None, [covariate, workload])]
+    read: list[str | Path] = [*files(inputs), *filter(None, [covariate, workload, boundary])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
-    domain = Domain(bounds=bounds, crs=crs)
+    place = place_of(
+        bounds=bounds,
+        area_of_use=area_of_use,
+        private_bounds=private_bounds,
+        bounds_beyond=bounds_beyond,
+        boundary=boundary,
+        crs=crs,
+    )
     if workload is None:
         made = method_by_name(method, texts_of(settings))
     else:
         source = ctx.get_parameter_source("method")
         chosen = None if source is click.core.ParameterSource.DEFAULT else method
-        made = _for_workload(workload, chosen, texts_of(settings), domain)
-    known = read_covariate(covariate, domain, column=covariate_column, size=covariate_size)
+        made = _for_workload(workload, chosen, texts_of(settings), place.public)
+    most = choice_of(max_contributions, share=auto_share, over=auto_over, most=auto_most)
+    known = read_covariate(
+        covariate,
+        None if covariate is None else place.public,
+        column=covariate_column,
+        size=covariate_size,
+    )
     kept: list[Tally] = []
     with stages() as stage:
         from psd.publish import build
@@ -141,8 +158,10 @@ def command(
 
         release = build(
             data,
-            domain=domain,
+            domain=place.domain,
+            boundary=place.boundary,
             method=made,
+            max_contributions=most,
             covariate=known,
             progress=stage,
             private_report=_show_private if report_private else lambda report: None,
@@ -152,8 +171,10 @@ def command(
         stage("writing")
         release.save(output, overwrite=overwrite)
         if keep_tally:
-            write_tally(kept[0], domain, keep_tally, release=Path(output), overwrite=overwrite)
-    click.echo(f"wrote {output}: {release.method}, {_promise(release)}")
+            write_tally(
+                kept[0], release.domain, keep_tally, release=Path(output), overwrite=overwrite
+            )
+    click.echo(f"wrote {output}: {release.method}, {promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")
 
@@ -192,13 +213,3 @@ def _show_private(report: dict[str, int]) -> None:
     """Counts for the one who holds the file, marked so that nobody takes them for public."""
     parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
     click.echo(f"PRIVATE, do not publish: rows {parts}", err=True)
-
-
-def _promise(release: Any) -> str:
-    """The guarantee in a few words."""
-    from psd.epsilon import epsilon_text
-
-    epsilon = f"epsilon {epsilon_text(release.epsilon)}"
-    if release.unit == "record":
-        return f"{epsilon} per row"
-    return f"{epsilon} per user, at most {release.max_contributions} rows of each"

@@ -45,7 +45,7 @@ def covariate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_covariate(
-    path: str | None, domain: Domain, *, column: str | None, size: int | None
+    path: str | None, domain: Domain | None, *, column: str | None, size: int | None
 ) -> Covariate | None:
     """Covariate from a file, or none.
 
@@ -64,6 +64,7 @@ def read_covariate(
         if column is not None or size is not None:
             raise ParameterError("--covariate-column and --covariate-size go with --covariate")
         return None
+    assert domain is not None
     size = MAX_SIDE if size is None else size
     if Path(path).suffix.lower() in RASTERS:
         if column is not None:

@@ -52,10 +52,10 @@ def _facts(release: Release) -> dict[str, Any]:
         "parameters": dict(release.parameters),
         "epsilon": epsilon_text(release.epsilon),
         "unit": release.unit,
-        "counts": "rows"
-        if release.unit == "record"
-        else f"kept rows, at most {release.max_contributions} of each user",
+        "promise": f"epsilon {epsilon_text(release.epsilon)} {release.unit_of_privacy.promise}",
+        "counts": release.unit_of_privacy.counted,
         "max_contributions": release.max_contributions,
+        "time_zone": release.time_zone or "none",
         "bounds": list(release.domain.bounds),
         "crs": release.domain.crs,
         "lattice": list(release.domain.lattice),
@@ -66,6 +66,7 @@ def _facts(release: Release) -> dict[str, Any]:
         "estimate": release.view.estimate,
         "density": release.view.density,
         "covariate": _covariate(release),
+        "boundary": _boundary(release),
         "library": release.library,
     }
 
@@ -78,6 +79,13 @@ def _covariate(release: Release) -> str:
     return f"{known.columns} x {known.rows} cells, {known.covered:.1%} of them not empty"
 
 
+def _boundary(release: Release) -> str:
+    """How much of the domain is inside the boundary."""
+    if not release.boundary or release.covariate is None:
+        return "none"
+    return f"{release.covariate.covered:.1%} of the bounds; nobody is outside"
+
+
 def _levels(release: Release) -> list[dict[str, Any]]:
     """Cells, measured cells, and largest epsilon and its noise for each level."""
     from psd.epsilon import epsilon_text
@@ -86,7 +94,8 @@ def _levels(release: Release) -> list[dict[str, Any]]:
     rows = []
     for depth, level in enumerate(release.tree.levels):
         nano = int(release.tree.epsilon[level].max())
-        noise = float(noise_variance(np.array([nano]), release.max_contributions)[0] ** 0.5)
+        unit = release.unit_of_privacy
+        noise = float(noise_variance(np.array([nano]), unit.contributions)[0] ** 0.5) / unit.scale
         rows.append(
             {
                 "level": depth,

@@ -112,9 +112,8 @@ def command(
             together.show(found)
         for (_, answer), reason in zip(answers.iterrows(), reasons, strict=bool(reasons)):
             explaining.show(answer, reason)
-        if loaded.unit == "user":
-            most = loaded.max_contributions
-            click.echo(f"(counts are kept rows, at most {most} of each user)", err=True)
+        if loaded.unit != "record":
+            click.echo(f"(counts are {loaded.unit_of_privacy.counted})", err=True)
         return
     text = together.text(found, form) if joint and form in ("csv", "json") else ""
     if explain:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 
 import numpy as np
@@ -88,6 +89,10 @@ class Curator:
     covariate : Covariate, optional
         What is known of the domain without the points. Public: handed on to the
         decompositions, read by no question.
+    boundary : Covariate, optional
+        Mask of a public boundary, 0 where every row was dropped before the tally was made.
+        Public: cells where it is 0 are empty in all data sets, so they are answered without a
+        draw and charged nothing; see `psd.boundary.Boundary`.
 
     Notes
     -----
@@ -108,6 +113,7 @@ class Curator:
         epsilon: int,
         noise: Noise,
         covariate: Covariate | None = None,
+        boundary: Covariate | None = None,
     ) -> None:
         self._tally = tally
         self._noise = noise
@@ -118,6 +124,7 @@ class Curator:
         self.domain = domain
         self.epsilon = epsilon
         self.covariate = covariate
+        self.boundary = boundary
         self.contributions = tally.contributions
 
     @property
@@ -229,7 +236,8 @@ class Curator:
         Returns
         -------
         ndarray, shape (n,), int64
-            True count plus exact discrete Laplace noise; may be negative.
+            True count plus exact discrete Laplace noise; may be negative. 0 for a cell outside
+            the boundary.
 
         Raises
         ------
@@ -246,11 +254,14 @@ class Curator:
         cells, (nano,) = _owned(cells, epsilon)
         with self._lock:
             growing, points = self._layer_of(cells)
+            held, counts = self._held(growing, cells), np.zeros(len(cells), np.int64)
+            cells, nano = cells[held], nano[held]
             if growing.epsilon[cells.nodes].any():
                 raise ParameterError("a cell is counted twice; measure once with the sum")
             self._charge("count", cells, nano)
-            counts = self._noise.count(points.count(cells.nodes), nano, self.contributions)
-            growing.measure(cells.nodes, counts, nano)
+            noisy = self._noise.count(points.count(cells.nodes), nano, self.contributions)
+            growing.measure(cells.nodes, noisy, nano)
+            counts[held] = noisy
             return counts
 
     def quantile(
@@ -288,7 +299,7 @@ class Curator:
         -------
         ndarray, shape (n,), int64
             A line inside each cell, for `cut`; the west or south edge of a cell that is one
-            lattice cell thin, which leaves it whole.
+            lattice cell thin, which leaves it whole; the middle of one outside the boundary.
 
         Raises
         ------
@@ -310,12 +321,15 @@ class Curator:
             raise ParameterError(f"a quantile p/q needs 0 < p < q <= {_LARGEST_QUANTILE}")
         with self._lock:
             growing, points = self._layer_of(cells)
+            held, lines = self._held(growing, cells), growing.cells(cells.nodes).middle(axis)
+            cells, nano, p, q = cells[held], nano[held], p[held], q[held]
             self._charge("quantile", cells, nano)
-            if len(cells) == 0:
-                return nano
-            ends = growing.boxes[cells.nodes][:, [axis, axis + 2]]
-            scores = points.rank_scores(cells.nodes, ends, axis, p, q)
-            return self._noise.select(scores, nano, np.maximum(p, q - p) * self.contributions)
+            if len(cells):
+                ends = growing.boxes[cells.nodes][:, [axis, axis + 2]]
+                scores = points.rank_scores(cells.nodes, ends, axis, p, q)
+                sensitivity = np.maximum(p, q - p) * self.contributions
+                lines[held] = self._noise.select(scores, nano, sensitivity)
+            return lines
 
     def division(
         self, cells: Cells, *, axis: int, epsilon: ArrayLike, bins: int, lines: int
@@ -354,7 +368,7 @@ class Curator:
         -------
         ndarray, shape (n,), int64
             A line inside each cell, for `cut`; the west or south edge of a cell that no line
-            of the bins crosses, which leaves it whole.
+            of the bins crosses, or that is outside the boundary, which leaves it whole.
 
         Raises
         ------
@@ -377,13 +391,16 @@ class Curator:
         cells, (nano,) = _owned(cells, epsilon)
         with self._lock:
             growing, points = self._layer_of(cells)
+            held, found = self._held(growing, cells), growing.boxes[cells.nodes][:, axis]
+            cells, nano = cells[held], nano[held]
             self._charge("division", cells, nano)
-            if len(cells) == 0:
-                return nano
-            boxes, lattice = growing.boxes[cells.nodes], (*growing.boxes[0, 2:].tolist(),)
-            grid = BinGrid(lattice=lattice, bins=bins)
-            scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
-            return self._noise.select(scores, nano, np.full(len(cells), 2 * self.contributions))
+            if len(cells):
+                boxes, lattice = growing.boxes[cells.nodes], (*growing.boxes[0, 2:].tolist(),)
+                grid = BinGrid(lattice=lattice, bins=bins)
+                scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
+                sensitivity = np.full(len(cells), 2 * self.contributions)
+                found[held] = self._noise.select(scores, nano, sensitivity)
+            return found
 
     def shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
         """Grow each cell into a tree that is deep where points are dense; the shape alone.
@@ -447,7 +464,8 @@ class Curator:
                 raise ParameterError("a cell that was cut before cannot be grown; its leaves can")
             self._charge("shape", cells, nano)
             rule = split_rule(nano, self.contributions)
-            return grow(growing, points, cells, rule, height, self._noise)
+            held = None if self.boundary is None else partial(self._held, growing)
+            return grow(growing, points, cells, rule, height, self._noise, held)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a curator is not copied: its budget is for one set of answers")
@@ -463,6 +481,16 @@ class Curator:
         if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(growing.parent):
             raise ParameterError("cells hold numbers of nodes that do not exist")
         return growing, points
+
+    def held(self, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells may have records: not those wholly outside the boundary. Costs nothing."""
+        return self._held(self._layer_of(cells)[0], cells)
+
+    def _held(self, growing: GrowingTree, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells have something of the boundary in them; all where there is none."""
+        if self.boundary is None or growing.curve:
+            return np.ones(len(cells), bool)
+        return self.boundary.mass(growing.boxes[cells.nodes]) > 0
 
     def _charge(self, kind: str, cells: Cells, nano: NDArray[np.int64]) -> None:
         """Charge a question to its cells and note it down, or refuse it whole."""

@@ -94,6 +94,32 @@ class Domain:
         coarsest = math.ulp(max(abs(low), abs(high)))
         return (high - low) / cells >= max(_ULPS * coarsest, sys.float_info.min)
 
+    @classmethod
+    def area_of_use(cls, crs: str, *, lattice: tuple[int, int] = DEFAULT_LATTICE) -> Domain:
+        """The public area that a CRS is made for; the world for EPSG:4326.
+
+        Parameters
+        ----------
+        crs : str
+            Anything that pyproj understands.
+        lattice : tuple of int
+            Columns and rows of the lattice.
+
+        Raises
+        ------
+        DomainError
+            If the CRS is unknown, or nobody said where it is meant to be used.
+
+        Examples
+        --------
+        >>> Domain.area_of_use("EPSG:4326").bounds
+        (-180.0, -90.0, 180.0, 90.0)
+        """
+        area = _area_of_use(_checked_crs(crs)[0])
+        if area is None:
+            raise DomainError(f"crs {crs!r} has no area of use; give bounds (--bounds)")
+        return cls(bounds=area, crs=crs, lattice=lattice)
+
     @property
     def width(self) -> float:
         """East minus west, in units of the CRS."""

@@ -205,16 +205,17 @@ def _points(data: Any, columns: Columns, domain: Domain) -> Points:
 
 def _kept(release: Release, kept: Tally | None, points: Points) -> Tally:
     """Tally of the rows that the release counts."""
-    if release.unit == "record":
+    if release.unit == "record" and not release.boundary:
         if kept is not None:
             raise ParameterError("a release of single rows keeps all of them and needs no tally")
         return tally([Batch(x=points[0], y=points[1])], release.domain)
     if kept is None:
         raise ParameterError(
-            "the release bounds the rows of each user, so its errors can only be split with the "
-            "private tally of its build; keep it with --keep-tally and give it with --tally"
+            "the release keeps not all rows inside its bounds, so its errors can only be split "
+            "with the private tally of its build; keep it with --keep-tally and give it with "
+            "--tally"
         )
-    if kept.contributions != release.max_contributions:
+    if kept.contributions != release.unit_of_privacy.contributions:
         raise ParameterError("the tally is not of this release; its bound per user is another one")
     return kept
 
@@ -225,17 +226,18 @@ def _answers(
     """True errors and their parts, query by query."""
     import pandas as pd
 
-    bounded = release.unit == "user"
-    truth = truth_of(queries, points, counts, release.domain, bounded=bounded)
+    bounded = release.unit != "record" or release.boundary
+    scale = release.unit_of_privacy.scale
+    truth = truth_of(queries, points, counts, release.domain, bounded=bounded, scale=scale)
     boxes, true, kept = truth.queries.boxes, truth.true, truth.kept
     predicted = release.query(boxes, confidence=CONFIDENCE)
-    exact = box_totals(release, _exact_counts(release, truth.counts), boxes)
+    exact = box_totals(release, _exact_counts(release, truth.counts) / scale, boxes)
     estimate = predicted["estimate"].to_numpy()
     parts = {
         "true_error": estimate - true,
         "true_perturbation_error": estimate - exact,
         "true_nonuniformity_error": exact - kept,
-        "true_bounding_error": (kept - true).astype(float),
+        "true_bounding_error": (kept - true).astype(np.float64),
     }
     relative = {f"true_relative{name[4:]}": np.abs(e) / truth.base for name, e in parts.items()}
     return pd.DataFrame(

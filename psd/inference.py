@@ -15,10 +15,13 @@ from psd.epsilon import NANO
 from psd.errors import ReleaseFormatError
 from psd.tree import Tree
 
-__all__ = ["VERSION", "Estimates", "infer", "noise_variance", "pruned"]
+__all__ = ["LEAST_SLOPE", "VERSION", "Estimates", "infer", "noise_variance", "pruned"]
 
 # Named in the release file: another way to infer gets another number, and this one stays.
 VERSION = 1
+
+LEAST_SLOPE = 1e-12
+"""A child without a share still has to be able to take the whole when it is the last."""
 
 _TINY = 1e-300
 
@@ -77,7 +80,12 @@ def noise_variance(epsilon: NDArray[np.int64], contributions: int) -> NDArray[np
         return 1 / (2 * np.sinh(half) ** 2)
 
 
-def infer(tree: Tree, contributions: int = 1) -> Estimates:
+def infer(
+    tree: Tree,
+    contributions: int = 1,
+    scale: int = 1,
+    empty: NDArray[np.bool_] | None = None,
+) -> Estimates:
     """Generalised least squares on a tree, and its non-negative view.
 
     Guarantees
@@ -92,7 +100,11 @@ def infer(tree: Tree, contributions: int = 1) -> Estimates:
     tree : Tree
         Noisy counts with their epsilons. Public.
     contributions : int
-        k of the release. Public.
+        Most that one unit of privacy adds to the counts. Public.
+    scale : int
+        What one of the things counted adds to a count; estimates are in these things. Public.
+    empty : ndarray, shape (n,), bool, optional
+        Leaves that are known to be empty without having been measured. Public.
 
     Returns
     -------
@@ -116,13 +128,15 @@ def infer(tree: Tree, contributions: int = 1) -> Estimates:
        Histograms Through Consistency." VLDB 2010, section 4.
     .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 5.
     """
-    own = noise_variance(tree.epsilon, contributions)
-    upward, upward_variance = _upward(tree, own)
+    own = noise_variance(tree.epsilon, contributions) / scale**2
+    if empty is not None:
+        own[empty] = 0.0
+    upward, upward_variance = _upward(tree, tree.count / scale, own)
     slope = _slopes(tree, upward_variance)
     signed, variance = _downward(tree, upward, upward_variance, slope)
     return Estimates(
         signed=signed,
-        count=non_negative(tree, signed, slope),
+        count=non_negative(tree, signed, slope, empty),
         upward=upward,
         upward_variance=upward_variance,
         slope=slope,
@@ -171,9 +185,11 @@ def _family_sum(tree: Tree, level: slice, values: NDArray[np.float64]) -> NDArra
     return sum_by(owner, values[kids], level.stop - level.start)
 
 
-def _upward(tree: Tree, own: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _upward(
+    tree: Tree, measured: NDArray[np.float64], own: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], ...]:
     """Estimate of each node from its subtree, and its variance, leaves first."""
-    estimate, variance = tree.count.astype(float), own.copy()
+    estimate, variance = measured.copy(), own.copy()
     for level in reversed(tree.levels):
         inner = ~tree.is_leaf[level]
         if not inner.any():
@@ -257,7 +273,10 @@ def _slopes(tree: Tree, upward_variance: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def non_negative(
-    tree: Tree, signed: NDArray[np.float64], slope: NDArray[np.float64]
+    tree: Tree,
+    signed: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    empty: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
     """Nearest non-negative estimates family by family, from the root down.
 
@@ -267,11 +286,23 @@ def non_negative(
     """
     count = signed.copy()
     count[0] = max(count[0], 0.0)
+    least = np.full(len(tree), LEAST_SLOPE)
+    if empty is not None:
+        least[_wholly(tree, empty)] = 0.0
+    slope = np.maximum(slope, least)
     for level in tree.levels[:-1]:
         kids = _children_of(tree, level)
         owner = tree.parent[kids] - level.start
         count[kids] = project(signed[kids], slope[kids], owner, count[level])
     return count
+
+
+def _wholly(tree: Tree, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which nodes have empty leaves alone."""
+    some = tree.is_leaf & ~empty
+    for level in reversed(tree.levels[1:]):
+        some[tree.parent[level][some[level]]] = True
+    return ~some
 
 
 def project(
@@ -285,8 +316,6 @@ def project(
     Michelot's algorithm: spread what is missing over the children that are left, drop those
     that fall below zero, repeat; a family of four is done after three rounds.
     """
-    # A child without a share still has to be able to take the whole when it is the last.
-    slopes = np.maximum(slopes, 1e-12)
     left = np.ones(len(values), bool)
     while True:
         open_slopes = np.where(left, slopes, 0.0)

@@ -78,6 +78,9 @@ class Intake:
         Public.
     memory : int, optional
         Bytes for rows and cells while rows are read; rows of users get a third.
+    anywhere : bool
+        Whether rows may all lie elsewhere: after an answer has been drawn it is too late to
+        refuse them. Public.
     """
 
     def __init__(
@@ -89,9 +92,10 @@ class Intake:
         area: Area | None = None,
         slices: Slices | None = None,
         memory: int | None = None,
+        anywhere: bool = False,
     ) -> None:
         self.domain, self.unit, self.step = domain, unit, step
-        self.area, self.slices = area, slices
+        self.area, self.slices, self._anywhere = area, slices, anywhere
         self._columns, self._rows = (
             -(-size // width) for size, width in zip(domain.lattice, step, strict=True)
         )
@@ -126,7 +130,7 @@ class Intake:
     def sizes(self) -> NDArray[np.int64]:
         """Rows of each unit inside, in no order. Private: a question to users is about these."""
         self._check_place()
-        found = [sizes(self._units(part)) for part in self._shelf.parts()]
+        found = [sizes(self._units(part)) for part in self._shelf.parts(again=True)]
         return np.concatenate([np.empty(0, np.int64), *found])
 
     def tally(self, key: bytes | None = None, unit: Unit | None = None) -> Tally:
@@ -161,6 +165,8 @@ class Intake:
 
     def _check_place(self) -> None:
         """Refuse rows that all lie elsewhere."""
+        if self._anywhere:
+            return
         if self._inside == 0 and self._seen["read"] > self._seen["without coordinates"]:
             raise DomainError(
                 f"no row lies inside the bounds {self.domain.bounds}; are x and y swapped, are the "
@@ -339,6 +345,7 @@ def _normalised(ids: Any) -> Any:
     import pyarrow.compute as pc
 
     ids = ids.cast(pa.string())
+    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
     if not _is_plain(ids):
         ids = pc.utf8_normalize(pc.utf8_trim(ids, characters=_INVISIBLE), form="NFC")
         ids = pc.utf8_trim(ids, characters=_INVISIBLE)

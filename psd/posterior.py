@@ -38,6 +38,9 @@ _CHUNK = 4096
 # room for more points between two counts.
 _FINEST = 1e-6
 
+# Rate of a count that is known: the next point of its likelihood is as good as impossible.
+_CERTAIN = 1e12
+
 _TINY = 1e-300
 
 Floats = NDArray[np.float64]
@@ -71,7 +74,21 @@ class _Likelihood:
         return _between(self.value, (x - self.low[:, None]) / self.step[:, None])
 
 
-def posterior_count(tree: Tree, estimates: Estimates, contributions: int = 1) -> Floats:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Noisy:
+    """Noisy counts of nodes, and how fast their likelihood falls; rate 0 where not measured."""
+
+    count: Floats
+    rate: Floats
+
+
+def posterior_count(
+    tree: Tree,
+    estimates: Estimates,
+    contributions: int = 1,
+    scale: int = 1,
+    empty: NDArray[np.bool_] | None = None,
+) -> Floats:
     """Posterior medians of the counts, from the root down.
 
     Guarantees
@@ -85,8 +102,8 @@ def posterior_count(tree: Tree, estimates: Estimates, contributions: int = 1) ->
         Noisy counts. Public.
     estimates : Estimates
         Least squares of that tree; the root keeps its estimate.
-    contributions : int
-        k of the release. Public.
+    contributions, scale, empty
+        As in `psd.inference.infer`. Public.
 
     Returns
     -------
@@ -105,7 +122,10 @@ def posterior_count(tree: Tree, estimates: Estimates, contributions: int = 1) ->
     .. [1] Lavine. "Some Aspects of Polya Tree Distributions for Statistical Modelling." The
        Annals of Statistics 20(3), 1992.
     """
-    likelihoods = _upward(tree, estimates, tree.epsilon / (NANO * contributions))
+    noisy = _Noisy(count=tree.count / scale, rate=tree.epsilon * scale / (NANO * contributions))
+    if empty is not None:
+        noisy.rate[empty] = _CERTAIN
+    likelihoods = _upward(tree, estimates, noisy)
     count = np.zeros(len(tree))
     count[0] = max(float(estimates.signed[0]), 0.0)
     for depth, level in enumerate(tree.levels[:-1]):
@@ -114,7 +134,7 @@ def posterior_count(tree: Tree, estimates: Estimates, contributions: int = 1) ->
             parts = [below[kid - start] for kid in kids]
             for kid, part in zip(kids, _divide(count[nodes], parts), strict=True):
                 count[kid] = part
-    return count
+    return count if empty is None else np.where(empty, 0.0, count)
 
 
 def _families(tree: Tree, level: slice) -> list[tuple[Integers, list[Integers]]]:
@@ -129,16 +149,17 @@ def _families(tree: Tree, level: slice) -> list[tuple[Integers, list[Integers]]]
     return found
 
 
-def _upward(tree: Tree, estimates: Estimates, rate: Floats) -> list[_Likelihood]:
+def _upward(tree: Tree, estimates: Estimates, noisy: _Noisy) -> list[_Likelihood]:
     """Likelihood of every node's count given the noisy counts in its subtree, by level."""
     levels: list[_Likelihood] = []
     for level in reversed(tree.levels):
         leaves = np.flatnonzero(tree.is_leaf[level])
-        made = [(leaves, _of_leaves(tree, estimates, rate, leaves + level.start))]
+        made = [(leaves, _of_leaves(estimates, noisy, leaves + level.start))]
         start = level.stop
         for nodes, kids in _families(tree, level):
             joined = _fold([levels[-1][kid - start] for kid in kids])
-            made.append((nodes - level.start, _measured(joined, tree.count[nodes], rate[nodes])))
+            measured = _measured(joined, noisy.count[nodes], noisy.rate[nodes])
+            made.append((nodes - level.start, measured))
         levels.append(_assembled(made))
     return levels[::-1]
 
@@ -154,15 +175,16 @@ def _assembled(parts: list[tuple[Integers, _Likelihood]]) -> _Likelihood:
     )
 
 
-def _of_leaves(tree: Tree, estimates: Estimates, rate: Floats, leaves: Integers) -> _Likelihood:
+def _of_leaves(estimates: Estimates, noisy: _Noisy, leaves: Integers) -> _Likelihood:
     """Likelihood of each leaf from its own count; flat where it was not measured."""
-    known = rate[leaves] > 0
+    rate = noisy.rate[leaves]
+    known = rate > 0
     deviation = np.sqrt(estimates.variance[leaves])
     own = np.sqrt(np.where(known, estimates.upward_variance[leaves], 0.0))
     deviation = np.where(known, own, deviation)
-    center = np.where(known, tree.count[leaves], estimates.signed[leaves])
+    center = np.where(known, noisy.count[leaves], estimates.signed[leaves])
     low, step = _grid(np.maximum(center, -3 * deviation), deviation)
-    noise = rate[leaves, None] * np.abs(center[:, None] - _points(low, step))
+    noise = rate[:, None] * np.abs(center[:, None] - _points(low, step))
     return _scaled(low, step, np.exp(noise.min(axis=1, keepdims=True) - noise))
 
 
@@ -195,7 +217,7 @@ def _scaled(low: Floats, step: Floats, value: Floats) -> _Likelihood:
     )
 
 
-def _measured(joined: _Likelihood, count: Integers, rate: Floats) -> _Likelihood:
+def _measured(joined: _Likelihood, count: Floats, rate: Floats) -> _Likelihood:
     """Likelihood from the children, and from the node's own noisy count, on a fresh grid."""
     known, from_kids = rate**2 / 2, joined.deviation**-2
     mean = (joined.mean * from_kids + count * known) / (from_kids + known)

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
-from psd.covariate import Covariate
 from psd.curator import Curator
-from psd.dasymetric import check_covariate
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
 from psd.errors import ParameterError
-from psd.intake import tally
+from psd.known import Known, known, view_of, view_with
 from psd.memory import parse_memory, room
 from psd.noise import Noise, SecureNoise
 from psd.parameters import to_json
+from psd.private_bounds import PrivateBounds
+from psd.reading import count_rows, wanted
 from psd.release import Release
-from psd.sources import Columns, read
+from psd.sources import Columns
 from psd.tally import Tally
-from psd.unit import Unit, unit_of
-from psd.view import View
+from psd.unit import Count, Per, Unit
 
 if TYPE_CHECKING:
     import geopandas
 
+    from psd.bound_choice import BoundChoice
+    from psd.boundary import Boundary
+    from psd.covariate import Covariate
     from psd.domain import Domain
+    from psd.view import View
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -35,6 +38,7 @@ __all__ = [
     "release_of",
     "step_of",
     "view_of",
+    "view_with",
 ]
 
 DEFAULT_METHOD = "auto"
@@ -43,13 +47,15 @@ DEFAULT_METHOD = "auto"
 def build(
     data: Any,
     *,
-    domain: Domain,
+    domain: Domain | PrivateBounds,
     epsilon: str | float | Decimal,
     method: Decomposition | str = DEFAULT_METHOD,
     x: str = "lon",
     y: str = "lat",
     user: str | None = None,
-    max_contributions: int | None = None,
+    max_contributions: int | Literal["auto"] | BoundChoice | None = None,
+    per: Per | None = None,
+    count: Count = "rows",
     geometry: str | None = None,
     layer: str | None = None,
     time: str | None = None,
@@ -58,17 +64,19 @@ def build(
     estimate: str | None = None,
     density: str | None = None,
     covariate: Covariate | geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
+    boundary: geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
     noise: Noise | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
     private_tally: Callable[[Tally], None] | None = None,
 ) -> Release:
-    """Build a differentially private release of how many rows are where.
+    """Build a differentially private release of how many rows, or users, are where.
 
     Guarantees
     ----------
     - The release is epsilon-differentially private for adding or removing one row, or, with
-      ``user``, all rows of one user; twice epsilon for replacing one.
+      ``user``, all rows of one user, or, with ``per``, those of one of a user's days; twice
+      epsilon for replacing one.
     - It holds the noisy answers, public parameters and nothing else.
     - Reading comes first: an input that cannot be read costs no epsilon.
 
@@ -78,8 +86,9 @@ def build(
         Points: paths of files (CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf, GeoJSON), folders
         and patterns, a DataFrame or GeoDataFrame, whatever hands over an Arrow stream, a relation
         of DuckDB, a `psd.PostGIS`. What a list holds is one input. Private.
-    domain : Domain
-        Bounds, CRS and lattice; never taken from the points. Public.
+    domain : Domain or PrivateBounds
+        Bounds, CRS and lattice; never taken from the points. Public. Or how bounds are found
+        for a share of epsilon, see `psd.private_bounds`.
     epsilon : str, int, float or Decimal
         Privacy-loss budget of the release; see `psd.epsilon.parse_epsilon`. Public.
     method : Decomposition or str
@@ -88,8 +97,14 @@ def build(
         Names of the coordinate columns; not used where the input has geometries.
     user : str, optional
         Column of user ids; makes the user the unit of privacy.
-    max_contributions : int, optional
-        k, the most rows kept of each user; goes with ``user``. Public.
+    max_contributions : int, "auto" or BoundChoice, optional
+        k, the most rows kept of each user, or of each day of a user; goes with ``user``.
+        Public; "auto" pays a share of epsilon for a choice, see `psd.bound_choice`.
+    per : {"day"}, optional
+        Protects each day of a user by itself; goes with ``time``. A user of T days has T
+        epsilon.
+    count : {"rows", "users"}
+        With "users", all rows of a user share one count, and answers are in users.
     geometry, layer : str, optional
         Column of points and layer of a file, needed where an input has several.
     time : str, optional
@@ -104,6 +119,9 @@ def build(
         Where people can be, see `psd.covariate`; polygons are a mask. Points are then taken
         to lie by it inside the cells, unless ``density`` says otherwise, and a cascade divides
         no cell where it is 0. Public: never made from the points.
+    boundary : GeoDataFrame or GeoSeries, optional
+        Polygons outside of which rows are dropped, and nobody is, see `psd.boundary`. Public:
+        never made from the points.
     noise : Noise, optional
         For tests alone; a release from other noise than `SecureNoise` cannot be saved.
     progress : callable
@@ -138,72 +156,53 @@ def build(
     """
     nano = parse_epsilon(epsilon)
     method = method_by_name(method) if isinstance(method, str) else method
-    known = _covariate(covariate, domain)
-    density = "covariate" if known is not None and density is None else density
-    view = view_with(method, estimate=estimate, density=density)
-    check_covariate(known, domain, view.density)
-    to_json(method)  # a method with a field that nobody declared public is not shown the data
-    unit = unit_of(user, max_contributions)
-    left = room(None if memory is None else parse_memory(memory))
-    step = step_of(method, domain) if private_tally is None else (1, 1)
-    progress("reading")
-    columns = Columns(
-        x=x,
-        y=y,
-        user=user,
-        geometry=geometry,
-        layer=layer,
-        time=time,
-        time_zone=time_zone,
-        memory=None if left is None else left // 3,
+    given = known(
+        method,
+        None if isinstance(domain, PrivateBounds) else domain,
+        estimate=estimate,
+        density=density,
+        covariate=covariate,
+        boundary=boundary,
     )
-    batches = read(data, columns, domain)
-    counts = tally(batches, domain, unit=unit, step=step, memory=left and left * 2 // 3)
-    private_report(counts.report)
+    to_json(method)  # a method with a field that nobody declared public is not shown the data
+    columns = Columns(
+        x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
+    )
+    asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
+    left = room(None if memory is None else parse_memory(memory))
+    step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
+    noise = SecureNoise() if noise is None else noise
+    progress("reading")
+    counted = count_rows(
+        data, domain, asked, epsilon=nano, noise=noise, step=step, area=given.boundary, memory=left
+    )
+    private_report(counted.tally.report)
     if private_tally is not None:
-        private_tally(counts)
+        private_tally(counted.tally)
     progress("counting with noise")
     return release_of(
-        counts,
-        domain,
+        counted.tally,
+        counted.domain,
         epsilon=nano,
         method=method,
-        unit=unit,
-        view=view,
-        covariate=known,
+        unit=counted.unit,
+        paid=counted.paid,
+        stated=counted.stated,
+        view=given.view,
+        covariate=given.covariate,
+        boundary=given.boundary,
         noise=noise,
     )
 
 
-def view_of(method: Decomposition) -> View:
-    """What a method wants made of its counts: its ``view``, least squares where it has none."""
-    view: View = getattr(method, "view", View())
-    return view
-
-
-def step_of(method: Decomposition, domain: Domain) -> tuple[int, int]:
+def step_of(method: Decomposition, lattice: tuple[int, int]) -> tuple[int, int]:
     """Lattice columns and rows that a method never divides, so that they are counted together.
 
     Known before any row is read: from the parameters of methods whose cuts do not depend on
     data, ``method.step(lattice)``; one of each for all others.
     """
     named: Callable[[tuple[int, int]], tuple[int, int]] | None = getattr(method, "step", None)
-    return (1, 1) if named is None else named(domain.lattice)
-
-
-def _covariate(given: Any, domain: Domain) -> Covariate | None:
-    """Covariate as it is, or of polygons."""
-    if given is None or isinstance(given, Covariate):
-        return given
-    if not hasattr(given, "geometry"):
-        raise ParameterError("covariate is neither a psd.Covariate nor a GeoDataFrame of polygons")
-    return Covariate.from_polygons(given, domain)
-
-
-def view_with(method: Decomposition, *, estimate: str | None, density: str | None) -> View:
-    """The view that a method wants, with the caller's choices in place of its own."""
-    given = {"estimate": estimate, "density": density}
-    return replace(view_of(method), **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+    return (1, 1) if named is None else named(lattice)
 
 
 def release_of(
@@ -213,8 +212,11 @@ def release_of(
     epsilon: int,
     method: Decomposition,
     unit: Unit,
+    paid: int = 0,
+    stated: Mapping[str, int | str] = MappingProxyType({}),
     view: View | None = None,
     covariate: Covariate | None = None,
+    boundary: Boundary | None = None,
     noise: Noise | None = None,
 ) -> Release:
     """Release of rows that have been tallied: the part of `build` after reading.
@@ -237,10 +239,16 @@ def release_of(
         How to cut space. Public.
     unit : Unit
         Of the tally. Public.
+    paid : int
+        Nano-epsilon that was spent before; the method gets what is left. Public.
+    stated : mapping
+        What it was spent on. Public.
     view : View, optional
         What is made of the counts; what the method wants where not given. Public.
     covariate : Covariate, optional
         Of the same domain. Public.
+    boundary : Boundary, optional
+        Outside of which the tally has no rows. Public.
     noise : Noise, optional
         For tests alone; a release from other noise than `SecureNoise` cannot be saved.
 
@@ -256,18 +264,31 @@ def release_of(
     if counts.contributions != unit.contributions:
         raise ParameterError("the tally was made for another unit, or with another bound per user")
     public = to_json(method)
+    given = Known(
+        view=view_of(method) if view is None else view, covariate=covariate, boundary=boundary
+    )
     noise = SecureNoise() if noise is None else noise
-    curator = Curator(counts, domain, epsilon=epsilon, noise=noise, covariate=covariate)
+    curator = Curator(
+        counts,
+        domain,
+        epsilon=epsilon - paid,
+        noise=noise,
+        covariate=given.steering,
+        boundary=given.mask,
+    )
     tree = method.build(curator)
     return Release(
         tree=tree,
         domain=domain,
         epsilon=epsilon,
         method=method.name,
-        parameters={**public, **curator.stated},
+        parameters={**public, **stated, **curator.stated},
         unit=unit.kind,
         max_contributions=unit.max_contributions,
-        view=view_of(method) if view is None else view,
-        covariate=covariate,
+        weight=unit.weight,
+        time_zone=unit.time_zone,
+        view=given.view,
+        covariate=given.published,
+        boundary=boundary is not None,
         source="curator" if type(noise) is SecureNoise else "replay",
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from psd.domain import Domain
 
-__all__ = ["check_overlap", "polygon_density", "raster_density"]
+__all__ = ["check_overlap", "polygon_density", "raster_density", "shapes_in"]
 
 Bounds = tuple[float, float, float, float]
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ def polygon_density(
         Rows from the south.
     """
     weights = _weights(polygons, column)
-    shapes = _shapes(polygons, domain)
+    shapes = shapes_in(polygons, domain)
     shapes, weights = shapes[weights > 0], weights[weights > 0]
     density = np.zeros((size, size))
     for some in np.split(np.arange(len(shapes)), range(_CHUNK, len(shapes), _CHUNK)):
@@ -114,28 +114,36 @@ def _check_values(values: Floats, name: str) -> None:
         raise ParameterError(f"{name} holds a negative value; a density is 0 or more")
 
 
-def _shapes(
-    polygons: geopandas.GeoDataFrame | geopandas.GeoSeries, domain: Domain
+def shapes_in(
+    polygons: geopandas.GeoDataFrame | geopandas.GeoSeries, domain: Domain, what: str = "covariate"
 ) -> NDArray[np.object_]:
-    """Polygons in the CRS of the domain, those far from it empty."""
+    """Polygons in the CRS of the domain, those far from it empty; what they are called if refused.
+
+    Raises
+    ------
+    ParameterError
+        If a polygon is none, or is not valid, or there is no polygon.
+    DomainError
+        If they have no CRS, or lie outside the bounds.
+    """
     import shapely
 
     shapes = polygons.geometry
     if shapes.crs is None:
         raise DomainError(
-            "the covariate has no CRS; assign it (set_crs, or in your GIS), it is never guessed"
+            f"the {what} has no CRS; assign it (set_crs, or in your GIS), it is never guessed"
         )
     if not len(shapes):
-        raise ParameterError("the covariate holds no polygon")
+        raise ParameterError(f"the {what} holds no polygon")
     kinds = shapely.get_type_id(shapes.array)
     for fault, found in {
         "is no polygon": ~np.isin(kinds, (3, 6)),
         "is not valid; repair it first": ~shapely.is_valid(shapes.array),
     }.items():
         if found.any():
-            raise ParameterError(f"polygon {int(found.argmax()) + 1} of the covariate {fault}")
+            raise ParameterError(f"polygon {int(found.argmax()) + 1} of the {what} {fault}")
     there = in_crs(_near(shapes, domain), domain)
-    check_overlap(tuple(shapely.total_bounds(there)), domain)
+    check_overlap(tuple(shapely.total_bounds(there)), domain, what)
     return there
 
 
@@ -157,8 +165,8 @@ def _near(shapes: geopandas.GeoSeries, domain: Domain) -> geopandas.GeoSeries:
     return gpd.GeoSeries(np.where(polygonal, cut, shapely.Polygon()), crs=shapes.crs)
 
 
-def check_overlap(bounds: Bounds, domain: Domain) -> None:
-    """Refuse a covariate beside the domain.
+def check_overlap(bounds: Bounds, domain: Domain, what: str = "covariate") -> None:
+    """Refuse a covariate, or something else, beside the domain.
 
     Raises
     ------
@@ -170,7 +178,7 @@ def check_overlap(bounds: Bounds, domain: Domain) -> None:
         return
     swapped = _meet((south, west, north, east), domain.bounds)
     cause = "are longitude and latitude swapped" if swapped else "is its CRS or place another one"
-    raise DomainError(f"the covariate lies outside the bounds {domain.bounds}; {cause}?")
+    raise DomainError(f"the {what} lies outside the bounds {domain.bounds}; {cause}?")
 
 
 def _meet(a: Bounds, b: Bounds) -> bool:

@@ -23,7 +23,7 @@ from psd.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
 from psd.errors import InternalError, ParameterError, ReleaseFormatError
 from psd.inference import VERSION, Estimates, infer, pruned
 from psd.tree import Tree, check_tree
-from psd.unit import Kind
+from psd.unit import Kind, Unit
 from psd.view import View
 
 if TYPE_CHECKING:
@@ -61,14 +61,21 @@ class Release:
         Name of the decomposition.
     parameters : mapping
         Its public parameters.
-    unit : {"record", "user"}
-        What one unit of privacy is.
+    unit : {"record", "user", "user-day", "user-slice"}
+        What one unit of privacy is; see `psd.unit.Unit`.
     max_contributions : int
-        Most records of one user, k; 1 where the unit is a record.
+        Most records of one unit, k; 1 where the unit is a record.
+    weight : int
+        M, where users are counted: a count of M is one user, and answers are in users. 0 where
+        records are counted.
+    time_zone : str, optional
+        Where the unit has days, on whose wall clocks they begin.
     view : View
         What is made of the counts; `dataclasses.replace` gives the same release another view.
     covariate : Covariate, optional
         Public density that the release was built with.
+    boundary : bool
+        Whether the covariate is that of a public boundary: where it is 0, nobody is.
     library, inference : str, int
         Versions that made the file and that read it.
     source : {"curator", "given", "replay"}
@@ -91,14 +98,22 @@ class Release:
     parameters: Mapping[str, int | str | None] = field(default_factory=dict)
     unit: Kind = "record"
     max_contributions: int = 1
+    weight: int = 0
+    time_zone: str | None = None
     view: View = field(default_factory=View)
     covariate: Covariate | None = None
+    boundary: bool = False
     library: str = __version__
     inference: int = VERSION
     source: Literal["curator", "given", "replay"] = "given"
 
     def __post_init__(self) -> None:
-        """Check that tree, domain, covariate and epsilon belong together."""
+        """Check that tree, domain, covariate, unit and epsilon belong together."""
+        _ = self.unit_of_privacy  # refuses fields that do not go together
+        if self.boundary and self.covariate is None:
+            raise ParameterError("a release with a boundary has its raster as covariate")
+        if self.outside is not None and self.tree.epsilon[self.outside].any():
+            raise ReleaseFormatError("a cell outside the boundary was counted")
         check_tree(self.tree, self.domain.lattice)
         check_covariate(self.covariate, self.domain, self.view.density)
         if self.inference != VERSION:
@@ -120,14 +135,34 @@ class Release:
             f"epsilon {epsilon_text(self.epsilon)} per {self.unit}>"
         )
 
+    @property
+    def unit_of_privacy(self) -> Unit:
+        """Whose presence is hidden, and what is counted."""
+        return Unit(
+            kind=self.unit,
+            max_contributions=self.max_contributions,
+            weight=self.weight,
+            time_zone=self.time_zone,
+        )
+
+    @cached_property
+    def outside(self) -> NDArray[np.bool_] | None:
+        """Which cells lie wholly outside the boundary, where nobody is; none without one."""
+        if not self.boundary or self.covariate is None:
+            return None
+        empty: NDArray[np.bool_] = self.covariate.mass(self.tree.boxes) == 0
+        return empty
+
     @cached_property
     def estimates(self) -> Estimates:
         """Consistent estimates of every cell, with variances; the counts as the view says."""
-        estimates = infer(self.tree, self.max_contributions)
+        unit = self.unit_of_privacy
+        empty = None if self.outside is None else self.outside & self.tree.is_leaf
+        estimates = infer(self.tree, unit.contributions, unit.scale, empty)
         if self.view.estimate == "posterior":
             from psd.posterior import posterior_count
 
-            counts = posterior_count(self.tree, estimates, self.max_contributions)
+            counts = posterior_count(self.tree, estimates, unit.contributions, unit.scale, empty)
             estimates = replace(estimates, count=counts)
         if self.view.estimate == "signed":
             estimates = replace(estimates, count=estimates.signed)
@@ -151,7 +186,7 @@ class Release:
     @cached_property
     def shares(self) -> NDArray[np.float64]:
         """Share of its parent's points that each cell has where nothing else is known."""
-        known = self.covariate if self.view.density == "covariate" else None
+        known = self.covariate if self.view.density == "covariate" or self.boundary else None
         return shares_of_parents(self.tree, known)
 
     @cached_property
@@ -198,7 +233,7 @@ class Release:
 
     @property
     def total(self) -> float:
-        """Estimated number of (kept) records in the whole domain."""
+        """Estimated number of (kept) records, or of users, in the whole domain."""
         return max(float(self.estimates.count[0]), 0.0)
 
     @classmethod
@@ -291,7 +326,8 @@ class Release:
             else the answer's columns in the order of the regions: ``id, estimate,
             perturbation_error, nonuniformity_error, error, lower, upper,
             relative_perturbation_error, relative_nonuniformity_error, relative_error,
-            reliable``. Errors are predicted standard deviations in records.
+            reliable``. Errors are predicted standard deviations in records; where users are
+            counted, all of these are in users.
 
         Raises
         ------

@@ -12,7 +12,7 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,17 @@ from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.files import write_whole
 from psd.release import Release
 from psd.tree import Tree
+from psd.unit import MAX_CONTRIBUTIONS, Kind
 from psd.view import DENSITIES, ESTIMATES, View
 
 __all__ = ["FORMAT", "decode", "encode", "read", "write"]
 
-FORMAT = 2
+FORMAT = 3
+"""What is written."""
+
+OLDEST = 2
+"""What is still read."""
+
 KEY = b"psd"
 MAX_NODES = 2**27
 MAX_HEADER = 2**20
@@ -110,9 +116,12 @@ def _header(release: Release) -> dict[str, Any]:
         },
         "unit": release.unit,
         "max_contributions": release.max_contributions,
+        "weight": release.weight,
+        "time_zone": release.time_zone,
         "epsilon": epsilon_text(release.epsilon),
         "view": asdict(release.view),
         "covariate": covariate_header(release.covariate),
+        "boundary": release.boundary,
     }
 
 
@@ -179,9 +188,12 @@ def _checked_header(raw: bytes | None) -> dict[str, Any]:
     header = _strict_json(raw)
     _expect(isinstance(header, dict), "its header is no object")
     _expect(
-        _is_whole(header.get("format"), FORMAT, FORMAT),
-        f"its format version {header.get('format')!r} is not known; this library reads {FORMAT}",
+        _is_whole(header.get("format"), OLDEST, FORMAT),
+        f"its format version {header.get('format')!r} is not known; this library reads {OLDEST} "
+        f"to {FORMAT}",
     )
+    if header["format"] < FORMAT:
+        header = _brought_up(header)
     _expect(header.keys() == _FIELDS.keys() | {"format", "domain"}, "its header has other fields")
     for name, valid in _FIELDS.items():
         _expect(valid(header[name]), f"header field {name} is not valid")
@@ -192,6 +204,13 @@ def _checked_header(raw: bytes | None) -> dict[str, Any]:
         "domain": _domain(header["domain"]),
         "view": View(**header["view"]),
     }
+
+
+def _brought_up(header: dict[str, Any]) -> dict[str, Any]:
+    """Header of an older format with what has been added since, as it was then."""
+    _expect(header.keys().isdisjoint(_SINCE_2), "its header has other fields")
+    _expect(header.get("unit") in ("record", "user"), "header field unit is not valid")
+    return {**header, **_SINCE_2}
 
 
 def _strict_json(raw: bytes) -> Any:
@@ -220,6 +239,11 @@ def _expect(holds: bool, message: str) -> None:
 def _is_whole(value: object, low: int, high: int) -> bool:
     """Whether a JSON value is an integer between two limits."""
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_flag(value: object) -> bool:
+    """Whether a JSON value is true or false."""
+    return isinstance(value, bool)
 
 
 def _is_text(value: object) -> bool:
@@ -253,12 +277,17 @@ _FIELDS = {
     "inference": lambda value: _is_whole(value, 1, 10**6),
     "method": _is_text,
     "parameters": _is_parameters,
-    "unit": lambda value: value in ("record", "user"),
-    "max_contributions": lambda value: _is_whole(value, 1, 10**9),
+    "unit": lambda value: value in get_args(Kind),
+    "max_contributions": lambda value: _is_whole(value, 1, MAX_CONTRIBUTIONS),
+    "weight": lambda value: _is_whole(value, 0, MAX_CONTRIBUTIONS),
+    "time_zone": lambda value: value is None or _is_text(value),
     "epsilon": _is_text,
     "view": _is_view,
     "covariate": is_covariate,
+    "boundary": _is_flag,
 }
+
+_SINCE_2: dict[str, Any] = {"weight": 0, "time_zone": None, "boundary": False}
 
 
 def _domain(value: Any) -> Domain:

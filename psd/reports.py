@@ -241,13 +241,12 @@ def _worst(answers: pandas.DataFrame) -> str:
 
 def _about(release: Release) -> str:
     """Public facts about the release."""
-    unit = "each row by itself" if release.unit == "record" else "all rows of a user"
     facts = {
         "method": release.method,
         "parameters": ", ".join(f"{k} = {v}" for k, v in release.parameters.items()) or "none",
         "epsilon": epsilon_text(release.epsilon),
-        "protects": unit,
-        "most rows of a user": f"{release.max_contributions:,}",
+        "promise": release.unit_of_privacy.promise,
+        "counts": release.unit_of_privacy.counted,
         "view": f"{release.view.estimate} estimates, {release.view.density} density",
         "cells": f"{int(release.tree.is_leaf.sum()):,} leaves of {len(release.tree):,} nodes",
         "bounds": " ".join(f"{edge:.10g}" for edge in release.domain.bounds),

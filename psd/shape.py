@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -106,7 +107,13 @@ def _ceil(value: Fraction) -> int:
 
 
 def grow(
-    growing: GrowingTree, points: Points, cells: Cells, rule: SplitRule, height: int, noise: Noise
+    growing: GrowingTree,
+    points: Points,
+    cells: Cells,
+    rule: SplitRule,
+    height: int,
+    noise: Noise,
+    held: Callable[[Cells], NDArray[np.bool_]] | None = None,
 ) -> Cells:
     """Halve both axes of the nodes that the rule splits, level by level.
 
@@ -129,6 +136,9 @@ def grow(
         Most levels below the cells.
     noise : Noise
         Draws whether a node is split.
+    held : callable, optional
+        Which cells may have points in any data set; the others are leaves without a draw.
+        Public.
 
     Returns
     -------
@@ -140,6 +150,8 @@ def grow(
     for depth in range(height):
         boxes = growing.boxes[nodes]
         divisible = (boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)
+        if held is not None:
+            divisible &= held(growing.cells(nodes))
         leaves.append(nodes[~divisible])
         nodes, family = nodes[divisible], family[divisible]
         if len(nodes) == 0:

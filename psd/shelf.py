@@ -95,8 +95,8 @@ class Shelf:
         if self._rows > self._most_rows:
             self._spill()
 
-    def parts(self) -> Iterator[Part]:
-        """The rows of all users, some users at a time."""
+    def parts(self, *, again: bool = False) -> Iterator[Part]:
+        """The rows of all users, some users at a time; whether they are asked for again."""
         self._put_away()
         if self._files:
             self._spill()
@@ -104,7 +104,7 @@ class Shelf:
                 writer.close()
         pieces: list[Any] = []
         for number in range(_PARTS):
-            pieces += self._read(number) if self._files else self._pieces[number]
+            pieces += self._read(number, again) if self._files else self._pieces[number]
             if sum(map(len, pieces)) > self._together // 2:
                 yield _joined(pieces)
                 pieces = []
@@ -138,13 +138,16 @@ class Shelf:
             pieces.clear()
         self._rows = 0
 
-    def _read(self, number: int) -> list[Any]:
-        """Pieces of a part in its file, which is then given back to the disk."""
+    def _read(self, number: int, again: bool) -> list[Any]:
+        """Pieces of a part in its file, which the last reading gives back to the disk."""
         import pyarrow as pa
 
-        with self._files[number] as file:
-            file.seek(0)
-            return list(pa.ipc.open_stream(file))
+        file = self._files[number]
+        file.seek(0)
+        found = list(pa.ipc.open_stream(file))
+        if not again:
+            file.close()
+        return found
 
 
 def _schema() -> Any:

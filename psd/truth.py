@@ -60,16 +60,17 @@ class Truth:
         Boxes and their classes.
     counts : Tally
         Rows that a release counts.
-    true, kept : ndarray, shape (n,), int64
-        All rows in each box, and those that a release counts.
+    true, kept : ndarray, shape (n,), int64 or float64
+        All rows in each box, and those that a release counts; where it counts users, both are
+        users.
     base : ndarray, shape (n,), float64
-        What relative errors are relative to: max(true, 0.001 rows).
+        What relative errors are relative to: max(true, 0.001 of all).
     """
 
     queries: Workload
     counts: Tally
-    true: NDArray[np.int64]
-    kept: NDArray[np.int64]
+    true: NDArray[np.int64 | np.float64]
+    kept: NDArray[np.int64 | np.float64]
     base: NDArray[np.float64]
 
     def __repr__(self) -> str:
@@ -77,7 +78,13 @@ class Truth:
 
 
 def truth_of(
-    queries: Workload, points: Points, counts: Tally, domain: Domain, *, bounded: bool
+    queries: Workload,
+    points: Points,
+    counts: Tally,
+    domain: Domain,
+    *,
+    bounded: bool,
+    scale: int = 1,
 ) -> Truth:
     """True counts of boxes.
 
@@ -93,12 +100,18 @@ def truth_of(
         Of the tally.
     bounded : bool
         Whether the tally holds fewer rows, because those of each user were bounded.
+    scale : int
+        What one user adds to the tally where users are counted, and are what is true; else 1.
 
     Notes
     -----
     Which rows were kept is known by lattice cell; each stands in the middle of its cell.
     """
     closed = _closed(queries.boxes, domain)
+    if scale > 1:
+        users = inside_boxes(*centres(domain, counts), closed) / scale
+        base = np.maximum(users, SANITY * counts.counts.sum() / scale)
+        return Truth(queries=queries, counts=counts, true=users, kept=users, base=base)
     true = inside_boxes(*points, np.ones(len(points[0]), np.int64), closed)
     kept = inside_boxes(*centres(domain, counts), closed) if bounded else true
     base = np.maximum(true, SANITY * len(points[0]))

@@ -25,7 +25,7 @@ SECRET = "secret-8642.13579"
 
 IDS = tuple(
     f"{kind}{i:02}"
-    for kind, n in (("C", 28), ("V", 23), ("P", 11), ("D", 7), ("M", 6), ("Q", 4))
+    for kind, n in (("C", 28), ("V", 23), ("P", 11), ("U", 5), ("D", 7), ("M", 6), ("Q", 4))
     for i in range(1, n + 1)
 )
 
@@ -48,6 +48,9 @@ DEFAULTS = {
     },
     "query": {"-o": (OUTPUT,), "--format": ("csv",)},
 }
+
+# What takes the place of the bounds.
+WAYS = ("--area-of-use", "--private-bounds", "--boundary")
 
 Content = str | bytes | Callable[[Path], object] | None
 
@@ -78,7 +81,9 @@ class Case:
         """Command line after `psd`."""
         line, options = [self.command, self.input], shlex.split(self.options)
         for option, values in DEFAULTS[self.command].items():
-            elsewhere = option == "--set" and "--method" in options
+            elsewhere = (option == "--set" and "--method" in options) or (
+                option == "--bounds" and any(way in options for way in WAYS)
+            )
             if option not in options and not elsewhere:
                 line += [option, *values]
         line += ["--overwrite"] if self.overwrite else []
@@ -705,6 +710,108 @@ PARAMETERS = (
 )
 # fmt: on
 
+MOMENTS = table(
+    "126.98,37.57,u,2024-02-29 23:30:00",
+    "-0.12,51.5,u,2024-03-01 00:30:00",
+    "1.5,2.5,u,2024-03-01",
+    "1.5,2.5,v,2024-03-01T09:00:00+09:00",
+    header="lon,lat,user,seen_at",
+)
+DAY = "--per day --time seen_at --time-zone Asia/Seoul"
+SQUARE = polygons(ring(0, 0, 9, 9))
+# fmt: off
+UNITS = (
+    kept("U01-day", "two rows of each user and day", MOMENTS, 4, f"{USERS} {DAY}"),
+    refused("U01-hour", "`--per hour`", MOMENTS, 2, "--per", f"{USERS} --per hour --time seen_at"),
+    refused("U01-no-column", "`--per day` without `--time`", MOMENTS, 2, "without time",
+            f"{USERS} --per day"),
+    refused("U01-no-user", "`--per day` without `--user`", MOMENTS, 2, "without user", DAY),
+    refused("U01-no-time", "a row without a time",
+            table("1.5,2.5,u,2024-03-01", "1.5,2.5,u,", header="lon,lat,user,seen_at"), 8,
+            "rows without a time", f"{USERS} {DAY}"),
+    refused("U01-no-id", "a row without an id",
+            table("1.5,2.5,u,2024-03-01", "1.5,2.5,,2024-03-01", header="lon,lat,user,seen_at"), 8,
+            "without a user id", f"{USERS} {DAY}"),
+    refused("U01-zone", "an unknown time zone", MOMENTS, 2, "none of the IANA database",
+            f"{USERS} --per day --time seen_at --time-zone Asia/Soul"),
+    kept("U02-users", "`--count users`: all rows of a user", users("u", "u", "u"), 3,
+         "--user user --count users"),
+    refused("U02-bound", "`--count users` with a bound", users("u"), 2,
+            "leave out max_contributions", f"{USERS} --count users"),
+    refused("U02-day", "`--count users` by day", MOMENTS, 2, "leave out per",
+            f"--user user --count users {DAY}"),
+    refused("U02-no-user", "`--count users` without `--user`", GOOD, 2, "without user",
+            "--count users"),
+    refused("U02-no-id", "`--count users` and a row without an id", users("u", ""), 8,
+            "without a user id", "--user user --count users"),
+    kept("U03-auto", "a bound that is chosen; every row of its own user", users("u", "v", "w"), 3,
+         "--user user --max-contributions auto"),
+    refused("U03-no-user", "a bound to be chosen without `--user`", GOOD, 2, "without user",
+            "--max-contributions auto"),
+    refused("U03-fixed", "`--auto-share` with a fixed bound", users("u"), 2,
+            "goes with --max-contributions auto", f"{USERS} --auto-share 0.1"),
+    *(
+        refused(f"U03-{name}", f"`{option}`", users("u"), 2, told,
+                f"--user user --max-contributions auto {option}")
+        for name, option, told in (
+            ("share-0", "--auto-share 0", "share 0 of epsilon"),
+            ("share-1", "--auto-share 1", "not in [0, 1)"),
+            ("share-text", "--auto-share much", "not a decimal number"),
+            ("over", "--auto-over=-1", "not between 0 and"),
+            ("most", "--auto-most 0", "not between 1 and"),
+            ("epsilon", "--epsilon 0.00000001", "too small to choose a bound"),
+        )
+    ),
+    kept("U04-area", "`--area-of-use`", GOOD, 3, "--area-of-use"),
+    refused("U04-two", "`--area-of-use` and bounds", GOOD, 2, "not --bounds and --area-of-use",
+            "--area-of-use --bounds 0 0 9 9"),
+    refused("U04-both", "private bounds and bounds", GOOD, 2, "not --bounds and --private-bounds",
+            "--private-bounds 0.1 --bounds 0 0 9 9"),
+    refused("U04-stdin", "private bounds of standard input", None, 8, "twice",
+            "--private-bounds 0.1", input="-"),
+    refused("U04-covariate", "private bounds and a covariate", beside("land.geojson", SQUARE), 2,
+            "too late", "--private-bounds 0.1 --covariate land.geojson"),
+    refused("U04-area-crs", "the area of use of a CRS that nobody placed", GOOD, 3, "area of use",
+            """--area-of-use --crs 'LOCAL_CS["mine",UNIT["metre",1]]'"""),
+    *(
+        refused(f"U04-{name}", f"`{option}`", GOOD, 2, told, option)
+        for name, option, told in (
+            ("share-0", "--private-bounds 0", "share 0 of epsilon"),
+            ("share-1", "--private-bounds 1", "not in [0, 1)"),
+            ("share-text", "--private-bounds some", "not a decimal number"),
+            ("beyond", "--private-bounds 0.1 --bounds-beyond 2", "not between 3 and"),
+            ("beyond-alone", "--area-of-use --bounds-beyond 9", "goes with --private-bounds"),
+            ("epsilon", "--private-bounds 0.1 --epsilon 0.00000001", "too small to find bounds"),
+        )
+    ),
+    kept("U05-box", "a boundary; the bounds are its box", beside("b.geojson", SQUARE), 1,
+         "--boundary b.geojson"),
+    kept("U05-bounds", "a boundary within bounds", beside("b.geojson", SQUARE), 1,
+         "--boundary b.geojson --bounds -180 -90 180 90"),
+    refused("U05-missing", "no such boundary", GOOD, 8, "does not exist", "--boundary b.geojson"),
+    refused("U05-text", "text that is no vector file", beside("b.geojson", "land"), 8,
+            "is no vector file", "--boundary b.geojson"),
+    refused("U05-points", "points for polygons",
+            beside("b.geojson", '{"type": "Point", "coordinates": [1, 2]}'), 2,
+            "is no polygon", "--boundary b.geojson --bounds 0 0 9 9"),
+    refused("U05-invalid", "a boundary that crosses itself",
+            beside("b.geojson", polygons([[0, 0], [9, 9], [9, 0], [0, 9], [0, 0]])), 2,
+            "is not valid", "--boundary b.geojson"),
+    refused("U05-no-crs", "a boundary without a CRS", beside("b.parquet", without_crs), 3, "no CRS",
+            "--boundary b.parquet"),
+    refused("U05-elsewhere", "a boundary outside the bounds", beside("b.geojson", SQUARE), 3,
+            "the boundary lies outside", "--boundary b.geojson --bounds 20 20 30 30"),
+    refused("U05-nobody", "a boundary with no row inside",
+            beside("b.geojson", polygons(ring(20, 20, 30, 30))), 3, "no row lies inside",
+            "--boundary b.geojson"),
+    refused("U05-private", "a boundary and private bounds", beside("b.geojson", SQUARE), 2,
+            "leave out --private-bounds", "--boundary b.geojson --private-bounds 0.1"),
+    refused("U05-output", "the boundary is the output, with `--overwrite`",
+            beside("r.geojson", SQUARE), 6, "read as an input",
+            "--boundary r.geojson -o r.geojson"),
+)
+# fmt: on
+
 # fmt: off
 BOX, EUROPE = ring(-10, 0, 140, 60), ring(-10, 35, 30, 60)
 BOW = [[0, 0], [40, 40], [40, 0], [0, 40], [0, 0]]
@@ -969,18 +1076,20 @@ QUERIES = (
 )
 # fmt: on
 
-CASES = FILE + VALUES + PARAMETERS + COVARIATES + METHODS + QUERIES
+CASES = FILE + VALUES + PARAMETERS + UNITS + COVARIATES + METHODS + QUERIES
 
 INTRODUCTION = """# Bad input
 
 What `psd build` does with files, values and parameters that are unusual or wrong, and what
 `psd compare` and `psd query` do with their own. Each line is a test. Letters: C is the file, V a
-value in it, P a parameter, D a public covariate, whose density is known, M something of
-`psd compare`, which reads files and values as `psd build` does, Q a query.
+value in it, P a parameter, U whose rows are protected and where, D a public covariate, whose
+density is known, M something of `psd compare`, which reads files and values as `psd build` does,
+Q a query.
 
 Where nothing else is said the command is `psd build points.csv -o r.psd.parquet --epsilon 1
 --bounds -180 -90 180 90 --method quadtree --set height=1`; user ids come with
-`--user user --max-contributions 2`. For M it is `psd compare points.csv -o errors.csv --epsilons 1
+`--user user --max-contributions 2`, and what takes the place of the bounds comes without them.
+For M it is `psd compare points.csv -o errors.csv --epsilons 1
 --methods grid,quadtree --runs 1 --bounds -180 -90 180 90`. For Q it is
 `psd query world.psd.parquet --format csv -o answers.csv`, of a release within the same bounds; WKT
 comes with `--polygons p.wkt --polygons-crs EPSG:4326`.

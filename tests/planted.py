@@ -323,7 +323,7 @@ def empty_nodes_do_not_draw():
     """A node without records is a leaf of the shape for sure."""
     original = curator_module.grow
 
-    def grow(growing, points, cells, rule, height, noise):
+    def grow(growing, points, cells, rule, height, noise, held):
         class Remembered:
             cut = points.cut
 
@@ -339,7 +339,7 @@ def empty_nodes_do_not_draw():
                 return answer
 
         seen = Remembered()
-        return original(growing, seen, cells, rule, height, Sparse())
+        return original(growing, seen, cells, rule, height, Sparse(), held)
 
     return replaced(curator_module, "grow", grow)
 

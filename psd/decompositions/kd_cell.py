@@ -131,6 +131,8 @@ class NoisyGrid:
         Sums of the counts, those below zero taken as zero.
     signed, squares : ndarray of the same shape, float64
         Sums of the counts as they are, and of their squares.
+    noisy : ndarray of the same shape, float64
+        Sums of the cells that were counted: all but those where nobody can be.
     variance : float
         Of the noise of one count.
     contributions : int
@@ -141,6 +143,7 @@ class NoisyGrid:
     weight: NDArray[np.float64]
     signed: NDArray[np.float64]
     squares: NDArray[np.float64]
+    noisy: NDArray[np.float64]
     variance: float
     contributions: int
 
@@ -150,17 +153,18 @@ class NoisyGrid:
         columns, rows = (min(resolution if epsilon else 1, n) for n in curator.domain.lattice)
         width, height = curator.domain.lattice
         x, y = np.arange(columns + 1) * width // columns, np.arange(rows + 1) * height // rows
-        counts = np.zeros((columns, rows))
+        counts, noisy = np.zeros((columns, rows)), np.ones((columns, rows))
         if epsilon:
             root = curator.root()
             cells = cut_grid(curator.cut, root, curator.domain.lattice, (columns, rows))
             place = np.searchsorted(x, cells.boxes[:, 0]), np.searchsorted(y, cells.boxes[:, 1])
-            counts[place] = curator.count(cells, epsilon)
+            counts[place], noisy[place] = curator.count(cells, epsilon), curator.held(cells)
         return NoisyGrid(
             lines=(x, y),
             weight=_sums(np.maximum(counts, 0)),
             signed=_sums(counts),
             squares=_sums(counts**2),
+            noisy=_sums(noisy),
             variance=float(noise_variance(np.array([epsilon]), curator.contributions)[0]),
             contributions=curator.contributions,
         )
@@ -168,7 +172,7 @@ class NoisyGrid:
     def is_uniform(self, cells: Cells, epsilon: int) -> NDArray[np.bool_]:
         """Whether cells are no farther from uniform than a count at epsilon is from the truth."""
         low, high = self._spans(cells)
-        number = (high - low).prod(axis=1)
+        number = np.maximum(_within(self.noisy, low, high), 1)
         distance = _within(self.squares, low, high) - _within(self.signed, low, high) ** 2 / number
         of_noise = self.variance * (number - 1 - _TOLERANCE * np.sqrt(5 * number))
         leaf = float(noise_variance(np.array([epsilon]), self.contributions)[0])

@@ -33,6 +33,8 @@ _BIAS = 2.0
 # Counts are whole numbers: the variance of rounding one to its neighbour.
 _WHOLE = 0.25
 
+_TINY = 1e-300
+
 Floats = NDArray[np.float64]
 
 
@@ -70,7 +72,10 @@ def interval(sums: Sums, confidence: float) -> tuple[Floats, Floats]:
     moved = (estimate - np.maximum(sums.signed, 0.0)) ** 2 - taken
     bias = np.clip(moved, 0.0, _BIAS * sums.perturbation_variance)
     leaves, uneven = sums.leaf_variance, sums.nonuniformity_variance
-    variance = sums.published_variance + bias + uneven + _WHOLE
+    # Outside a boundary nothing is unknown.
+    unknown = (sums.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)
+    variance = sums.published_variance + bias + uneven + np.where(unknown, _WHOLE, _TINY)
     skew = max(z**2 - 1, 0.0) / 3 * leaves**2 / (np.maximum(estimate, 1.0) * variance)
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
-    return lower, estimate + z * np.sqrt(variance + _GIVEN_BACK * taken) + skew
+    upper = estimate + z * np.sqrt(variance + _GIVEN_BACK * taken) + skew
+    return lower, np.where(unknown, upper, 0.0)

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from psd import registry
 from psd.clock import checked_zone
 from psd.errors import InputDataError, ParameterError
-from psd.sources._paths import expanded, is_path
+from psd.sources._paths import STDIN, expanded, is_path
 
 if TYPE_CHECKING:
     from psd.domain import Domain
     from psd.tally import Batch
 
-__all__ = ["Columns", "files_of", "read"]
+__all__ = ["Columns", "check_repeatable", "files_of", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +96,27 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
         yield from source.batches(group, columns, domain)
     if files_of(items) != paths:
         raise InputDataError("files came or went while the input was read; nothing was published")
+
+
+def check_repeatable(data: Any) -> None:
+    """Refuse an input that cannot be read twice.
+
+    Raises
+    ------
+    InputDataError
+        If it is standard input, or a stream that is used up by reading.
+    """
+    for item in data if isinstance(data, list | tuple) else [data]:
+        if str(item) == STDIN if is_path(item) else _is_stream(item):
+            raise InputDataError(
+                "private bounds read the input twice, and standard input or a stream can be read "
+                "once; write it to a file first, or give public bounds (--bounds)"
+            )
+
+
+def _is_stream(item: Any) -> bool:
+    """Whether an object is used up by reading."""
+    return hasattr(item, "read_next_batch") or hasattr(item, "__next__")
 
 
 def files_of(items: Iterable[Any]) -> list[Path]:

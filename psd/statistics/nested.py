@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd.arrays import sum_by
 from psd.errors import ParameterError
-from psd.inference import project
+from psd.inference import LEAST_SLOPE, project
 from psd.query.derived import reach
 from psd.query.joint import Joint
 from psd.query.overlaps import regions_of
@@ -141,7 +141,7 @@ def _consistent(joint: Joint, parent: Integers, rings: Floats) -> tuple[Floats, 
         share = (
             variance[which] / np.maximum(sum_by(owner, variance[which], len(outer)), 1e-300)[owner]
         )
-        fixed = project(values, share, owner, estimate[outer])
+        fixed = project(values, np.maximum(share, LEAST_SLOPE), owner, estimate[outer])
         estimate[inner], ring[outer] = fixed[: len(inner)], fixed[len(inner) :]
     return estimate, ring
 

@@ -25,8 +25,10 @@ def test_json_holds_the_facts(release):
         "parameters": {},
         "epsilon": "1",
         "unit": "record",
+        "promise": "epsilon 1 per row",
         "counts": "rows",
         "max_contributions": 1,
+        "time_zone": "none",
         "bounds": [-4.0, -4.0, 5.0, 5.0],
         "crs": "EPSG:4326",
         "lattice": [3, 3],
@@ -37,6 +39,7 @@ def test_json_holds_the_facts(release):
         "estimate": "least-squares",
         "density": "uniform",
         "covariate": "none",
+        "boundary": "none",
         "library": psd.__version__,
     }
     assert [level["level"] for level in levels] == list(range(len(levels)))

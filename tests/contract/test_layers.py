@@ -18,7 +18,7 @@ PRIVATE = (
     "psd.shape", "psd.comparison", "psd.truth", "psd.workers",
     "psd.heterogeneity", "psd.population", "psd.plan", "psd.plan_text", "psd.plan_plot",
     "psd.reports", "psd.report_figures", "psd.intake", "psd.shelf", "psd.bounding", "psd.marks",
-    "psd.counting", "psd.memory",
+    "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice", "psd.private_bounds",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
@@ -26,7 +26,8 @@ PUBLIC = (
     "psd.bins", "psd.hilbert", "psd.view", "psd.posterior", "psd.density", "psd.covariate",
     "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.outlines", "psd.rasters",
     "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand", "psd.pages",
-    "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres",
+    "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres", "psd.boundary",
+    "psd.known",
 )  # fmt: skip
 
 

@@ -20,8 +20,9 @@ HERE = Path(__file__).parent
 FILE = HERE / "seoul.psd.parquet"
 ANSWERS = HERE / "seoul.answers.json"
 
-# The same release in format 1, which had no view.
+# The same release in format 1, which had no view, and in format 2, which had fewer units.
 FORMAT_1 = HERE / "seoul.format-1.psd.parquet"
+FORMAT_2 = HERE / "seoul.format-2.psd.parquet"
 
 BOXES = [
     (126.4, 37.0, 127.6, 38.0),
@@ -55,9 +56,10 @@ def answers_of(release):
     return {name: values.tolist() for name, values in table.items()}
 
 
-def test_the_stored_release_answers_the_stored_numbers():
+@pytest.mark.parametrize("path", [FILE, FORMAT_2])
+def test_the_stored_release_answers_the_stored_numbers(path):
     stored = json.loads(ANSWERS.read_text())
-    answers = answers_of(psd.Release.load(FILE))
+    answers = answers_of(psd.Release.load(path))
     assert list(answers) == list(stored)
     assert answers.pop("reliable") == stored.pop("reliable")
     for name, values in answers.items():
@@ -75,16 +77,27 @@ def test_the_stored_release_is_the_one_that_was_made():
 
 
 def test_a_file_of_format_1_is_refused_by_its_number():
-    with pytest.raises(ReleaseFormatError, match=r"format version 1 is not known.* reads 2"):
+    with pytest.raises(ReleaseFormatError, match=r"format version 1 is not known.* reads 2 to 3"):
         psd.Release.load(FORMAT_1)
 
 
-def test_the_nodes_of_format_1_are_those_of_format_2():
-    assert pq.read_table(FORMAT_1).equals(pq.read_table(FILE))
-    old, new = (json.loads(pq.read_schema(path).metadata[b"psd"]) for path in (FORMAT_1, FILE))
+def test_what_each_format_added():
+    assert pq.read_table(FORMAT_1).equals(pq.read_table(FORMAT_2))
+    assert pq.read_table(FORMAT_2).equals(pq.read_table(FILE))
+    first, second, third = (
+        json.loads(pq.read_schema(path).metadata[b"psd"]) for path in (FORMAT_1, FORMAT_2, FILE)
+    )
     view = {"estimate": "least-squares", "density": "uniform", "prune": 0}
-    added = {"format": 2, "view": view, "covariate": None, "library": new["library"]}
-    assert new == old | added
+    added = {"format": 2, "view": view, "covariate": None, "library": second["library"]}
+    assert second == first | added
+    added = {"format": 3, "weight": 0, "time_zone": None, "boundary": False}
+    assert third == second | added | {"library": third["library"]}
+
+
+def test_a_file_of_format_2_is_written_anew_in_format_3(tmp_path):
+    psd.Release.load(FORMAT_2).save(tmp_path / "r.psd.parquet")
+    written = pq.read_schema(tmp_path / "r.psd.parquet").metadata[b"psd"]
+    assert json.loads(written)["format"] == 3
 
 
 def test_the_stored_file_is_small():

@@ -133,14 +133,14 @@ def test_the_comparison_sees_a_leak(tmp_path, replayed, capsys, caplog, monkeypa
     """Planted: a build that says how many rows it kept."""
     import psd.publish
 
-    original = psd.publish.tally
+    original = psd.publish.count_rows
 
     def talkative(*arguments, **options):
         counts = original(*arguments, **options)
-        logging.getLogger("psd").info("kept %d rows", int(np.sum(counts.counts)))
+        logging.getLogger("psd").info("kept %d rows", int(np.sum(counts.tally.counts)))
         return counts
 
-    monkeypatch.setattr(psd.publish, "tally", talkative)
+    monkeypatch.setattr(psd.publish, "count_rows", talkative)
     left = []
     for name in ("d.csv", "one-more-user.csv"):
         folder = tmp_path / f"of-{name}"

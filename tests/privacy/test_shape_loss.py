@@ -253,7 +253,9 @@ def test_margins_handed_back_are_caught():
             patch = stack.enter_context(pytest.MonkeyPatch.context())
             grow = psd.shape.grow
             patch.setattr(
-                psd.curator, "grow", lambda *a, grow=grow: grow(*a[:-1], HandsBackMargins(a[-1]))
+                psd.curator,
+                "grow",
+                lambda *a, grow=grow: grow(*a[:5], HandsBackMargins(a[5]), *a[6:]),
             )
             run(ShapeAlone(height), on_path(counts, 1, len(handed)), PLAIN, NANO, noise)
         handed.append(noise)

@@ -119,7 +119,7 @@ def test_progress_counts_builds():
 
 
 def test_no_data_is_read(monkeypatch):
-    for place in ("psd.publish.read", "psd.publish.tally", "psd.sources.read"):
+    for place in ("psd.reading.read", "psd.publish.count_rows", "psd.sources.read"):
         monkeypatch.setattr(place, lambda *a, **k: pytest.fail("data was read"))
     quick()
 

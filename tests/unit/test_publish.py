@@ -45,7 +45,7 @@ def build(data=TABLE, **arguments):
     ],
 )
 def test_parameters_come_before_the_file_is_looked_at(monkeypatch, arguments, words):
-    monkeypatch.setattr("psd.publish.read", lambda *args: pytest.fail("the input was read"))
+    monkeypatch.setattr("psd.reading.read", lambda *args: pytest.fail("the input was read"))
     with pytest.raises(ParameterError, match=words):
         build("points.csv", **arguments)
 

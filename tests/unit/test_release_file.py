@@ -111,7 +111,7 @@ def test_the_file_is_plain_parquet_with_nulls_where_nothing_was_measured(content
 def test_the_header_holds_public_values_and_nothing_else(content):
     header = json.loads(pq.read_schema(pa.BufferReader(content)).metadata[b"psd"])
     assert header == {
-        "format": 2,
+        "format": 3,
         "library": psd.__version__,
         "inference": 1,
         "method": "quadtree",
@@ -119,9 +119,12 @@ def test_the_header_holds_public_values_and_nothing_else(content):
         "domain": {"bounds": [126.4, 37.0, 127.6, 38.0], "crs": "EPSG:4326", "lattice": [8, 8]},
         "unit": "user",
         "max_contributions": 4,
+        "weight": 0,
+        "time_zone": None,
         "epsilon": "1",
         "view": {"estimate": "posterior", "density": "smooth", "prune": 3},
         "covariate": None,
+        "boundary": False,
     }
 
 
@@ -356,7 +359,7 @@ def test_the_unedited_header_is_read():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        pytest.param({"format": 3}, "format version 3 is not known", id="format of the future"),
+        pytest.param({"format": 4}, "format version 4 is not known", id="format of the future"),
         pytest.param({"format": 1}, "format version 1 is not known", id="format without a view"),
         pytest.param({"format": 0}, "format version 0", id="format 0"),
         pytest.param({"format": "2"}, "format version '2'", id="format as text"),

@@ -1,0 +1,128 @@
+"""Bounds found privately, and the area of use of a CRS."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import psd
+from psd.bound_choice import BoundChoice
+from psd.epsilon import NANO
+from psd.errors import DomainError, InputDataError, ParameterError
+from psd.noise import SecureNoise
+from psd.private_bounds import PrivateBounds, find_bounds
+from psd.tally import Tally
+
+
+def test_the_area_of_use():
+    assert psd.Domain.area_of_use("EPSG:4326").bounds == (-180, -90, 180, 90)
+    korea = psd.Domain.area_of_use("EPSG:5179", lattice=(4, 4))
+    west, south, east, north = korea.bounds
+    assert 500_000 < west < 900_000 < 1_100_000 < east < 1_700_000
+    assert 900_000 < south < 1_500_000 < 2_000_000 < north < 2_500_000
+    assert (korea.crs, korea.lattice) == ("EPSG:5179", (4, 4))
+
+
+def test_a_crs_that_nobody_placed_has_no_area_of_use():
+    local = 'LOCAL_CS["mine",UNIT["metre",1]]'
+    with pytest.raises(DomainError, match="area of use"):
+        psd.Domain.area_of_use(local)
+    with pytest.raises(DomainError, match="area of use"):
+        PrivateBounds(crs=local)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"share": "0"}, "share 0"),
+        ({"share": "1"}, "share"),
+        ({"beyond": 2}, "beyond"),
+        ({"beyond": 10_001}, "beyond"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, words):
+    with pytest.raises(ParameterError, match=words):
+        PrivateBounds(**settings)
+
+
+def seoul(rows, k=1):
+    rng = np.random.default_rng(rows)
+    place = rng.normal((127, 37.5), 0.05, (rows, 2))
+    table = pd.DataFrame(place, columns=["lon", "lat"])
+    table["u"] = [f"u{number // k}" for number in range(rows)]
+    return table
+
+
+def test_bounds_are_near_the_quantiles():
+    table = seoul(50_000)
+    how = PrivateBounds(share="0.2", beyond=100)
+    release = psd.build(table, domain=how, epsilon=1, method=psd.Grid(size=8))
+    # 14,000 proposals of rank noise over an eps of 0.05 each: off by well under 500 rows.
+    for axis, name in enumerate(("lon", "lat")):
+        for side, share in ((axis, 0.01), (axis + 2, 0.99)):
+            rank = (table[name] < release.domain.bounds[side]).mean()
+            assert abs(rank - share) < 0.015
+    stated = {k: v for k, v in release.parameters.items() if k.startswith("bounds")}
+    assert stated == {"bounds_epsilon": "0.2", "bounds_beyond": 100}
+    assert release.epsilon == NANO
+    assert release.tree.dearest_path == NANO * 8 // 10
+    assert release.total == pytest.approx(49_000, abs=1_500)
+
+
+def test_a_bound_and_bounds_can_both_be_found():
+    who = {"user": "u", "max_contributions": BoundChoice(share="0.1", over=2000)}
+    release = psd.build(
+        seoul(40_000, k=3), domain=PrivateBounds(share="0.2"), epsilon=2, method="grid", **who
+    )
+    assert release.tree.dearest_path == 2 * NANO * 7 // 10
+    assert {"bound_epsilon", "bounds_epsilon"} <= set(release.parameters)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_bounds_of_nearly_nothing_are_still_bounds(rows):
+    tally = Tally(
+        columns=np.zeros(rows, np.int32), rows=np.zeros(rows, np.int32), counts=np.ones(rows, int)
+    )
+    for _ in range(50):
+        found = find_bounds(tally, PrivateBounds(), NANO, SecureNoise())
+        west, south, east, north = found.bounds
+        assert -180 <= west < east <= 180
+        assert -90 <= south < north <= 90
+
+
+def test_the_second_reading_never_refuses():
+    """What it would say follows from noisy bounds, after they were paid for."""
+    table = pd.DataFrame({"lon": [127.0], "lat": [37.5]})
+    for _ in range(20):
+        release = psd.build(table, domain=PrivateBounds(), epsilon="0.1", method=psd.Grid(size=2))
+        assert len(release.tree) == 5
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param("-", id="standard input"),
+        pytest.param(["-"], id="in a list"),
+        pytest.param(
+            pa.RecordBatchReader.from_batches(pa.schema([("lon", pa.float64())]), []), id="stream"
+        ),
+        pytest.param(iter([]), id="iterator"),
+    ],
+)
+def test_an_input_that_is_used_up_by_reading_is_refused(data, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("lon,lat\n1,1\n"))
+    with pytest.raises(InputDataError, match="twice"):
+        psd.build(data, domain=PrivateBounds(), epsilon=1)
+
+
+@pytest.mark.parametrize("given", [{"density": "covariate"}, {"covariate": 1}, {"boundary": 1}])
+def test_what_needs_bounds_beforehand_is_refused(given):
+    with pytest.raises(ParameterError, match="public bounds"):
+        psd.build(seoul(3), domain=PrivateBounds(), epsilon=1, **given)
+
+
+def test_an_epsilon_of_which_no_share_is_left_is_refused():
+    with pytest.raises(ParameterError, match="too small to find bounds"):
+        psd.build(seoul(3), domain=PrivateBounds(), epsilon="0.00000001")
