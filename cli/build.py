@@ -11,15 +11,20 @@ from psd.decompositions import methods
 from psd.view import DENSITIES, ESTIMATES
 
 from .covariate import covariate_options, read_covariate
-from .domains import domain_options, place_of
+from .domains import Place, domain_options, place_of
 from .inputs import INPUTS, files, inputs_of, places, times
 from .options import Once, overwrite, stages
 from .options import settings as texts_of
+from .slices import slice_options, slices_of
+from .tallies import built_of, keep, tallies_of
 from .units import choice_of, promise, unit_options
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
     from psd.domain import Domain
+    from psd.release import Release
+    from psd.series import Series
+    from psd.slices import Slices
     from psd.tally import Tally
 
 __all__ = ["command"]
@@ -49,6 +54,7 @@ __all__ = ["command"]
 @places
 @times
 @unit_options
+@slice_options
 @click.option(
     "--estimate",
     type=click.Choice(ESTIMATES),
@@ -95,6 +101,9 @@ def command(
     covariate_size: int | None,
     table: str | None,
     query: str | None,
+    by: str | None,
+    slices: str | None,
+    per: str | None,
     **columns: Any,
 ) -> None:
     """Build an epsilon-differentially private release from locations.
@@ -104,6 +113,10 @@ def command(
     Rows outside the bounds are left out. With --user, at most --max-contributions rows of each
     user are kept, and epsilon protects all rows of a user, or with --per day those of one day;
     without it, each row is protected by itself. Nothing that is printed depends on the data.
+
+    With --by and --slices, the hours, days or months that are named are counted apart, and the
+    release is a series of them. Inputs may be tallies of `psd tally` too, which say all about
+    the rows themselves; those of parts give the release of the whole.
 
     \b
     Examples:
@@ -123,6 +136,10 @@ def command(
           --x x --y y --user user_id --max-contributions auto
       psd build postgresql://ann@db.example.org/city --table public.visits \\
           -o seoul.psd.parquet --epsilon 0.1 --bounds 126.4 37 127.6 38
+      psd build visits.csv -o year.psd.parquet --epsilon 1 --bounds 126.4 37 127.6 38 \\
+          --user user_id --max-contributions 4 --time time --time-zone Asia/Seoul \\
+          --by month --slices 2024-01..2024-12
+      psd build january.tally february.tally -o seoul.psd.parquet --epsilon 1
     """  # noqa: D301
     from psd.decompositions import method as method_by_name
     from psd.files import check_targets
@@ -130,13 +147,19 @@ def command(
     data = inputs_of(inputs, table, query)
     read: list[str | Path] = [*files(inputs), *filter(None, [covariate, workload, boundary])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
-    place = place_of(
-        bounds=bounds,
-        area_of_use=area_of_use,
-        private_bounds=private_bounds,
-        bounds_beyond=bounds_beyond,
-        boundary=boundary,
-        crs=crs,
+    tallies = tallies_of(ctx, inputs)
+    wanted = slices_of(by, slices, per, columns["time"], columns["time_zone"])
+    place = (
+        Place(domain=tallies.terms.domain)
+        if tallies
+        else place_of(
+            bounds=bounds,
+            area_of_use=area_of_use,
+            private_bounds=private_bounds,
+            bounds_beyond=bounds_beyond,
+            boundary=boundary,
+            crs=crs,
+        )
     )
     if workload is None:
         made = method_by_name(method, texts_of(settings))
@@ -153,30 +176,34 @@ def command(
     )
     kept: list[Tally] = []
     with stages() as stage:
-        from psd.publish import build
-        from psd.tally_file import write_tally
-
-        release = build(
-            data,
-            domain=place.domain,
-            boundary=place.boundary,
-            method=made,
-            max_contributions=most,
-            covariate=known,
-            progress=stage,
-            private_report=_show_private if report_private else lambda report: None,
-            private_tally=kept.append if keep_tally else None,
-            **columns,
-        )
+        release: Release | Series
+        how: dict[str, Any] = {"method": made, "covariate": known, "progress": stage, **columns}
+        if tallies is not None:
+            release = built_of(tallies, how)
+        else:
+            how |= {"boundary": place.boundary, "max_contributions": most, "per": per}
+            how["private_report"] = _show_private if report_private else lambda report: None
+            how["private_tally"] = kept.append if keep_tally else None
+            release = _built(data, place.domain, wanted, how)
         stage("writing")
         release.save(output, overwrite=overwrite)
         if keep_tally:
-            write_tally(
-                kept[0], release.domain, keep_tally, release=Path(output), overwrite=overwrite
-            )
-    click.echo(f"wrote {output}: {release.method}, {promise(release)}")
+            zone = columns["time_zone"] if columns["time"] else None
+            keep(keep_tally, tallies or kept[0], release, output, data, zone, overwrite=overwrite)
+    click.echo(f"wrote {output}: {_made(release)}, {_promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")
+
+
+def _built(data: Any, domain: Any, slices: Slices | None, how: dict[str, Any]) -> Release | Series:
+    """Release of rows, or series of their slices."""
+    from psd.publish import build
+    from psd.slicing import build_series
+
+    if slices is None:
+        return build(data, domain=domain, **how)
+    del how["time_zone"]  # that of the slices
+    return build_series(data, domain=domain, slices=slices, **how)
 
 
 def _for_workload(
@@ -213,3 +240,14 @@ def _show_private(report: dict[str, int]) -> None:
     """Counts for the one who holds the file, marked so that nobody takes them for public."""
     parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
     click.echo(f"PRIVATE, do not publish: rows {parts}", err=True)
+
+
+def _made(release: Any) -> str:
+    """Method, and the number of slices where there are any."""
+    number = f", {len(release)} slices" if hasattr(release, "slices") else ""
+    return f"{release.method}{number}"
+
+
+def _promise(release: Release | Series) -> str:
+    """The guarantee in a few words."""
+    return promise(release) + " in each slice" * (getattr(release, "bound", "") == "slice")

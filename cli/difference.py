@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .options import RELEASE, number, overwrite, stages
+from .slices import OTHER_SLICE, SLICE, release_at
 
 __all__ = ["command"]
 
@@ -12,6 +13,8 @@ __all__ = ["command"]
 @click.command("difference", short_help="Compare regions in two releases, with errors.")
 @RELEASE
 @click.argument("other", type=click.Path(dir_okay=False))
+@SLICE
+@OTHER_SLICE
 @click.option(
     "--box", multiple=True, nargs=4, type=number, metavar="W S E N", help="A box; may be repeated."
 )
@@ -27,6 +30,8 @@ __all__ = ["command"]
 def command(
     release: str,
     other: str,
+    slice_name: str | None,
+    other_slice: str | None,
     box: tuple[tuple[float, float, float, float], ...],
     boxes: str | None,
     polygons: str | None,
@@ -45,9 +50,10 @@ def command(
     Examples:
       psd difference june.psd.parquet may.psd.parquet --boxes boxes.csv
       psd difference june.psd.parquet may.psd.parquet --polygons districts.gpkg --ratio
+      psd difference year.psd.parquet year.psd.parquet --slice 2024-06 --other-slice 2024-05 \\
+          --boxes boxes.csv
     """  # noqa: D301
     from psd.files import check_free
-    from psd.release import Release
     from psd.statistics import between
 
     from . import query, tables
@@ -59,7 +65,7 @@ def command(
     regions = query.given_regions(box, boxes, polygons, None)
     with stages() as stage:
         stage("reading")
-        first, second = Release.load(release), Release.load(other)
+        first, second = release_at(release, slice_name), release_at(other, other_slice)
         stage("answering")
         verb = between.ratio if ratio else between.difference
         found = verb(first, second, regions, confidence=confidence)

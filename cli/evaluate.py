@@ -9,6 +9,8 @@ import click
 
 from .inputs import INPUTS, files, inputs_of, places
 from .options import RELEASE, Once, console, overwrite, stages
+from .slices import SLICE, release_at, slice_at
+from .tallies import kept_of
 
 if TYPE_CHECKING:
     from psd.evaluation import Evaluation
@@ -19,9 +21,11 @@ __all__ = ["command"]
 
 @click.command("evaluate", cls=Once, short_help="Compare a release with its data (PRIVATE).")
 @RELEASE
+@SLICE
 @INPUTS
 @click.option("--boxes", type=click.Path(), help="CSV of boxes instead of the eight classes.")
 @places
+@click.option("--time", help="Column of moments; with --slice.")
 @click.option("--tally", type=click.Path(), help="Private tally of the build, for bounded users.")
 @click.option("-o", "--output", type=click.Path(), help="CSV of every query; PRIVATE.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors by class; PRIVATE.")
@@ -29,6 +33,7 @@ __all__ = ["command"]
 @overwrite
 def command(
     release: str,
+    slice_name: str | None,
     inputs: tuple[str, ...],
     boxes: str | None,
     tally: str | None,
@@ -52,13 +57,12 @@ def command(
       psd evaluate uk.psd.parquet accidents.csv
       psd evaluate seoul.psd.parquet visits.csv --tally seoul.private-tally.parquet \\
           -o errors.private.csv --report errors.private.html
+      psd evaluate year.psd.parquet visits.csv --slice 2024-06 --time time --tally year.tally
     """  # noqa: D301
     from psd.evaluation import PRIVATE_NOTICE, evaluate
     from psd.files import check_targets
     from psd.plotting import check_plot
-    from psd.release import Release
     from psd.reports import RASTER, check_report
-    from psd.tally_file import read_tally
 
     from .regions import read_boxes
 
@@ -71,14 +75,16 @@ def command(
         check_report(Path(report))
     with stages() as stage:
         stage("reading")
-        loaded = Release.load(release)
-        kept = read_tally(tally, loaded.domain, Path(release)) if tally else None
+        loaded = release_at(release, slice_name)
+        during = None if slice_name is None else slice_at(release, slice_name)
+        kept = kept_of(tally, loaded, release, slice_name) if tally else None
         sides = ["west", "south", "east", "north"]
         queries = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
         stage("evaluating")
         raster = RASTER if report else None
         data = inputs_of(inputs, table, query)
-        found = evaluate(loaded, data, boxes=queries, kept=kept, raster=raster, **columns)
+        columns |= {"kept": kept, "raster": raster, "during": during}
+        found = evaluate(loaded, data, boxes=queries, **columns)
     _print(found)
     click.echo(PRIVATE_NOTICE)
     if output:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from .options import RELEASE, integer, overwrite, stages
+from .slices import SLICE, release_at
 
 __all__ = ["command"]
 
 
 @click.command("export", short_help="Write the cells for a GIS program.")
 @RELEASE
+@SLICE
 @click.argument("output", type=click.Path())
 @click.option(
     "--cells",
@@ -30,6 +32,7 @@ __all__ = ["command"]
 @overwrite
 def command(
     release: str,
+    slice_name: str | None,
     output: str,
     cells: str,
     size: tuple[int, int] | None,
@@ -48,11 +51,11 @@ def command(
       psd export seoul.psd.parquet seoul.csv --cells all
       psd export seoul.psd.parquet seoul.tif --size 600 500
       psd export seoul.psd.parquet postgresql://ann@db.example.org/city --table public.seoul
+      psd export year.psd.parquet june.gpkg --slice 2024-06
     """  # noqa: D301
     from psd.export import format_of, is_database
     from psd.files import check_free
     from psd.postgres import shown
-    from psd.release import Release
 
     target = output
     if is_database(format_of(output)):
@@ -61,7 +64,7 @@ def command(
         check_free(output, overwrite=overwrite, inputs=[release])
     with stages() as stage:
         stage("reading")
-        loaded = Release.load(release)
+        loaded = release_at(release, slice_name)
         stage("writing")
         loaded.export(
             output,

@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from .options import RELEASE, console
+from .slices import SLICE, release_or_series_at
 
 if TYPE_CHECKING:
     from psd.release import Release
@@ -18,6 +19,7 @@ __all__ = ["command"]
 
 @click.command("info", short_help="Show what a release is and what it promises.")
 @RELEASE
+@SLICE
 @click.option(
     "--format",
     "form",
@@ -26,7 +28,7 @@ __all__ = ["command"]
     show_default=True,
     help="For people or for programs.",
 )
-def command(release: str, form: str) -> None:
+def command(release: str, slice_name: str | None, form: str) -> None:
     """Show method, guarantee, domain and levels of a release.
 
     \b
@@ -36,7 +38,12 @@ def command(release: str, form: str) -> None:
     """  # noqa: D301
     from psd.release import Release
 
-    loaded = Release.load(release)
+    from . import series_info
+
+    loaded = release_or_series_at(release, slice_name)
+    if not isinstance(loaded, Release):
+        series_info.show(loaded, form)
+        return
     if form == "json":
         click.echo(json.dumps({**_facts(loaded), "levels": _levels(loaded)}, indent=2))
         return

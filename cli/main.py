@@ -17,8 +17,8 @@ from psd._version import __version__
 __all__ = ["EXIT_CODES", "cli", "main"]
 
 COMMANDS = (
-    "plan", "build", "query", "difference", "top", "quantiles", "export", "evaluate", "compare",
-    "info", "methods",
+    "plan", "build", "tally", "merge", "query", "difference", "top", "quantiles", "export",
+    "evaluate", "compare", "info", "methods",
 )  # fmt: skip
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {

@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from .options import RELEASE, integer, number, overwrite, stages
+from .slices import SLICE, release_at
 
 __all__ = ["command"]
 
 
 @click.command("quantiles", short_help="Class breaks for a heat map, with errors.")
 @RELEASE
+@SLICE
 @click.option("--classes", type=integer, default=5, show_default=True, help="Number of classes.")
 @click.option(
     "--size",
@@ -36,6 +38,7 @@ __all__ = ["command"]
 @overwrite
 def command(
     release: str,
+    slice_name: str | None,
     classes: int,
     size: tuple[int, int],
     weight: str,
@@ -57,7 +60,6 @@ def command(
       psd quantiles seoul.psd.parquet --classes 7 --size 120 100 --weight people --format csv
     """  # noqa: D301
     from psd.files import check_free
-    from psd.release import Release
 
     from . import tables
 
@@ -66,7 +68,7 @@ def command(
         check_free(output, overwrite=overwrite, inputs=[release])
     with stages() as stage:
         stage("reading")
-        loaded = Release.load(release)
+        loaded = release_at(release, slice_name)
         stage("drawing")
         found = loaded.quantiles(
             classes,

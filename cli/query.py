@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import RELEASE, console, make_room, number, overwrite, stages
+from .slices import SLICE, release_or_series_at
 
 if TYPE_CHECKING:
     import pandas
 
     from psd.release import Release
+    from psd.series import Series
 
 __all__ = ["command", "emit", "given_regions", "warn_beyond"]
 
@@ -21,6 +23,7 @@ FORMATS = ("table", "csv", "json", "geojson")
 
 @click.command("query", short_help="Answer range queries, with both errors.")
 @RELEASE
+@SLICE
 @click.option(
     "--box", multiple=True, nargs=4, type=number, metavar="W S E N", help="A box; may be repeated."
 )
@@ -47,6 +50,7 @@ FORMATS = ("table", "csv", "json", "geojson")
 @overwrite
 def command(
     release: str,
+    slice_name: str | None,
     box: tuple[tuple[float, float, float, float], ...],
     boxes: str | None,
     polygons: str | None,
@@ -66,6 +70,8 @@ def command(
     in part; both are predicted standard deviations. Boxes are west south east north in the CRS
     of the release; what lies outside its bounds is not answered for.
 
+    Of a series of time slices, every slice is answered for, or the one of --slice.
+
     With --joint, the intervals joint_lower to joint_upper hold all at once with the confidence
     asked for; the covariances of the answers follow, and the total of regions that do not
     overlap. With --nested, counts add up, and ring is what lies in a region but in none inside.
@@ -79,11 +85,12 @@ def command(
       psd query seoul.psd.parquet --polygons districts.gpkg --format geojson -o answers.geojson
       psd query seoul.psd.parquet --polygons district.wkt --polygons-crs EPSG:5179
       psd query seoul.psd.parquet --polygons districts.gpkg --joint
+      psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --slice 2024-06
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --explain
       psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
     """  # noqa: D301
     from psd.files import check_free
-    from psd.release import Release
+    from psd.series import Series
 
     from . import explaining, together
 
@@ -97,12 +104,16 @@ def command(
     regions = given_regions(box, boxes, polygons, polygons_crs)
     with stages() as stage:
         stage("reading")
-        loaded = Release.load(release)
+        loaded = release_or_series_at(release, slice_name)
+        if isinstance(loaded, Series) and (joint or nested or explain):
+            raise click.UsageError(
+                "--joint, --nested and --explain are about a single release; name one --slice"
+            )
         stage("answering")
         answers = found = _ask(loaded, regions, confidence, threshold, joint, nested)
         if joint:
             answers = found.answers
-        reasons = loaded.explain(regions) if explain else []
+        reasons = [] if isinstance(loaded, Series) or not explain else loaded.explain(regions)
         if form == "geojson":
             answers = _with_geometry(answers, regions, loaded.domain.crs)
     warn_beyond(loaded, regions)
@@ -113,7 +124,9 @@ def command(
         for (_, answer), reason in zip(answers.iterrows(), reasons, strict=bool(reasons)):
             explaining.show(answer, reason)
         if loaded.unit != "record":
-            click.echo(f"(counts are {loaded.unit_of_privacy.counted})", err=True)
+            each = isinstance(loaded, Series) and loaded.bound == "slice"
+            told = loaded.unit_of_privacy.counted + " in each slice" * each
+            click.echo(f"(counts are {told})", err=True)
         return
     text = together.text(found, form) if joint and form in ("csv", "json") else ""
     if explain:
@@ -122,7 +135,7 @@ def command(
 
 
 def _ask(
-    loaded: Release, regions: Any, confidence: float, threshold: float, joint: bool, nested: bool
+    loaded: Any, regions: Any, confidence: float, threshold: float, joint: bool, nested: bool
 ) -> Any:
     """Answers of the kind that was asked for."""
     if joint:
@@ -163,6 +176,7 @@ def given_regions(
 def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
     """Answers with the box or polygon as geometry, in longitude and latitude."""
     import geopandas as gpd
+    import numpy as np
     import shapely
 
     from psd.query.boxes import as_boxes
@@ -170,6 +184,7 @@ def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
     if isinstance(answers, gpd.GeoDataFrame):
         return answers.to_crs("EPSG:4326")
     shapes = shapely.box(*as_boxes(regions)[0].T)
+    shapes = np.resize(shapes, len(answers))  # again for every slice of a series
     return gpd.GeoDataFrame(answers, geometry=shapes, crs=crs).to_crs("EPSG:4326")
 
 
@@ -215,6 +230,7 @@ def _print(answers: pandas.DataFrame, extra: tuple[str, ...]) -> None:
     shown = (*COLUMNS, *extra)
     out = console()
     names = [name for name in ("id", "name", "NAME") if name in answers.columns][:1]
+    names = [*(name for name in ("slice",) if name in answers.columns), *names]
     columns = {name: [_cell(name, v) for v in answers[name]] for name in (*names, *shown)}
     left_out = [name for name in _DISPENSABLE if name in columns]
     left_out = [name for name in left_out if make_room(columns, name, out.width)]
@@ -229,7 +245,7 @@ def _print(answers: pandas.DataFrame, extra: tuple[str, ...]) -> None:
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
 
 
-def warn_beyond(loaded: Release, regions: Any) -> None:
+def warn_beyond(loaded: Release | Series, regions: Any) -> None:
     """Say on stderr that an answer leaves out what was never counted."""
     beyond = _beyond(loaded, regions)
     if beyond:
@@ -240,7 +256,7 @@ def warn_beyond(loaded: Release, regions: Any) -> None:
         )
 
 
-def _beyond(loaded: Release, regions: Any) -> int:
+def _beyond(loaded: Release | Series, regions: Any) -> int:
     """Number of regions that are not wholly inside the bounds."""
     import numpy as np
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from .options import RELEASE, integer, overwrite, stages
+from .slices import SLICE, release_at
 
 __all__ = ["command"]
 
 
 @click.command("top", short_help="Rank cells, with the probability of each.")
 @RELEASE
+@SLICE
 @click.option("-k", type=integer, default=10, show_default=True, help="How many cells.")
 @click.option(
     "--size", nargs=2, type=integer, metavar="C R", help="Rank a raster of C columns and R rows."
@@ -31,6 +33,7 @@ __all__ = ["command"]
 @overwrite
 def command(
     release: str,
+    slice_name: str | None,
     k: int,
     size: tuple[int, int] | None,
     boxes: str | None,
@@ -55,7 +58,6 @@ def command(
       psd top seoul.psd.parquet -k 20 --by density --format csv
     """  # noqa: D301
     from psd.files import check_free
-    from psd.release import Release
 
     from . import query, tables
 
@@ -67,7 +69,7 @@ def command(
     regions = query.given_regions((), boxes, polygons, None) if boxes or polygons else None
     with stages() as stage:
         stage("reading")
-        loaded = Release.load(release)
+        loaded = release_at(release, slice_name)
         stage("drawing")
         found = loaded.top(
             k,

@@ -41,8 +41,9 @@ def unit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--auto-most", type=integer, help="Largest bound; 1000 by default."),
         click.option(
             "--per",
-            type=click.Choice(["day"]),
-            help="Protect each day of a user by itself; with --time.",
+            type=click.Choice(["day", "slice"]),
+            help="Protect each day of a user by itself; or bound rows in each time slice, which "
+            "share epsilon; with --time.",
         ),
         click.option(
             "--count",

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from psd.errors import PsdError
     from psd.publish import build
     from psd.release import Release
+    from psd.series import Series
+    from psd.slices import Slices
+    from psd.slicing import build_series
     from psd.sources.postgis import PostGIS
     from psd.statistics.between import difference, ratio
     from psd.tree import Tree
@@ -37,9 +40,12 @@ __all__ = [
     "PsdError",
     "Quadtree",
     "Release",
+    "Series",
+    "Slices",
     "Tree",
     "__version__",
     "build",
+    "build_series",
     "difference",
     "grid_tree",
     "method",
@@ -56,8 +62,11 @@ _HOMES = {
     "PsdError": "psd.errors",
     "Quadtree": "psd.decompositions.quadtree",
     "Release": "psd.release",
+    "Series": "psd.series",
+    "Slices": "psd.slices",
     "Tree": "psd.tree",
     "build": "psd.publish",
+    "build_series": "psd.slicing",
     "difference": "psd.statistics.between",
     "grid_tree": "psd.cutting",
     "method": "psd.decompositions",

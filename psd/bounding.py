@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psd.marks import PRIME, marks
 
-__all__ = ["keep", "shares", "sizes"]
+__all__ = ["keep", "running_number", "shares", "sizes"]
 
 _MARK_BITS = PRIME.bit_length()
 
@@ -79,7 +79,7 @@ def _smallest(
     first = marks(salt, columns, rows, time, np.zeros(len(units), np.int64))
     order = _sorted(units, first, ties)
     again = [values[order] for values in (units, *ties)]
-    occurrence = _running_number(again)
+    occurrence = running_number(again)
     more = np.flatnonzero(occurrence)
     mark = first[order]
     columns, rows, time = (values[more] for values in again[1:])
@@ -90,7 +90,7 @@ def _smallest(
     place = np.flatnonzero(is_changed[again[0]])
     ties = tuple(values[place] for values in (*again[1:], occurrence))
     order[place] = order[place[_sorted(again[0][place], mark[place], ties)]]
-    return order[_running_number([units[order]]) < k]
+    return order[running_number([units[order]]) < k]
 
 
 def _sorted(
@@ -110,7 +110,7 @@ def _sorted(
     return order
 
 
-def _running_number(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def running_number(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """0, 1, 2, ... within each run of equal keys."""
     size = len(keys[0])
     starts = np.ones(size, bool)

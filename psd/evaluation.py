@@ -7,7 +7,7 @@ answers give true counts back, so none of this may be published.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from psd.errors import InputDataError, ParameterError
 from psd.intake import tally
 from psd.parameters import whole
 from psd.query.boxes import box_totals
+from psd.slicing import within
 from psd.sources import Columns, read
 from psd.tally import Batch, Tally
 from psd.tree import locate
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from psd.domain import Domain
     from psd.release import Release
+    from psd.slices import Slices
 
 __all__ = [
     "CONFIDENCE",
@@ -94,6 +96,8 @@ def evaluate(
     y: str = "lat",
     geometry: str | None = None,
     layer: str | None = None,
+    time: str | None = None,
+    during: Slices | None = None,
     kept: Tally | None = None,
     raster: int | None = None,
 ) -> Evaluation:
@@ -115,6 +119,10 @@ def evaluate(
         Names of the coordinate columns.
     geometry, layer : str, optional
         As in `psd.build`.
+    time : str, optional
+        Column of moments; goes with ``during``.
+    during : Slices, optional
+        Slice of the release, where it is one of a series; other rows of the data are left out.
     kept : Tally, optional
         The build's private tally; needed where users were bounded, since nobody else knows
         which rows were kept.
@@ -128,7 +136,8 @@ def evaluate(
     Raises
     ------
     ParameterError
-        If a release of bounded users is judged without its tally, or by another's.
+        If a release of bounded users is judged without its tally, or by another's; or if
+        ``time`` and ``during`` do not go together.
     InputDataError
         If no row lies inside the bounds.
 
@@ -138,8 +147,10 @@ def evaluate(
     the kept rows. Non-uniformity: that minus the kept rows in the query. Bounding: the kept
     rows minus all rows in the query; 0 where a row is the unit.
     """
-    columns = Columns(x=x, y=y, geometry=geometry, layer=layer)
-    points = _points(data, columns, release.domain)
+    if (time is None) != (during is None):
+        raise ParameterError("time, the column of moments, goes with a slice of a series")
+    columns = Columns(x=x, y=y, geometry=geometry, layer=layer, time=time)
+    points = _points(data, columns, release.domain, during)
     if not len(points[0]):
         raise InputDataError("no row lies inside the bounds of the release; is it another file?")
     counts = _kept(release, kept, points)
@@ -195,10 +206,15 @@ def class_errors(release: Release, truth: Truth) -> NDArray[np.float64]:
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])
 
 
-def _points(data: Any, columns: Columns, domain: Domain) -> Points:
-    """Coordinates of all rows inside the bounds."""
+def _points(data: Any, columns: Columns, domain: Domain, during: Slices | None) -> Points:
+    """Coordinates of all rows inside the bounds, and in the slice where there is one."""
     seen = Sightings(domain)
-    for _ in seen.of(read(data, columns, domain)):
+    if during is None:
+        batches = read(data, columns, domain)
+    else:
+        columns = replace(columns, time_zone=during.time_zone)
+        batches = within(read(data, columns, domain), during)
+    for _ in seen.of(batches):
         pass
     return seen.points
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -81,6 +81,8 @@ class Intake:
     anywhere : bool
         Whether rows may all lie elsewhere: after an answer has been drawn it is too late to
         refuse them. Public.
+    chosen : callable, optional
+        Which users are taken in at all, from their ids and nothing else.
     """
 
     def __init__(
@@ -93,9 +95,10 @@ class Intake:
         slices: Slices | None = None,
         memory: int | None = None,
         anywhere: bool = False,
+        chosen: Callable[[Any], NDArray[np.bool_]] | None = None,
     ) -> None:
         self.domain, self.unit, self.step = domain, unit, step
-        self.area, self.slices, self._anywhere = area, slices, anywhere
+        self.area, self.slices, self.chosen, self._anywhere = area, slices, chosen, anywhere
         self._columns, self._rows = (
             -(-size // width) for size, width in zip(domain.lattice, step, strict=True)
         )
@@ -108,24 +111,28 @@ class Intake:
         self._counter = cell_counter(self._number * self._columns * self._rows, memory)
         self._shelf = Shelf(None if memory is None else memory // 3)
         self._seen = Counter({"read": 0, "without coordinates": 0, "outside": 0})
-        self._inside = 0
+        self._placed = self._inside = 0
 
     def add(self, batch: Batch) -> None:
         """Take in one batch."""
+        if self.slices is not None and batch.time is None:
+            raise InputDataError("the input has no times, which its time slices need")
         self._check_coordinates(batch)
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
         read, missing = len(inside), int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
         time = None if batch.time is None else batch.time[inside]
+        self._placed += len(columns)
         kept = self._wanted(batch, inside, time)
         if kept is not None:
             columns, rows = columns[kept], rows[kept]
             time = None if time is None else time[kept]
             inside[np.flatnonzero(inside)[~kept]] = False
-        self._put(columns.astype(np.int64), rows.astype(np.int64), time, batch.user, inside)
+        cells = (columns.astype(np.int64), rows.astype(np.int64))
+        put = self._put(*cells, time, batch.user, inside)
         self._seen["read"] += read
         self._seen["without coordinates"] += missing
-        self._seen["outside"] += read - missing - len(columns)
-        self._inside += len(columns)
+        self._seen["outside"] += read - missing - put
+        self._inside += put
 
     def sizes(self) -> NDArray[np.int64]:
         """Rows of each unit inside, in no order. Private: a question to users is about these."""
@@ -163,11 +170,16 @@ class Intake:
             report={**report, "kept": kept},
         )
 
+    def parts(self) -> Iterator[Part]:
+        """Rows of users as they were put away, once; in place of `tally`."""
+        self._check_place()
+        yield from self._shelf.parts()
+
     def _check_place(self) -> None:
         """Refuse rows that all lie elsewhere."""
         if self._anywhere:
             return
-        if self._inside == 0 and self._seen["read"] > self._seen["without coordinates"]:
+        if self._placed == 0 and self._seen["read"] > self._seen["without coordinates"]:
             raise DomainError(
                 f"no row lies inside the bounds {self.domain.bounds}; are x and y swapped, are the "
                 "bounds in the order west south east north, or is the CRS another one?"
@@ -207,15 +219,20 @@ class Intake:
         time: NDArray[np.datetime64] | None,
         user: Any,
         inside: NDArray[np.bool_],
-    ) -> None:
+    ) -> int:
         """Count rows at once where each is its own unit; else put them away by user."""
         moment = np.zeros(len(columns), np.int64)
         if time is not None:
             moment = time.astype("datetime64[us]").astype(np.int64)
         if not self.unit.has_user:
             self._counter.add(self._cells(columns, rows, moment))
-            return
-        self._shelf.add(_ids(user, inside), rows * self.domain.lattice[0] + columns, moment)
+            return len(columns)
+        ids, codes = _ids(user, inside), rows * self.domain.lattice[0] + columns
+        if self.chosen is not None:
+            taken = self.chosen(ids)
+            ids, codes, moment = ids.filter(taken), codes[taken], moment[taken]
+        self._shelf.add(ids, codes, moment)
+        return len(codes)
 
     def _cells(
         self, columns: NDArray[np.int64], rows: NDArray[np.int64], moment: NDArray[np.int64]

@@ -13,7 +13,7 @@ from psd.unit import Unit, unit_of
 
 if TYPE_CHECKING:
     from psd.domain import Domain
-    from psd.intake import Area
+    from psd.intake import Area, Slices
     from psd.noise import Noise
     from psd.tally import Tally
     from psd.unit import Count, Per
@@ -103,6 +103,7 @@ def count_rows(
     noise: Noise,
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
+    slices: Slices | None = None,
     memory: int | None = None,
 ) -> Counted:
     """Read a source, find what is to be found for a price, and tally.
@@ -130,6 +131,8 @@ def count_rows(
         As in `psd.intake.Intake`. Public.
     area : Area, optional
         As in `psd.intake.Intake`. Public.
+    slices : Slices, optional
+        As in `psd.intake.Intake`; bounds are then public. Public.
     memory : int, optional
         Bytes that reading may take, a third of them for the source.
 
@@ -155,7 +158,8 @@ def count_rows(
             paid=first.paid + 4 * place.price(epsilon),
             stated={**first.stated, **place.stated(epsilon)},
         )
-    return _counted(data, place, asked, epsilon, noise, step=step, area=area, memory=memory)
+    how = {"step": step, "area": area, "slices": slices, "memory": memory}
+    return _counted(data, place, asked, epsilon, noise, **how)  # type: ignore[arg-type]
 
 
 def _counted(
@@ -167,13 +171,22 @@ def _counted(
     *,
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
+    slices: Slices | None = None,
     memory: int | None = None,
     anywhere: bool = False,
 ) -> Counted:
     """One reading."""
     columns = replace(asked.columns, memory=memory and memory // 3)
     kept = memory and memory * 2 // 3
-    intake = Intake(domain, unit=asked.unit, step=step, area=area, memory=kept, anywhere=anywhere)
+    intake = Intake(
+        domain,
+        unit=asked.unit,
+        step=step,
+        area=area,
+        slices=slices,
+        memory=kept,
+        anywhere=anywhere,
+    )
     for batch in read(data, columns, domain):
         intake.add(batch)
     if asked.choice is None:

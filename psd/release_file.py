@@ -10,6 +10,8 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -28,7 +30,22 @@ from psd.tree import Tree
 from psd.unit import MAX_CONTRIBUTIONS, Kind
 from psd.view import DENSITIES, ESTIMATES, View
 
-__all__ = ["FORMAT", "decode", "encode", "read", "write"]
+__all__ = [
+    "FORMAT",
+    "SCHEMA",
+    "arguments",
+    "columns_of",
+    "decode",
+    "encode",
+    "guarded",
+    "header_of",
+    "is_parameters",
+    "read",
+    "read_bytes",
+    "strict_json",
+    "tree_of",
+    "write",
+]
 
 FORMAT = 3
 """What is written."""
@@ -37,6 +54,7 @@ OLDEST = 2
 """What is still read."""
 
 KEY = b"psd"
+SERIES_KEY = b"psd-series"
 MAX_NODES = 2**27
 MAX_HEADER = 2**20
 
@@ -67,33 +85,33 @@ def read(path: str | os.PathLike[str]) -> Release:
     ReleaseFormatError
         If the file is missing, malformed, damaged or of an unknown version.
     """
+    return decode(read_bytes(path), str(path))
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Content of a file that is there.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If it is missing or cannot be read.
+    """
     path = Path(path)
     if not path.is_file():
         raise ReleaseFormatError(f"release {path} does not exist or is no file")
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise ReleaseFormatError(f"release {path} cannot be read: {error.strerror}") from None
-    return decode(content, str(path))
 
 
 def encode(release: Release) -> bytes:
     """Bytes of a release file; the same release gives the same bytes."""
-    tree, sink = release.tree, io.BytesIO()
-    columns = [
-        *tree.boxes.T,
-        tree.parent,
-        tree.level,
-        pa.array(tree.count, mask=tree.epsilon == 0),
-        tree.epsilon,
-    ]
-    arrays = [
-        pa.array(column, type=field.type) for column, field in zip(columns, SCHEMA, strict=True)
-    ]
-    header = json.dumps(_header(release), allow_nan=False, sort_keys=True).encode()
+    sink = io.BytesIO()
+    header = json.dumps(header_of(release), allow_nan=False, sort_keys=True).encode()
     _checked_header(header)  # what a reader would refuse is not written
     schema = SCHEMA.with_metadata({KEY: header})
-    table = pa.Table.from_arrays(arrays, schema=schema)
+    table = pa.Table.from_arrays(columns_of(release.tree), schema=schema)
     with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
         writer.write_table(table)
         if release.covariate is not None:  # not in the schema, of which Arrow keeps a copy
@@ -101,7 +119,21 @@ def encode(release: Release) -> bytes:
     return sink.getvalue()
 
 
-def _header(release: Release) -> dict[str, Any]:
+def columns_of(tree: Tree) -> list[pa.Array]:
+    """Columns of the nodes, as `SCHEMA` has them."""
+    columns = [
+        *tree.boxes.T,
+        tree.parent,
+        tree.level,
+        pa.array(tree.count, mask=tree.epsilon == 0),
+        tree.epsilon,
+    ]
+    return [
+        pa.array(column, type=field.type) for column, field in zip(columns, SCHEMA, strict=True)
+    ]
+
+
+def header_of(release: Release) -> dict[str, Any]:
     """Everything about a release but its nodes: an allow-list of public values."""
     return {
         "format": FORMAT,
@@ -140,9 +172,15 @@ def decode(content: bytes, name: str = "release") -> Release:
     ReleaseFormatError
         With the first thing that is wrong.
     """
+    with guarded(name):
+        return _decoded(pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True))
+
+
+@contextmanager
+def guarded(name: str) -> Iterator[None]:
+    """Say of any fault of a file which file it is, and nothing that a library says of it."""
     try:
-        file = pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True)
-        return _decoded(file)
+        yield
     except (pa.ArrowException, OSError, MemoryError, UnicodeError):
         raise ReleaseFormatError(
             f"{name} is no readable release file; it is damaged, cut short or something else"
@@ -153,7 +191,13 @@ def decode(content: bytes, name: str = "release") -> Release:
 
 def _decoded(file: pq.ParquetFile) -> Release:
     """Check what the footer says before anything large is read."""
-    header = _checked_header((file.schema_arrow.metadata or {}).get(KEY))
+    metadata = file.schema_arrow.metadata or {}
+    if KEY not in metadata and SERIES_KEY in metadata:
+        raise ReleaseFormatError(
+            "it is a series of time slices and no single release; name one of them (--slice), or "
+            "load it by psd.Series.load"
+        )
+    header = _checked_header(metadata.get(KEY))
     if not file.schema_arrow.remove_metadata().equals(SCHEMA):
         raise ReleaseFormatError("the columns are not those of a release")
     if not 0 < file.metadata.num_rows <= MAX_NODES:
@@ -161,11 +205,11 @@ def _decoded(file: pq.ParquetFile) -> Release:
     packed = (file.metadata.metadata or {}).get(COVARIATE_KEY)
     header["covariate"] = unpack(header["covariate"], packed, header["domain"])
     table = file.read()
-    return Release(tree=_tree(table), **header, source="curator")
+    return Release(tree=tree_of(table), **header, source="curator")
 
 
-def _tree(table: pa.Table) -> Tree:
-    """Arrays of the nodes."""
+def tree_of(table: pa.Table) -> Tree:
+    """Tree of the columns of `SCHEMA`."""
     count = table["count"].combine_chunks()
     nano = table["nano_epsilon"].to_numpy()
     if not np.array_equal(count.is_null().to_numpy(zero_copy_only=False), nano == 0):
@@ -185,7 +229,17 @@ def _checked_header(raw: bytes | None) -> dict[str, Any]:
         raise ReleaseFormatError("it carries no psd header; it was not written by this library")
     if len(raw) > MAX_HEADER:
         raise ReleaseFormatError("its header is too long")
-    header = _strict_json(raw)
+    return arguments(strict_json(raw))
+
+
+def arguments(header: Any) -> dict[str, Any]:
+    """Arguments of `Release` of a header that has been read.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If a field is missing, unknown or not valid.
+    """
     _expect(isinstance(header, dict), "its header is no object")
     _expect(
         _is_whole(header.get("format"), OLDEST, FORMAT),
@@ -213,7 +267,7 @@ def _brought_up(header: dict[str, Any]) -> dict[str, Any]:
     return {**header, **_SINCE_2}
 
 
-def _strict_json(raw: bytes) -> Any:
+def strict_json(raw: bytes) -> Any:
     """JSON without duplicate keys, NaN and infinity."""
 
     def refuse(text: str) -> None:
@@ -251,7 +305,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
 
 
-def _is_parameters(value: object) -> bool:
+def is_parameters(value: object) -> bool:
     """Whether a JSON value is a flat object of short values."""
     return (
         isinstance(value, dict)
@@ -276,7 +330,7 @@ _FIELDS = {
     "library": _is_text,
     "inference": lambda value: _is_whole(value, 1, 10**6),
     "method": _is_text,
-    "parameters": _is_parameters,
+    "parameters": is_parameters,
     "unit": lambda value: value in get_args(Kind),
     "max_contributions": lambda value: _is_whole(value, 1, MAX_CONTRIBUTIONS),
     "weight": lambda value: _is_whole(value, 0, MAX_CONTRIBUTIONS),

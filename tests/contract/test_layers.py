@@ -19,6 +19,7 @@ PRIVATE = (
     "psd.heterogeneity", "psd.population", "psd.plan", "psd.plan_text", "psd.plan_plot",
     "psd.reports", "psd.report_figures", "psd.intake", "psd.shelf", "psd.bounding", "psd.marks",
     "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice", "psd.private_bounds",
+    "psd.slicing", "psd.kept", "psd.carrying", "psd.keys", "psd.tallying",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
@@ -28,6 +29,7 @@ PUBLIC = (
     "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand", "psd.pages",
     "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres", "psd.boundary",
     "psd.known",
+    "psd.slices", "psd.series", "psd.series_file",
 )  # fmt: skip
 
 

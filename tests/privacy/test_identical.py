@@ -150,3 +150,56 @@ def test_the_comparison_sees_a_leak(tmp_path, replayed, capsys, caplog, monkeypa
         replayed()
         left.append(artefacts(tmp_path / name, folder, [], capsys, caplog))
     assert left[0] != left[1]
+
+
+TIMED = {
+    "d.csv": "user_id,lon,lat,time\na,127.0,37.5,2024-01-05\nb,127.1,37.6,2024-03-05\n",
+    "one-more-user.csv": "user_id,lon,lat,time\na,127.0,37.5,2024-01-05\nb,127.1,37.6,2024-03-05\n"
+    + "".join(f"c,127.1,37.6,2024-0{month}-07\n" for month in range(1, 6)),
+    "a-secret-year.csv": "user_id,lon,lat,time\n"
+    + "".join(f"u{i},126.5,37.1,1997-11-{i:02}T08:00\n" for i in range(1, 25)),
+    "empty.csv": "user_id,lon,lat,time\n",
+}
+SLICED = ["--time", "time", "--by", "month", "--slices", "2024-01..2024-03"]
+
+
+@pytest.mark.parametrize("per", [[], ["--per", "slice"]])
+def test_series_differ_in_nothing_but_the_answers(per, tmp_path, replayed, capsys, caplog):
+    left = {}
+    for name, text in TIMED.items():
+        folder = tmp_path / f"of-{name}"
+        folder.mkdir()
+        (tmp_path / name).write_text(text)
+        caplog.clear()
+        replayed()
+        arguments = ["--method", "adaptive-grid", *SLICED, *UNITS["user"], *per]
+        left[name] = artefacts(tmp_path / name, folder, arguments, capsys, caplog)
+    first = left["d.csv"]
+    for name, found in left.items():
+        assert found == first, name
+    assert b"2024-03" in first["release"]
+
+
+@pytest.mark.parametrize("how", [[], ["--carry-users"], ["--residue", "0/2"]])
+def test_builds_of_tallies_say_nothing_of_them(how, tmp_path, replayed, capsys, caplog):
+    """Neither keys, ids and digests nor names and numbers of rows get from tallies to a release."""
+    left, key = {}, ["--key", str(tmp_path / "key")]
+    for name, text in DATA.items():
+        folder = tmp_path / f"of-{name}"
+        folder.mkdir()
+        (tmp_path / name).write_text(text)
+        tally = str(tmp_path / f"{name}.tally")
+        words = ["tally", str(tmp_path / name), "-o", tally, *BOUNDS, *UNITS["user"], *key, *how]
+        assert run(words) == 0
+        target = folder / "out.psd.parquet"
+        capsys.readouterr()
+        caplog.clear()
+        replayed()
+        assert run(["build", tally, "-o", str(target), "--epsilon", "0.5"]) == 0
+        said = capsys.readouterr()
+        left[name] = (target.read_bytes(), said.out.replace(str(folder), ""), said.err)
+        assert not caplog.records
+    first = left["d.csv"]
+    for name, found in left.items():
+        assert found == first, name
+    assert not {entry.name for entry in (tmp_path / "of-d.csv").iterdir()} - {"out.psd.parquet"}

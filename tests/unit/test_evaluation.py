@@ -13,7 +13,8 @@ import psd
 from psd.errors import InputDataError, MissingExtraError, ParameterError
 from psd.evaluation import evaluate
 from psd.plotting import plot_evaluation
-from psd.tally_file import read_tally, write_tally
+from psd.tally_file import tally_of_release, write_tally
+from psd.tallying import kept_for
 from psd.workload import AREAS, workload
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
@@ -129,19 +130,22 @@ def built(tmp_path):
     """A tally, the path of its release, and that of the tally's file."""
     kept, release = [], tmp_path / "r.psd.parquet"
     arguments = {"domain": DOMAIN, "user": "user_id", "max_contributions": 5, "epsilon": 1}
-    psd.build(points(), private_tally=kept.append, **arguments).save(release)
+    made = psd.build(points(), private_tally=kept.append, **arguments)
+    made.save(release)
     path = tmp_path / "tally.parquet"
-    write_tally(kept[0], DOMAIN, path, release=release)
-    return kept[0], release, path
+    tally = kept_for(kept[0], made, [points()], time_zone=None, release=release)
+    write_tally(tally, path)
+    return tally, release, path
 
 
 def test_tally_file_is_marked_private_and_closed(built):
     tally, release, path = built
     assert path.stat().st_mode & 0o777 == 0o600
     assert b"PRIVATE" in path.read_bytes()
-    found = read_tally(path, DOMAIN, release)
+    found = tally_of_release(path, DOMAIN, release)
+    assert found.tally.contributions == 5
     for name in ("columns", "rows", "counts", "contributions"):
-        assert np.array_equal(getattr(found, name), getattr(tally, name))
+        assert np.array_equal(getattr(found.tally, name), getattr(tally.counts, name))
 
 
 def test_a_tally_belongs_to_one_release(built, tmp_path):
@@ -150,9 +154,9 @@ def test_a_tally_belongs_to_one_release(built, tmp_path):
     arguments = {"domain": DOMAIN, "user": "user_id", "max_contributions": 5, "epsilon": 1}
     psd.build(points(), **arguments).save(again)
     with pytest.raises(InputDataError, match="not of this release"):
-        read_tally(path, DOMAIN, again)
+        tally_of_release(path, DOMAIN, again)
     with pytest.raises(InputDataError, match="not of this release"):
-        read_tally(path, psd.Domain(bounds=(0, 0, 10, 11), crs="EPSG:3857"), release)
+        tally_of_release(path, psd.Domain(bounds=(0, 0, 10, 11), crs="EPSG:3857"), release)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"lon,lat\n"])
@@ -160,9 +164,9 @@ def test_what_is_no_tally_is_refused(built, content):
     _, release, path = built
     path.write_bytes(content)
     with pytest.raises(InputDataError, match="is no tally"):
-        read_tally(path, DOMAIN, release)
+        tally_of_release(path, DOMAIN, release)
     with pytest.raises(InputDataError, match="does not exist"):
-        read_tally(path.parent / "absent", DOMAIN, release)
+        tally_of_release(path.parent / "absent", DOMAIN, release)
 
 
 @pytest.mark.parametrize(
@@ -172,12 +176,12 @@ def test_what_is_no_tally_is_refused(built, content):
 )
 def test_a_damaged_tally_is_refused(built, name, value):
     tally, release, path = built
-    wrong = getattr(tally, name).copy()
+    wrong = getattr(tally.counts, name).copy()
     wrong[0] = value
-    damaged = dataclasses.replace(tally, **{name: wrong})
-    write_tally(damaged, DOMAIN, path, release=release, overwrite=True)
+    counts = dataclasses.replace(tally.counts, **{name: wrong})
+    write_tally(dataclasses.replace(tally, counts=counts), path, overwrite=True)
     with pytest.raises(InputDataError, match="is damaged"):
-        read_tally(path, DOMAIN, release)
+        tally_of_release(path, DOMAIN, release)
 
 
 def test_a_tally_is_no_release(built):

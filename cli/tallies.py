@@ -1,0 +1,92 @@
+"""Tallies as inputs of a build, and tallies that a build keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from psd.kept import KeptTally
+    from psd.release import Release
+    from psd.series import Series
+    from psd.tally import Tally
+
+__all__ = ["built_of", "keep", "kept_of", "read_all", "tallies_of"]
+
+# What may be said of a build whose rows have been counted; everything else is in the tallies.
+_ALLOWED = {
+    "inputs", "output", "epsilon", "method", "settings", "workload", "estimate", "density",
+    "covariate", "covariate_column", "covariate_size", "keep_tally", "overwrite",
+}  # fmt: skip
+
+
+def tallies_of(ctx: click.Context, inputs: Sequence[str]) -> KeptTally | None:
+    """Tally of all inputs, where they are tallies; None where they are rows."""
+    from psd.tally_file import is_tally
+
+    which = [is_tally(item) for item in inputs]
+    if not any(which):
+        return None
+    if not all(which):
+        raise click.UsageError("some inputs are tallies and some are rows; tally the rows first")
+    for param in ctx.command.params:
+        given = ctx.get_parameter_source(param.name or "")
+        if param.name not in _ALLOWED and given is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"{param.opts[0]} is about rows; tallies were counted with their own"
+            )
+    return read_all(inputs)
+
+
+def read_all(inputs: Sequence[str]) -> KeptTally:
+    """Tally of several files together."""
+    from psd.kept import merge
+    from psd.tally_file import read_tally
+
+    return merge([read_tally(item) for item in inputs])
+
+
+def built_of(kept: KeptTally, how: dict[str, Any]) -> Release | Series:
+    """Release of a tally; only what does not concern rows is passed on."""
+    from psd.tallying import build_tally
+
+    names = ("epsilon", "method", "estimate", "density", "covariate", "progress")
+    return build_tally(kept, **{name: how[name] for name in names})
+
+
+def keep(
+    path: str,
+    tally: KeptTally | Tally,
+    made: Release | Series,
+    release: str,
+    data: Sequence[Any],
+    time_zone: str | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the tally of a build, bound to the release that it gave."""
+    from dataclasses import replace
+
+    from psd.tally import Tally
+    from psd.tally_file import digest, write_tally
+    from psd.tallying import kept_for
+
+    if isinstance(tally, Tally):
+        kept = kept_for(tally, made, data, time_zone=time_zone, release=Path(release))
+    else:
+        kept = replace(tally, release=digest(release))
+    write_tally(kept, path, overwrite=overwrite)
+
+
+def kept_of(tally: str, loaded: Release, release: str, slice_name: str | None) -> Tally:
+    """Tally that a build kept, or its slice."""
+    from psd.slicing import of_slice
+    from psd.tally_file import tally_of_release
+
+    kept = tally_of_release(tally, loaded.domain, release)
+    if slice_name is None or kept.terms.slices is None:
+        return kept.tally
+    return of_slice(kept.tally, kept.terms.slices.names.index(slice_name))

@@ -1,0 +1,240 @@
+"""Series on the command line: build, query, info, export and the rest, slice by slice."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from clirun import cli, fails, files, passes
+
+import psd
+
+BOUNDS = ("--bounds", 0, 0, 8, 8, "--crs", "EPSG:3857")
+TIMES = ("--time", "time", "--time-zone", "Asia/Seoul", "--by", "month")
+SLICES = ("--slices", "2024-01,2024-02..2024-03")
+USER = ("--user", "user", "--max-contributions", 2)
+SURE = ("--epsilon", 1000, "--method", "quadtree", "--set", "budget=leaf", "--set", "height=3")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    lines = [
+        f"u{u},{x:.3f},{y:.3f},{np.datetime64('2024-01-31T15:00', 's') + int(t)}Z"
+        for u, x, y, t in zip(
+            rng.integers(0, 9, 300),
+            rng.uniform(0, 8, 300),
+            rng.uniform(0, 8, 300),
+            rng.choice([-1, 0, 40 * 86_400, 80 * 86_400], 300),
+            strict=True,
+        )
+    ]
+    (tmp_path / "v.csv").write_text("user,lon,lat,time\n" + "\n".join(lines) + "\n")
+    return tmp_path
+
+
+def build(*words, output="s.psd.parquet"):
+    return passes("build", "v.csv", "-o", output, *BOUNDS, *TIMES, *SLICES, *words)
+
+
+def truth():
+    """Rows of each slice: midnight in Seoul is 15:00 UTC the day before."""
+    rows = pd.read_csv("v.csv")
+    local = pd.to_datetime(rows["time"]).dt.tz_convert("Asia/Seoul").dt.strftime("%Y-%m")
+    return {name: int((local == name).sum()) for name in ("2024-01", "2024-02", "2024-03")}
+
+
+def test_slices_of_the_wall_clock(folder):
+    told = build(*SURE)
+    assert told == "wrote s.psd.parquet: quadtree, 3 slices, epsilon 1000 per row\n"
+    text = passes("query", "s.psd.parquet", "--box", 0, 0, 8, 8, "--format", "json")
+    found = {answer["slice"]: round(answer["estimate"]) for answer in json.loads(text)}
+    assert found == truth()
+    assert min(truth().values()) > 10
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((*USER,), "epsilon 1000 per user, at most 2 rows of each\n"),
+        ((*USER, "--per", "day"), "rows of each; a user of T days has T epsilon\n"),
+        (
+            (*USER, "--per", "slice"),
+            "epsilon 999.999999999 per user, at most 2 rows of each in each slice\n",
+        ),
+    ],
+)
+def test_users_of_all_slices_or_of_each(folder, words, told):
+    assert build(*SURE, *words).endswith(told)
+    series = psd.Series.load("s.psd.parquet")
+    total = round(sum(release.total for release in series.releases))
+    assert total == (9 * 2 * 3 if "--per" in words else 9 * 2)  # one day in each month
+    table = cli("query", "s.psd.parquet", "--box", 0, 0, 8, 8)
+    assert ("in each slice" in table.err) == ("slice" in words)
+    assert table.out.count("2024-0") == 3
+
+
+def test_one_slice_is_a_release_to_every_command(folder):
+    build(*SURE)
+    one = ("--slice", "2024-02")
+    for words in (
+        ("query", "s.psd.parquet", "--box", 0, 0, 4, 4, *one),
+        ("query", "s.psd.parquet", "--box", 0, 0, 4, 4, "--explain", *one),
+        ("query", "s.psd.parquet", "--box", 0, 0, 4, 4, "--box", 4, 4, 8, 8, "--joint", *one),
+        ("info", "s.psd.parquet", *one),
+        ("top", "s.psd.parquet", "-k", 2, *one),
+        ("quantiles", "s.psd.parquet", "--size", 4, 4, *one),
+        ("export", "s.psd.parquet", "cells.csv", *one),
+        ("evaluate", "s.psd.parquet", "v.csv", "--time", "time", *one),
+        (
+            "difference", "s.psd.parquet", "s.psd.parquet", "--box", 0, 0, 8, 8, *one,
+            "--other-slice", "2024-01",
+        ),
+    ):  # fmt: skip
+        assert passes(*words)
+    facts = json.loads(passes("info", "s.psd.parquet", *one, "--format", "json"))
+    assert round(facts["estimated_total"]) == truth()["2024-02"]
+    assert round(pd.read_csv("cells.csv")["estimate"].sum()) == truth()["2024-02"]
+    psd.Series.load("s.psd.parquet")["2024-02"].save("feb")
+    own = passes("query", "feb", "--box", 0, 0, 4, 4, "--format", "csv")
+    assert own == passes("query", "s.psd.parquet", "--box", 0, 0, 4, 4, "--format", "csv", *one)
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "words"),
+    [
+        (
+            2,
+            "'2024-04' is none of this series",
+            "query s.psd.parquet --box 0 0 1 1 --slice 2024-04",
+        ),
+        (2, "single release; name one", "query s.psd.parquet --box 0 0 1 1 --joint"),
+        (2, "single release; name one", "query s.psd.parquet --box 0 0 1 1 --explain"),
+        (2, "single release; name one", "query s.psd.parquet --box 0 0 1 1 --nested"),
+        (5, "series of time slices", "export s.psd.parquet x.csv"),
+        (5, "series of time slices", "top s.psd.parquet"),
+        (5, "series of time slices", "quantiles s.psd.parquet"),
+        (5, "series of time slices", "evaluate s.psd.parquet v.csv"),
+        (5, "series of time slices", "difference s.psd.parquet one --box 0 0 1 1"),
+        (2, "goes with a series", "info one --slice 2024-01"),
+        (2, "goes with a slice", "evaluate one v.csv --time time"),
+        (2, "goes with a slice", "evaluate s.psd.parquet v.csv --slice 2024-01"),
+        (5, "no readable release", "info v.csv --slice 2024-01"),
+        (2, "--by and --slices go together", "build v.csv -o x {B} --epsilon 1 --slices 2024-01"),
+        (2, "--by and --slices go together", "build v.csv -o x {B} --epsilon 1 --per slice"),
+        (2, "goes with --time", "build v.csv -o x {B} --epsilon 1 --by month --slices 2024-01"),
+        (2, "no month", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-1"),
+        (2, "no month", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01-01"),
+        (2, "--per slice", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01 --per slice"),
+        (
+            2,
+            "public bounds",
+            "build v.csv -o x --private-bounds 0.1 {T} --epsilon 1 --slices 2024-01",
+        ),
+        (
+            2,
+            "is a number",
+            "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01 --user user --per slice "
+            "--max-contributions auto",
+        ),
+        (
+            2,
+            "too small to be shared",
+            "build v.csv -o x {B} {T} {U} --epsilon 0.000000001 --slices 2024-01,2024-02 "
+            "--per slice",
+        ),
+        (8, "time", "build v.csv -o x {B} --time user --by day --epsilon 1 --slices 2024-01-01"),
+    ],
+)
+def test_refusals(folder, code, told, words):
+    build(*SURE)
+    passes("build", "v.csv", "-o", "one", *BOUNDS, *SURE)
+    there = files(folder)
+    texts = {"B": BOUNDS, "T": TIMES, "U": USER}
+    words = words.format(**{name: " ".join(map(str, value)) for name, value in texts.items()})
+    assert told in fails(code, *words.split())
+    assert files(folder) == there
+
+
+def test_answers_as_files(folder):
+    build(*SURE)
+    box = ("query", "s.psd.parquet", "--box", 0, 0, 4, 4, "--box", 1, 1, 2, 2)
+    passes(*box, "-o", "a.csv")
+    table = pd.read_csv("a.csv")
+    assert table.columns[:2].tolist() == ["slice", "id"]
+    assert table["slice"].tolist() == [n for n in truth() for _ in range(2)]
+    features = json.loads(passes(*box, "--format", "geojson"))["features"]
+    assert [f["properties"]["slice"] for f in features] == table["slice"].tolist()
+    assert [f["geometry"] for f in features[:2]] == [f["geometry"] for f in features[2:4]]
+
+
+def test_the_facts_of_a_series(folder):
+    build(*SURE, *USER)
+    facts = json.loads(passes("info", "s.psd.parquet", "--format", "json"))
+    assert (facts["epsilon"], facts["bound_per"], facts["time_zone"]) == (
+        "1000",
+        "series",
+        "Asia/Seoul",
+    )
+    assert [row["slice"] for row in facts["slices"]] == list(truth())
+    assert "2024-03" in passes("info", "s.psd.parquet")
+
+
+def test_errors_of_a_slice_need_its_tally(folder):
+    build(*SURE, *USER, "--keep-tally", "kept")
+    words = ("evaluate", "s.psd.parquet", "v.csv", "--slice", "2024-03", "--time", "time")
+    assert "--keep-tally" in fails(2, *words)
+    boxes = ("--boxes", "boxes.csv", "-o", "errors.csv")
+    (folder / "boxes.csv").write_text("west,south,east,north\n0,0,8,8\n")
+    passes(*words, "--tally", "kept", *boxes)
+    found = pd.read_csv("errors.csv", comment="#")
+    assert found["true_count"][0] == truth()["2024-03"]
+    parts = found[[f"true_{n}_error" for n in ("perturbation", "nonuniformity", "bounding")]]
+    assert parts.sum(axis=1)[0] == pytest.approx(found["true_error"][0])
+    assert abs(found["true_perturbation_error"][0]) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "total"),
+    [
+        ((*USER[:2], "--count", "users"), "per user, counts are users", 9),
+        ((*USER[:2], "--max-contributions", "auto"), "per user, at most", None),
+        ((*USER, "--boundary", "west.geojson"), "per user, at most 2 rows", None),
+        (("--boundary", "west.geojson"), "per row", None),
+    ],
+)
+def test_slices_go_with_units_and_boundaries(folder, words, told, total):
+    (folder / "west.geojson").write_text(
+        '{"type": "Polygon", "crs": {"type": "name", "properties": {"name": "EPSG:3857"}}, '
+        '"coordinates": [[[0, 0], [4, 0], [4, 8], [0, 8], [0, 0]]]}'
+    )
+    assert told in build(*SURE, *words, "--keep-tally", "kept")
+    series = psd.Series.load("s.psd.parquet")
+    if total is not None:
+        assert sum(r.total for r in series.releases) == pytest.approx(total, abs=0.01)
+    if "--boundary" in words:
+        assert all(release.boundary for release in series.releases)
+        answers = series.query([(4.5, 0, 8, 8)])
+        assert answers["estimate"].max() == 0
+    errors = passes(
+        "evaluate", "s.psd.parquet", "v.csv", "--slice", "2024-02", "--time", "time",
+        "--tally", "kept",
+    )  # fmt: skip
+    assert "PRIVATE" in errors
+
+
+def test_a_tally_of_other_boundaries_does_not_merge(folder):
+    polygon = '"coordinates": [[[0, 0], [{east}, 0], [{east}, 8], [0, 8], [0, 0]]]}}'
+    crs = '{{"type": "Polygon", "crs": {{"type": "name", "properties": {{"name": "EPSG:3857"}}}}, '
+    for name, east in (("a", 4), ("b", 5)):
+        (folder / f"{name}.geojson").write_text((crs + polygon).format(east=east))
+        build(*SURE, "--boundary", f"{name}.geojson", "--keep-tally", f"{name}.tally", output=name)
+    assert "different boundaries" in fails(8, "merge", "a.tally", "b.tally", "-o", "x")
+    assert "same file" in fails(8, "merge", "a.tally", *again(), "-o", "x")
+
+
+def again():
+    """Another tally of the same file with the same boundary."""
+    build(*SURE, "--boundary", "a.geojson", "--keep-tally", "again.tally", output="again")
+    return ("again.tally",)

@@ -1,0 +1,247 @@
+"""psd tally, psd merge, and builds of their tallies: outcomes, refusals, and nothing said."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from clirun import cli, fails, files, passes
+
+import psd
+
+BOUNDS = ("--bounds", 126.4, 37, 127.6, 38)
+USER = ("--user", "user_id", "--max-contributions", 4)
+SURE = ("--epsilon", 1000, "--method", "grid", "--set", "size=4")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Three months of visits, and a folder for tallies."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t").mkdir()
+    rng = np.random.default_rng(5)
+    for month in (1, 2, 3):
+        lines = [
+            f"u{u},{x:.4f},{y:.4f},2024-0{month}-1{d}T10:00:00"
+            for u, x, y, d in zip(
+                rng.integers(0, 9, 80),
+                rng.uniform(126.3, 127.7, 80),
+                rng.uniform(36.9, 38.1, 80),
+                rng.integers(0, 10, 80),
+                strict=True,
+            )
+        ]
+        (tmp_path / f"v{month}.csv").write_text("user_id,lon,lat,time\n" + "\n".join(lines) + "\n")
+    return tmp_path
+
+
+def counts(path):
+    return psd.Release.load(path).tree.count.tolist()
+
+
+def test_tallies_of_parts_give_the_release_of_the_whole(folder):
+    for month in (1, 2, 3):
+        told = passes("tally", f"v{month}.csv", "-o", f"{month}.tally", *BOUNDS)
+        assert told == f"wrote {month}.tally (PRIVATE)\n"
+    passes("build", "1.tally", "2.tally", "3.tally", "-o", "parts", *SURE)
+    passes("build", "v1.csv", "v2.csv", "v3.csv", "-o", "whole", *SURE, *BOUNDS)
+    assert counts("parts") == counts("whole")
+    assert {(folder / f"{n}.tally").stat().st_mode & 0o777 for n in (1, 2, 3)} == {0o600}
+
+
+def test_merged_step_by_step(folder):
+    for month in (1, 2, 3):
+        passes("tally", f"v{month}.csv", "-o", f"{month}.tally", *BOUNDS, *USER)
+    told = passes("merge", "1.tally", "2.tally", "-o", "m.tally")
+    assert told == "wrote m.tally (PRIVATE)\n(at most 8 rows of each user)\n"
+    assert (folder / "m.tally").stat().st_mode & 0o777 == 0o600
+    told = passes("build", "m.tally", "3.tally", "-o", "r", "--epsilon", 1)
+    assert told == "wrote r: auto, epsilon 1 per user, at most 12 rows of each\n"
+    assert psd.Release.load("r").max_contributions == 12
+    assert "would count double" in fails(8, "build", "m.tally", "1.tally", "-o", "x", *SURE)
+    assert "would count double" in fails(8, "merge", "m.tally", "1.tally", "-o", "x")
+    assert not (folder / "x").exists()
+
+
+def test_carried_users_and_residues_keep_the_bound(folder):
+    how = (*BOUNDS, *USER, "--key", "key")
+    passes("tally", "v1.csv", "v2.csv", "v3.csv", "-o", "whole.tally", *how)
+    for month in (1, 2, 3):
+        passes("tally", f"v{month}.csv", "-o", f"c{month}", *how, "--carry-users")
+    for r in (0, 1):
+        passes("tally", "v1.csv", "v2.csv", "v3.csv", "-o", f"r{r}", *how, "--residue", f"{r}/2")
+    passes("build", "whole.tally", "-o", "whole", *SURE)
+    passes("build", "c1", "c2", "c3", "-o", "carried", *SURE)
+    passes("build", "r0", "r1", "-o", "residues", *SURE)
+    assert counts("whole") == counts("carried") == counts("residues")
+    assert {psd.Release.load(p).max_contributions for p in ("whole", "carried", "residues")} == {4}
+    assert (folder / "key").stat().st_mode & 0o777 == 0o600
+    release = (folder / "carried").read_bytes()
+    secrets = ((folder / "key").read_bytes().strip(), b"blake2b", b"v1.csv", b"u3")
+    assert not [secret for secret in secrets if secret in release]
+
+
+def test_files_that_have_their_tally_are_not_read_again(folder):
+    how = ("--into", "t", *BOUNDS, *USER, "--key", "key", "--carry-users")
+    told = passes("tally", "v1.csv", "v2.csv", *how)
+    assert told == "wrote t/v1.csv.tally (PRIVATE)\nwrote t/v2.csv.tally (PRIVATE)\n"
+    before = (folder / "t" / "v1.csv.tally").read_bytes()
+    (folder / "t" / "v2.csv.tally").unlink()
+    told = passes("tally", "v?.csv", *how)
+    assert told == "wrote t/v2.csv.tally (PRIVATE)\nwrote t/v3.csv.tally (PRIVATE)\n"
+    assert (folder / "t" / "v1.csv.tally").read_bytes() == before
+    assert passes("tally", "v?.csv", *how) == ""
+    for change in (("--carry-users",), ("--residue", "0/2"), ("--max-contributions", 3)):
+        other = [*how]
+        if change == ("--carry-users",):
+            other.remove("--carry-users")
+        elif change[0] in other:
+            other[other.index(change[0]) + 1] = change[1]
+        else:
+            other += change
+        assert "counted otherwise" in fails(8, "tally", "v?.csv", *other)
+    with (folder / "v1.csv").open("a") as file:
+        file.write("u1,127,37.5,2024-01-01T00:00:00\n")
+    assert "of other content than v1.csv" in fails(8, "tally", "v?.csv", *how)
+    assert len(files(folder / "t")) == 3
+
+
+def test_slices_are_counted_apart(folder):
+    times = ("--time", "time", "--time-zone", "Asia/Seoul", "--by", "month")
+    times += ("--slices", "2024-01..2024-04")
+    for month in (1, 2, 3):
+        passes("tally", f"v{month}.csv", "-o", f"{month}.tally", *BOUNDS, *times)
+    told = passes("build", "1.tally", "2.tally", "3.tally", "-o", "parts", *SURE)
+    assert told == "wrote parts: grid, 4 slices, epsilon 1000 per row\n"
+    passes("build", "v1.csv", "v2.csv", "v3.csv", "-o", "whole", *SURE, *BOUNDS, *times)
+    parts, whole = psd.Series.load("parts"), psd.Series.load("whole")
+    for name in whole:
+        assert parts[name].tree.count.tolist() == whole[name].tree.count.tolist()
+    assert whole["2024-04"].total < 1
+    passes("tally", "v1.csv", "-o", "other", *BOUNDS)
+    assert "different time slices" in fails(8, "merge", "1.tally", "other", "-o", "x")
+
+
+def test_a_tally_for_one_method_is_smaller_and_refuses_others(folder):
+    fine = ("--method", "quadtree", "--set", "height=3")
+    passes("tally", "v1.csv", "-o", "coarse", *BOUNDS, *fine)
+    passes("tally", "v1.csv", "-o", "full", *BOUNDS)
+    sure = ("--epsilon", 1000, "--method", "quadtree", "--set", "budget=leaf")
+    passes("build", "coarse", "-o", "a", *sure, "--set", "height=3")
+    passes("build", "full", "-o", "b", *sure, "--set", "height=3")
+    assert counts("a") == counts("b")
+    assert "divides finer" in fails(2, "build", "coarse", "-o", "c", *sure, "--set", "height=4")
+    assert "steps of the lattice" in fails(8, "merge", "coarse", "full", "-o", "x")
+
+
+def test_a_kept_tally_is_one_that_merges(folder):
+    build = ("build", "-o", "r", "--epsilon", 1, *BOUNDS, *USER)
+    passes(*build, "v1.csv", "--keep-tally", "kept")
+    passes("tally", "v2.csv", "-o", "2.tally", *BOUNDS, *USER)
+    passes("build", "kept", "2.tally", "-o", "both", "--epsilon", 1, "--keep-tally", "k2")
+    assert psd.Release.load("both").max_contributions == 8
+    out = passes("evaluate", "both", "v1.csv", "v2.csv", "--tally", "k2")
+    assert "bounding" in out
+    assert "not of this release" in fails(8, "evaluate", "both", "v1.csv", "--tally", "kept")
+    assert "given twice" in fails(8, "merge", "kept", "k2", "-o", "x")
+    passes("tally", "v1.csv", "-o", "1.tally", *BOUNDS, *USER)
+    assert "of the same file" in fails(8, "merge", "kept", "1.tally", "-o", "x")
+
+
+def prepared():
+    """Tallies of many kinds, for the refusals."""
+    passes("tally", "v1.csv", "-o", "a", *BOUNDS)
+    passes("tally", "v2.csv", "-o", "b", *BOUNDS)
+    passes("tally", "v2.csv", "-o", "other", "--bounds", 126, 37, 128, 38)
+    passes("tally", "v2.csv", "-o", "user", *BOUNDS, *USER)
+    for n in (1, 2):
+        residue = (*BOUNDS, *USER, "--key", f"key{n}", "--residue", f"{n - 1}/2")
+        passes("tally", f"v{n}.csv", "-o", f"res{n}", *residue)
+    os.symlink("v1.csv", "link.csv")
+    passes("tally", "link.csv", "-o", "linked", *BOUNDS)
+    content = Path("a").read_bytes()
+    middle = len(content) // 2
+    broken = content[:8] + bytes([content[8] ^ 255]) + content[9:]
+    for name, damaged in (("cut", content[:middle]), ("broken", broken)):
+        Path(name).write_bytes(damaged)
+
+
+REFUSED = {
+    "another domain": (8, "bounds, CRS or lattice", "build a other -o x --epsilon 1"),
+    "the same tally": (8, "given twice", "build a a -o x --epsilon 1"),
+    "a link": (8, "of the same file", "build a linked -o x --epsilon 1"),
+    "cut short": (8, "is no tally", "merge cut b -o x"),
+    "damaged": (8, "is damaged", "merge broken b -o x"),
+    "absent": (8, "does not exist", "merge absent b -o x"),
+    "points": (8, "is no tally", "merge v1.csv b -o x"),
+    "other unit": (8, "units of privacy", "merge a user -o x"),
+    "other key": (8, "different keys", "merge res1 res2 -o x"),
+    "rows too": (2, "tally the rows first", "build a v3.csv -o x --epsilon 1"),
+    "bounds too": (2, "--bounds is about rows", "build a -o x --epsilon 1 --bounds 0 0 1 1"),
+    "user too": (2, "--user is about rows", "build a -o x --epsilon 1 --user user_id"),
+    "slices too": (2, "--by is about rows", "build a -o x --epsilon 1 --by day"),
+    "no bounds": (2, "give one of --bounds", "build v1.csv -o x --epsilon 1"),
+    "no epsilon": (2, "--epsilon", "build a -o x"),
+    "over an input": (6, "read as an input", "merge a b -o a --overwrite"),
+    "over a file": (6, "exists", "merge a b -o other"),
+    "no output": (2, "give -o", "tally v1.csv --bounds 126.4 37 127.6 38"),
+    "two outputs": (2, "give -o", "tally v1.csv -o x --into t --bounds 126.4 37 127.6 38"),
+    "no folder": (6, "does not exist", "tally v1.csv --into y --bounds 126.4 37 127.6 38"),
+    "key without user": (2, "--key goes with", "tally v1.csv -o x {B} --key k"),
+    "residue without key": (2, "go with --key", "tally v1.csv -o x {B} {U} --residue 0/2"),
+    "carried without key": (2, "go with --key", "tally v1.csv -o x {B} {U} --carry-users"),
+    "no residue": (2, "not R/N", "tally v1.csv -o x {B} {U} --key k --residue 2"),
+    "residue beyond": (2, "residue R", "tally v1.csv -o x {B} {U} --key k --residue 2/2"),
+    "no key": (8, "holds no key", "tally v1.csv -o x {B} {U} --key nokey"),
+    "open key": (8, "chmod 600", "tally v1.csv -o x {B} {U} --key v1.csv"),
+    "set without method": (2, "--set goes with", "tally v1.csv -o x {B} --set height=3"),
+    "a part of each": (2, "--part names one", "tally v1.csv --into t {B} --part p"),
+    "by without slices": (2, "go together", "tally v1.csv -o x {B} --by day --time time"),
+    "by without time": (2, "--time", "tally v1.csv -o x {B} --by day --slices 2024-01-01"),
+    "per without user": (
+        2, "--per slice", "tally v1.csv -o x {B} --by day --time time --slices 2024-01-01 "
+        "--per slice",
+    ),
+    "no such slice": (
+        2, "no day", "tally v1.csv -o x {B} --by day --time time --slices 2024-01-32",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(folder, name):
+    prepared()
+    (folder / "nokey").write_text("secret-8642")
+    (folder / "nokey").chmod(0o600)
+    before = {path: (folder / path).read_bytes() for path in files(folder) if path != "t"}
+    code, told, line = REFUSED[name]
+    words = line.format(B=" ".join(map(str, BOUNDS)), U=" ".join(map(str, USER))).split()
+    message = fails(code, *words)
+    assert told in message
+    assert "secret" not in message
+    # A key is made before the input is read; nothing else is left behind.
+    left = {path: (folder / path).read_bytes() for path in files(folder) if path not in ("t", "k")}
+    assert left == before
+    assert files(folder / "t") == []
+
+
+def test_an_input_of_no_file_needs_a_name(folder, monkeypatch):
+    import io
+    import sys
+
+    class Stdin:
+        buffer = io.BytesIO((folder / "v1.csv").read_bytes())
+
+        def fileno(self):
+            return os.open(folder / "v1.csv", os.O_RDONLY)
+
+    monkeypatch.setattr(sys, "stdin", Stdin())
+    assert "--part NAME" in fails(2, "tally", "-", "-o", "x", *BOUNDS)
+    outcome = cli("tally", "-", "-o", "x", *BOUNDS, "--part", "January")
+    assert outcome.code == 0, outcome.err
+    assert "of the same name" in fails_twice(folder)
+
+
+def fails_twice(folder):
+    passes("tally", "v2.csv", "-o", "y", *BOUNDS, "--part", "January")
+    return fails(8, "merge", "x", "y", "-o", "z")

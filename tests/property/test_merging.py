@@ -1,0 +1,264 @@
+"""Tallies of parts merge to the tally of the whole, whatever the parts and the order.
+
+Checks are functions of a way to merge. They pass for `psd.kept.merge` and must fail for ways that
+are wrong as known.
+"""
+
+import dataclasses
+from collections import Counter
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
+
+import psd
+from psd import kept as kept_module
+from psd.carrying import Carried, carried
+from psd.intake import Intake
+from psd.kept import KeptTally, merge
+from psd.keys import users_of_residue
+from psd.sources import Columns
+from psd.tally import Batch
+from psd.tallying import Recipe, origin_of
+from psd.unit import Unit
+
+SIDE = 3
+DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
+KEY = b"sixteen bytes ok"
+DAYS = psd.Slices.parse("day", "2024-01-01..2024-01-02")
+START = np.datetime64("2024-01-01", "us")
+
+# A row: user, column, row, hour of three days, of which the third is in no slice.
+ROW = st.tuples(
+    st.sampled_from("abc"),
+    st.integers(0, SIDE - 1),
+    st.integers(0, SIDE - 1),
+    st.integers(0, 71),
+)
+PARTS = st.lists(st.lists(ROW, max_size=9), min_size=1, max_size=4)
+BOUNDS = st.integers(1, 3)
+
+reproducible = settings(derandomize=True, database=None, deadline=None, max_examples=80)
+
+
+def examples(way):
+    """Examples for a way to merge; those that show that it is wrong need not be small."""
+    return settings(reproducible, phases=tuple(Phase) if way is merge else (Phase.generate,))
+
+
+RECIPES = {
+    "user": {},
+    "user, slices": {"slices": DAYS},
+    "user, k per slice": {"slices": DAYS, "bound": "slice"},
+    "user-day": {"kind": "user-day"},
+}
+
+
+UNITS = {
+    "record": lambda k: Unit(),
+    "user": lambda k: Unit(kind="user", max_contributions=k),
+    "user-day": lambda k: Unit(kind="user-day", max_contributions=k, time_zone="UTC"),
+}
+
+
+def recipe(k, kind="user", **more):
+    unit = UNITS[kind](k)
+    user = None if kind == "record" else "user"
+    columns = Columns(user=user, time="time")
+    return Recipe(domain=DOMAIN, unit=unit, columns=columns, key=KEY, **more)
+
+
+def counted(rows, how, residue=None):
+    """Tally of some rows, without a source between."""
+    x, y = np.array([(c, r) for _, c, r, _ in rows], float).reshape(-1, 2).T + 0.5
+    time = START + np.array([hour for *_, hour in rows], np.int64) * np.timedelta64(3600, "s")
+    ids = pa.array([user for user, *_ in rows], pa.string())
+    unit = psd.slicing.counted_unit(how.unit, how.bound)
+    chosen = None if residue is None else users_of_residue(KEY, residue)
+    intake = Intake(DOMAIN, unit=unit, slices=how.slices, chosen=chosen)
+    intake.add(Batch(x=x, y=y, user=ids, time=time.astype("datetime64[us]")))
+    if how.carry:
+        counts = carried(intake.parts(), DOMAIN, how.slices, how.unit, how.bound, KEY)
+    else:
+        counts = intake.tally(KEY)
+    how = dataclasses.replace(how, residue=residue)
+    origin = origin_of(how, ())
+    return KeptTally(
+        terms=how.terms, origins=(dataclasses.replace(origin, names=(origin.run,)),), counts=counts
+    )
+
+
+def cells(kept):
+    found = kept.tally
+    slices = found.slice if found.slice is not None else np.zeros(len(found.counts), int)
+    places = zip(slices.tolist(), found.rows.tolist(), found.columns.tolist(), strict=True)
+    return Counter(dict(zip(places, found.counts.tolist(), strict=True)))
+
+
+def whole(parts):
+    return [row for part in parts for row in part]
+
+
+def no_equal_rows_in_two(parts):
+    several = Counter(row for part in parts for row in set(part))
+    return max(several.values(), default=0) <= 1
+
+
+def carried_parts(way, name):
+    """Carried rows of any parts are those of the whole, unless two parts hold equal rows."""
+
+    @examples(way)
+    @given(PARTS, BOUNDS)
+    def check(parts, k):
+        assume(no_equal_rows_in_two(parts))
+        how = recipe(k, **RECIPES[name])
+        joined = way([counted(part, dataclasses.replace(how, carry=True)) for part in parts])
+        assert cells(joined) == cells(counted(whole(parts), how))
+        assert joined.unit == how.unit
+
+    check()
+
+
+def removal(way, name):
+    """Of any parts, equal rows or not: a user takes away own rows alone, at most k."""
+
+    @examples(way)
+    @given(PARTS, BOUNDS, st.sampled_from("abc"))
+    def check(parts, k, user):
+        how = dataclasses.replace(recipe(k, **RECIPES[name]), carry=True)
+        kinds = (lambda row: True, lambda row: row[0] != user, lambda row: row[0] == user)
+        full, rest, own = (
+            cells(way([counted([row for row in part if of(row)], how) for part in parts]))
+            for of in kinds
+        )
+        assert full == rest + own
+        days = {(0, row[3] // 24 if name == "user-day" else 0) for row in whole(parts)}
+        units = {"user-day": len(days), "user, k per slice": 2}.get(name, 1)
+        assert own.total() <= k * units
+
+    check()
+
+
+def order(way, name):
+    """The order and the steps of merging change nothing, equal rows or not."""
+
+    @examples(way)
+    @given(PARTS, BOUNDS, st.randoms(use_true_random=False))
+    def check(parts, k, random):
+        how = dataclasses.replace(recipe(k, **RECIPES[name]), carry=True)
+        tallies = [counted(part, how) for part in parts]
+        want = way(tallies)
+        shuffled = random.sample(tallies, len(tallies))
+        stepwise = reduce(lambda a, b: way([a, b]), shuffled)
+        assert cells(stepwise) == cells(want)
+        assert stepwise.origins == want.origins
+
+    check()
+
+
+CHECKS = [carried_parts, removal, order]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("check", CHECKS)
+def test_carried_users(check, name):
+    check(merge, name)
+
+
+@reproducible
+@given(PARTS)
+def test_rows_of_disjoint_parts(parts):
+    for how in (recipe(1, kind="record"), recipe(1, kind="record", slices=DAYS)):
+        joined = merge([counted(part, how) for part in parts])
+        assert cells(joined) == cells(counted(whole(parts), how))
+        assert joined.unit == Unit()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("carry", [False, True])
+def test_residues_of_all_rows(name, carry):
+    @reproducible
+    @given(st.lists(ROW, max_size=20), BOUNDS, st.integers(1, 4))
+    def check(rows, k, number):
+        how = dataclasses.replace(recipe(k, **RECIPES[name]), carry=carry)
+        parts = [counted(rows, how, residue=(r, number)) for r in range(number)]
+        joined = merge(parts)
+        assert cells(joined) == cells(counted(rows, how))
+        assert joined.unit == how.unit
+
+    check()
+
+
+@reproducible
+@given(PARTS, BOUNDS, st.sampled_from("abc"))
+def test_bounds_that_were_added_hold(parts, k, user):
+    """One user more or less changes a merged tally by at most the bound that it states."""
+    how = recipe(k)
+    full = merge([counted(part, how) for part in parts])
+    rest = merge([counted([row for row in part if row[0] != user], how) for part in parts])
+    lost = cells(full)
+    lost.subtract(cells(rest))
+    assert min(lost.values(), default=0) >= 0
+    assert lost.total() <= full.unit.contributions == k * len(parts)
+
+
+# Wrong ways.
+
+
+def by_arrival(tallies):
+    """Rows of the first parts win."""
+    first, *others = tallies
+    for other in others:
+        both = kept_module.joined([first.counts], None, first.unit, "series")
+        room = np.bincount(both.users, minlength=len(both.names)).tolist()
+        have = dict(zip(both.names.to_pylist(), room, strict=True))
+        names = other.counts.names.to_pylist()
+        fits = [have.get(names[user], 0) < first.unit.contributions for user in other.counts.users]
+        later = _lines(other.counts, np.array(fits, bool))
+        counts = kept_module.joined([both, later], None, first.unit, "series")
+        origins = tuple(sorted(first.origins + other.origins, key=lambda o: o.run))
+        first = dataclasses.replace(first, counts=counts, origins=origins)
+    return first
+
+
+def without_a_bound(tallies):
+    """Rows of all parts are kept: the k of a part is not the k of the whole."""
+    many = dataclasses.replace(tallies[0].unit, max_contributions=10**6)
+    counts = kept_module.joined([t.counts for t in tallies], None, many, "series")
+    origins = tuple(sorted((o for t in tallies for o in t.origins), key=lambda o: o.run))
+    return dataclasses.replace(tallies[0], counts=counts, origins=origins)
+
+
+def users_by_digest(tallies):
+    """Users are told apart by a short digest of the id; here a and b have the same."""
+
+    def digested(lines):
+        names = ["a" if name == "b" else name for name in lines.names.to_pylist()]
+        unique = sorted(set(names))
+        users = np.array([unique.index(names[user]) for user in lines.users], np.int64)
+        return dataclasses.replace(lines, names=pa.array(unique, pa.string()), users=users)
+
+    return merge([dataclasses.replace(t, counts=digested(t.counts)) for t in tallies])
+
+
+def _lines(lines, wanted):
+    names = ("users", "marks", "columns", "rows", "time", "counts")
+    return Carried(names=lines.names, **{name: getattr(lines, name)[wanted] for name in names})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "check"),
+    [
+        (by_arrival, carried_parts),
+        (by_arrival, order),
+        (without_a_bound, carried_parts),
+        (without_a_bound, removal),
+        (users_by_digest, removal),
+    ],
+)
+def test_a_wrong_way_is_noticed(wrong, check):
+    with pytest.raises(AssertionError):
+        check(wrong, "user")

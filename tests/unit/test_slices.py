@@ -1,0 +1,94 @@
+"""Time slices: names, ranges, and which moment lies in which."""
+
+import numpy as np
+import pytest
+
+import psd
+from psd.errors import ParameterError
+from psd.slices import MAX_SLICES, Slices
+
+
+@pytest.mark.parametrize(
+    ("by", "text", "names"),
+    [
+        ("month", "2024-01", ("2024-01",)),
+        ("month", "2023-11..2024-02", ("2023-11", "2023-12", "2024-01", "2024-02")),
+        ("month", "2023-11 .. 2023-12, 2024-02", ("2023-11", "2023-12", "2024-02")),
+        ("day", "2024-02-28..2024-03-01", ("2024-02-28", "2024-02-29", "2024-03-01")),
+        ("hour", "2024-12-31T23..2025-01-01T00", ("2024-12-31T23", "2025-01-01T00")),
+        ("day", "1969-12-31..1970-01-01", ("1969-12-31", "1970-01-01")),
+    ],
+)
+def test_names(by, text, names):
+    slices = Slices.parse(by, text, "Asia/Seoul")
+    assert (slices.names, slices.time_zone) == (names, "Asia/Seoul")
+    assert tuple(slices) == names
+    assert len(slices) == len(names)
+    assert slices == Slices(by=by, names=names, time_zone="Asia/Seoul")
+
+
+@pytest.mark.parametrize(
+    ("by", "text", "told"),
+    [
+        ("month", "", "write it as 2024-01"),
+        ("month", "2024-13", "no month"),
+        ("month", "2024-1", "no month"),
+        ("month", "2024-01-01", "no month"),
+        ("month", "\uff12024-01", "no month"),
+        ("day", "2023-02-29", "no day"),
+        ("hour", "2024-01-31T24", "no hour"),
+        ("hour", "2024-01-31 17", "no hour"),
+        ("month", "2024-01,2024-01", "stands twice"),
+        ("month", "2024-02,2024-01", "after a later one"),
+        ("month", "2024-02..2024-01", "run backwards"),
+        ("month", "2024-01..2024-03,2024-02", "after a later one"),
+        ("month", "2024-01..", "no month"),
+        ("hour", "2020-01-01T00..2024-01-01T00", "more than 10,000"),
+        ("hour", "0001-01-01T00..9999-12-31T23", "more than 10,000"),
+        ("week", "2024-01", "none of hour, day, month"),
+    ],
+)
+def test_refusals(by, text, told):
+    with pytest.raises(ParameterError, match=told):
+        Slices.parse(by, text)
+
+
+def test_as_many_slices_as_there_may_be():
+    names = [str(np.datetime64("2024-01-01", "h") + i) for i in range(MAX_SLICES + 1)]
+    assert len(Slices.parse("hour", f"{names[0]}..{names[-2]}")) == MAX_SLICES
+    with pytest.raises(ParameterError, match="10,001"):
+        Slices(by="hour", names=tuple(names))
+    with pytest.raises(ParameterError, match="are 0"):
+        Slices(by="hour", names=())
+
+
+@pytest.mark.parametrize("zone", ["", "a\nb", "x" * 101, None])
+def test_a_zone_is_a_short_text(zone):
+    with pytest.raises(ParameterError, match="time_zone"):
+        Slices(by="day", names=("2024-01-01",), time_zone=zone)
+
+
+def test_edges_belong_to_what_begins_there():
+    slices = Slices.parse("month", "1969-12..1970-01,1970-03")
+    moments = ["1969-11-30T23:59:59.999999", "1969-12-01", "1969-12-31T23:59:59.999999"]
+    moments += ["1970-01-01", "1970-02-01", "1970-02-28T23:59:59.999999", "1970-03-01"]
+    moments += ["1970-03-31T23:59:59.999999", "1970-04-01", "NaT"]
+    found = slices.index(np.array(moments, "datetime64[us]"))
+    assert found.tolist() == [-1, 0, 0, 1, -1, -1, 2, 2, -1, -1]
+
+
+@pytest.mark.parametrize("by", ["hour", "day", "month"])
+def test_a_moment_lies_in_the_slice_that_its_text_names(by):
+    rng = np.random.default_rng(3)
+    moments = rng.integers(-(10**16), 10**16, 2_000).astype("datetime64[us]")
+    length = {"hour": 13, "day": 10, "month": 7}[by]
+    texts = [text[:length] for text in moments.astype(str).tolist()]
+    names = tuple(sorted(set(texts))[::2])
+    slices = Slices(by=by, names=names)
+    want = [names.index(text) if text in names else -1 for text in texts]
+    assert slices.index(moments).tolist() == want
+    assert slices.index(moments[:0]).tolist() == []
+
+
+def test_slices_can_be_imported_from_the_package():
+    assert psd.Slices is Slices
