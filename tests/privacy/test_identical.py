@@ -94,7 +94,6 @@ OPTIONS = {
     "auto": ["--user", "user_id", "--max-contributions", "auto"],
     "boundary": ["--boundary", "plot.geojson"],
     "private bounds": ["--private-bounds", "0.2"],
-    "area of use": ["--area-of-use"],
 }
 
 
@@ -106,7 +105,7 @@ def test_builds_of_every_unit_and_place_do_not_either(
     monkeypatch.chdir(tmp_path)
     plot = gpd.GeoSeries([shapely.box(126.5, 37.1, 127.5, 37.7)], crs="EPSG:4326")
     plot.to_file("plot.geojson")
-    bounds = [] if option in ("private bounds", "area of use") else BOUNDS
+    bounds = [] if option == "private bounds" else BOUNDS
     left = {}
     for name, text in DATA.items():
         head, *rows = text.splitlines()
