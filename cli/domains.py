@@ -70,7 +70,7 @@ def domain_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--bounds-beyond",
             type=integer,
-            help="With --private-bounds: one row in so many lies beyond each side; 100 by default.",
+            help="With --private-bounds: one row in so many lies beyond each side; 50 by default.",
         ),
         click.option(
             "--boundary",

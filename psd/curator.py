@@ -39,8 +39,8 @@ _LARGEST_SCALE = 2**42
 # Keeps products of two numbers of bins within 64 bits.
 _MOST_BINS = 2**10
 
-# Keeps scores q * below within 64 bits for any number of records.
-_LARGEST_QUANTILE = 2**16
+# Keeps scores q * below within 64 bits for 2^49 records, or 2^29 users of weight 2^20.
+_LARGEST_QUANTILE = 2**14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -115,8 +115,8 @@ class Intake:
 
     def add(self, batch: Batch) -> None:
         """Take in one batch."""
-        if self.slices is not None and batch.time is None:
-            raise InputDataError("the input has no times, which its time slices need")
+        if batch.time is None and (self.unit.kind == "user-day" or self.slices is not None):
+            raise InputDataError("rows without a time, which days and slices need; name its column")
         self._check_coordinates(batch)
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
         read, missing = len(inside), int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))

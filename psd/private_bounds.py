@@ -59,7 +59,7 @@ class PrivateBounds:
 
     crs: str = parameter("EPSG:4326", lambda name, value: value, "coordinate reference system")
     share: Decimal = parameter(Decimal("0.1"), share, "share of epsilon for the bounds")
-    beyond: int = parameter(100, whole(3, 10_000), "one row in so many beyond each side")
+    beyond: int = parameter(50, whole(3, 10_000), "one row in so many beyond each side")
     lattice: tuple[int, int] = parameter(DEFAULT_LATTICE, lambda name, value: value, "lattice")
 
     def __post_init__(self) -> None:

@@ -32,10 +32,11 @@ def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
         ) from None
     rows, columns = raster.count.shape
     west, south, east, north = raster.bounds
+    counted = "users" if tags.get("counts", "").startswith("users") else "records"
     bands = {
-        "count": (raster.count, "records"),
-        "density": (raster.density, f"records per {raster.unit}"),
-        "error": (raster.error, "records"),
+        "count": (raster.count, counted),
+        "density": (raster.density, f"{counted} per {raster.unit}"),
+        "error": (raster.error, counted),
     }
     with rasterio.open(
         path,

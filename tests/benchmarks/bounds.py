@@ -1,6 +1,6 @@
 """How a bound chosen for a share of epsilon compares with the best fixed one.
 
-    PYTHONPATH=tests python tests/benchmarks/bounds.py /work/shared/data [--runs 3] [--tune]
+    PYTHONPATH=tests python tests/benchmarks/bounds.py FOLDER [--runs 3] [--tune]
 
 Scores are those of `psd.evaluation`, relative to all rows, so that what a bound leaves out is
 part of the error. The rows of the two sets without users are given to made-up ones: sizes are

@@ -6,8 +6,10 @@ total, box, file name or row count can hide in metadata or messages.
 
 import logging
 
+import geopandas as gpd
 import numpy as np
 import pytest
+import shapely
 
 import psd
 from psd.noise import SecureNoise
@@ -30,11 +32,11 @@ UNITS = {
 }
 
 
-def artefacts(path, folder, arguments, capsys, caplog):
+def artefacts(path, folder, arguments, capsys, caplog, bounds=BOUNDS):
     """Release bytes, exports, and everything that was said, of one build."""
     target = folder / "out.psd.parquet"
     with caplog.at_level(logging.DEBUG):
-        code = run(["build", str(path), "-o", str(target), "--epsilon", "0.5", *BOUNDS, *arguments])
+        code = run(["build", str(path), "-o", str(target), "--epsilon", "0.5", *bounds, *arguments])
     said = capsys.readouterr()
     assert code == 0, said.err
     messages = [record.getMessage() for record in caplog.records]
@@ -83,6 +85,42 @@ def test_builds_differ_in_nothing_but_the_answers(method, unit, tmp_path, replay
         assert found == first, name
     assert first["files"] == ["out.psd.parquet"]
     assert first["stderr"] == ""
+
+
+# The same rows at a time, and one day's rows of a user more.
+OPTIONS = {
+    "days": ["--user", "user_id", "--max-contributions", "1", "--per", "day", "--time", "at"],
+    "users": ["--user", "user_id", "--count", "users"],
+    "auto": ["--user", "user_id", "--max-contributions", "auto"],
+    "boundary": ["--boundary", "plot.geojson"],
+    "private bounds": ["--private-bounds", "0.2"],
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("method", ["cascade"])
+def test_builds_of_every_unit_and_place_do_not_either(
+    method, option, tmp_path, replayed, capsys, caplog, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    plot = gpd.GeoSeries([shapely.box(126.5, 37.1, 127.5, 37.7)], crs="EPSG:4326")
+    plot.to_file("plot.geojson")
+    bounds = [] if option == "private bounds" else BOUNDS
+    left = {}
+    for name, text in DATA.items():
+        head, *rows = text.splitlines()
+        timed = [f"{head},at", *(f"{row},2024-01-{i % 9 + 1:02}" for i, row in enumerate(rows))]
+        folder = tmp_path / f"of-{name}"
+        folder.mkdir()
+        (tmp_path / name).write_text("\n".join(timed) + "\n")
+        caplog.clear()
+        replayed()
+        arguments = ["--method", method, *OPTIONS[option]]
+        left[name] = artefacts(tmp_path / name, folder, arguments, capsys, caplog, bounds)
+    first = left["d.csv"]
+    for name, found in left.items():
+        assert found == first, name
+    assert b"plot" not in first["release"]
 
 
 @pytest.mark.parametrize("density", ["uniform", "covariate"])

@@ -39,7 +39,7 @@ def boundary(*shapes, domain=PLANE):
 # --- points -------------------------------------------------------------------------------
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=25, deadline=None)
 @given(
     st.lists(
         st.tuples(st.floats(0.01, 7.99), st.floats(0.01, 7.99)), min_size=3, max_size=9, unique=True
@@ -161,20 +161,17 @@ def test_cells_outside_are_not_drawn_and_not_charged():
 
 
 @pytest.mark.parametrize("method", psd.methods())
-@pytest.mark.parametrize("count", ["rows", "users"])
-def test_every_method_knows_that_nobody_is_outside(method, count):
+def test_every_method_knows_that_nobody_is_outside(method):
     rng = np.random.default_rng(4)
     table = pd.DataFrame(rng.uniform(0, 8, (3000, 2)), columns=["lon", "lat"])
     table["u"] = [f"u{number}" for number in rng.integers(0, 400, 3000)]
     domain = dataclasses.replace(PLANE, lattice=(256, 256))
-    who = {"user": "u", "count": "users"} if count == "users" else {}
+    who = {"user": "u", "count": "users"}
     release = psd.build(
         table, domain=domain, epsilon=4, method=method, boundary=series(STAR), **who
     )
     held = shapely.intersects_xy(STAR, table.lon, table.lat)
-    users = (1 / table[held].groupby("u")["u"].transform("size")).sum()
-    true = held.sum() if count == "rows" else users
-    assert release.total == pytest.approx(true, abs=60)
+    assert release.total == pytest.approx(table[held]["u"].nunique(), abs=60)
     outside = release.outside & release.tree.is_leaf
     assert outside.any() or method in ("auto", "privtree", "kd-standard", "hilbert-rtree", "htf")
     assert not release.estimates.count[outside].any()

@@ -111,7 +111,7 @@ def test_geotiff_comes_back(tmp_path):
         assert image.read(1).sum() == pytest.approx(release.total, rel=1e-9)
         assert image.tags()["epsilon"] == "1"
         assert set(image.tags()) <= {
-            "epsilon", "unit_of_privacy", "method", "library", "AREA_OR_POINT",
+            "epsilon", "unit_of_privacy", "counts", "method", "library", "AREA_OR_POINT",
         }  # fmt: skip
 
 

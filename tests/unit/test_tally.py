@@ -1,5 +1,7 @@
 """The tally: counts per occupied cell, and what it refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -79,6 +81,22 @@ def test_a_row_inside_without_id_is_refused(place):
     users[place] = None
     with pytest.raises(InputDataError, match="without a user id"):
         tally([batch([(1, 1)] * 3, users)], PLANE, unit=Unit(kind="user", max_contributions=1))
+
+
+@pytest.mark.parametrize("time", [None, ["2024-01-01", "NaT"]], ids=["no column", "no value"])
+def test_rows_without_a_time_are_refused_where_days_are_protected(time):
+    made = batch([(1, 1), (1, 1)], ["a", "a"])
+    made = replace(made, time=None if time is None else np.array(time, "datetime64[us]"))
+    unit = Unit(kind="user-day", max_contributions=1, time_zone="UTC")
+    with pytest.raises(InputDataError, match="without a time"):
+        tally([made], PLANE, unit=unit)
+
+
+def test_each_day_is_bounded_by_itself():
+    days = np.array(["2024-02-28T23:59", "2024-02-29T00:00", "2024-02-29T23:59"], "datetime64[us]")
+    made = replace(batch([(1, 1)] * 3, ["a"] * 3), time=days)
+    unit = Unit(kind="user-day", max_contributions=1, time_zone="UTC")
+    assert tally([made], PLANE, unit=unit).counts.tolist() == [2]
 
 
 def test_the_key_is_fresh_each_time():

@@ -1,0 +1,161 @@
+"""psd build for other units than rows, and where it reaches; and what the other commands say."""
+
+import json
+
+import geopandas as gpd
+import pandas as pd
+import pytest
+import shapely
+from clirun import BOUNDS, CERTAIN, cli, passes, write_points
+
+import psd
+
+# A user of three rows on one day and one on another, and a user of one row.
+ROWS = [
+    ("a", "2024-02-29 10:00", -1, -1),
+    ("a", "2024-02-29 11:00", -1, -2),
+    ("a", "2024-02-29 23:30", 1, -1),
+    ("a", "2024-03-01 00:30", 1, 1),
+    ("b", "2024-03-01 12:00", 3, 3),
+]
+USER = ("--user", "id")
+DAY = ("--per", "day", "--time", "at", "--time-zone", "Asia/Seoul")
+
+
+@pytest.fixture
+def points(tmp_path):
+    return write_points(tmp_path / "points.csv", ROWS, "id,at,lon,lat")
+
+
+@pytest.fixture
+def plot(tmp_path):
+    path = tmp_path / "plot.gpkg"
+    gpd.GeoSeries([shapely.box(-2, -2, 2, 2)], crs="EPSG:4326").to_file(path)
+    return path
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "r.psd.parquet"
+
+
+def built(points, out, *options, where=BOUNDS):
+    told = passes("build", points, "-o", out, *CERTAIN, "--set", "height=1", *where, *options)
+    return told, psd.Release.load(out)
+
+
+def facts(out):
+    return json.loads(passes("info", out, "--format", "json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "promise", "counts", "total"),
+    [
+        ((), "per row", "rows", 5),
+        (
+            (*USER, "--max-contributions", 2),
+            "per user, at most 2 rows of each",
+            "kept rows, at most 2 of each user",
+            3,
+        ),
+        (
+            (*USER, "--max-contributions", 2, *DAY),
+            "per user and day in Asia/Seoul, at most 2 rows of each; "
+            "a user of T days has T epsilon",
+            "kept rows, at most 2 of each user and day",
+            4,
+        ),
+        (
+            (*USER, "--count", "users"),
+            "per user, counts are users",
+            "users, each shared out over all rows of it",
+            2,
+        ),
+    ],
+)
+def test_the_unit_stands_everywhere(points, out, options, promise, counts, total):
+    told, release = built(points, out, *options)
+    assert told == f"wrote {out}: quadtree, epsilon 1000 {promise}\n"
+    assert release.total == pytest.approx(total, abs=0.1)
+    said = facts(out)
+    assert said["promise"] == f"epsilon 1000 {promise}"
+    assert said["counts"] == counts
+    assert said["time_zone"] == ("Asia/Seoul" if "--per" in options else "none")
+    table = cli("query", out, "--box", -4, -4, 4, 4)
+    assert table.err == ("" if counts == "rows" else f"(counts are {counts})\n")
+
+
+def test_answers_are_in_users(points, out):
+    built(points, out, *USER, "--count", "users")
+    table = passes("query", out, "--box", -4, -4, 0, 0, "--box", 0, 0, 4, 4, "--format", "csv")
+    estimates = [float(line.split(",")[1]) for line in table.splitlines()[1:]]
+    assert estimates == pytest.approx([0.5, 1.25], abs=0.05)
+    assert facts(out)["levels"][1]["noise_per_cell"] < 0.01
+    passes("export", out, out.with_suffix(".csv"))
+    assert pd.read_csv(out.with_suffix(".csv"))["estimate"].sum() == pytest.approx(2, abs=0.1)
+
+
+def test_a_bound_that_is_chosen_stands_with_its_price(points, out):
+    settings = ("--auto-share", 0.25, "--auto-over", 1, "--auto-most", 3)
+    told, release = built(points, out, *USER, "--max-contributions", "auto", *settings)
+    # One of two users has more rows than 1, 2 or 3; at this epsilon that is found for sure.
+    assert release.max_contributions in (1, 2, 3)
+    assert f"at most {release.max_contributions} rows of each" in told
+    stated = facts(out)["parameters"]
+    assert (stated["bound_epsilon"], stated["bound_over"], stated["bound_most"]) == ("250", 1, 3)
+    assert release.tree.dearest_path == 750 * 10**9
+
+
+def test_a_boundary_is_a_place_where_nobody_else_is(points, plot, out):
+    _, release = built(points, out, "--boundary", plot, where=())
+    assert release.domain.bounds == (-2, -2, 2, 2)
+    assert release.total == pytest.approx(4, abs=0.1)
+    assert facts(out)["boundary"] == "100.0% of the bounds; nobody is outside"
+    _, wider = built(points, out, "--boundary", plot, "--overwrite")
+    assert wider.domain.bounds == (-4, -4, 4, 4)
+    assert facts(out)["boundary"] == "25.0% of the bounds; nobody is outside"
+    table = passes("query", out, "--box", 2.1, 2.1, 4, 4, "--format", "csv")
+    assert table.splitlines()[1].split(",")[1:7] == ["0.0"] * 6
+
+
+def test_private_bounds_and_the_area_of_use(tmp_path, out):
+    rows = [(126.9 + number / 5000, 37.4 + number % 7 / 50) for number in range(1000)]
+    points = write_points(tmp_path / "p.csv", rows)
+    _, release = built(points, out, "--private-bounds", "0.5", "--bounds-beyond", 20, where=())
+    west, _, east, _ = release.domain.bounds
+    assert 126.9 < west < 126.93 < 127.07 < east < 127.1
+    assert facts(out)["parameters"]["bounds_epsilon"] == "500"
+    _, release = built(points, out, "--area-of-use", "--overwrite", where=())
+    assert release.domain.bounds == (-180, -90, 180, 90)
+    assert release.total == pytest.approx(1000, abs=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (*USER, "--count", "users"),
+        (*USER, "--max-contributions", 2, *DAY),
+        (*USER, "--max-contributions", "auto"),
+    ],
+    ids=["users", "days", "auto"],
+)
+def test_releases_of_every_unit_are_evaluated(points, out, options, tmp_path):
+    tally = tmp_path / "p.tally"
+    _, release = built(points, out, *options, "--keep-tally", tally)
+    report = tmp_path / "e.csv"
+    passes("evaluate", out, points, "--tally", tally, "-o", report)
+    table = pd.read_csv(report, skiprows=1)
+    parts = ("perturbation", "nonuniformity", "bounding")
+    whole = sum(table[f"true_{part}_error"] for part in parts)
+    assert (whole - table["true_error"]).abs().max() < 1e-6
+    assert table["true_count"].max() <= (2 if release.weight else 5)
+
+
+def test_a_release_with_a_boundary_is_evaluated_with_its_tally(points, plot, out, tmp_path):
+    tally, report = tmp_path / "p.tally", tmp_path / "e.csv"
+    built(points, out, "--boundary", plot, "--keep-tally", tally)
+    refused = cli("evaluate", out, points, "-o", report)
+    assert refused.code == 2
+    assert "keep it with --keep-tally" in refused.err
+    passes("evaluate", out, points, "--tally", tally, "-o", report)
+    assert pd.read_csv(report, skiprows=1)["true_bounding_error"].min() == -1
