@@ -1,4 +1,4 @@
-"""From what an engine counted to a tally; what it found wrong becomes one sentence. Private side."""
+"""From what an engine counted to a tally; what it found wrong is said in a sentence. Private side."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def sentence(error: Exception) -> str:
 
 def _check_installed(url: str | None) -> None:
     """Refuse before anything starts if a package is missing."""
-    needed = ["ibis", "pyspark"]
+    needed = ["ibis", "pyarrow_hotfix", "pyspark"]
     if url is not None:
         needed.append("grpc" if url.startswith("sc://") else "py4j")
     if not all(map(find_spec, needed)):

@@ -1,4 +1,4 @@
-"""This process: batches of the sources, DuckDB's among them, counted as they stream by."""
+"""The local engine: batches of the sources, DuckDB's among them, counted as they stream by."""
 
 from __future__ import annotations
 
