@@ -12,7 +12,8 @@ from psd.view import DENSITIES, ESTIMATES
 
 from .covariate import covariate_options, read_covariate
 from .domains import domain_options, place_of
-from .inputs import INPUTS, files, inputs_of, places, times
+from .engine import INPUTS, engine_options, inputs_and_engine
+from .inputs import places, times
 from .options import Once, overwrite, stages
 from .options import settings as texts_of
 from .units import choice_of, promise, unit_options
@@ -60,6 +61,7 @@ __all__ = ["command"]
     help="How points are taken to lie inside cells; by default what the method wants.",
 )
 @covariate_options
+@engine_options
 @click.option("--memory", help="Cap on the memory that reading takes, such as 2GB.")
 @click.option("--report-private", is_flag=True, help="Print PRIVATE counts of rows on stderr.")
 @click.option(
@@ -95,6 +97,8 @@ def command(
     covariate_size: int | None,
     table: str | None,
     query: str | None,
+    engine: str,
+    spark_url: str | None,
     **columns: Any,
 ) -> None:
     """Build an epsilon-differentially private release from locations.
@@ -123,12 +127,14 @@ def command(
           --x x --y y --user user_id --max-contributions auto
       psd build postgresql://ann@db.example.org/city --table public.visits \\
           -o seoul.psd.parquet --epsilon 0.1 --bounds 126.4 37 127.6 38
+      psd build hdfs:///city/visits.parquet --engine spark --spark-url spark://node1:7077 \\
+          -o seoul.psd.parquet --epsilon 0.1 --bounds 126.4 37 127.6 38
     """  # noqa: D301
     from psd.decompositions import method as method_by_name
     from psd.files import check_targets
 
-    data = inputs_of(inputs, table, query)
-    read: list[str | Path] = [*files(inputs), *filter(None, [covariate, workload, boundary])]
+    data, here, where = inputs_and_engine(inputs, table, query, engine, spark_url)
+    read: list[str | Path] = [*here, *filter(None, [covariate, workload, boundary])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
     place = place_of(
         bounds=bounds,
@@ -166,6 +172,7 @@ def command(
             progress=stage,
             private_report=_show_private if report_private else lambda report: None,
             private_tally=kept.append if keep_tally else None,
+            engine=where,
             **columns,
         )
         stage("writing")

@@ -1,7 +1,8 @@
-"""Where rows are read and counted: in this process, or on a cluster. Private side.
+"""Where rows are read and counted if not in this process, one file per engine. Private side.
 
 A file ``psd/engines/<name>.py`` offers ``made(url)``, which gives an `Engine`. Every engine makes
-the same tally of the same rows, cell by cell; which one was used does not enter a release.
+the tally that `psd.intake` makes of the same rows, cell by cell; which one was used does not enter
+a release.
 """
 
 from __future__ import annotations
@@ -36,25 +37,25 @@ class Engine(Protocol):
 
 
 def engines() -> tuple[str, ...]:
-    """Names of the engines.
+    """Names of the engines beside this process.
 
     Examples
     --------
     >>> engines()
-    ('duckdb', 'spark')
+    ('spark',)
     """
     return registry.names(__name__)
 
 
-def engine(name: str, url: str | None = None) -> Engine:
+def engine(name: str, url: str) -> Engine:
     """Engine of a name.
 
     Parameters
     ----------
     name : str
         One of `engines`.
-    url : str, optional
-        Where it runs, if not in this process.
+    url : str
+        Where it runs.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""From what an engine counted to a tally; what it found wrong is said in a sentence. Private side."""
+"""From what an engine counted to a tally, and words for what it refuses. Private side."""
 
 from __future__ import annotations
 

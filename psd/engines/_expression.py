@@ -49,7 +49,7 @@ def parsed(table: Any, domain: Domain) -> Any:
         Public.
     """
     rows = table.select(**{name: bare(_text(table, name), _AROUND[name]) for name in table.columns})
-    read = {}
+    read: dict[str, Any] = {}
     for name in ("x", "y"):
         read |= {name: number(rows[name]), f"text_{name}": rows[name]}
     if "user" in table.columns:

@@ -159,7 +159,8 @@ def _started(url: str) -> Any:
         from pyspark import SparkContext
 
         if SparkContext._active_spark_context is None:  # noqa: SLF001
-            return builder.master(url).config(map=_SETTINGS).getOrCreate()
+            with _no_console():
+                return builder.master(url).config(map=_SETTINGS).getOrCreate()
     except faults():
         failed = True
     if failed:  # raised here, where no context carries Spark's message
@@ -180,16 +181,13 @@ def _stop(spark: Any) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep Spark from the console: its loggers, its warnings, and what Java writes.
-
-    Java inherits the console when it starts, so it is given none for as long as it runs.
-    """
+    """Keep the loggers and the warnings of Spark's client from the console."""
     from pyspark.logger import PySparkLogger
 
     loggers = [logging.getLogger("pyspark"), logging.getLogger("py4j")]
     loggers += [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
-    with warnings.catch_warnings(), _no_console():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for logger in loggers:
             logger.disabled = True
@@ -202,7 +200,7 @@ def _silence() -> Iterator[None]:
 
 @contextmanager
 def _no_console() -> Iterator[None]:
-    """Nothing that is written to the streams of the process itself is seen."""
+    """No console for what starts meanwhile: Java keeps the streams that it inherits."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     kept = [os.dup(number) for number in (1, 2)]

@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
+from psd.clock import checked_zone
 from psd.errors import InputDataError, ParameterError
 
 if TYPE_CHECKING:
@@ -32,6 +35,11 @@ _CSV = {
 }
 _IS_CSV = re.compile(r"\.(csv|txt)(\.[a-z0-9]{2,4})?$", re.IGNORECASE)
 
+_ZONE = "spark.sql.session.timeZone"
+
+# A winter and a summer of 2024, seconds since 1970.
+_PROBES = (1_704_067_200, 1_719_792_000)
+
 _WHOLE = {"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64"}
 _REAL = {"float": "float32", "double": "float64"}
 _TEXT = {"string": "string"}
@@ -46,7 +54,7 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SparkTable:
     """A table or view that Spark knows.
 
@@ -57,7 +65,7 @@ class SparkTable:
 
     Examples
     --------
-    >>> SparkTable(name="city.visits")
+    >>> SparkTable("city.visits")
     SparkTable(name='city.visits')
     """
 
@@ -77,35 +85,64 @@ def rows_of(spark: Any, data: Any, columns: Columns) -> Any:
         Public.
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
-    for item in items:
-        if not isinstance(item, str | os.PathLike | SparkTable):
-            raise InputDataError(
-                f"input of type {type(item).__name__} is none that Spark reads: give paths as the "
-                "cluster sees them, or psd.SparkTable(name=...)"
-            )
-    if len(set(items)) < len(items):
-        raise InputDataError("an input is given twice; its rows would count double")
-    if not items:
-        raise InputDataError("an empty list is none that can be read; give at least one input")
-    if len(set(columns)) < len(list(columns)):
-        raise ParameterError(f"{', '.join(columns)}: they have to be different columns")
+    _check_asked(items, columns)
     frames = [_chosen(item, _frame(spark, item), columns) for item in items]
     if len({tuple(frame.dtypes) for frame in frames}) > 1:
         raise InputDataError("the inputs have columns of different types; bring them to one")
     return reduce(lambda one, other: one.unionAll(other), frames)
 
 
+def _check_asked(items: list[Any], columns: Columns) -> None:
+    """Refuse what does not go with this engine, or with itself."""
+    for item in items:
+        if not isinstance(item, str | os.PathLike | SparkTable):
+            raise InputDataError(
+                f"input of type {type(item).__name__} is none that Spark reads: give paths as the "
+                "cluster sees them, or psd.SparkTable(...)"
+            )
+    if len(set(items)) < len(items):
+        raise InputDataError("an input is given twice; its rows would count double")
+    if not items:
+        raise InputDataError("an empty list is none that can be read; give at least one input")
+    if len(set(columns)) < len(list(columns)):
+        raise ParameterError(
+            f"{', '.join(columns)}: x, y, user and time have to be different columns"
+        )
+    if columns.geometry is not None or columns.layer is not None:
+        raise ParameterError(
+            "geometry and layer do not go with the engine spark; give columns of x and y"
+        )
+    checked_zone(columns.time_zone)
+
+
 @contextmanager
-def viewed(frame: Any, name: str) -> Iterator[Any]:
-    """A data frame as a table of Ibis, for as long as it is used."""
+def viewed(frame: Any, name: str, zone: str) -> Iterator[Any]:
+    """A data frame as a table of Ibis for as long as it is used, moments on the clock of a zone."""
     import ibis
 
-    schema = {field: _TYPES[field][kind] for field, kind in frame.dtypes}
+    spark, kinds = frame.sparkSession, dict(frame.dtypes)
+    schema = {field: _TYPES[field][kind] for field, kind in kinds.items()}
+    before = spark.conf.get(_ZONE)
     frame.createOrReplaceTempView(name)
     try:
+        if kinds.get("time") == "timestamp":
+            _set_zone(spark, zone)
         yield ibis.table(schema, name=name)
     finally:
-        frame.sparkSession.catalog.dropTempView(name)
+        spark.catalog.dropTempView(name)
+        spark.conf.set(_ZONE, before)
+
+
+def _set_zone(spark: Any, zone: str) -> None:
+    """Have moments written in a zone; some servers take the setting and do not follow it."""
+    spark.conf.set(_ZONE, zone)
+    for moment in _PROBES:
+        shown = spark.sql(f"SELECT CAST(TIMESTAMP_SECONDS({moment}) AS STRING) AS shown")
+        if shown.collect()[0]["shown"] != f"{datetime.fromtimestamp(moment, ZoneInfo(zone)):%F %T}":
+            raise InputDataError(
+                f"Spark does not bring moments to the time zone {zone} here; give a column of "
+                "timestamps without a zone, on the wall clock"
+            )
 
 
 def _frame(spark: Any, item: Any) -> Any:
@@ -131,8 +168,8 @@ def _chosen(item: Any, frame: Any, columns: Columns) -> Any:
     """The columns that are used, by their roles; found by place, since Spark joins ann and Ann."""
     what = item.name if isinstance(item, SparkTable) else os.fspath(item)
     names = [name.removeprefix("\ufeff").strip() for name in frame.columns]
-    roles = {"x": columns.x, "y": columns.y, "user": columns.user, "time": columns.time}
-    roles = {role: name for role, name in roles.items() if name is not None}
+    asked = {"x": columns.x, "y": columns.y, "user": columns.user, "time": columns.time}
+    roles = {role: name for role, name in asked.items() if name is not None}
     for name in roles.values():
         if names.count(name) != 1:
             raise InputDataError(

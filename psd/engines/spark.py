@@ -91,7 +91,7 @@ class Spark:
         fault = None
         with session(self.url) as spark:
             try:
-                with viewed(rows_of(spark, data, columns), _VIEW) as table:
+                with viewed(rows_of(spark, data, columns), _VIEW, columns.time_zone) as table:
                     return tally_of(
                         table,
                         lambda query: spark.sql(sql_of(query, "pyspark")).toArrow(),
