@@ -7,6 +7,7 @@ is used: moments are integers made of digits.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from psd.intake import _missing_ids
@@ -73,6 +74,11 @@ def bare(column: Any, marks: str) -> Any:
     return column.re_replace(rf"\A[{several}]+|[{several}]+\z", "")
 
 
+def is_infinite(value: Any) -> Any:
+    """Whether a number is beyond all finite ones; engines disagree on functions that say so."""
+    return truth(value.abs() > double(sys.float_info.max))
+
+
 def number(column: Any) -> Any:
     """Coordinate, NULL where there is none."""
     import ibis
@@ -88,9 +94,9 @@ def number(column: Any) -> Any:
 def is_bad(column: Any, value: Any) -> Any:
     """Whether a field is neither a finite number nor a usual mark for a missing one."""
     if not column.type().is_string():
-        return truth(value.isinf())
+        return is_infinite(value)
     text = column.notnull() & ~column.lower().isin(sorted(_MISSING))
-    return truth(text & (value.isnull() | truth(value.isinf())))
+    return truth(text & (value.isnull() | is_infinite(value)))
 
 
 def identifier(text: Any) -> tuple[Any, Any]:
