@@ -10,7 +10,8 @@ import pyarrow.parquet
 import psd
 from psd.engines._expression import parsed, sql_of
 from psd.engines._spark_session import session
-from psd.sources import Columns
+from psd.intake import tally
+from psd.sources import Columns, read
 from psd.unit import WEIGHT, Unit
 
 KEY = bytes(range(16))
@@ -24,7 +25,7 @@ CASES = {
     "record, coarse": (Unit(), COARSE),
     "user": (Unit(kind="user", max_contributions=3), (1, 1)),
     "user, coarse": (Unit(kind="user", max_contributions=1), COARSE),
-    "user-day": (Unit(kind="user-day", max_contributions=2), (1, 1)),
+    "user-day": (Unit(kind="user-day", max_contributions=2, time_zone="UTC"), (1, 1)),
     "users counted": (Unit(kind="user", weight=WEIGHT), COARSE),
 }
 
@@ -77,6 +78,13 @@ def _spelling(place, value):
     if np.isnan(value):
         return ("", "NaN", " n/a", r"\N", "-")[place % 5]
     return ("{!r}", " {!r}\t", "+{!r}", "{!r}e0", "0{!r}")[place % 5].format(value)
+
+
+class Local:
+    """The path of this process, called like an engine."""
+
+    def tally(self, data, columns, domain, **options):
+        return tally(read(data, columns, domain), domain, **options)
 
 
 def write_csv(table, path):
@@ -132,13 +140,14 @@ TIMES = [
     "2024-01-31 10:00:00,123456", "2024-01-31 10:00:00.123456789", " 2024-01-31\t", "", "NaT", None,
     "2024-02-29", "2023-02-29", "1900-02-29", "2000-02-29", "2024-02-30", "2024-04-31",
     "2024-13-01", "2024-00-10", "2024-01-00", "0001-01-01", "0000-01-01",
-    "9999-12-31 23:59:59.999999", "2024-01-31 24:00", "2024-01-31 23:60", "2024-01-31 23:59:60", "31.01.2024", "1706700000",
+    "9999-12-31 23:59:59.999999", "2024-01-31 24:00", "2024-01-31 23:60", "2024-01-31 23:59:60",
+    "31.01.2024", "1706700000",
     "2024-1-31", "24-01-31", "2024-01-31 10", "now", "0099-03-01", "1582-10-10",
 ]  # fmt: skip
 
 
 ODD = {"lon": NUMBERS, "user": USERS, "time": TIMES}
-OPTIONS = {"unit": Unit(kind="user-day", max_contributions=1), "key": KEY}
+OPTIONS = {"unit": Unit(kind="user-day", max_contributions=1, time_zone="UTC"), "key": KEY}
 
 
 def beside_sound_ones(name, values):

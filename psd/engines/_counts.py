@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd.engines._expression import counted, flags, parsed
-from psd.errors import DomainError, InputDataError
+from psd.errors import DomainError, InputDataError, ParameterError
 from psd.tally import Tally
 
 if TYPE_CHECKING:
@@ -72,7 +72,11 @@ def tally_of(
         If a value is no coordinate of the CRS, or rows exist and none lies inside the bounds.
     InputDataError
         If a row is refused.
+    ParameterError
+        If the unit is a user's time slice.
     """
+    if unit.kind == "user-slice":
+        raise ParameterError("time slices do not go with an engine; build in this process")
     rows = parsed(table, domain)
     found = run(flags(rows, domain)).to_pylist()[0]
     _check(found, columns, domain)

@@ -13,8 +13,8 @@ from clirun import process
 from replay import SCRIPTS, Recorder
 
 import psd
-from psd.engines.duckdb import Local
-from psd.errors import DomainError, InputDataError
+from psd.engines._spark_session import session
+from psd.errors import DomainError, InputDataError, ParameterError
 from psd.sources import Columns
 from psd.unit import Unit
 
@@ -61,7 +61,7 @@ def url(tmp_path_factory):
         found = waited_for(r"Starting Spark master at (spark://\S+)", log)
         for _ in range(2):
             worker, log = started(
-                folder, "worker.Worker", *address, "--cores", "1", "--memory", "1500m", found
+                folder, "worker.Worker", *address, "--cores", "2", "--memory", "2g", found
             )
             daemons.append(worker)
             waited_for(r"(Successfully registered with master)", log)
@@ -72,9 +72,23 @@ def url(tmp_path_factory):
             daemon.wait()
 
 
-@pytest.fixture(autouse=True)
-def loopback(monkeypatch):
-    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+@pytest.fixture(scope="module")
+def loopback(tmp_path_factory):
+    """Two sessions at a time find room on the cluster, and nothing leaves this machine."""
+    folder = tmp_path_factory.mktemp("settings")
+    settings = ("spark.executor.memory 512m", "spark.executor.cores 1", "spark.cores.max 2")
+    (folder / "spark-defaults.conf").write_text("\n".join(settings))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("SPARK_CONF_DIR", str(folder))
+        yield
+
+
+@pytest.fixture(scope="module")
+def spark(url, loopback):
+    """The engine of a session on the cluster; a session for each test would take minutes."""
+    with session(url):
+        yield psd.Spark()
 
 
 @pytest.fixture(scope="module")
@@ -86,33 +100,30 @@ def inputs(tmp_path_factory):
     }
 
 
-def both(url, data, columns, **options):
+def both(spark, data, columns, **options):
     """Tally of the local path and of the cluster."""
     options = {"unit": USER, "key": engines.KEY, **options}
     domain = options.pop("domain", engines.DOMAIN)
-    return [
-        engine.tally(data, columns, domain, **options) for engine in (Local(), psd.Spark(url=url))
-    ]
+    return [engine.tally(data, columns, domain, **options) for engine in (engines.Local(), spark)]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
-def test_cell_by_cell(url, inputs, kind, unit, step, capfd):
-    engines.assert_equal(*both(url, inputs[kind], engines.COLUMNS, unit=unit, step=step))
+def test_cell_by_cell(spark, inputs, kind, unit, step, capfd):
+    engines.assert_equal(*both(spark, inputs[kind], engines.COLUMNS, unit=unit, step=step))
     assert capfd.readouterr() == ("", "")
 
 
-def test_both_workers_count_several_files(url, tmp_path):
+def test_both_workers_count_several_files(spark, tmp_path):
     text, paths = engines.as_text(TABLE), []
     for start in range(0, 3000, 500):
         path = engines.write_csv(text.slice(start, 500), tmp_path / f"{start}.csv")
         paths.append(str(path))
-    engines.assert_equal(*both(url, paths, engines.COLUMNS))
-    spark = psd.Spark(url=url)
+    engines.assert_equal(*both(spark, paths, engines.COLUMNS))
     found = spark.tally(
         f"file://{tmp_path}/*.csv", engines.COLUMNS, engines.DOMAIN, unit=USER, key=engines.KEY
     )
-    engines.assert_equal(found, both(url, paths, engines.COLUMNS)[0])
+    engines.assert_equal(found, both(spark, paths, engines.COLUMNS)[0])
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets are not there")
@@ -120,44 +131,44 @@ def test_real_users(url):
     domain = psd.Domain(bounds=(1.40, 42.42, 1.79, 42.66))
     unit = Unit(kind="user", max_contributions=20)
     path = str(SHARED / "osm_andorra_2016.csv")
-    engines.assert_equal(*both(url, path, Columns(user="user_id"), unit=unit, domain=domain))
+    engines.assert_equal(*both(spark, path, Columns(user="user_id"), unit=unit, domain=domain))
 
 
-def test_moments_are_brought_to_a_zone(url, tmp_path):
+def test_moments_are_brought_to_a_zone(spark, tmp_path):
     table = TABLE.set_column(3, "time", TABLE["time"].cast(pa.timestamp("us", "UTC")))
     path = str(engines.write_parquet(table, tmp_path / "points.parquet"))
-    unit = Unit(kind="user-day", max_contributions=2)
+    unit = Unit(kind="user-day", max_contributions=2, time_zone="UTC")
     for zone in ("Asia/Seoul", "America/St_Johns"):
         columns = Columns(user="user", time="time", time_zone=zone)
-        engines.assert_equal(*both(url, path, columns, unit=unit))
+        engines.assert_equal(*both(spark, path, columns, unit=unit))
 
 
 @pytest.mark.parametrize("name", engines.ODD)
-def test_odd_fields_are_taken_or_refused_alike(url, tmp_path, name):
+def test_odd_fields_are_taken_or_refused_alike(spark, tmp_path, name):
     table = engines.beside_sound_ones(name, engines.ODD[name])
-    assert engines.spark_verdicts(url, table, tmp_path) == engines.duckdb_verdicts(table)
+    assert engines.spark_verdicts(None, table, tmp_path) == engines.duckdb_verdicts(table)
 
 
 @pytest.mark.parametrize(("content", "told"), engines.REFUSED.values(), ids=engines.REFUSED)
-def test_refused_without_a_word_of_the_data(url, tmp_path, content, told, capfd):
+def test_refused_without_a_word_of_the_data(spark, tmp_path, content, told, capfd):
     path = tmp_path / "points.csv"
     path.write_text(content)
     with pytest.raises((InputDataError, DomainError), match=told) as raised:
-        psd.Spark(url=url).tally(str(path), Columns(user="user"), engines.DOMAIN, unit=USER)
+        spark.tally(str(path), Columns(user="user"), engines.DOMAIN, unit=USER)
     assert "2468" not in str(raised.value)
     assert raised.value.__cause__ is raised.value.__context__ is None
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_is_not_there(url):
+def test_what_is_not_there(spark):
     for data in ("/nowhere/no.csv", "/nowhere/no.parquet", psd.SparkTable("no_table")):
         with pytest.raises(InputDataError, match=r"does not find an input|has no such table"):
-            psd.Spark(url=url).tally(data, Columns(), engines.DOMAIN, unit=Unit())
+            spark.tally(data, Columns(), engines.DOMAIN, unit=Unit())
 
 
-def test_the_same_noise_makes_the_same_release(url, inputs):
+def test_the_same_noise_makes_the_same_release(spark, inputs):
     made = []
-    for engine in (None, psd.Spark(url=url)):
+    for engine in (None, spark):
         noise = Recorder(SCRIPTS[2])
         release = psd.build(
             inputs["csv"], domain=engines.DOMAIN, epsilon=1, method="quadtree", noise=noise,
@@ -167,21 +178,22 @@ def test_the_same_noise_makes_the_same_release(url, inputs):
     assert made[0] == made[1]
 
 
-def test_the_session_of_this_process_is_used_and_left(url, inputs):
-    from psd.engines._spark_session import session
+def test_the_session_is_left_as_it_was(spark, url, inputs):
+    from pyspark.sql import SparkSession
 
-    with session(url) as spark:
-        spark.read.parquet(inputs["parquet"]).createOrReplaceTempView("visits")
-        zone = spark.conf.get("spark.sql.session.timeZone")
-        found = psd.Spark().tally(
-            psd.SparkTable("visits"), engines.COLUMNS, engines.DOMAIN, unit=USER, key=engines.KEY
-        )
-        assert spark.conf.get("spark.sql.session.timeZone") == zone
-        assert spark.sql("SELECT 1 AS one").collect()[0]["one"] == 1
-    engines.assert_equal(found, both(url, inputs["parquet"], engines.COLUMNS)[0])
+    here = SparkSession.getActiveSession()
+    here.read.parquet(inputs["parquet"]).createOrReplaceTempView("visits")
+    zone = here.conf.get("spark.sql.session.timeZone")
+    table = psd.SparkTable("visits")
+    found = spark.tally(table, engines.COLUMNS, engines.DOMAIN, unit=USER, key=engines.KEY)
+    engines.assert_equal(found, both(spark, inputs["parquet"], engines.COLUMNS)[0])
+    assert here.conf.get("spark.sql.session.timeZone") == zone
+    assert [view.name for view in here.catalog.listTables()] == ["visits"]
+    with pytest.raises(ParameterError, match="runs in this process already"):
+        psd.Spark(url=url).tally(table, engines.COLUMNS, engines.DOMAIN, unit=USER)
 
 
-def test_command_line(url, inputs, tmp_path):
+def test_command_line(url, loopback, inputs, tmp_path):
     out = tmp_path / "r.psd.parquet"
     said = process(
         "build", inputs["csv"], "-o", out, "--epsilon", 1, "--bounds", *engines.DOMAIN.bounds,

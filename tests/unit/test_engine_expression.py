@@ -14,9 +14,9 @@ from psd.clock import wall_clock
 from psd.engines._counts import tally_of
 from psd.engines._expression import parsed, sql_of
 from psd.engines._parse import COMPOSED
-from psd.errors import DomainError, InputDataError
+from psd.errors import DomainError, InputDataError, ParameterError
 from psd.intake import tally
-from psd.sources import Columns, read
+from psd.sources import Columns
 from psd.tally import Batch
 from psd.unit import Unit
 
@@ -43,7 +43,7 @@ def by_expression(table, domain, columns, **options):
 
 
 def locally(data, domain, columns, **options):
-    return tally(read(data, columns, domain), domain, **options)
+    return engines.Local().tally(data, columns, domain, **options)
 
 
 @pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
@@ -188,3 +188,9 @@ def test_times_with_an_offset_are_refused():
     table = pa.table({"lon": [0.5], "lat": [0.5], "time": ["2024-01-31 10:00:00+09:00"]})
     with pytest.raises(InputDataError, match="offset"):
         by_expression(table, PLANE, Columns(time="time"), unit=Unit())
+
+
+def test_units_of_slices_are_refused():
+    table = pa.table({"lon": [0.5], "lat": [0.5], "user": ["a"], "time": ["2024-01-31"]})
+    with pytest.raises(ParameterError, match="time slices"):
+        by_expression(table, PLANE, engines.COLUMNS, unit=Unit(kind="user-slice"))

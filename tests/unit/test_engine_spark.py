@@ -10,7 +10,6 @@ from clirun import fails, process
 from replay import SCRIPTS, Recorder
 
 import psd
-from psd.engines.duckdb import Local
 from psd.errors import DomainError, InputDataError, MissingExtraError, ParameterError
 from psd.sources import Columns
 from psd.unit import Unit
@@ -46,7 +45,8 @@ def both(url, data, domain, columns, **options):
     """Tally of the local path and of Spark."""
     options = {"unit": Unit(), "key": engines.KEY, **options}
     return [
-        engine.tally(data, columns, domain, **options) for engine in (Local(), psd.Spark(url=url))
+        engine.tally(data, columns, domain, **options)
+        for engine in (engines.Local(), psd.Spark(url=url))
     ]
 
 
@@ -116,15 +116,15 @@ def test_refused_as_by_the_local_path(url, tmp_path, content, told):
     path = tmp_path / "points.csv"
     path.write_text(content)
     columns = Columns(user="user")
-    for engine in (psd.Spark(url=url), Local()):
+    for engine in (spark := psd.Spark(url=url), engines.Local()):
         # Accents that stand apart are put together in this process.
-        if "\u0301" in content and engine == Local():
+        if "\u0301" in content and engine is not spark:
             continue
         with pytest.raises((InputDataError, DomainError)) as raised:
             engine.tally(str(path), columns, engines.DOMAIN, unit=USER)
         assert "2468" not in str(raised.value)
         assert raised.value.__cause__ is raised.value.__context__ is None
-        if engine != Local():
+        if engine is spark:
             assert told in str(raised.value)
 
 
@@ -170,7 +170,7 @@ def test_moments_of_another_zone_are_never_taken_as_they_are(url, tmp_path):
     time = TABLE["time"].cast(pa.timestamp("us", "UTC"))
     table = TABLE.set_column(3, "time", time)
     path = str(engines.write_parquet(table, tmp_path / "points.parquet"))
-    unit = Unit(kind="user-day", max_contributions=2)
+    unit = Unit(kind="user-day", max_contributions=2, time_zone="UTC")
     engines.assert_equal(*both(url, path, engines.DOMAIN, engines.COLUMNS, unit=unit))
     columns = Columns(user="user", time="time", time_zone="Asia/Seoul")
     with pytest.raises(
@@ -194,6 +194,20 @@ def test_packages_that_are_missing(monkeypatch):
     monkeypatch.setattr("psd.engines._spark_session.find_spec", lambda name: name != "py4j" or None)
     with pytest.raises(MissingExtraError, match=r"psd-publisher\[spark\]"):
         psd.Spark(url="local[1]").tally("a.csv", Columns(), engines.DOMAIN, unit=Unit())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"max_contributions": "auto", "user": "user"}, "max_contributions auto"),
+        ({"memory": "2GB"}, "memory"),
+    ],
+)
+def test_what_is_found_in_this_process_alone(url, inputs, given, told):
+    with pytest.raises(ParameterError, match=f"{told} does not go with an engine"):
+        psd.build(
+            inputs["csv"], domain=engines.DOMAIN, epsilon=1, engine=psd.Spark(url=url), **given
+        )
 
 
 # The command line.
