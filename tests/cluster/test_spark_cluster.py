@@ -76,7 +76,10 @@ def url(tmp_path_factory):
 def loopback(tmp_path_factory):
     """Two sessions at a time find room on the cluster, and nothing leaves this machine."""
     folder = tmp_path_factory.mktemp("settings")
-    settings = ("spark.executor.memory 512m", "spark.executor.cores 1", "spark.cores.max 2")
+    settings = (
+        "spark.executor.memory 512m", "spark.executor.cores 1", "spark.cores.max 2",
+        "spark.sql.shuffle.partitions 4",
+    )  # fmt: skip
     (folder / "spark-defaults.conf").write_text("\n".join(settings))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")

@@ -18,11 +18,8 @@ PRIVATE = (
     "psd.shape", "psd.comparison", "psd.truth", "psd.workers",
     "psd.heterogeneity", "psd.population", "psd.plan", "psd.plan_text", "psd.plan_plot",
     "psd.reports", "psd.report_figures", "psd.intake", "psd.shelf", "psd.bounding", "psd.marks",
-<<<<<<< HEAD
     "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice", "psd.private_bounds",
-=======
-    "psd.counting", "psd.engines",
->>>>>>> 49f15b5 (psd build --engine spark: paths as the cluster sees them, tables, and silence)
+    "psd.engines",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
