@@ -12,7 +12,8 @@ from psd.view import DENSITIES, ESTIMATES
 
 from .covariate import covariate_options, read_covariate
 from .domains import Place, domain_options, place_of
-from .inputs import INPUTS, files, inputs_of, places, times
+from .engine import INPUTS, engine_options, inputs_and_engine
+from .inputs import places, times
 from .options import Once, overwrite, stages
 from .options import settings as texts_of
 from .slices import slice_options, slices_of
@@ -22,6 +23,7 @@ from .units import choice_of, promise, unit_options
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
     from psd.domain import Domain
+    from psd.engines import Engine
     from psd.release import Release
     from psd.series import Series
     from psd.slices import Slices
@@ -66,6 +68,7 @@ __all__ = ["command"]
     help="How points are taken to lie inside cells; by default what the method wants.",
 )
 @covariate_options
+@engine_options
 @click.option("--memory", help="Cap on the memory that reading takes, such as 2GB.")
 @click.option("--report-private", is_flag=True, help="Print PRIVATE counts of rows on stderr.")
 @click.option(
@@ -104,6 +107,8 @@ def command(
     by: str | None,
     slices: str | None,
     per: str | None,
+    engine: str,
+    spark_url: str | None,
     **columns: Any,
 ) -> None:
     """Build an epsilon-differentially private release from locations.
@@ -140,12 +145,14 @@ def command(
           --user user_id --max-contributions 4 --time time --time-zone Asia/Seoul \\
           --by month --slices 2024-01..2024-12
       psd build january.tally february.tally -o seoul.psd.parquet --epsilon 1
+      psd build hdfs:///city/visits.parquet --engine spark --spark-url spark://node1:7077 \\
+          -o seoul.psd.parquet --epsilon 0.1 --bounds 126.4 37 127.6 38
     """  # noqa: D301
     from psd.decompositions import method as method_by_name
     from psd.files import check_targets
 
-    data = inputs_of(inputs, table, query)
-    read: list[str | Path] = [*files(inputs), *filter(None, [covariate, workload, boundary])]
+    data, here, where = inputs_and_engine(inputs, table, query, engine, spark_url)
+    read: list[str | Path] = [*here, *filter(None, [covariate, workload, boundary])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
     tallies = tallies_of(ctx, inputs)
     wanted = slices_of(by, slices, per, columns["time"], columns["time_zone"])
@@ -184,7 +191,7 @@ def command(
             how |= {"boundary": place.boundary, "max_contributions": most, "per": per}
             how["private_report"] = _show_private if report_private else lambda report: None
             how["private_tally"] = kept.append if keep_tally else None
-            release = _built(data, place.domain, wanted, how)
+            release = _built(data, place.domain, wanted, where, how)
         stage("writing")
         release.save(output, overwrite=overwrite)
         if keep_tally:
@@ -195,13 +202,17 @@ def command(
         click.echo(f"wrote {keep_tally} (PRIVATE)")
 
 
-def _built(data: Any, domain: Any, slices: Slices | None, how: dict[str, Any]) -> Release | Series:
+def _built(
+    data: Any, domain: Any, slices: Slices | None, engine: Engine | None, how: dict[str, Any]
+) -> Release | Series:
     """Release of rows, or series of their slices."""
     from psd.publish import build
     from psd.slicing import build_series
 
     if slices is None:
-        return build(data, domain=domain, **how)
+        return build(data, domain=domain, engine=engine, **how)
+    if engine is not None:
+        raise click.UsageError("--by does not go with --engine spark; build in this process")
     del how["time_zone"]  # that of the slices
     return build_series(data, domain=domain, slices=slices, **how)
 

@@ -19,7 +19,9 @@ _PLACES = (
     click.option("--y", default="lat", show_default=True, help="Column of y or latitude."),
     click.option("--geometry", help="Column of points, where an input has several."),
     click.option("--layer", help="Layer of a file, where it has several."),
-    click.option("--table", help="Table of a postgresql:// input, such as public.visits."),
+    click.option(
+        "--table", help="Table of a postgresql:// input or of Spark, such as city.visits."
+    ),
     click.option("--query", help="SELECT in place of --table."),
 )
 

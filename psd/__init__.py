@@ -3,9 +3,9 @@
 Points enter one object, noisy numbers leave it, and everything after that is ordinary geometry.
 
 `build` turns points into a `Release`; a release answers `Release.query` from its file alone.
-The private side (`psd.sources`, `psd.tally`, `psd.curator`, `psd.noise`, `psd.decompositions`,
-`psd.publish`) holds points; the public side (`psd.release`, `psd.inference`, `psd.query`,
-`psd.statistics`, `psd.export`) cannot reach them.
+The private side (`psd.sources`, `psd.engines`, `psd.tally`, `psd.curator`, `psd.noise`,
+`psd.decompositions`, `psd.publish`) holds points; the public side (`psd.release`,
+`psd.inference`, `psd.query`, `psd.statistics`, `psd.export`) cannot reach them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from psd.decompositions.grid import Grid
     from psd.decompositions.quadtree import Quadtree
     from psd.domain import Domain
+    from psd.engines.spark import Spark, SparkTable
     from psd.errors import PsdError
     from psd.publish import build
     from psd.release import Release
@@ -42,6 +43,8 @@ __all__ = [
     "Release",
     "Series",
     "Slices",
+    "Spark",
+    "SparkTable",
     "Tree",
     "__version__",
     "build",
@@ -64,6 +67,8 @@ _HOMES = {
     "Release": "psd.release",
     "Series": "psd.series",
     "Slices": "psd.slices",
+    "Spark": "psd.engines.spark",
+    "SparkTable": "psd.engines.spark",
     "Tree": "psd.tree",
     "build": "psd.publish",
     "build_series": "psd.slicing",

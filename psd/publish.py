@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from psd.boundary import Boundary
     from psd.covariate import Covariate
     from psd.domain import Domain
+    from psd.engines import Engine
     from psd.view import View
 
 __all__ = [
@@ -69,6 +70,7 @@ def build(
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
     private_tally: Callable[[Tally], None] | None = None,
+    engine: Engine | None = None,
 ) -> Release:
     """Build a differentially private release of how many rows, or users, are where.
 
@@ -132,6 +134,10 @@ def build(
     private_tally : callable, optional
         Given the exact tally, for `psd.evaluation` under a user bound. Whoever keeps it keeps
         it secret.
+    engine : Engine, optional
+        Where rows are read and counted, such as ``psd.Spark(url="spark://node1:7077")``, which
+        takes paths as the cluster sees them and `psd.SparkTable`; this process where not given.
+        The counts are the same, and the release does not say which.
 
     Returns
     -------
@@ -174,8 +180,9 @@ def build(
     noise = SecureNoise() if noise is None else noise
     progress("reading")
     counted = count_rows(
-        data, domain, asked, epsilon=nano, noise=noise, step=step, area=given.boundary, memory=left
-    )
+        data, domain, asked, epsilon=nano, noise=noise, step=step, area=given.boundary, memory=left,
+        engine=engine,
+    )  # fmt: skip
     private_report(counted.tally.report)
     if private_tally is not None:
         private_tally(counted.tally)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from psd.bound_choice import BoundChoice, choose_bound
+from psd.errors import ParameterError
 from psd.intake import Intake
 from psd.private_bounds import PrivateBounds, find_bounds
 from psd.sources import Columns, check_repeatable, read
@@ -13,6 +14,7 @@ from psd.unit import Unit, unit_of
 
 if TYPE_CHECKING:
     from psd.domain import Domain
+    from psd.engines import Engine
     from psd.intake import Area, Slices
     from psd.noise import Noise
     from psd.tally import Tally
@@ -105,6 +107,7 @@ def count_rows(
     area: Area | None = None,
     slices: Slices | None = None,
     memory: int | None = None,
+    engine: Engine | None = None,
 ) -> Counted:
     """Read a source, find what is to be found for a price, and tally.
 
@@ -135,6 +138,8 @@ def count_rows(
         As in `psd.intake.Intake`; bounds are then public. Public.
     memory : int, optional
         Bytes that reading may take, a third of them for the source.
+    engine : Engine, optional
+        Reads and counts elsewhere; with bounds that are given.
 
     Returns
     -------
@@ -144,7 +149,11 @@ def count_rows(
     ------
     InputDataError
         If bounds are to be found in an input that cannot be read twice, or it cannot be read.
+    ParameterError
+        If something is to be found in the data that an engine does not find.
     """
+    if engine is not None:
+        return _elsewhere(engine, data, place, asked, step, area=area, memory=memory)
     if isinstance(place, PrivateBounds):
         check_repeatable(data)
         first = _counted(data, place.outer, asked, epsilon, noise, memory=memory)
@@ -160,6 +169,31 @@ def count_rows(
         )
     how = {"step": step, "area": area, "slices": slices, "memory": memory}
     return _counted(data, place, asked, epsilon, noise, **how)  # type: ignore[arg-type]
+
+
+def _elsewhere(
+    engine: Engine,
+    data: Any,
+    place: Domain | PrivateBounds,
+    asked: Wanted,
+    step: tuple[int, int],
+    *,
+    area: Area | None,
+    memory: int | None,
+) -> Counted:
+    """One reading on an engine, which finds nothing by itself."""
+    found_here = {
+        "private bounds": isinstance(place, PrivateBounds),
+        "max_contributions auto": asked.choice is not None,
+        "a boundary": area is not None,
+        "memory": memory is not None,
+    }
+    for what, is_given in found_here.items():
+        if is_given:
+            raise ParameterError(f"{what} does not go with an engine; build in this process")
+    assert not isinstance(place, PrivateBounds)
+    tally = engine.tally(data, asked.columns, place, unit=asked.unit, step=step)
+    return Counted(tally=tally, domain=place, unit=asked.unit)
 
 
 def _counted(

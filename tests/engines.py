@@ -1,0 +1,214 @@
+"""Rows that try the engines: what the local path makes of them is what every engine has to make."""
+
+import duckdb
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+import psd
+from psd.engines._expression import parsed, sql_of
+from psd.engines._spark_session import session
+from psd.intake import tally
+from psd.sources import Columns, read
+from psd.unit import WEIGHT, Unit
+
+KEY = bytes(range(16))
+COLUMNS = Columns(user="user", time="time")
+DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
+COARSE = (2**12, 3)
+
+# Units, and the cells that are counted together.
+CASES = {
+    "record": (Unit(), (1, 1)),
+    "record, coarse": (Unit(), COARSE),
+    "user": (Unit(kind="user", max_contributions=3), (1, 1)),
+    "user, coarse": (Unit(kind="user", max_contributions=1), COARSE),
+    "user-day": (Unit(kind="user-day", max_contributions=2, time_zone="UTC"), (1, 1)),
+    "users counted": (Unit(kind="user", weight=WEIGHT), COARSE),
+}
+
+_LINES = np.array([0, 1, 2, 3, 2**18 - 1, 2**19, 2**20 - 2, 2**20 - 1, 2**20])
+
+
+def edges(domain):
+    """Lattice lines, and the doubles on both sides of them."""
+    x, y = (domain.edges(axis, _LINES) for axis in (0, 1))
+    beside = [(np.nextafter(x, side), np.nextafter(y, side)) for side in (-np.inf, np.inf)]
+    return (np.concatenate(v) for v in zip((x, y), *beside, strict=True))
+
+
+def rows(number=3000, seed=5):
+    """Points with and without place, inside, outside and on lines; users of all sizes; days."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(127, 0.3, number), rng.normal(37.5, 0.3, number)
+    line_x, line_y = edges(DOMAIN)
+    x[: len(line_x)], y[: len(line_y)] = line_x, line_y
+    x[100:400:3], y[100:400:3] = x[100], y[100]  # equal rows
+    x[500:600:7], y[600:700:9] = np.nan, np.nan
+    user = rng.choice(["007", "7", "ann", "ANN", "b c", "ünal", "김", *map(str, range(90))], number)
+    user[::5] = "heavy"
+    hours = rng.integers(0, 24 * 5, number) * np.timedelta64(3_600_000_001, "us")
+    time = np.datetime64("1969-12-29T22:00", "us") + hours
+    time[100:400:6] = time[100]
+    return pa.table({"lon": x, "lat": y, "user": user, "time": time})
+
+
+def as_text(table):
+    """The same as text, with the spellings that a file may have."""
+    numbers = {
+        name: [_spelling(place, value) for place, value in enumerate(table[name].to_pylist())]
+        for name in ("lon", "lat")
+    }
+    users = [
+        (" {} ", "{}", "\ufeff{}", "{}\u00a0")[place % 4].format(user)
+        for place, user in enumerate(table["user"].to_pylist())
+    ]
+    times = [
+        (str(time), time.isoformat())[place % 2]
+        for place, time in enumerate(table["time"].to_pylist())
+    ]
+    notes = ['say "hi", twice\nor so', "", "a,b"] * len(users)
+    return pa.table({**numbers, "user": users, "time": times, "note": notes[: len(users)]})
+
+
+def _spelling(place, value):
+    """Text of a number that reads as the same double."""
+    if np.isnan(value):
+        return ("", "NaN", " n/a", r"\N", "-")[place % 5]
+    return ("{!r}", " {!r}\t", "+{!r}", "{!r}e0", "0{!r}")[place % 5].format(value)
+
+
+class Local:
+    """The path of this process, called like an engine."""
+
+    def tally(self, data, columns, domain, **options):
+        return tally(read(data, columns, domain), domain, **options)
+
+
+def write_csv(table, path):
+    """CSV with every field in quotes or none, as its text needs."""
+    pyarrow.csv.write_csv(table, path)
+    return path
+
+
+def write_parquet(table, path):
+    pyarrow.parquet.write_table(table, path)
+    return path
+
+
+def assert_equal(one, other):
+    """Two tallies cell by cell, with what was left out."""
+    for name in ("columns", "rows", "counts"):
+        a, b = getattr(one, name), getattr(other, name)
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+    assert len(one.counts) > 50
+    assert one.contributions == other.contributions
+    assert one.report == other.report
+
+
+# Fields that are unusual, or none.
+
+PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
+ROLES = ("x", "y", "user", "time")
+
+NUMBERS = [
+    "1.5", "1", "1.", ".5", "+1", "1e0", "1E+0", "015e-1", "1e-400", "", " ", "nan", "NULL", "-",
+    "n/a", r"\N", "-nan", None, "1,5", "1_0", "0x1", "1d", "1f", "inf", "1e400", "Infinity", "1 5",
+    "٣", "1\u00a0", "--1", "e5", ".", "0.5°", "1.5.1", "nil",
+]  # fmt: skip
+USERS = [
+    "a",
+    " a",
+    "a\ufeff",
+    "",
+    " ",
+    None,
+    "NULL",
+    "None",
+    "<NA>",
+    r"\N",
+    "nan",
+    "Ünal",
+    "김",
+    "\u200b",
+]
+TIMES = [
+    "2024-01-31", "2024-01-31 10:00", "2024-01-31T10:00:00", "2024-01-31t10:00:00.5",
+    "2024-01-31 10:00:00,123456", "2024-01-31 10:00:00.123456789", " 2024-01-31\t", "", "NaT", None,
+    "2024-02-29", "2023-02-29", "1900-02-29", "2000-02-29", "2024-02-30", "2024-04-31",
+    "2024-13-01", "2024-00-10", "2024-01-00", "0001-01-01", "0000-01-01",
+    "9999-12-31 23:59:59.999999", "2024-01-31 24:00", "2024-01-31 23:60", "2024-01-31 23:59:60",
+    "31.01.2024", "1706700000",
+    "2024-1-31", "24-01-31", "2024-01-31 10", "now", "0099-03-01", "1582-10-10",
+]  # fmt: skip
+
+
+ODD = {"lon": NUMBERS, "user": USERS, "time": TIMES}
+OPTIONS = {"unit": Unit(kind="user-day", max_contributions=1, time_zone="UTC"), "key": KEY}
+
+
+def beside_sound_ones(name, values):
+    """A table with a column of odd fields."""
+    good = {"lon": "0.5", "lat": "0.5", "user": "u", "time": "2024-01-31"}
+    columns = {key: [value] * len(values) for key, value in good.items()} | {name: values}
+    return pa.table({key: pa.array(column, pa.string()) for key, column in columns.items()})
+
+
+# Files that are refused, and words of the message.
+
+HEADER = "lon,lat,user\n127,37.5,a\n"
+REFUSED = {
+    "a short row": (HEADER + "127.2468,37.5\n", "malformed row"),
+    "a long row": (HEADER + "127.2468,37.5,a,b\n", "malformed row"),
+    "an open quote": (HEADER + '127.2468,37.5,"a\n', "quote that is not closed"),
+    "no number": (HEADER + "127.2468E,37.5,a\n", "'lon' holds text"),
+    "no degrees": (HEADER + "1272468,37.5,a\n", "values beyond 180 degrees"),
+    "no user": (HEADER + "127.2468,37.5,\n", "without a user id"),
+    "accents apart": (HEADER + "127.2468,37.5,e\u0301\n", "characters whose spellings"),
+    "another name": (HEADER.replace("lon", "x"), "no single column 'lon'"),
+    "a name twice": ("lon,lat,user,lon\n127,37.5,a,127.2468\n", ""),
+    "nothing inside": ("lon,lat,user\n2.468,37.5,a\n", "no row lies inside"),
+}  # fmt: skip
+
+
+def write_quoted(path, table):
+    """CSV with all fields in quotes; a field without anything is missing."""
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    quoted = [['"{}"'.format((v or "").replace('"', '""')) for v in row] for row in rows]
+    path.write_text("\n".join(map(",".join, [table.column_names, *quoted])) + "\n", newline="")
+    return path
+
+
+def verdicts(points):
+    """Query whether the expression refuses each row by itself."""
+    rows = parsed(points, PLANE)
+    refused = rows.bad_x | rows.bad_y | rows.bad_time | rows.aware_time
+    lacking = rows.user.isnull() | rows.strange_user | rows.moment.isnull()
+    return rows.select(refused=refused | (rows.inside & lacking))
+
+
+def duckdb_verdicts(table, select=verdicts):
+    """What the expression says about each row of a table of text, in order."""
+    with duckdb.connect() as connection:
+        connection.register("points", pa.table(table.columns, ROLES))
+        query = select(ibis.table(dict.fromkeys(ROLES, "string"), name="points"))
+        return connection.sql(sql_of(query, "duckdb")).to_arrow_table().column(0).to_pylist()
+
+
+def spark_verdicts(url, table, folder):
+    """The same on Spark."""
+    path = write_parquet(pa.table(table.columns, ROLES), folder / "odd.parquet")
+    with session(url) as spark:
+        spark.read.parquet(str(path)).createOrReplaceTempView("points")
+        query = verdicts(ibis.table(dict.fromkeys(ROLES, "string"), name="points"))
+        return spark.sql(sql_of(query, "pyspark")).toArrow().column(0).to_pylist()
+
+
+def facts(release, noise):
+    """A release of replayed noise, and what the noise was asked for."""
+    tree = release.tree
+    cells = [getattr(tree, name).tolist() for name in ("boxes", "parent", "count", "epsilon")]
+    return cells, release.parameters, [call.true.tolist() for call in noise.calls]
