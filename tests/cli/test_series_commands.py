@@ -1,6 +1,7 @@
 """Series on the command line: build, query, info, export and the rest, slice by slice."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,13 @@ SURE = ("--epsilon", 1000, "--method", "quadtree", "--set", "budget=leaf", "--se
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    """Visits in three months and after them."""
     monkeypatch.chdir(tmp_path)
+    return visits(tmp_path)
+
+
+def visits(tmp_path):
+    """A file of visits, some of them at the very end of a month in Seoul."""
     rng = np.random.default_rng(2)
     lines = [
         f"u{u},{x:.3f},{y:.3f},{np.datetime64('2024-01-31T15:00', 's') + int(t)}Z"
@@ -32,6 +39,17 @@ def folder(tmp_path, monkeypatch):
     ]
     (tmp_path / "v.csv").write_text("user,lon,lat,time\n" + "\n".join(lines) + "\n")
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A series and a single release, for the refusals."""
+    folder = visits(tmp_path_factory.mktemp("prepared"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        build(*SURE)
+        passes("build", "v.csv", "-o", "one", *BOUNDS, *SURE)
+    return folder
 
 
 def build(*words, output="s.psd.parquet"):
@@ -147,9 +165,9 @@ def test_one_slice_is_a_release_to_every_command(folder):
         (8, "time", "build v.csv -o x {B} --time user --by day --epsilon 1 --slices 2024-01-01"),
     ],
 )
-def test_refusals(folder, code, told, words):
-    build(*SURE)
-    passes("build", "v.csv", "-o", "one", *BOUNDS, *SURE)
+def test_refusals(prepared, tmp_path, monkeypatch, code, told, words):
+    folder = shutil.copytree(prepared, tmp_path / "copy")
+    monkeypatch.chdir(folder)
     there = files(folder)
     texts = {"B": BOUNDS, "T": TIMES, "U": USER}
     words = words.format(**{name: " ".join(map(str, value)) for name, value in texts.items()})
@@ -212,7 +230,7 @@ def test_slices_go_with_units_and_boundaries(folder, words, told, total):
     assert told in build(*SURE, *words, "--keep-tally", "kept")
     series = psd.Series.load("s.psd.parquet")
     if total is not None:
-        assert sum(r.total for r in series.releases) == pytest.approx(total, abs=0.01)
+        assert sum(r.total for r in series.releases) == pytest.approx(total, abs=0.25)  # sd 0.02
     if "--boundary" in words:
         assert all(release.boundary for release in series.releases)
         answers = series.query([(4.5, 0, 8, 8)])

@@ -1,6 +1,7 @@
 """psd tally, psd merge, and builds of their tallies: outcomes, refusals, and nothing said."""
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,11 @@ SURE = ("--epsilon", 1000, "--method", "grid", "--set", "size=4")
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Three months of visits, and a folder for tallies."""
+    return visits(tmp_path, monkeypatch)
+
+
+def visits(tmp_path, monkeypatch):
+    """Files of three months."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t").mkdir()
     rng = np.random.default_rng(5)
@@ -148,8 +154,19 @@ def test_a_kept_tally_is_one_that_merges(folder):
     assert "of the same file" in fails(8, "merge", "kept", "1.tally", "-o", "x")
 
 
-def prepared():
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
     """Tallies of many kinds, for the refusals."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = visits(tmp_path_factory.mktemp("prepared"), patch)
+        make_tallies()
+    (made / "nokey").write_text("secret-8642")
+    (made / "nokey").chmod(0o600)
+    return made
+
+
+def make_tallies():
+    """Tallies of many kinds in the working folder."""
     passes("tally", "v1.csv", "-o", "a", *BOUNDS)
     passes("tally", "v2.csv", "-o", "b", *BOUNDS)
     passes("tally", "v2.csv", "-o", "other", "--bounds", 126, 37, 128, 38)
@@ -209,10 +226,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(folder, name):
-    prepared()
-    (folder / "nokey").write_text("secret-8642")
-    (folder / "nokey").chmod(0o600)
+def test_refusals(prepared, tmp_path, monkeypatch, name):
+    folder = shutil.copytree(prepared, tmp_path / "copy", symlinks=True)
+    monkeypatch.chdir(folder)
     before = {path: (folder / path).read_bytes() for path in files(folder) if path != "t"}
     code, told, line = REFUSED[name]
     words = line.format(B=" ".join(map(str, BOUNDS)), U=" ".join(map(str, USER))).split()

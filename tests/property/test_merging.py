@@ -41,7 +41,7 @@ ROW = st.tuples(
 PARTS = st.lists(st.lists(ROW, max_size=9), min_size=1, max_size=4)
 BOUNDS = st.integers(1, 3)
 
-reproducible = settings(derandomize=True, database=None, deadline=None, max_examples=80)
+reproducible = settings(derandomize=True, database=None, deadline=None, max_examples=50)
 
 
 def examples(way):
