@@ -88,7 +88,8 @@ def known(
         boundary=None if boundary is None or domain is None else _boundary(boundary, domain),
     )
     if domain is not None:
-        check_covariate(found.covariate, domain, found.view.density if boundary is None else "")
+        check_covariate(found.covariate, domain, "uniform")  # before it is cut at the boundary
+        check_covariate(found.published, domain, found.view.density)
     elif found.view.density == "covariate":
         raise ParameterError("density covariate goes with public bounds, and these are private")
     return found
