@@ -169,7 +169,7 @@ REFUSED = {
     "no user": (HEADER + "127.2468,37.5,\n", "without a user id"),
     "accents apart": (HEADER + "127.2468,37.5,e\u0301\n", "characters whose spellings"),
     "another name": (HEADER.replace("lon", "x"), "no single column 'lon'"),
-    "a name twice": ("lon,lat,user,lon\n127,37.5,a,127.2468\n", ""),
+    "a name twice": ("lon,lat,user,lon\n127,37.5,a,127.2468\n", "no single column 'lon'|malformed"),
     "nothing inside": ("lon,lat,user\n2.468,37.5,a\n", "no row lies inside"),
 }  # fmt: skip
 
@@ -204,7 +204,9 @@ def spark_verdicts(url, table, folder):
     with session(url) as spark:
         spark.read.parquet(str(path)).createOrReplaceTempView("points")
         query = verdicts(ibis.table(dict.fromkeys(ROLES, "string"), name="points"))
-        return spark.sql(sql_of(query, "pyspark")).toArrow().column(0).to_pylist()
+        found = spark.sql(sql_of(query, "pyspark")).toArrow().column(0).to_pylist()
+        spark.catalog.dropTempView("points")
+    return found
 
 
 def facts(release, noise):

@@ -130,7 +130,7 @@ def test_both_workers_count_several_files(spark, tmp_path):
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets are not there")
-def test_real_users(url):
+def test_real_users(spark):
     domain = psd.Domain(bounds=(1.40, 42.42, 1.79, 42.66))
     unit = Unit(kind="user", max_contributions=20)
     path = str(SHARED / "osm_andorra_2016.csv")
