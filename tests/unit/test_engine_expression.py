@@ -11,9 +11,10 @@ import pytest
 
 import psd
 from psd.clock import wall_clock
+from psd.engines import _expression
 from psd.engines._counts import tally_of
 from psd.engines._expression import parsed, sql_of
-from psd.engines._parse import COMPOSED
+from psd.engines._parse import COMPOSED, double
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.intake import tally
 from psd.sources import Columns
@@ -55,6 +56,25 @@ def test_cell_by_cell(unit, step, tmp_path):
     path = engines.write_csv(text, tmp_path / "points.csv")
     engines.assert_equal(local, by_expression(text, engines.DOMAIN, engines.COLUMNS, **options))
     engines.assert_equal(local, locally(path, engines.DOMAIN, engines.COLUMNS, **options))
+
+
+PLANTED = {
+    "an edge belongs to both sides": ("_edge", lambda lines, domain, axis: double(0) * lines),
+    "another digit of the hash": ("_SALT_DIGITS", 6),
+    "another prime": ("PRIME", 2**31 - 3),
+    "years before 1970 fold over": ("TIME_OFFSET", 0),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), PLANTED.values(), ids=PLANTED)
+def test_planted_differences_are_noticed(monkeypatch, name, value):
+    unit, step = engines.CASES["user"]
+    options = {"unit": unit, "key": engines.KEY, "step": step}
+    local = locally(ROWS, engines.DOMAIN, engines.COLUMNS, **options)
+    monkeypatch.setattr(_expression, name, value)
+    found = by_expression(ROWS, engines.DOMAIN, engines.COLUMNS, **options)
+    with pytest.raises(AssertionError):
+        engines.assert_equal(local, found)
 
 
 @pytest.mark.parametrize("domain", [
