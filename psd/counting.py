@@ -83,7 +83,8 @@ class _Sparse:
 
     def counted(self) -> Counted:
         self._sort_in()
-        return self._codes, self._counts
+        occupied = self._counts > 0  # rows of a user with more of them than its weight weigh 0
+        return self._codes[occupied], self._counts[occupied]
 
     def _sort_in(self) -> None:
         """Merge the waiting rows into the sorted codes."""
