@@ -16,7 +16,7 @@ DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(16, 16))
 KEY = b"sixteen bytes ok"
 UNITS = [
     Unit(kind="user", max_contributions=2),
-    Unit(kind="user-day", max_contributions=2),
+    Unit(kind="user-day", max_contributions=2, time_zone="UTC"),
     Unit(kind="user", weight=720_720),
 ]
 
