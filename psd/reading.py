@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from psd.tally import Tally
     from psd.unit import Count, Per
 
-__all__ = ["Counted", "Wanted", "count_rows", "wanted"]
+__all__ = ["PAID_BEFORE", "Counted", "Wanted", "count_rows", "wanted"]
+
+PAID_BEFORE = ("bound_epsilon", "bounds_epsilon")
+"""Parameters of a release that say what was spent before its rows were counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
