@@ -156,6 +156,19 @@ def test_refused_before_anything_is_read(url, data, columns, error, told):
         psd.Spark(url=url).tally(data, columns, engines.DOMAIN, unit=Unit())
 
 
+def test_a_file_that_two_inputs_hold(url, tmp_path):
+    """A folder and a file in it, a pattern, and other spellings of one path."""
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("lon,lat\n127,37.5\n")
+    file = str(tmp_path / "a.csv")
+    spark, more = psd.Spark(url=url), [f"{tmp_path}/./a.csv", f"file://{file}", f"{tmp_path}/*.csv"]
+    for other in more:
+        with pytest.raises(InputDataError, match="count double"):
+            spark.tally([file, other], Columns(), engines.DOMAIN, unit=Unit())
+    counted = spark.tally([file, f"{tmp_path}/b.csv"], Columns(), engines.DOMAIN, unit=Unit())
+    assert counted.counts.tolist() == [2]
+
+
 @pytest.mark.parametrize("name", ["lon", "user", "time"])
 def test_types_that_engines_read_differently(url, tmp_path, name):
     odd = pa.array([1.5, 2.5]).cast(pa.decimal128(4, 2))
