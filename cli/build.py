@@ -196,7 +196,9 @@ def command(
         release.save(output, overwrite=overwrite)
         if keep_tally:
             zone = columns["time_zone"] if columns["time"] else None
-            keep(keep_tally, tallies or kept[0], release, output, data, zone, overwrite=overwrite)
+            # Paths of a cluster are none of this machine, and have no digest here.
+            rows = data if where is None else []
+            keep(keep_tally, tallies or kept[0], release, output, rows, zone, overwrite=overwrite)
     click.echo(f"wrote {output}: {_made(release)}, {_promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")

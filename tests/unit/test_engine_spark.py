@@ -6,7 +6,7 @@ from pathlib import Path
 import engines
 import pyarrow as pa
 import pytest
-from clirun import fails, process
+from clirun import cli, fails, process
 from replay import SCRIPTS, Recorder
 
 import psd
@@ -154,6 +154,17 @@ def test_what_is_not_there(url, tmp_path):
 def test_refused_before_anything_is_read(url, data, columns, error, told):
     with pytest.raises(error, match=told):
         psd.Spark(url=url).tally(data, columns, engines.DOMAIN, unit=Unit())
+
+
+def test_a_tally_that_is_kept_has_no_name_of_a_file_here(url, inputs, tmp_path):
+    """Paths are those of the cluster; nobody looks for them on this machine."""
+    from psd.tally_file import read_tally
+
+    kept, output = tmp_path / "kept.tally", tmp_path / "out.psd.parquet"
+    words = ("--engine", "spark", "--spark-url", url, "--keep-tally", kept, "--epsilon", 1)
+    made = cli("build", inputs["csv"], "-o", output, *words, *BOUNDS)
+    assert made.code == 0, made.err
+    assert read_tally(kept).origins[0].names == ()
 
 
 def test_a_file_that_two_inputs_hold(url, tmp_path):
