@@ -196,9 +196,9 @@ def command(
         release.save(output, overwrite=overwrite)
         if keep_tally:
             zone = columns["time_zone"] if columns["time"] else None
-            # Digests are of files that this process has read.
-            own = data if where is None else []
-            keep(keep_tally, tallies or kept[0], release, output, own, zone, overwrite=overwrite)
+            # Paths of a cluster are none of this machine, and have no digest here.
+            rows = data if where is None else []
+            keep(keep_tally, tallies or kept[0], release, output, rows, zone, overwrite=overwrite)
     click.echo(f"wrote {output}: {_made(release)}, {_promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")

@@ -113,12 +113,11 @@ def _print(found: Evaluation) -> None:
 def _write(found: Evaluation, output: str, *, overwrite: bool) -> None:
     """Every query as CSV, under a first line that marks the file."""
     from psd.evaluation import PRIVATE_NOTICE
-    from psd.files import written
+    from psd.files import write_whole
 
-    with written(output, overwrite=overwrite) as target:
-        target.touch(mode=0o600)
-        rows = found.answers.to_csv(index=False, lineterminator="\n")
-        target.write_text(f"# {PRIVATE_NOTICE}\n{rows}", encoding="utf-8")
+    rows = found.answers.to_csv(index=False, lineterminator="\n")
+    content = f"# {PRIVATE_NOTICE}\n{rows}".encode()
+    write_whole(output, content, overwrite=overwrite, mode=0o600)
     click.echo(f"wrote {output} (PRIVATE)")
 
 
@@ -135,10 +134,9 @@ def _plot(found: Evaluation, output: str, *, overwrite: bool) -> None:
 
 def _report(found: Evaluation, release: Release, output: str, *, overwrite: bool) -> None:
     """All of it as a web page."""
-    from psd.files import written
+    from psd.files import write_whole
     from psd.reports import evaluation_page
 
-    with written(output, overwrite=overwrite) as target:
-        target.touch(mode=0o600)
-        target.write_text(evaluation_page(found, release), encoding="utf-8")
+    content = evaluation_page(found, release).encode()
+    write_whole(output, content, overwrite=overwrite, mode=0o600)
     click.echo(f"wrote {output} (PRIVATE)")

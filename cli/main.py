@@ -108,9 +108,10 @@ def run(args: list[str]) -> int:
     except MemoryError:
         return _fail("out of memory; take a smaller tree or input", INTERNAL)
     except Exception as error:
+        # The text of an unexpected error may quote data, so only its kind and place are shown.
         if "--debug" in args:
-            traceback.print_exc()
-        # The text of an unexpected error may quote data, so only its kind is shown.
+            click.echo("Traceback (most recent call last):", err=True)
+            traceback.print_tb(error.__traceback__)
         return _fail(f"internal error ({type(error).__name__}); please report it", INTERNAL)
     return 0
 

@@ -36,4 +36,4 @@ def command(inputs: tuple[str, ...], output: str, overwrite: bool) -> None:
         write_tally(kept, output, overwrite=overwrite)
     click.echo(f"wrote {output} (PRIVATE)")
     if kept.unit.has_user:
-        click.echo(f"(at most {kept.unit.contributions} rows of each user)")
+        click.echo(f"({kept.unit.promise})")

@@ -263,8 +263,9 @@ class Intake:
         codes = self._cells(columns, rows, part.time)
         if unit.weight:
             weights = shares(units, unit.weight)
-            self._counter.add(codes, weights)
-            return int(np.count_nonzero(weights))
+            kept = np.flatnonzero(weights)  # a share of nothing occupies no cell
+            self._counter.add(codes[kept], weights[kept])
+            return len(kept)
         salt = salts(part.names.to_pylist(), key)[:, part.users]
         kept = keep(units, salt, (columns, rows), part.time, unit.max_contributions)
         self._counter.add(codes[kept])

@@ -87,6 +87,8 @@ class Origin:
         Check value of the key that chose them.
     residue : tuple of int, optional
         (R, N): it has the users whose keyed hash leaves R when divided by N, and no others.
+    paid : int
+        Nano-epsilon that a build spent on a bound or on bounds, which the counts rest on.
     """
 
     run: str
@@ -94,6 +96,7 @@ class Origin:
     contributions: int = 1
     key: str | None = None
     residue: tuple[int, int] | None = None
+    paid: int = 0
 
     def __repr__(self) -> str:
         return "<Origin: private>"
@@ -138,6 +141,15 @@ class KeptTally:
     def _is_bounded(self) -> bool:
         """Whether rows of units are bounded in number."""
         return self.terms.unit.has_user and not self.terms.unit.weight
+
+    @property
+    def paid(self) -> int:
+        """Nano-epsilon that every release of it spends before it counts.
+
+        Bounds and a bound that were found in the rows are in each release, so each has to have
+        paid for them, however many there are; of several parts, what each of them has paid.
+        """
+        return sum(origin.paid for origin in self.origins)
 
     @property
     def tally(self) -> Tally:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from psd.tally import Tally
     from psd.unit import Count, Per
 
-__all__ = ["Counted", "Wanted", "count_rows", "wanted"]
+__all__ = ["PAID_BEFORE", "Counted", "Wanted", "count_rows", "wanted"]
+
+PAID_BEFORE = ("bound_epsilon", "bounds_epsilon")
+"""Parameters of a release that say what was spent before its rows were counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +155,7 @@ def count_rows(
     ParameterError
         If something is to be found in the data that an engine does not find.
     """
+    _check_price(place, asked, epsilon)
     if engine is not None:
         return _elsewhere(engine, data, place, asked, step, area=area, memory=memory)
     if isinstance(place, PrivateBounds):
@@ -169,6 +173,17 @@ def count_rows(
         )
     how = {"step": step, "area": area, "slices": slices, "memory": memory}
     return _counted(data, place, asked, epsilon, noise, **how)  # type: ignore[arg-type]
+
+
+def _check_price(place: Domain | PrivateBounds, asked: Wanted, epsilon: int) -> None:
+    """Refuse shares of epsilon that leave nothing, before a row is read."""
+    paid = 4 * place.price(epsilon) if isinstance(place, PrivateBounds) else 0
+    paid += 0 if asked.choice is None else asked.choice.price(epsilon)
+    if paid >= epsilon:
+        raise ParameterError(
+            "the shares of epsilon for bounds and for the choice of a bound leave nothing to count "
+            "with; lower them"
+        )
 
 
 def _elsewhere(

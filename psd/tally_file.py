@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from psd.carrying import Carried, units_of
 from psd.domain import Domain
+from psd.epsilon import MAX_EPSILON, NANO
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
 from psd.files import write_whole
 from psd.kept import KeptTally, Origin, Terms
@@ -41,7 +42,7 @@ _FIELDS = {
     "format", "notice", "bounds", "crs", "lattice", "step", "unit", "weight", "by", "slices",
     "bound", "time_zone", "area", "carried", "origins", "release",
 }  # fmt: skip
-_ORIGIN = {"run", "names", "contributions", "key", "residue"}
+_ORIGIN = {"run", "names", "contributions", "key", "residue", "paid"}
 
 
 def write_tally(kept: KeptTally, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -214,9 +215,13 @@ def _origin(fields: Any) -> Origin:
         _expect(type(remainder) is int and type(divisor) is int and 0 <= remainder < divisor)
         _expect(fields["key"] is not None)
         residue = (remainder, divisor)
-    k = whole(1, MAX_CONTRIBUTIONS)("contributions", fields["contributions"])
     return Origin(
-        run=fields["run"], names=names, contributions=k, key=fields["key"], residue=residue
+        run=fields["run"],
+        names=names,
+        contributions=whole(1, MAX_CONTRIBUTIONS)("contributions", fields["contributions"]),
+        key=fields["key"],
+        residue=residue,
+        paid=whole(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
     )
 
 

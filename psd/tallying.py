@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from psd.carrying import Carried, carried
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
-from psd.epsilon import parse_epsilon
+from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import ParameterError
 from psd.intake import Intake
 from psd.kept import EMPTY, KeptTally, Origin, Terms, merge
@@ -26,6 +26,7 @@ from psd.known import known
 from psd.memory import parse_memory, room
 from psd.parameters import to_json
 from psd.publish import DEFAULT_METHOD, release_of, step_of
+from psd.reading import PAID_BEFORE
 from psd.release import Release
 from psd.series import Bound, Series
 from psd.slicing import counted_unit, series_of
@@ -247,7 +248,8 @@ def build_tally(
     - It is the release that the rows themselves would give, wherever `psd.kept.merge` gives the
       tally of all rows together.
     - Epsilon-differentially private for adding or removing one unit in all parts together; with
-      bounds that were added up, for at most their sum of rows of each user.
+      bounds that were added up, for at most their sum of rows of each user. What a build has
+      spent on a bound or bounds that it found is part of it.
     - Of several releases of the same tallies the epsilons add up.
 
     Parameters
@@ -265,7 +267,8 @@ def build_tally(
     Raises
     ------
     ParameterError
-        If a public parameter is wrong, or the method divides cells that were counted together.
+        If a public parameter is wrong, the method divides cells that were counted together, or
+        epsilon is no more than what was paid for how they were counted.
     InputDataError
         If the tallies cannot be merged.
     """
@@ -276,11 +279,24 @@ def build_tally(
     to_json(method)  # a method with a field that nobody declared public is not shown the data
     check_step(method, terms)
     how: dict[str, Any] = {"method": method, "view": given.view, "covariate": given.covariate}
-    how |= {"epsilon": parse_epsilon(epsilon), "unit": unit, "noise": noise}
+    how |= {"epsilon": parse_epsilon(epsilon), "unit": unit, "noise": noise, **_paid(kept, epsilon)}
     progress("counting with noise")
     if terms.slices is not None:
         return series_of(kept.tally, terms.domain, terms.slices, bound=terms.bound, **how)
     return release_of(kept.tally, terms.domain, **how)
+
+
+def _paid(kept: KeptTally, epsilon: str | float | Decimal) -> dict[str, Any]:
+    """What a release of a tally has spent on how it was counted."""
+    if kept.paid >= parse_epsilon(epsilon):
+        raise ParameterError(
+            f"epsilon {epsilon} is not above {epsilon_text(kept.paid)}, which finding the bounds "
+            "or the bound per user of this tally took; give more, or count rows by public ones"
+        )
+    return {
+        "paid": kept.paid,
+        "stated": {"counting_epsilon": epsilon_text(kept.paid)} if kept.paid else {},
+    }
 
 
 def check_step(method: Decomposition, terms: Terms) -> None:
@@ -338,8 +354,16 @@ def kept_for(
         run=secrets.token_hex(16),
         names=_names(paths, None) if whole else (),
         contributions=made.max_contributions,
+        paid=_spent_before(made),
     )
     return KeptTally(terms=terms, origins=(origin,), counts=counts, release=digest(release))
+
+
+def _spent_before(made: Release | Series) -> int:
+    """Nano-epsilon that a build has spent before it counted, as its release says."""
+    first = made.releases[0] if isinstance(made, Series) else made
+    stated = [first.parameters.get(name) for name in PAID_BEFORE]
+    return sum(parse_epsilon(str(price)) for price in stated if price is not None)
 
 
 def _area(made: Release | Series) -> str | None:

@@ -12,6 +12,7 @@ import psd.intake
 import psd.reading
 from psd import bound_choice, private_bounds
 from psd.curator import Curator
+from psd.shelf import Shelf, _joined
 
 
 def bounding_by_row_numbers():
@@ -25,6 +26,21 @@ def bounding_by_row_numbers():
         return order[number < k]
 
     return _in_module(psd.intake, "keep", keep)
+
+
+def bounding_batch_by_batch():
+    """k rows of a user are kept of each batch that was read."""
+
+    class Hasty(Shelf):
+        def add(self, *rows):
+            super().add(*rows)
+            self._put_away()
+
+        def parts(self, *, again=False):
+            for piece in (piece for pieces in self._pieces for piece in pieces):
+                yield _joined([piece])
+
+    return _in_module(psd.intake, "Shelf", Hasty)
 
 
 def a_quota_for_all():
@@ -48,6 +64,26 @@ def shares_of_all_rows():
         return np.full(len(units), weight * len(np.unique(units)) // max(len(units), 1))
 
     return _in_module(psd.intake, "shares", shares)
+
+
+def shares_rounded_up():
+    """Shares are rounded up, so that those of a user add up to more than M."""
+    return _in_module(psd.intake, "shares", lambda units, M: -(-M // np.bincount(units))[units])
+
+
+def days_bounded_by_user_alone():
+    """k rows of a user in all, where a day of the user is the unit."""
+    return replaced(psd.intake.Intake, "_units", lambda self, part: part.users)
+
+
+def days_of_another_zone():
+    """Days begin at midnight in UTC, nine hours after those of the zone."""
+    original, nine_hours = psd.intake.Intake._units, 9 * 3_600_000_000
+
+    def units(self, part):
+        return original(self, dataclasses.replace(part, time=part.time - nine_hours))
+
+    return replaced(psd.intake.Intake, "_units", units)
 
 
 def days_share_one_bound():
@@ -161,11 +197,16 @@ def _in_module(module, name, value):
 # A patch, and the unit that shows it.
 LEAKS = {
     "bounding by row numbers": (bounding_by_row_numbers, "user"),
+    "bounding batch by batch": (bounding_batch_by_batch, "user"),
+    "days bounded batch by batch": (bounding_batch_by_batch, "user-day"),
     "a quota for all": (a_quota_for_all, "user"),
+    "days bounded by user alone": (days_bounded_by_user_alone, "user-day"),
+    "days of another zone": (days_of_another_zone, "user-day"),
     "days bounded by row numbers": (bounding_by_row_numbers, "user-day"),
     "noise of a day for one row": (days_share_one_bound, "user-day"),
     "whole users in every cell": (whole_users_in_every_cell, "users"),
     "shares of all rows": (shares_of_all_rows, "users"),
+    "shares rounded up": (shares_rounded_up, "users"),
     "choice counts rows": (choice_counts_rows, "auto"),
     "choice of sensitivity 1/2": (choice_of_sensitivity_one_half, "auto"),
     "choice without charge": (choice_without_charge, "auto"),

@@ -86,7 +86,10 @@ def rows_of(spark: Any, data: Any, columns: Columns) -> Any:
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     _check_asked(items, columns)
-    frames = [_chosen(item, _frame(spark, item), columns) for item in items]
+    read = [_frame(spark, item) for item in items]
+    if len(read) > 1:
+        _check_files(read)
+    frames = [_chosen(item, frame, columns) for item, frame in zip(items, read, strict=True)]
     if len({tuple(frame.dtypes) for frame in frames}) > 1:
         raise InputDataError("the inputs have columns of different types; bring them to one")
     return reduce(lambda one, other: one.unionAll(other), frames)
@@ -113,6 +116,13 @@ def _check_asked(items: list[Any], columns: Columns) -> None:
             "geometry and layer do not go with the engine spark; give columns of x and y"
         )
     checked_zone(columns.time_zone)
+
+
+def _check_files(frames: Sequence[Any]) -> None:
+    """Refuse inputs that have a file in common, under whatever names."""
+    files = [name for frame in frames for name in set(frame.inputFiles())]
+    if len(set(files)) < len(files):
+        raise InputDataError("two inputs hold the same file; its rows would count double")
 
 
 @contextmanager

@@ -91,6 +91,8 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
         )
     checked_zone(columns.time_zone)
     items = list(data) if isinstance(data, list | tuple) else [data]
+    if len({id(item) for item in items if not is_path(item)}) < sum(not is_path(i) for i in items):
+        raise InputDataError("an input is given twice; its rows would count double")
     paths = files_of(items)
     for source, group in _groups([*paths, *(item for item in items if not is_path(item))]):
         yield from source.batches(group, columns, domain)

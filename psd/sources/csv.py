@@ -63,8 +63,11 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 # Tables of coordinates shrink to a third or a tenth.
 _MOST_EXPANDED = 200
 
-# Rows come in any order; more of them wait while others are counted.
-_SETTINGS = "SET preserve_insertion_order = false; SET enable_progress_bar = false; "
+# Rows come in any order; more of them wait while others are counted, and none in a file.
+_SETTINGS = (
+    "SET preserve_insertion_order = false; SET enable_progress_bar = false; "
+    "SET temp_directory = ''; "
+)
 
 _WAITING = 64 * 2**20
 

@@ -98,11 +98,17 @@ def test_errors_of_other_families(monkeypatch, error, code, words):
 
 
 def test_debug_shows_where_an_unexpected_error_came_from(monkeypatch):
-    plant(monkeypatch, RuntimeError("for developers"))
+    cause = ValueError("could not convert '127.01'")
+    error = RuntimeError("row 7: 127.01 was")
+    error.__cause__ = error.__context__ = cause
+    plant(monkeypatch, error)
     outcome = cli("--debug", "info", "x")
     assert outcome.code == 70
     assert "Traceback" in outcome.err
-    assert "for developers" in outcome.err
+    assert "test_main.py" in outcome.err
+    assert "RuntimeError" in outcome.err
+    assert "127.01 was" not in outcome.err
+    assert "could not convert" not in outcome.err
 
 
 @pytest.mark.parametrize(

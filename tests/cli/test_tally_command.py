@@ -59,7 +59,7 @@ def test_merged_step_by_step(folder):
     for month in (1, 2, 3):
         passes("tally", f"v{month}.csv", "-o", f"{month}.tally", *BOUNDS, *USER)
     told = passes("merge", "1.tally", "2.tally", "-o", "m.tally")
-    assert told == "wrote m.tally (PRIVATE)\n(at most 8 rows of each user)\n"
+    assert told == "wrote m.tally (PRIVATE)\n(per user, at most 8 rows of each)\n"
     assert (folder / "m.tally").stat().st_mode & 0o777 == 0o600
     told = passes("build", "m.tally", "3.tally", "-o", "r", "--epsilon", 1)
     assert told == "wrote r: auto, epsilon 1 per user, at most 12 rows of each\n"

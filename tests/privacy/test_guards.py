@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import os
 import pickle
 import threading
 from typing import ClassVar
@@ -21,6 +22,7 @@ from psd.noise import SecureNoise
 from psd.sources import Columns, read
 from psd.tally import Batch
 from psd.unit import Unit
+from psd_cli.main import run
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 
@@ -191,3 +193,31 @@ def test_no_context_of_an_error_quotes_a_row(tmp_path):
         list(read(path, Columns(), DOMAIN))
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
+
+
+def test_private_files_have_no_name_until_they_are_whole(tmp_path, monkeypatch):
+    """A process that is killed while it writes leaves nothing, and others read nothing after."""
+    seen, sync = [], os.fsync
+
+    def synced(handle):
+        if os.fstat(handle).st_nlink == 0:
+            seen.append(sorted(os.listdir(tmp_path)))
+        sync(handle)
+
+    rows, release, bounds = tmp_path / "d.csv", tmp_path / "r.parquet", ("--bounds", *"0044")
+    rows.write_text("lon,lat,u\n1,1,a\n2,3,b\n")
+    assert run(["build", str(rows), "-o", str(release), "--epsilon", "1", *bounds]) == 0
+    monkeypatch.setattr("psd.files.os.fsync", synced)
+    private = ["p.tally", "p.key", "p.csv", "p.html"]
+    for name in ("p.tally", "p.csv", "p.html"):
+        (tmp_path / name).touch(mode=0o644)
+    before = sorted(os.listdir(tmp_path))
+    words = ["--user", "u", "--max-contributions", "1", "--key", str(tmp_path / "p.key")]
+    words += ["-o", str(tmp_path / "p.tally"), "--overwrite"]
+    assert run(["tally", str(rows), *bounds, *words]) == 0
+    words = ["-o", str(tmp_path / "p.csv"), "--report", str(tmp_path / "p.html"), "--overwrite"]
+    assert run(["evaluate", str(release), str(rows), *words]) == 0
+    assert len(seen) == len(private)
+    assert all(set(names) <= {*before, "p.key"} for names in seen)
+    for name in private:
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600

@@ -70,7 +70,8 @@ CASES = {
 }
 
 # Numbers of rows of the users: one alone, one with most of the rows, and all alike.
-CROWDS = ([1], [9, 1, 1], [4, 3, 2, 1], [12], [2, 2, 2], [7, 6, 1, 1, 1])
+# Seventeen is the least number of rows that shares of M do not come out even for.
+CROWDS = ([1], [9, 1, 1], [4, 3, 2, 1], [17], [2, 2, 2], [7, 6, 1, 1, 1])
 
 
 def rows_of(sizes, seed):

@@ -7,7 +7,7 @@ from pathlib import Path
 import engines
 import pyarrow as pa
 import pytest
-from clirun import fails, process
+from clirun import cli, fails, process
 from replay import SCRIPTS, Recorder
 
 import psd
@@ -155,6 +155,30 @@ def test_what_is_not_there(url, tmp_path):
 def test_refused_before_anything_is_read(url, data, columns, error, told):
     with pytest.raises(error, match=told):
         psd.Spark(url=url).tally(data, columns, engines.DOMAIN, unit=Unit())
+
+
+def test_a_tally_that_is_kept_has_no_name_of_a_file_here(url, inputs, tmp_path):
+    """Paths are those of the cluster; nobody looks for them on this machine."""
+    from psd.tally_file import read_tally
+
+    kept, output = tmp_path / "kept.tally", tmp_path / "out.psd.parquet"
+    words = ("--engine", "spark", "--spark-url", url, "--keep-tally", kept, "--epsilon", 1)
+    made = cli("build", inputs["csv"], "-o", output, *words, *BOUNDS)
+    assert made.code == 0, made.err
+    assert read_tally(kept).origins[0].names == ()
+
+
+def test_a_file_that_two_inputs_hold(url, tmp_path):
+    """A folder and a file in it, a pattern, and other spellings of one path."""
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("lon,lat\n127,37.5\n")
+    file = str(tmp_path / "a.csv")
+    spark, more = psd.Spark(url=url), [f"{tmp_path}/./a.csv", f"file://{file}", f"{tmp_path}/*.csv"]
+    for other in more:
+        with pytest.raises(InputDataError, match="count double"):
+            spark.tally([file, other], Columns(), engines.DOMAIN, unit=Unit())
+    counted = spark.tally([file, f"{tmp_path}/b.csv"], Columns(), engines.DOMAIN, unit=Unit())
+    assert counted.counts.tolist() == [2]
 
 
 @pytest.mark.parametrize("name", ["lon", "user", "time"])

@@ -126,3 +126,15 @@ def test_what_needs_bounds_beforehand_is_refused(given):
 def test_an_epsilon_of_which_no_share_is_left_is_refused():
     with pytest.raises(ParameterError, match="too small to find bounds"):
         psd.build(seoul(3), domain=PrivateBounds(), epsilon="0.00000001")
+
+
+@pytest.mark.parametrize(("bounds", "bound"), [("0.5", "0.5"), ("0.9", "0.2")])
+def test_shares_that_leave_nothing_are_refused_before_a_row_is_read(bounds, bound):
+    with pytest.raises(ParameterError, match="leave nothing"):
+        psd.build(
+            "no such file.csv",
+            domain=PrivateBounds(share=bounds),
+            epsilon=1,
+            user="u",
+            max_contributions=BoundChoice(share=bound),
+        )

@@ -412,3 +412,11 @@ def test_no_progress_bar_is_shown(file, monkeypatch):
 def test_inputs_of_no_kind(data):
     with pytest.raises(InputDataError, match="none that can be read"):
         list(read(data, Columns(), EARTH))
+
+
+def test_the_parser_puts_nothing_into_files_of_its_own():
+    """By itself it would make a folder where the program runs, with rows that no longer fit."""
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(source._SETTINGS)
+        found = connection.sql("SELECT current_setting('temp_directory')").fetchall()
+    assert found == [("",)]

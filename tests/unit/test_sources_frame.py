@@ -249,3 +249,10 @@ def test_ids_of_two_kinds_are_refused_wherever_they_stand(monkeypatch):
     frame = frame.astype({"lon": float, "lat": float})
     with pytest.raises(InputDataError, match="mixed"):
         next(read(frame, Columns(user="id"), DOMAIN))
+
+
+def test_a_table_given_twice():
+    rows = table()
+    for item in (rows, pa.Table.from_pandas(rows)):
+        with pytest.raises(InputDataError, match="given twice"):
+            next(read([item, item], Columns(), DOMAIN))

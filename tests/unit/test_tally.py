@@ -103,3 +103,15 @@ def test_the_key_is_fresh_each_time():
     rows = batch([(column + 0.5, row + 0.5) for column in range(4) for row in range(2)], ["u"] * 8)
     choices = {str(cells(tally([rows], PLANE, unit=FOUR))) for _ in range(30)}
     assert len(choices) > 1  # 70 choices: all the same with a chance below 1e-50
+
+
+@pytest.mark.parametrize("lattice", [(4, 2), (2**14, 2**14)])
+def test_a_share_of_nothing_occupies_no_cell(lattice):
+    """A user with more rows than there are shares leaves no trace, in either way of counting."""
+    users = ["many"] * 5 + ["few"] * 2
+    points = [(0.5, 0.5)] * 5 + [(1.5, 0.5), (2.5, 0.5)]
+    plane = replace(PLANE, lattice=lattice)
+    unit = Unit(kind="user", weight=4)
+    counted = tally([batch(points, users)], plane, unit=unit)
+    assert counted.counts.tolist() == [2, 2]
+    assert counted.report["kept"] == 2
