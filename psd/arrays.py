@@ -56,14 +56,18 @@ def interleaved(columns: NDArray[np.integer], rows: NDArray[np.integer]) -> NDAr
     >>> interleaved(np.array([0, 1, 0, 1, 2]), np.array([0, 0, 1, 1, 0]))
     array([0, 1, 2, 3, 4])
     """
-    return _spread(columns) | _spread(rows) << 1
+    codes = _spread(rows)
+    codes <<= 1
+    codes |= _spread(columns)
+    return codes
 
 
 def _spread(values: NDArray[np.integer]) -> NDArray[np.int64]:
     """Bits of numbers below 2^31, with a zero bit before each."""
     wide = values.astype(np.int64)
     for shift, mask in _SPREAD:
-        wide = (wide | wide << shift) & mask
+        wide |= wide << shift
+        wide &= mask
     return wide
 
 

@@ -25,6 +25,7 @@ from psd.query import boxes as engine
 from psd.query.compiled import compiled_sums, compiled_totals
 from psd.query.cover import total
 from psd.query.sums import Sums, cover_sums
+from psd.unit import Unit
 from psd.view import DENSITIES, ESTIMATES, View
 
 SIDE = 64
@@ -124,7 +125,7 @@ def test_every_method_is_answered_the_same_by_all_engines(method):
         domain,
         epsilon=NANO,
         method=method,
-        unit="record",
+        unit=Unit(),
         covariate=covariate_of(domain),
     )
     boxes = sound(edge_queries(rng, (SIDE, SIDE), 60))
