@@ -156,4 +156,5 @@ def choose_bound(rows: NDArray[np.int64], choice: BoundChoice, epsilon: int, noi
 def _misses(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
     """How many units too many exceed each bound, or too few the next smaller one."""
     smaller = np.append(0, target - over[:-1])
-    return np.maximum(np.maximum(over - target, smaller), 0)
+    misses: NDArray[np.int64] = np.maximum(np.maximum(over - target, smaller), 0)
+    return misses
