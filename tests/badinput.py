@@ -754,7 +754,7 @@ UNITS = (
         refused(f"U03-{name}", f"`{option}`", users("u"), 2, told,
                 f"--user user --max-contributions auto {option}")
         for name, option, told in (
-            ("share-0", "--auto-share 0", "share 0 of epsilon"),
+            ("share-0", "--auto-share 0", "--auto-share 0 of epsilon"),
             ("share-1", "--auto-share 1", "not in [0, 1)"),
             ("share-text", "--auto-share much", "not a decimal number"),
             ("over", "--auto-over=-1", "not between 0 and"),
@@ -776,7 +776,7 @@ UNITS = (
     *(
         refused(f"U04-{name}", f"`{option}`", GOOD, 2, told, option)
         for name, option, told in (
-            ("share-0", "--private-bounds 0", "share 0 of epsilon"),
+            ("share-0", "--private-bounds 0", "--private-bounds 0 of epsilon"),
             ("share-1", "--private-bounds 1", "not in [0, 1)"),
             ("share-text", "--private-bounds some", "not a decimal number"),
             ("beyond", "--private-bounds 0.1 --bounds-beyond 2", "not between 3 and"),
