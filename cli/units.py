@@ -41,7 +41,7 @@ def unit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--auto-over",
             type=integer,
-            help="Users that may have more rows than the bound; 150 / epsilon by default.",
+            help="Users that may have more rows than the bound; 250 / epsilon by default.",
         ),
         click.option("--auto-most", type=integer, help="Largest bound; 1000 by default."),
         click.option(

@@ -30,7 +30,7 @@ _STEPS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _SMALL = (1, 2, 3, 4, 5, 6, 8)
 
 # Users over the bound, times epsilon: measured, see docs/units.md.
-_OVER = 150
+_OVER = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class BoundChoice:
     share : decimal in (0, 1)
         Of epsilon, paid for the choice. Public.
     over : int, optional
-        How many users may have more rows than the bound; 150 / epsilon where not given. Public.
+        How many users may have more rows than the bound; 250 / epsilon where not given. Public.
     most : int
         The largest bound that is tried, 1 to 1,000,000,000. Public.
 
@@ -75,7 +75,7 @@ class BoundChoice:
 
     def target(self, epsilon: int) -> int:
         """Users over the bound that is looked for."""
-        return _OVER * NANO // epsilon if self.over is None else self.over
+        return -(-_OVER * NANO // epsilon) if self.over is None else self.over
 
     def stated(self, epsilon: int) -> dict[str, int | str]:
         """What the release says of the choice."""

@@ -54,6 +54,15 @@ def test_one_user_more_changes_no_score_by_more_than_one(rows, one, over):
     assert np.abs(fewer - more).max() <= 1
 
 
+@pytest.mark.parametrize("epsilon", [NANO // 10, NANO, 100 * NANO])
+def test_where_everybody_has_few_rows_the_bound_is_small(epsilon):
+    """Each of 22 larger bounds has the odds exp(-6.25), or exp(-5) where t is 3, so that a draw
+    goes wrong with probability 0.13 at most, and 20 of 40 draws with less than 1e-7."""
+    rows = np.repeat(np.arange(1, 6), 2000)
+    drawn = [choose_bound(rows, BoundChoice(), epsilon, SecureNoise()) for _ in range(40)]
+    assert sum(bound <= 5 for bound in drawn) > 20
+
+
 def test_the_law_is_that_of_the_exponential_mechanism():
     rows = np.array([1] * 6 + [2] * 3 + [4])
     choice, epsilon, draws = BoundChoice(over=2, most=4, share="0.5"), 2 * NANO, 4000
@@ -71,6 +80,7 @@ def test_what_it_costs_is_a_share_of_epsilon():
     choice = BoundChoice(share="0.1")
     assert choice.price(NANO) == NANO // 10
     assert choice.target(NANO // 10) == 10 * choice.target(NANO)
+    assert choice.target(1000 * NANO) == 1
     stated = choice.stated(NANO)
     assert stated["bound_epsilon"] == "0.1"
     with pytest.raises(ParameterError, match="too small"):
