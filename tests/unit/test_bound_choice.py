@@ -56,8 +56,8 @@ def test_one_user_more_changes_no_score_by_more_than_one(rows, one, over):
 
 @pytest.mark.parametrize("epsilon", [NANO // 10, NANO, 100 * NANO])
 def test_where_everybody_has_few_rows_the_bound_is_small(epsilon):
-    """Each of 22 larger bounds has the odds exp(-6.25), or exp(-5) where t is 3, so that a draw
-    goes wrong with probability 0.13 at most, and 20 of 40 draws with less than 1e-7."""
+    """The 23 larger bounds have odds of exp(-6.25) or less each, so that a draw is one of them with
+    probability 0.05 at most, and 20 of 40 draws are with less than 1e-14."""
     rows = np.repeat(np.arange(1, 6), 2000)
     drawn = [choose_bound(rows, BoundChoice(), epsilon, SecureNoise()) for _ in range(40)]
     assert sum(bound <= 5 for bound in drawn) > 20
