@@ -199,7 +199,7 @@ def command(
             # Paths of a cluster are none of this machine, and have no digest here.
             rows = data if where is None else []
             keep(keep_tally, tallies or kept[0], release, output, rows, zone, overwrite=overwrite)
-    click.echo(f"wrote {output}: {_made(release)}, {_promise(release)}")
+    click.echo(f"wrote {output}: {_made(release)}, {promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")
 
@@ -257,10 +257,7 @@ def _show_private(report: dict[str, int]) -> None:
 
 def _made(release: Any) -> str:
     """Method, and the number of slices where there are any."""
-    number = f", {len(release)} slices" if hasattr(release, "slices") else ""
-    return f"{release.method}{number}"
-
-
-def _promise(release: Release | Series) -> str:
-    """The guarantee in a few words."""
-    return promise(release) + " in each slice" * (getattr(release, "bound", "") == "slice")
+    if not hasattr(release, "slices"):
+        return str(release.method)
+    number = "1 slice" if len(release) == 1 else f"{len(release)} slices"
+    return f"{release.method}, {number}"

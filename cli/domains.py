@@ -11,7 +11,7 @@ import click
 
 from psd.errors import ParameterError
 
-from .options import integer, number
+from .options import called, integer, number
 from .regions import read_polygons
 
 if TYPE_CHECKING:
@@ -120,15 +120,16 @@ def place_of(
     }
     given = [name for name, there in ways.items() if there]
     if len(given) > 1 or not (given or boundary):
-        said = " and ".join(given) or "no bounds"
-        raise click.UsageError(f"give one of {', '.join(ways)} or a --boundary, not {said}")
+        said = f"not {' and '.join(given)}" if given else "so that the release has bounds"
+        raise click.UsageError(f"give one of {', '.join(ways)} or a --boundary, {said}")
     if private_bounds is not None:
         if boundary is not None:
             raise click.UsageError(
                 "--boundary is public and has bounds; leave out --private-bounds"
             )
         beyond = {} if bounds_beyond is None else {"beyond": bounds_beyond}
-        return Place(domain=PrivateBounds(crs=crs, share=private_bounds, **beyond))  # type: ignore[arg-type]
+        with called({"share": "--private-bounds", "beyond": "--bounds-beyond"}):
+            return Place(domain=PrivateBounds(crs=crs, share=private_bounds, **beyond))  # type: ignore[arg-type]
     if bounds_beyond is not None:
         raise click.UsageError("--bounds-beyond goes with --private-bounds")
     polygons = None if boundary is None else read_polygons(Path(boundary), "boundary")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from psd.errors import ParameterError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -16,6 +18,7 @@ __all__ = [
     "RELEASE",
     "Once",
     "builds",
+    "called",
     "console",
     "integer",
     "items",
@@ -63,6 +66,16 @@ def _plain(value: object, kind: type[N]) -> N:
     except ValueError:
         pass
     raise click.BadParameter(f"{text!r} is not a valid {kind.__name__}.")
+
+
+@contextmanager
+def called(options: dict[str, str]) -> Iterator[None]:
+    """Refusals that begin with the name of a parameter begin with that of its option."""
+    try:
+        yield
+    except ParameterError as error:
+        name, space, rest = str(error).partition(" ")
+        raise ParameterError(f"{options.get(name, name)}{space}{rest}") from None
 
 
 def overwrite(command: Callable[..., Any]) -> Callable[..., Any]:

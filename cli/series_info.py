@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import console
+from .units import promise
 
 if TYPE_CHECKING:
     from psd.series import Series
@@ -41,11 +42,13 @@ def _facts(series: Series) -> dict[str, Any]:
     from psd.epsilon import epsilon_text
 
     first = series.releases[0]
+    each = " in each slice" * (series.bound == "slice")
     return {
         "method": first.method,
         "epsilon": epsilon_text(series.epsilon),
         "unit": series.unit,
-        "counts": series.unit_of_privacy.counted,
+        "promise": promise(series),
+        "counts": series.unit_of_privacy.counted + each,
         "max_contributions": series.max_contributions,
         "bound_per": series.bound,
         "slices_by": series.slices.by,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import integer
+from .options import called, integer
 
 if TYPE_CHECKING:
     from psd.bound_choice import BoundChoice
@@ -19,7 +19,12 @@ AUTO = "auto"
 
 def bound(value: object) -> int | str:
     """Type of a bound: a whole number, or auto."""
-    return AUTO if value == AUTO else integer(value)
+    if value == AUTO:
+        return AUTO
+    try:
+        return integer(value)
+    except click.BadParameter:
+        raise click.BadParameter(f"{str(value)!r} is no whole number, and not auto.") from None
 
 
 def unit_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +41,7 @@ def unit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--auto-over",
             type=integer,
-            help="Users that may have more rows than the bound; 150 / epsilon by default.",
+            help="Users that may have more rows than the bound; 250 / epsilon by default.",
         ),
         click.option("--auto-most", type=integer, help="Largest bound; 1000 by default."),
         click.option(
@@ -70,7 +75,8 @@ def choice_of(max_contributions: int | str | None, **settings: Any) -> int | Bou
 
     given = {name: value for name, value in settings.items() if value is not None}
     if max_contributions == AUTO:
-        return BoundChoice(**given)
+        with called({name: f"--auto-{name}" for name in given}):
+            return BoundChoice(**given)
     if given:
         names = ", ".join(f"--auto-{name}" for name in given)
         raise click.UsageError(f"{names} goes with --max-contributions auto")
@@ -82,4 +88,5 @@ def promise(release: Any) -> str:
     """The guarantee in a few words."""
     from psd.epsilon import epsilon_text
 
-    return f"epsilon {epsilon_text(release.epsilon)} {release.unit_of_privacy.promise}"
+    each = " in each slice" * (getattr(release, "bound", "") == "slice")
+    return f"epsilon {epsilon_text(release.epsilon)} {release.unit_of_privacy.promise}{each}"

@@ -30,7 +30,7 @@ _STEPS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _SMALL = (1, 2, 3, 4, 5, 6, 8)
 
 # Users over the bound, times epsilon: measured, see docs/units.md.
-_OVER = 150
+_OVER = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class BoundChoice:
     share : decimal in (0, 1)
         Of epsilon, paid for the choice. Public.
     over : int, optional
-        How many users may have more rows than the bound; 150 / epsilon where not given. Public.
+        How many users may have more rows than the bound; 250 / epsilon where not given. Public.
     most : int
         The largest bound that is tried, 1 to 1,000,000,000. Public.
 
@@ -75,7 +75,7 @@ class BoundChoice:
 
     def target(self, epsilon: int) -> int:
         """Users over the bound that is looked for."""
-        return _OVER * NANO // epsilon if self.over is None else self.over
+        return -(-_OVER * NANO // epsilon) if self.over is None else self.over
 
     def stated(self, epsilon: int) -> dict[str, int | str]:
         """What the release says of the choice."""
@@ -100,15 +100,16 @@ def candidate_bounds(most: int) -> NDArray[np.int64]:
 
 
 def choose_bound(rows: NDArray[np.int64], choice: BoundChoice, epsilon: int, noise: Noise) -> int:
-    """Bound over which about so many units of privacy have rows, for its price out of epsilon.
+    """Smallest bound that about so many units of privacy exceed, for its price out of epsilon.
 
-    Sensitivity: 1 of the score -abs(over(c) - t), over(c) being the number of units with more
-    than c rows and t a public number; not times k, since it is the unit that counts and not its
-    rows.
+    Sensitivity: 1 of the score -max(over(c) - t, t - over(b), 0), over(c) being the number of
+    units with more than c rows, b the next smaller bound, without which its term is 0, and t a
+    public number; not times k, since it is the unit that counts and not its rows.
     Charged to: every point of the domain, the price once; nothing else is asked of these
     numbers, and the curator of the rows gets epsilon less the price.
     Proof: a unit more or less changes over(c) by 1 for the bounds c below its own number of
-    rows and no other unit's number, so no score changes by more than 1. The exponential
+    rows and no other unit's number, so both differences change by at most 1, and the largest of
+    numbers that change by at most 1 does so too. The exponential
     mechanism with weights exp(price score / 2) over the public list of bounds is then
     price-private for the unit [1]_. The bound is public from there on, and what the curator
     answers for a fixed bound is private for the same unit: the two add up.
@@ -133,6 +134,9 @@ def choose_bound(rows: NDArray[np.int64], choice: BoundChoice, epsilon: int, noi
     A question about rows would have to pay for all rows of a user, and the sum of what a bound
     drops changes by as much as the largest bound.
 
+    With -abs(over(c) - t) alone, all bounds that nobody exceeds would be equally good, and where
+    users have few rows the choice among them would be by chance.
+
     References
     ----------
     .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
@@ -144,6 +148,13 @@ def choose_bound(rows: NDArray[np.int64], choice: BoundChoice, epsilon: int, noi
         group=np.zeros(len(bounds), np.int64),
         first=bounds,
         length=np.ones(len(bounds), np.int64),
-        score=-np.abs(over - choice.target(epsilon)),
+        score=-_misses(over, choice.target(epsilon)),
     )
     return int(noise.select(candidates, np.array([price]), np.array([1]))[0])
+
+
+def _misses(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
+    """How many units too many exceed each bound, or too few the next smaller one."""
+    smaller = np.append(0, target - over[:-1])
+    misses: NDArray[np.int64] = np.maximum(np.maximum(over - target, smaller), 0)
+    return misses

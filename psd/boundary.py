@@ -158,10 +158,14 @@ def bounds_of(
 
     Raises
     ------
+    ParameterError
+        If one of them is no polygon.
     DomainError
         If the polygons have no CRS, or there is no box around them.
     """
     shapes = polygons.geometry
+    if not shapes.geom_type.isin(["Polygon", "MultiPolygon"]).all():
+        raise ParameterError("the boundary holds geometries that are no polygons; give its area")
     if shapes.crs is None:
         raise DomainError("the boundary has no CRS; assign it in your GIS, it is never guessed")
     west, south, east, north = map(float, shapes.to_crs(crs).total_bounds)

@@ -147,8 +147,12 @@ def evaluate(
     the kept rows. Non-uniformity: that minus the kept rows in the query. Bounding: the kept
     rows minus all rows in the query; 0 where a row is the unit.
     """
-    if (time is None) != (during is None):
+    if time is not None and during is None:
         raise ParameterError("time, the column of moments, goes with a slice of a series")
+    if during is not None and time is None:
+        raise ParameterError(
+            "a slice of a series is judged with time (--time), the column of moments"
+        )
     columns = Columns(x=x, y=y, geometry=geometry, layer=layer, time=time)
     points = _points(data, columns, release.domain, during)
     if not len(points[0]):

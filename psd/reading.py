@@ -153,10 +153,13 @@ def count_rows(
     InputDataError
         If bounds are to be found in an input that cannot be read twice, or it cannot be read.
     ParameterError
-        If something is to be found in the data that an engine does not find.
+        If something is to be found in the data that an engine does not find, or the engine is
+        none.
     """
     _check_price(place, asked, epsilon)
     if engine is not None:
+        if not hasattr(engine, "tally"):
+            raise ParameterError(f"engine {engine!r} is none; give for instance psd.Spark(url=...)")
         return _elsewhere(engine, data, place, asked, step, area=area, memory=memory)
     if isinstance(place, PrivateBounds):
         check_repeatable(data)

@@ -226,7 +226,10 @@ def tree_of(table: pa.Table) -> Tree:
 def _checked_header(raw: bytes | None) -> dict[str, Any]:
     """Fields of the footer as arguments of `Release`."""
     if raw is None:
-        raise ReleaseFormatError("it carries no psd header; it was not written by this library")
+        raise ReleaseFormatError(
+            "it carries no psd header; it was not written by this library, or is a tally, of "
+            "which psd build makes a release"
+        )
     if len(raw) > MAX_HEADER:
         raise ReleaseFormatError("its header is too long")
     return arguments(strict_json(raw))

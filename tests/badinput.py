@@ -636,10 +636,10 @@ PARAMETERS = (
         ("zero", "0", "not between 1 and"),
         ("negative", "-1", "not between 1 and"),
         ("more", "1000000001", "not between 1 and"),
-        ("power", "1e9", "not a valid int"),
-        ("underscore", "1_0", "not a valid int"),
-        ("full-width", "\uff11", "not a valid int"),
-        ("half", "1.5", "not a valid int"),
+        ("power", "1e9", "no whole number"),
+        ("underscore", "1_0", "no whole number"),
+        ("full-width", "\uff11", "no whole number"),
+        ("half", "1.5", "no whole number"),
     ),
     kept("P07-largest", "`--max-contributions 1000000000`", users("u", "u"), 2,
         "--user user --max-contributions 1000000000"),
@@ -754,7 +754,7 @@ UNITS = (
         refused(f"U03-{name}", f"`{option}`", users("u"), 2, told,
                 f"--user user --max-contributions auto {option}")
         for name, option, told in (
-            ("share-0", "--auto-share 0", "share 0 of epsilon"),
+            ("share-0", "--auto-share 0", "--auto-share 0 of epsilon"),
             ("share-1", "--auto-share 1", "not in [0, 1)"),
             ("share-text", "--auto-share much", "not a decimal number"),
             ("over", "--auto-over=-1", "not between 0 and"),
@@ -776,7 +776,7 @@ UNITS = (
     *(
         refused(f"U04-{name}", f"`{option}`", GOOD, 2, told, option)
         for name, option, told in (
-            ("share-0", "--private-bounds 0", "share 0 of epsilon"),
+            ("share-0", "--private-bounds 0", "--private-bounds 0 of epsilon"),
             ("share-1", "--private-bounds 1", "not in [0, 1)"),
             ("share-text", "--private-bounds some", "not a decimal number"),
             ("beyond", "--private-bounds 0.1 --bounds-beyond 2", "not between 3 and"),

@@ -83,7 +83,8 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     InputDataError
         If no source accepts the input, it cannot be read as asked, or it changes meanwhile.
     ParameterError
-        If one column is named for two things, or the time zone is unknown.
+        If one column is named for two things, the time zone is unknown, or a layer or a column
+        of points is named and no input can have one.
     """
     if len(set(columns)) < len(list(columns)):
         raise ParameterError(
@@ -94,10 +95,25 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     if len({id(item) for item in items if not is_path(item)}) < sum(not is_path(i) for i in items):
         raise InputDataError("an input is given twice; its rows would count double")
     paths = files_of(items)
-    for source, group in _groups([*paths, *(item for item in items if not is_path(item))]):
+    groups = _groups([*paths, *(item for item in items if not is_path(item))])
+    _check_used(columns, {source.__name__.rpartition(".")[2] for source, _ in groups})
+    for source, group in groups:
         yield from source.batches(group, columns, domain)
     if files_of(items) != paths:
         raise InputDataError("files came or went while the input was read; nothing was published")
+
+
+def _check_used(columns: Columns, kinds: set[str]) -> None:
+    """Refuse names that no input has a use for."""
+    if columns.layer is not None and "vector" not in kinds:
+        raise ParameterError(
+            "layer (--layer) names one of a GeoPackage or another vector file, and no input is one"
+        )
+    if columns.geometry is not None and kinds == {"csv"}:
+        raise ParameterError(
+            "geometry (--geometry) names a column of points, which CSV has not; name its "
+            "coordinates (--x, --y)"
+        )
 
 
 def check_repeatable(data: Any) -> None:

@@ -179,7 +179,7 @@ def _likely_cause(header: list[str]) -> str:
             return f"is it separated by {mark!r}?"
     if sum(re.fullmatch(_DECIMAL, name) is not None for name in header) > 1:
         return "is that line data, without a line of column names above it?"
-    return "see --x, --y, --user"
+    return "see --x, --y, --user, --time"
 
 
 def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:

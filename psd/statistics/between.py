@@ -58,7 +58,8 @@ def difference(
     DomainError
         If bounds, CRS or lattice differ.
     ParameterError
-        If a region is malformed or outside, or both are the same release.
+        If a region is malformed or outside, one release counts users and the other rows, or
+        both are the same release.
 
     Notes
     -----
@@ -122,7 +123,8 @@ def ratio(
     DomainError
         If bounds, CRS or lattice differ.
     ParameterError
-        If a region is malformed or outside, or both are the same release.
+        If a region is malformed or outside, one release counts users and the other rows, or
+        both are the same release.
 
     Examples
     --------
@@ -184,6 +186,10 @@ def _check_pair(first: Release, second: Release) -> None:
                 f"the releases have different {name}, {getattr(a, name)} and {getattr(b, name)}; "
                 "only releases of one domain can be compared"
             )
+    if (first.unit_of_privacy.scale == 1) != (second.unit_of_privacy.scale == 1):
+        raise ParameterError(
+            "one of the releases counts users and the other rows; compare what counts the same"
+        )
     names = ("boxes", "parent", "count", "epsilon")
     if all(np.array_equal(getattr(first.tree, n), getattr(second.tree, n)) for n in names):
         raise ParameterError("both releases are one and the same, whose noise is not independent")

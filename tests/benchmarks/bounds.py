@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import psd
-from psd.bound_choice import BoundChoice, candidate_bounds, choose_bound
+from psd.bound_choice import BoundChoice, _misses, candidate_bounds, choose_bound
 from psd.decompositions import method
 from psd.epsilon import parse_epsilon
 from psd.evaluation import class_errors, geometric_mean
@@ -91,7 +91,7 @@ def chances(data, choice, epsilon):
     """Probability of every bound."""
     bounds = candidate_bounds(choice.most)
     over = len(data.sizes) - np.searchsorted(np.sort(data.sizes), bounds, side="right")
-    gap = np.abs(over - choice.target(epsilon))
+    gap = _misses(over, choice.target(epsilon))
     weight = np.exp(-choice.price(epsilon) / 1e9 * (gap - gap.min()) / 2)
     return bounds, weight / weight.sum()
 

@@ -6,7 +6,7 @@ import geopandas as gpd
 import pandas as pd
 import pytest
 import shapely
-from clirun import BOUNDS, CERTAIN, cli, passes, write_points
+from clirun import BOUNDS, CERTAIN, cli, fails, passes, write_points
 
 import psd
 
@@ -159,3 +159,58 @@ def test_a_release_with_a_boundary_is_evaluated_with_its_tally(points, plot, out
     assert "keep it with --keep-tally" in refused.err
     passes("evaluate", out, points, "--tally", tally, "-o", report)
     assert pd.read_csv(report, skiprows=1)["true_bounding_error"].min() == -1
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "options"),
+    [
+        (
+            2,
+            "'--max-contributions': 'many' is no whole number",
+            (*USER, "--max-contributions", "many"),
+        ),
+        (
+            2,
+            "--auto-share 2 is not in [0, 1)",
+            (*USER, "--max-contributions", "auto", "--auto-share", 2),
+        ),
+        (2, "--auto-over -5", (*USER, "--max-contributions", "auto", "--auto-over", -5)),
+        (2, "--auto-most 0", (*USER, "--max-contributions", "auto", "--auto-most", 0)),
+        (2, "layer (--layer)", ("--layer", "visits")),
+        (2, "geometry (--geometry)", ("--geometry", "geom")),
+        (8, "see --x, --y, --user, --time", ("--x", "longitude")),
+    ],
+)
+def test_messages_name_the_option(points, out, code, told, options):
+    assert told in fails(code, "build", points, "-o", out, *CERTAIN, *BOUNDS, *options)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("told", "options"),
+    [
+        ("--private-bounds 1.5 is not in [0, 1)", ("--private-bounds", 1.5)),
+        ("--bounds-beyond 1 is not", ("--private-bounds", 0.1, "--bounds-beyond", 1)),
+        ("--boundary, so that the release has bounds", ()),
+        ("not --bounds and --area-of-use", (*BOUNDS, "--area-of-use")),
+    ],
+)
+def test_ways_to_bounds_are_named(points, out, told, options):
+    assert told in fails(2, "build", points, "-o", out, *CERTAIN, *options)
+
+
+def test_a_boundary_is_made_of_polygons(points, out, tmp_path):
+    place = tmp_path / "place.gpkg"
+    gpd.GeoSeries([shapely.Point(1, 1)], crs="EPSG:4326").to_file(place)
+    told = fails(2, "build", points, "-o", out, *CERTAIN, "--boundary", place)
+    assert "no polygon" in told
+    assert "antimeridian" not in told
+
+
+def test_users_and_rows_are_not_compared(points, out, tmp_path):
+    built(points, out)
+    users = tmp_path / "users.psd.parquet"
+    built(points, users, *USER, "--count", "users")
+    for more in ((), ("--ratio",)):
+        told = fails(2, "difference", out, users, "--box", *BOUNDS[1:], *more)
+        assert "one of the releases counts users and the other rows" in told

@@ -137,7 +137,7 @@ def test_one_slice_is_a_release_to_every_command(folder):
         (5, "series of time slices", "difference s.psd.parquet one --box 0 0 1 1"),
         (2, "goes with a series", "info one --slice 2024-01"),
         (2, "goes with a slice", "evaluate one v.csv --time time"),
-        (2, "goes with a slice", "evaluate s.psd.parquet v.csv --slice 2024-01"),
+        (2, "judged with time (--time)", "evaluate s.psd.parquet v.csv --slice 2024-01"),
         (5, "no readable release", "info v.csv --slice 2024-01"),
         (2, "--by and --slices go together", "build v.csv -o x {B} --epsilon 1 --slices 2024-01"),
         (2, "--by and --slices go together", "build v.csv -o x {B} --epsilon 1 --per slice"),
@@ -196,7 +196,16 @@ def test_the_facts_of_a_series(folder):
         "Asia/Seoul",
     )
     assert [row["slice"] for row in facts["slices"]] == list(truth())
+    assert facts["promise"] == "epsilon 1000 per user, at most 2 rows of each"
     assert "2024-03" in passes("info", "s.psd.parquet")
+
+
+def test_the_facts_of_a_series_bounded_in_each_slice(folder):
+    told = build(*SURE, *USER, "--per", "slice")
+    facts = json.loads(passes("info", "s.psd.parquet", "--format", "json"))
+    assert facts["promise"].endswith(" per user, at most 2 rows of each in each slice")
+    assert facts["promise"] in told
+    assert facts["counts"] == "kept rows, at most 2 of each user in each slice"
 
 
 def test_errors_of_a_slice_need_its_tally(folder):

@@ -3,6 +3,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from replay import SCRIPTS, Recorder, small_domain
 
 from psd.bound_choice import BoundChoice, candidate_bounds, choose_bound
@@ -27,19 +29,45 @@ def test_scores_count_users_over_each_bound():
     noise = Recorder(SCRIPTS[0])
     rows = np.array([1, 1, 2, 3, 5, 5, 9])
     choice = BoundChoice(over=2, most=8, share="0.5")
-    # 7 users; over 1: 5, 2: 4, 3: 3, 4: 3, 5: 1, 6: 1, 8: 1
+    # Over 1: 5, 2: 4, 3: 3, 4: 3, 5: 1, 6: 1, 8: 1.
     found = choose_bound(rows, choice, NANO, noise)
     (call,) = noise.calls
     assert call.lines.tolist() == [1, 2, 3, 4, 5, 6, 8]
-    assert call.true.tolist() == [-3, -2, -1, -1, -1, -1, -1]
-    assert (found, call.epsilon.tolist(), call.sensitivity.tolist()) == (3, [NANO // 2], [1])
+    assert call.true.tolist() == [-3, -2, -1, -1, 0, -1, -1]
+    assert (found, call.epsilon.tolist(), call.sensitivity.tolist()) == (5, [NANO // 2], [1])
+
+
+def test_bounds_that_nobody_exceeds_are_not_alike():
+    """Where everybody has at most five rows, larger bounds would add noise and keep nothing."""
+    noise = Recorder(SCRIPTS[0])
+    rows = np.repeat([1, 2, 3, 4, 5], 100)
+    assert choose_bound(rows, BoundChoice(over=50), NANO, noise) == 5
+    assert np.sort(noise.calls[-1].true)[-2:].tolist() == [-50, 0]
+
+
+@given(st.lists(st.integers(1, 12), max_size=30), st.integers(1, 12), st.integers(0, 20))
+def test_one_user_more_changes_no_score_by_more_than_one(rows, one, over):
+    noise, choice = Recorder(SCRIPTS[0]), BoundChoice(over=over, most=12)
+    for sizes in (rows, [*rows, one]):
+        choose_bound(np.array(sizes, np.int64), choice, NANO, noise)
+    fewer, more = (call.true for call in noise.calls)
+    assert np.abs(fewer - more).max() <= 1
+
+
+@pytest.mark.parametrize("epsilon", [NANO // 10, NANO, 100 * NANO])
+def test_where_everybody_has_few_rows_the_bound_is_small(epsilon):
+    """The 23 larger bounds have odds of exp(-6.25) or less each, so that a draw is one of them with
+    probability 0.05 at most, and 20 of 40 draws are with less than 1e-14."""
+    rows = np.repeat(np.arange(1, 6), 2000)
+    drawn = [choose_bound(rows, BoundChoice(), epsilon, SecureNoise()) for _ in range(40)]
+    assert sum(bound <= 5 for bound in drawn) > 20
 
 
 def test_the_law_is_that_of_the_exponential_mechanism():
     rows = np.array([1] * 6 + [2] * 3 + [4])
     choice, epsilon, draws = BoundChoice(over=2, most=4, share="0.5"), 2 * NANO, 4000
-    over = np.array([4, 1, 1, 0])
-    weight = np.exp(-np.abs(over - 2) / 2)
+    # Over 1: 4, 2: 1, 3: 1, 4: 0.
+    weight = np.exp(-np.array([2, 0, 1, 1]) / 2)
     seen = np.bincount(
         [choose_bound(rows, choice, epsilon, SecureNoise()) for _ in range(draws)], minlength=5
     )[1:]
@@ -52,6 +80,7 @@ def test_what_it_costs_is_a_share_of_epsilon():
     choice = BoundChoice(share="0.1")
     assert choice.price(NANO) == NANO // 10
     assert choice.target(NANO // 10) == 10 * choice.target(NANO)
+    assert choice.target(1000 * NANO) == 1
     stated = choice.stated(NANO)
     assert stated["bound_epsilon"] == "0.1"
     with pytest.raises(ParameterError, match="too small"):

@@ -163,3 +163,9 @@ def test_saved_and_loaded_it_is_the_same(tmp_path):
     np.testing.assert_array_equal(loaded.tree.count, release.tree.count)
     for name in ("domain", "epsilon", "method", "unit", "max_contributions", "library"):
         assert getattr(loaded, name) == getattr(release, name)
+
+
+def test_a_name_is_no_engine():
+    table = pd.DataFrame({"lon": [1.0], "lat": [1.0]})
+    with pytest.raises(ParameterError, match="engine 'spark' is none"):
+        psd.build(table, domain=psd.Domain(bounds=(0, 0, 2, 2)), epsilon=1, engine="spark")
