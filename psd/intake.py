@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from psd.bounding import keep, shares, sizes
 from psd.counting import cell_counter
 from psd.errors import DomainError, InputDataError
+from psd.ids import normalised
 from psd.marks import salts
 from psd.shelf import Part, Shelf
 from psd.tally import Batch, Tally
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
     from psd.domain import Domain
 
 __all__ = ["Area", "Intake", "Slices", "tally"]
-
-# White space of Unicode, and the marks of width zero that editors and exports leave behind.
-_INVISIBLE = (
-    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
-    "\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
-)
 
 _DAY = 86_400_000_000
 
@@ -343,44 +338,10 @@ def _ids(user: Any, inside: NDArray[np.bool_]) -> Any:
     """Ids of the rows inside; a row without one is refused."""
     import pyarrow as pa
 
-    ids = _normalised(user if inside.all() else user.filter(pa.array(inside)))
+    ids = normalised(user if inside.all() else user.filter(pa.array(inside)))
     if ids.null_count:
         raise InputDataError(
             "rows without a user id; a bound per user cannot hold for them: remove these rows "
             "or build without --user"
         )
     return ids
-
-
-def _normalised(ids: Any) -> Any:
-    """Ids without the spellings that nobody sees, so that a user is not several; null if none.
-
-    White space and byte-order marks around an id go, letters and their accents are composed
-    (NFC), and what databases write for a missing value is missing. Nothing else is merged:
-    007 is not 7, and ANN is not ann.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    ids = ids.cast(pa.string())
-    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    if not _is_plain(ids):
-        ids = pc.utf8_normalize(pc.utf8_trim(ids, characters=_INVISIBLE), form="NFC")
-        ids = pc.utf8_trim(ids, characters=_INVISIBLE)
-    return pc.if_else(pc.is_in(pc.utf8_lower(ids), value_set=_missing_ids()), None, ids)
-
-
-def _is_plain(ids: Any) -> bool:
-    """Whether all ids are of visible ASCII characters, which have one spelling."""
-    data = ids.buffers()[-1]
-    if data is None or not len(data):
-        return False
-    letters = np.frombuffer(data, np.uint8)
-    return bool(letters.min() > 0x20 and letters.max() < 0x7F)
-
-
-def _missing_ids() -> Any:
-    """What stands where there is no id."""
-    import pyarrow as pa
-
-    return pa.array(["", "null", "nan", "none", "<na>", r"\n"])

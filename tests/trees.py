@@ -11,6 +11,13 @@ from psd.tree import Tree
 
 METRES = "EPSG:3857"
 
+# Which nodes of a random tree are measured.
+KINDS = {
+    "every leaf measured": {},
+    "leaves alone": {"unmeasured": 1.0},
+    "one unmeasured leaf in some families": {"unmeasured": 0.2, "unknown_leaf": 0.5},
+}
+
 
 def domain_of(lattice, crs=METRES):
     """A domain whose coordinates are lattice lines."""

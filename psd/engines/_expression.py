@@ -23,7 +23,7 @@ from psd.engines._parse import (
     parts,
     truth,
 )
-from psd.intake import _INVISIBLE
+from psd.ids import INVISIBLE
 from psd.marks import PRIME, SALTS, TIME_OFFSET
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["counted", "flags", "parsed", "sql_of"]
 
 # What sources leave out around a field.
-_AROUND = {"x": " \t", "y": " \t", "user": _INVISIBLE, "time": " \t\n\v\f\r"}
+_AROUND = {"x": " \t", "y": " \t", "user": INVISIBLE, "time": " \t\n\v\f\r"}
 
 _SALT_DIGITS = 7
 

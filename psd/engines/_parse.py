@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from psd.intake import _missing_ids
-from psd.sources.csv import _DECIMAL, _MISSING
+from psd import ids
+from psd.sources import csv
 
 __all__ = [
     "COMPOSED",
@@ -85,7 +85,7 @@ def number(column: Any) -> Any:
 
     value, plain = column.try_cast("float64"), ~truth(column.cast("float64").isnan())
     if column.type().is_string():
-        plain = truth(column.re_search(rf"\A(?:{_DECIMAL})\z"))
+        plain = truth(column.re_search(rf"\A(?:{csv.DECIMAL})\z"))
     else:
         value = column.cast("float64")
     return ibis.ifelse(plain, value, ibis.null("float64"))
@@ -95,7 +95,7 @@ def is_bad(column: Any, value: Any) -> Any:
     """Whether a field is neither a finite number nor a usual mark for a missing one."""
     if not column.type().is_string():
         return is_infinite(value)
-    text = column.notnull() & ~column.lower().isin(sorted(_MISSING))
+    text = column.notnull() & ~column.lower().isin(sorted(csv.MISSING))
     return truth(text & (value.isnull() | is_infinite(value)))
 
 
@@ -106,7 +106,7 @@ def identifier(text: Any) -> tuple[Any, Any]:
     """
     import ibis
 
-    missing = text.lower().isin(_missing_ids().to_pylist())
+    missing = text.lower().isin(ids.MISSING)
     strange = ~text.re_search(rf"\A[{_ranges(COMPOSED)}]*\z")
     return ibis.ifelse(truth(missing), ibis.null("string"), text), truth(strange)
 
@@ -120,7 +120,7 @@ def moment(text: Any) -> tuple[Any, Any, Any]:
 
     plain = truth(text.re_search(rf"\A{_DATE}({_CLOCK})?\z"))
     aware = truth(text.re_search(rf"\A{_DATE}{_CLOCK}{_OFFSET}\z"))
-    missing = text.isnull() | text.isin((*sorted(_MISSING), "nat"))
+    missing = text.isnull() | text.isin((*sorted(csv.MISSING), "nat"))
     begin = ibis.literal("2024-01-31t00:00:00.000000")
     whole = text + begin.substr(text.length(), 26)
     return ibis.ifelse(plain, whole, ibis.null("string")), ~plain & ~aware & ~missing, aware

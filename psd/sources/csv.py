@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from psd.domain import Domain
     from psd.sources import Columns
 
-__all__ = ["accepts", "batches"]
+__all__ = ["DECIMAL", "MISSING", "accepts", "batches"]
 
 # Small enough for the cache of a processor.
 _ROWS = 2**17
@@ -74,10 +74,10 @@ _WAITING = 64 * 2**20
 # What one thread of the parser works in.
 _THREAD = 2**27
 
-_DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 # What spreadsheets and databases write where a number is missing.
-_MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n"}
+MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n"}
 
 
 def accepts(data: Any) -> bool:
@@ -85,25 +85,27 @@ def accepts(data: Any) -> bool:
     return _paths.kind(data) == "csv"
 
 
-def batches(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
+def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Batch]:
     """Rows of one or several CSV files with the same columns.
 
     Raises
     ------
     InputDataError
-        If a file is missing, given twice, malformed, or changes while it is read.
+        If a file is malformed, lacks a column or changes while it is read.
     """
-    inputs = list(data) if isinstance(data, list | tuple) else [data]
-    paths = _paths.expanded(item for item in inputs if os.fspath(item) != _paths.STDIN)
     with contextlib.ExitStack() as stack:
-        if len(paths) < len(inputs):
-            paths.append(stack.enter_context(_standard_input()))
+        paths = [stack.enter_context(_readable(path)) for path in items]
         headers = [_header(path) for path in paths]
         for path, header in zip(paths, headers, strict=True):
             _check_columns(path, header, columns)
         for path, header in zip(paths, headers, strict=True):
             with _paths.unchanged([path]):
                 yield from _stream(path, header, columns)
+
+
+def _readable(path: Path) -> contextlib.AbstractContextManager[Path]:
+    """A file as it is; standard input by a path that it can be read at."""
+    return _standard_input() if str(path) == _paths.STDIN else contextlib.nullcontext(path)
 
 
 @contextmanager
@@ -177,7 +179,7 @@ def _likely_cause(header: list[str]) -> str:
     for mark in ";\t|":
         if mark in header[0]:
             return f"is it separated by {mark!r}?"
-    if sum(re.fullmatch(_DECIMAL, name) is not None for name in header) > 1:
+    if sum(re.fullmatch(DECIMAL, name) is not None for name in header) > 1:
         return "is that line data, without a line of column names above it?"
     return "see --x, --y, --user, --time"
 
@@ -338,9 +340,7 @@ def _all_missing(texts: Any) -> bool:
     """Whether texts that are no numbers are usual marks for a missing one."""
     if texts.null_count == len(texts):
         return True
-    return {
-        text.strip(" \t").lower() for text in texts.drop_null().unique().to_pylist()
-    } <= _MISSING
+    return {text.strip(" \t").lower() for text in texts.drop_null().unique().to_pylist()} <= MISSING
 
 
 def _has_nul(ids: Any) -> bool:

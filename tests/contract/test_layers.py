@@ -17,8 +17,8 @@ PRIVATE = (
     "psd.points", "psd.tally_file", "psd.evaluation", "psd.plotting", "psd.workload",
     "psd.shape", "psd.comparison", "psd.truth", "psd.workers",
     "psd.heterogeneity", "psd.population", "psd.plan", "psd.plan_text", "psd.plan_plot",
-    "psd.reports", "psd.report_figures", "psd.intake", "psd.shelf", "psd.bounding", "psd.marks",
-    "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice", "psd.private_bounds",
+    "psd.reports", "psd.report_figures", "psd.intake", "psd.ids", "psd.shelf", "psd.bounding",
+    "psd.marks", "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice", "psd.private_bounds",
     "psd.slicing", "psd.kept", "psd.carrying", "psd.keys", "psd.tallying",
     "psd.engines",
 )  # fmt: skip

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import opendp.prelude as dp
 import pytest
+import trees
 from trees import dense_least_squares, domain_of, leaf_matrix, random_tree
 
 from psd.cutting import grid_tree
@@ -12,12 +13,7 @@ from psd.epsilon import NANO
 from psd.inference import infer
 from psd.tree import Tree
 
-KINDS = {
-    "every leaf measured": {},
-    "every node measured": {"unmeasured": 0.0},
-    "leaves alone": {"unmeasured": 1.0},
-    "one unmeasured leaf in some families": {"unmeasured": 0.2, "unknown_leaf": 0.5},
-}
+KINDS = trees.KINDS | {"every node measured": {"unmeasured": 0.0}}
 
 
 @pytest.mark.parametrize("kind", KINDS)

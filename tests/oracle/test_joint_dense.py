@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import shapely
 from trees import (
+    KINDS,
     dense_least_squares,
     leaf_fractions,
     random_queries,
@@ -21,11 +22,6 @@ from psd.statistics.overlay import leaf_overlay, raster_overlay
 from psd.view import View
 
 LATTICE = (64, 64)
-KINDS = {
-    "every leaf measured": {},
-    "leaves alone": {"unmeasured": 1.0},
-    "one unmeasured leaf in some families": {"unmeasured": 0.2, "unknown_leaf": 0.5},
-}
 
 
 def naive_nonuniformity(release, boxes):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from trees import (
+    KINDS,
     dense_least_squares,
     leaf_fractions,
     random_queries,
@@ -17,11 +18,6 @@ from psd.inference import infer
 from psd.tree import Tree
 
 LATTICE = (64, 64)
-KINDS = {
-    "every leaf measured": {},
-    "leaves alone": {"unmeasured": 1.0},
-    "one unmeasured leaf in some families": {"unmeasured": 0.2, "unknown_leaf": 0.5},
-}
 
 
 @pytest.mark.parametrize("kind", KINDS)

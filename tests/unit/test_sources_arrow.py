@@ -7,29 +7,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import shapely
+from batches import DOMAIN, SECRET, one, refused
 
-import psd
 from psd.errors import DomainError, InputDataError
 from psd.sources import Columns, _arrow, read
-
-DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
-SECRET = "8642.13579"
-
-
-def one(data, **columns):
-    (batch,) = read(data, Columns(**columns), DOMAIN)
-    return batch
-
-
-def refused(data, error=InputDataError, **columns):
-    with pytest.raises(error) as raised:
-        list(read(data, Columns(**columns), DOMAIN))
-    message = str(raised.value)
-    assert SECRET not in message
-    assert "\n" not in message
-    assert raised.value.__suppress_context__ or raised.value.__context__ is None
-    return message
-
 
 TABLE = pa.table({"lon": [127.5, None], "lat": [37.5, 37.5], "id": [2**53 + 1, None]})
 

@@ -10,29 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from batches import DOMAIN, SECRET, one, refused
 
-import psd
 from psd.errors import DomainError, InputDataError
 from psd.intake import tally
 from psd.sources import Columns, parquet, read
-
-DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
-SECRET = "8642.13579"
-
-
-def one(path, **columns):
-    (batch,) = read(path, Columns(**columns), DOMAIN)
-    return batch
-
-
-def refused(path, error=InputDataError, **columns):
-    with pytest.raises(error) as raised:
-        list(read(path, Columns(**columns), DOMAIN))
-    message = str(raised.value)
-    assert SECRET not in message
-    assert "\n" not in message
-    assert raised.value.__suppress_context__ or raised.value.__context__ is None
-    return message
 
 
 @pytest.fixture

@@ -12,30 +12,13 @@ import pandas as pd
 import pyogrio
 import pytest
 import shapely
+from batches import DOMAIN, SECRET, one, refused
 
-import psd
 from psd.errors import DomainError, InputDataError
 from psd.sources import Columns, read, vector
 
-DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
-SECRET = "8642.13579"
 EVERY = pytest.mark.parametrize("ending", ["gpkg", "shp", "fgb", "geojson"])
 LINE = shapely.LineString([(1, 2), (3, 4)])
-
-
-def one(path, **columns):
-    (batch,) = read(path, Columns(**columns), DOMAIN)
-    return batch
-
-
-def refused(path, error=InputDataError, **columns):
-    with pytest.raises(error) as raised:
-        list(read(path, Columns(**columns), DOMAIN))
-    message = str(raised.value)
-    assert SECRET not in message
-    assert "\n" not in message
-    assert raised.value.__suppress_context__ or raised.value.__context__ is None
-    return message
 
 
 def points(size=2, crs="EPSG:4326", **columns):

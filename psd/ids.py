@@ -1,0 +1,61 @@
+"""Ids of users: which spellings are one id, and what stands where there is none. Private side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["INVISIBLE", "MISSING", "normalised"]
+
+# White space of Unicode, and the marks of width zero that editors and exports leave behind.
+INVISIBLE = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
+)
+
+# What stands where there is no id, in small letters.
+MISSING = ("", "null", "nan", "none", "<na>", r"\n")
+
+
+def normalised(ids: Any) -> Any:
+    """Ids without the spellings that nobody sees, so that a user is not several; null if none.
+
+    White space and byte-order marks around an id go, letters and their accents are composed
+    (NFC), and what databases write for a missing value is missing. Nothing else is merged:
+    007 is not 7, and ANN is not ann.
+
+    Parameters
+    ----------
+    ids : pyarrow.Array or ChunkedArray of text, length n
+        Private.
+
+    Returns
+    -------
+    pyarrow.Array of string, length n
+        Private.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> normalised(pa.array([" 007", "7", "NULL"])).to_pylist()
+    ['007', '7', None]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ids = ids.cast(pa.string())
+    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+    if not _is_plain(ids):
+        ids = pc.utf8_normalize(pc.utf8_trim(ids, characters=INVISIBLE), form="NFC")
+        ids = pc.utf8_trim(ids, characters=INVISIBLE)
+    return pc.if_else(pc.is_in(pc.utf8_lower(ids), value_set=pa.array(MISSING)), None, ids)
+
+
+def _is_plain(ids: Any) -> bool:
+    """Whether all ids are of visible ASCII characters, which have one spelling."""
+    data = ids.buffers()[-1]
+    if data is None or not len(data):
+        return False
+    letters = np.frombuffer(data, np.uint8)
+    return bool(letters.min() > 0x20 and letters.max() < 0x7F)

@@ -1,0 +1,29 @@
+"""Rows as a source hands them over, and what it says when it refuses."""
+
+import pytest
+
+import psd
+from psd.errors import InputDataError
+from psd.sources import Columns, read
+
+DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
+
+# Stands in private data; no message may quote it.
+SECRET = "8642.13579"
+
+
+def one(data, **columns):
+    """The only batch of an input."""
+    (batch,) = read(data, Columns(**columns), DOMAIN)
+    return batch
+
+
+def refused(data, error=InputDataError, **columns):
+    """The one line that an input is refused with; it quotes no value and carries no context."""
+    with pytest.raises(error) as raised:
+        list(read(data, Columns(**columns), DOMAIN))
+    message = str(raised.value)
+    assert SECRET not in message
+    assert "\n" not in message
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+    return message
