@@ -1,0 +1,289 @@
+"""What a ledger says: its entries, the chain that holds them together, and the balances. Private.
+
+Every entry holds public things alone (names, epsilons, units, regions, digests of releases), so
+neither the chain nor its head depends on a row of any dataset.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+from psd.composition import Region, spent_within
+from psd.epsilon import epsilon_text
+from psd.errors import BudgetError, LedgerError
+from psd.ledger_file import Row
+from psd.unit import Unit
+
+__all__ = ["Book", "Charge", "Claim", "Dataset", "entry", "read_book"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a release or an answer is to cost, before it is made. Public.
+
+    Parameters
+    ----------
+    epsilon : int
+        Nano-epsilon.
+    unit : Unit
+        Of privacy.
+    what : str
+        What is made, in a word or two.
+    region : Region, optional
+        Where its rows lie; everywhere where that is not known beforehand.
+    chosen : bool
+        Whether the bound in the unit is a stand-in for one that is chosen.
+    """
+
+    epsilon: int
+    unit: Unit
+    what: str
+    region: Region | None = None
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A dataset and its budget. Public.
+
+    Parameters
+    ----------
+    name : str
+        As it was registered.
+    budget : int
+        Nano-epsilon of all releases together.
+    unit : str
+        Kind of the unit, the same for all releases: epsilons of different ones do not add up.
+    time_zone : str, optional
+        Where the unit has days, of which clock.
+    bound : int, optional
+        Contributions of one unit, where all releases must have the same.
+    caps : mapping
+        Nano-epsilon of each analyst; where there are any, nobody else spends.
+    """
+
+    name: str
+    budget: int
+    unit: str
+    time_zone: str | None = None
+    bound: int | None = None
+    caps: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """A release or an answer that was paid. Public.
+
+    Parameters
+    ----------
+    id : str
+        Random.
+    time : str
+        By the clock of the machine; order is that of the entries.
+    dataset, analyst, what : str
+        Whose, by whom, and what.
+    epsilon : int
+        Nano-epsilon.
+    bound : int, optional
+        Contributions of one unit; none where it was chosen later.
+    region : Region, optional
+        Where; everywhere where there is none.
+    done : bool
+        Whether it was given out, as far as the ledger knows.
+    digest : str, optional
+        Of the release file.
+    """
+
+    id: str
+    time: str
+    dataset: str
+    analyst: str | None
+    what: str
+    epsilon: int
+    bound: int | None
+    region: Region | None
+    done: bool = False
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """Datasets and charges of a ledger at one moment.
+
+    Parameters
+    ----------
+    id : str
+        Of the ledger, random.
+    hashes : tuple of str
+        Of all entries.
+    datasets : mapping
+        By name.
+    charges : mapping
+        By id, in their order.
+    """
+
+    id: str
+    hashes: tuple[str, ...]
+    datasets: Mapping[str, Dataset]
+    charges: Mapping[str, Charge]
+
+    @property
+    def head(self) -> str:
+        """Hash of the last entry, which stands for all of them."""
+        return self.hashes[-1]
+
+    def dataset(self, name: str) -> Dataset:
+        """Dataset of a name.
+
+        Raises
+        ------
+        LedgerError
+            If none was registered.
+        """
+        if name not in self.datasets:
+            raise LedgerError(
+                f"dataset {name!r} is not registered in the ledger; see `psd ledger status`"
+            )
+        return self.datasets[name]
+
+    def charges_of(self, name: str, analyst: str | None = None) -> list[Charge]:
+        """Charges to a dataset, or those of one analyst, in their order."""
+        found = [charge for charge in self.charges.values() if charge.dataset == name]
+        return [charge for charge in found if analyst is None or charge.analyst == analyst]
+
+    def spent(self, name: str, region: Region | None = None, analyst: str | None = None) -> int:
+        """Nano-epsilon spent on a dataset, at the dearest point of a region."""
+        charges = self.charges_of(name, analyst)
+        if self.dataset(name).unit != "record":  # a user has rows in many places
+            return sum(charge.epsilon for charge in charges)
+        return spent_within([(charge.region, charge.epsilon) for charge in charges], region)
+
+    def check(self, name: str, claim: Claim, analyst: str | None) -> None:
+        """Refuse what a dataset does not allow, or cannot pay.
+
+        Raises
+        ------
+        LedgerError
+            If the dataset is not registered, or for another unit or other analysts.
+        BudgetError
+            If the claim is above what is left.
+        """
+        dataset = self.dataset(name)
+        _check_unit(dataset, claim)
+        if dataset.caps:
+            if analyst is None or analyst not in dataset.caps:
+                who = "nobody" if analyst is None else f"{analyst!r}"
+                raise LedgerError(
+                    f"dataset {name!r} is for the analysts {', '.join(dataset.caps)}, not {who}; "
+                    "say who it is (--analyst)"
+                )
+            own = self.spent(name, claim.region, analyst)
+            self._check_left(f"analyst {analyst!r}", dataset.caps[analyst], own, claim)
+        spent = self.spent(name, claim.region)
+        self._check_left(f"dataset {name!r}", dataset.budget, spent, claim)
+
+    @staticmethod
+    def _check_left(whose: str, budget: int, spent: int, claim: Claim) -> None:
+        """Refuse a claim above what is left."""
+        if spent + claim.epsilon > budget:
+            left = epsilon_text(max(budget - spent, 0))
+            raise BudgetError(
+                f"{whose} has epsilon {left} left, and this costs {epsilon_text(claim.epsilon)}; "
+                "nothing was drawn or charged"
+            )
+
+
+def _check_unit(dataset: Dataset, claim: Claim) -> None:
+    """Refuse another unit than that of the dataset."""
+    unit = claim.unit
+    if (unit.kind, unit.time_zone) != (dataset.unit, dataset.time_zone):
+        raise LedgerError(
+            f"dataset {dataset.name!r} counts epsilon per {_unit_text(dataset)}, and this is per "
+            f"{unit.promise.removeprefix('per ').split(',')[0]}; the two do not add up"
+        )
+    bound = None if claim.chosen else unit.contributions
+    if dataset.bound is not None and bound != dataset.bound:
+        raise LedgerError(
+            f"dataset {dataset.name!r} was registered for max_contributions {dataset.bound}, and "
+            "this has another bound"
+        )
+
+
+def _unit_text(dataset: Dataset) -> str:
+    """Unit of a dataset in words."""
+    zone = "" if dataset.time_zone is None else f" and day in {dataset.time_zone}"
+    return {"record": "row", "user": "user", "user-day": "user"}[dataset.unit] + zone
+
+
+def entry(hashes: tuple[str, ...], kind: str, body: Mapping[str, Any]) -> Row:
+    """The next entry after others, with its hash."""
+    number, time = len(hashes) + 1, _now()
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return number, time, kind, text, _hash(hashes[-1] if hashes else "", number, time, kind, text)
+
+
+def _now() -> str:
+    """Moment by the clock of the machine; nothing is decided by it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _hash(before: str, *fields: int | str) -> str:
+    """Hash of an entry and, by that of the one before, of all before it."""
+    text = json.dumps([before, *fields], ensure_ascii=True)
+    return blake2b(text.encode(), digest_size=32).hexdigest()
+
+
+def read_book(rows: Iterable[Row]) -> Book:
+    """Follow the chain, and add up what the entries say.
+
+    Raises
+    ------
+    LedgerError
+        Naming the first entry that does not follow from those before it.
+    """
+    hashes: list[str] = []
+    name, datasets, charges = "", {}, {}
+    for number, time, kind, text, found in rows:
+        try:
+            if number != len(hashes) + 1 or (number == 1) != (kind == "create"):
+                raise ValueError("an entry is missing")
+            if found != _hash(hashes[-1] if hashes else "", number, time, kind, text):
+                raise ValueError("an entry was changed")
+            body = json.loads(text)
+            if kind == "create":
+                name = body["id"]
+            elif kind == "register":
+                datasets[body["name"]] = Dataset(**body)
+            elif kind == "charge":
+                charge = _charge(time, body)
+                charges[charge.id] = charge
+            elif kind == "done":
+                charges[body["id"]] = replace(charges[body["id"]], done=True, digest=body["digest"])
+            else:
+                raise ValueError("an entry of unknown kind")
+        except (ValueError, KeyError, TypeError):
+            raise LedgerError(
+                f"entry {len(hashes) + 1} of the ledger was changed, removed or put in by hand; "
+                "nothing is granted from it"
+            ) from None
+        hashes.append(found)
+    if not hashes:
+        raise LedgerError("entry 1 of the ledger is missing; nothing is granted from it")
+    return Book(id=name, hashes=tuple(hashes), datasets=datasets, charges=charges)
+
+
+def _charge(time: str, body: dict[str, Any]) -> Charge:
+    """Charge of an entry."""
+    place = body.pop("region")
+    region = place and Region(
+        bounds=tuple(place["bounds"]),
+        crs=place["crs"],
+        columns=tuple(place["columns"]),
+        lattice=tuple(place["lattice"]),
+    )
+    return Charge(time=time, region=region, **body)
