@@ -179,8 +179,11 @@ def _balance(book: Book, name: str) -> dict[str, Any]:
     dataset, charges = book.datasets[name], book.charges_of(name)
     zone = "" if dataset.time_zone is None else f" {dataset.time_zone}"
     bound = "" if dataset.bound is None else f" k={dataset.bound}"
-    caps = {who: cap - book.spent(name, analyst=who) for who, cap in dataset.caps.items()}
     spent = book.spent(name)
+    caps = {
+        who: epsilon_text(max(cap - book.spent(name, analyst=who), 0))
+        for who, cap in dataset.caps.items()
+    }
     return {
         "dataset": name,
         "unit": f"{dataset.unit}{zone}{bound}",
@@ -189,7 +192,7 @@ def _balance(book: Book, name: str) -> dict[str, Any]:
         "left": epsilon_text(max(dataset.budget - spent, 0)),
         "charges": str(len(charges)),
         "not_finished": str(sum(not charge.done for charge in charges)),
-        "left_of_caps": ", ".join(f"{who} {epsilon_text(max(nano, 0))}" for who, nano in caps.items()),
+        "left_of_caps": ", ".join(f"{who} {left}" for who, left in caps.items()),
     }
 
 

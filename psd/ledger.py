@@ -18,7 +18,16 @@ from psd.clock import checked_zone
 from psd.epsilon import parse_epsilon
 from psd.errors import LedgerError, ParameterError
 from psd.journal import Book, Claim, entry, read_book
-from psd.ledger_file import appended, create_file, last_number, reading, rows, whole, writing
+from psd.ledger_file import (
+    appended,
+    create_file,
+    last_number,
+    reading,
+    rows,
+    trying,
+    whole,
+    writing,
+)
 from psd.parameters import whole as whole_number
 from psd.unit import MAX_CONTRIBUTIONS
 
@@ -151,7 +160,9 @@ class Ledger:
         BudgetError
             If the claim is above what is left.
         """
-        with writing(self.path) as ledger:  # so that one that cannot be written is found here
+        with trying(
+            self.path
+        ) as ledger:  # before rows are read, one that cannot be written is found
             read_book(rows(ledger)).check(name, claim, analyst)
 
     def charge(self, name: str, claim: Claim, *, analyst: str | None = None) -> str:

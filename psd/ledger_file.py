@@ -14,7 +14,18 @@ from pathlib import Path
 from psd.errors import LedgerError
 from psd.files import write_whole
 
-__all__ = ["FORMAT", "TIMEOUT", "appended", "create_file", "reading", "rows", "whole", "writing"]
+__all__ = [
+    "FORMAT",
+    "TIMEOUT",
+    "appended",
+    "create_file",
+    "last_number",
+    "reading",
+    "rows",
+    "trying",
+    "whole",
+    "writing",
+]
 
 FORMAT = 1
 
@@ -92,6 +103,23 @@ def writing(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
                 ledger.execute("ROLLBACK")
             raise
         ledger.execute("COMMIT")
+
+
+@contextmanager
+def trying(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    """Have a ledger to oneself, see that it can be written, and leave it as it is.
+
+    Raises
+    ------
+    LedgerError
+        As `writing`.
+    """
+    with _opened(path) as ledger:
+        ledger.execute("BEGIN IMMEDIATE")
+        # The lock alone is also had of a file that is read-only; a write is not, in file or folder.
+        ledger.execute(f"PRAGMA user_version = {FORMAT}")
+        yield ledger
+        ledger.execute("ROLLBACK")
 
 
 @contextmanager
