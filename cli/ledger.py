@@ -26,8 +26,13 @@ _FORM = click.option(
 )
 
 
-@click.group("ledger", short_help="Keep budgets of datasets, and what was spent of them.")
-def command() -> None:
+@click.group(
+    "ledger",
+    invoke_without_command=True,
+    short_help="Keep budgets of datasets, and what was spent of them.",
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Keep the budgets of datasets in a file, and every release that was paid from them.
 
     A ledger is made once, and a dataset registered once. `psd build` and `psd ask` with --ledger
@@ -42,6 +47,8 @@ def command() -> None:
       psd ledger history city.ledger visits
       psd ledger verify city.ledger
     """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 @command.command("create", cls=Once, short_help="Make a ledger.")

@@ -15,11 +15,13 @@ from typing import Any
 
 from psd.composition import Region, spent_within
 from psd.epsilon import epsilon_text
-from psd.errors import BudgetError, LedgerError
+from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ledger_file import Row
 from psd.unit import Unit
 
-__all__ = ["Book", "Charge", "Claim", "Dataset", "entry", "read_book"]
+__all__ = ["Book", "Charge", "Claim", "Dataset", "check_name", "entry", "read_book"]
+
+_LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +176,8 @@ class Book:
             If the claim is above what is left.
         """
         dataset = self.dataset(name)
+        if analyst is not None:
+            check_name("analyst", analyst)
         _check_unit(dataset, claim)
         if dataset.caps:
             if analyst is None or analyst not in dataset.caps:
@@ -196,6 +200,20 @@ class Book:
                 f"{whose} has epsilon {left} left, and this costs {epsilon_text(claim.epsilon)}; "
                 "nothing was drawn or charged"
             )
+
+
+def check_name(kind: str, name: str) -> None:
+    """Refuse names that cannot be told apart in a list.
+
+    Raises
+    ------
+    ParameterError
+        If the name is empty, long, or holds what cannot be seen.
+    """
+    if not (0 < len(name) <= _LONGEST and name.isprintable() and name == name.strip()):
+        raise ParameterError(
+            f"{kind} {name[:_LONGEST]!r} is no name of 1 to {_LONGEST} printable characters"
+        )
 
 
 def _check_unit(dataset: Dataset, claim: Claim) -> None:

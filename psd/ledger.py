@@ -17,7 +17,7 @@ from typing import Literal
 from psd.clock import checked_zone
 from psd.epsilon import parse_epsilon
 from psd.errors import LedgerError, ParameterError
-from psd.journal import Book, Claim, entry, read_book
+from psd.journal import Book, Claim, check_name, entry, read_book
 from psd.ledger_file import (
     appended,
     create_file,
@@ -34,8 +34,6 @@ from psd.unit import MAX_CONTRIBUTIONS
 __all__ = ["Ledger", "UnitKind"]
 
 UnitKind = Literal["record", "user", "user-day"]
-
-_LONGEST = 100
 
 
 class Ledger:
@@ -118,9 +116,9 @@ class Ledger:
         LedgerError
             If the dataset is registered already, or the ledger cannot be written.
         """
-        _check_name("dataset", name)
+        check_name("dataset", name)
         for analyst in caps or {}:
-            _check_name("analyst", analyst)
+            check_name("analyst", analyst)
         if unit not in ("record", "user", "user-day"):
             raise ParameterError(f"unit {unit!r} is none of record, user, user-day")
         if unit != "user-day" and time_zone is not None:
@@ -185,8 +183,6 @@ class Ledger:
         BudgetError
             As `check`; nothing was charged.
         """
-        if analyst is not None:
-            _check_name("analyst", analyst)
         with writing(self.path) as ledger:
             book = read_book(rows(ledger))
             book.check(name, claim, analyst)
@@ -278,14 +274,6 @@ def _body(claim: Claim) -> dict[str, object]:
     }
     bound = None if claim.chosen else claim.unit.contributions
     return {"what": claim.what, "epsilon": claim.epsilon, "bound": bound, "region": place}
-
-
-def _check_name(kind: str, name: str) -> None:
-    """Refuse names that cannot be told apart in a list."""
-    if not (0 < len(name) <= _LONGEST and name.isprintable() and name == name.strip()):
-        raise ParameterError(
-            f"{kind} {name[:_LONGEST]!r} is no name of 1 to {_LONGEST} printable characters"
-        )
 
 
 def _plain(name: str) -> str:

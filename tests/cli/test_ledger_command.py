@@ -4,7 +4,7 @@ import json
 import stat
 
 import pytest
-from clirun import BOUNDS, cli, fails, files, passes, write_points
+from clirun import BOUNDS, fails, files, passes, write_points
 
 from psd.ledger import Ledger
 from psd_cli.ledger import command
@@ -162,5 +162,6 @@ def test_every_sub_command_explains_itself(name):
 
 
 def test_help_of_the_group_lists_them(here):
-    assert cli("ledger").code in (0, 2)
-    assert all(name in passes("ledger", "--help") for name in command.commands)
+    text = passes("ledger", "--help")
+    assert all(name in text for name in command.commands)
+    assert passes("ledger") == text

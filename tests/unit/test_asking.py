@@ -73,8 +73,8 @@ def test_a_box_without_a_row_is_answered_and_paid_like_any_other(table, account)
 
 
 def test_every_answer_has_its_price_until_all_is_spent(account):
-    answers = {ask(TABLE, box=BOX, epsilon="2.5", account=account).lower for _ in range(4)}
-    assert answers
+    for _ in range(4):
+        ask(TABLE, box=BOX, epsilon="2.5", account=account)
     with pytest.raises(BudgetError):
         ask(TABLE, box=BOX, epsilon="0.1", account=account)
     ask(TABLE, box=(2, 2, 3, 3), epsilon=10, account=account)  # a row is not in both
