@@ -131,7 +131,7 @@ def ask(
         x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
     )
     asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
-    spending = Spending(account, claim_of("ask", nano, asked, domain))
+    spending = Spending(account, claim_of("ask", nano, asked, domain, data))
     left = room(None if memory is None else parse_memory(memory))
     # A question about nobody must be answered: a refusal would tell, for nothing, that there is
     # nobody.

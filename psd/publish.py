@@ -186,7 +186,7 @@ def build(
     left = room(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
-    spending = Spending(account, claim_of(f"build {method.name}", nano, asked, domain))
+    spending = Spending(account, claim_of(f"build {method.name}", nano, asked, domain, data))
     progress("reading")
     counted = count_rows(
         data, domain, asked, epsilon=nano, noise=spending.before(noise), step=step,

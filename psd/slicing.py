@@ -131,7 +131,7 @@ def build_series(
     left = room(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
-    spending = Spending(account, claim_of(f"series {method.name}", nano, asked, domain))
+    spending = Spending(account, claim_of(f"series {method.name}", nano, asked, domain, data))
     progress("reading")
     counted = count_rows(
         data,

@@ -15,10 +15,12 @@ from psd.composition import Region
 from psd.errors import LedgerError, ParameterError
 from psd.journal import Claim
 from psd.ledger import Ledger
+from psd.sources._paths import STDIN, is_path
 
 if TYPE_CHECKING:
     from psd.domain import Domain
     from psd.noise import Noise
+    from psd.private_bounds import PrivateBounds
     from psd.reading import Wanted
     from psd.sources import Columns
 
@@ -162,7 +164,9 @@ class _Paid:
         return self._noise.exceeds(*args, **named)
 
 
-def claim_of(what: str, epsilon: int, asked: Wanted, place: Domain | object) -> Claim:
+def claim_of(
+    what: str, epsilon: int, asked: Wanted, place: Domain | PrivateBounds, data: Any
+) -> Claim:
     """Claim of a build of rows, from its public arguments.
 
     Parameters
@@ -175,10 +179,15 @@ def claim_of(what: str, epsilon: int, asked: Wanted, place: Domain | object) -> 
         Columns and unit.
     place : Domain or PrivateBounds
         Where; bounds that are found are everywhere until they are.
+    data : object or list of objects
+        What is read. A query, a table in memory or a stream may have moved rows before they came,
+        so that their place is not one that another release can be held against.
     """
     from psd.domain import Domain
 
-    region = region_of(place, asked.columns) if isinstance(place, Domain) else None
+    items, region = data if isinstance(data, list | tuple) else [data], None
+    if isinstance(place, Domain) and all(map(_is_stored, items)):
+        region = region_of(place, asked.columns)
     return Claim(
         epsilon=epsilon,
         unit=asked.unit,
@@ -186,6 +195,13 @@ def claim_of(what: str, epsilon: int, asked: Wanted, place: Domain | object) -> 
         region=region,
         chosen=asked.choice is not None,
     )
+
+
+def _is_stored(item: Any) -> bool:
+    """Whether an input is a file or a table of a database, read as it is there."""
+    if is_path(item):
+        return str(item) != STDIN
+    return isinstance(getattr(item, "table", None), str)
 
 
 def region_of(domain: Domain, columns: Columns) -> Region:

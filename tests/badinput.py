@@ -1101,7 +1101,7 @@ comes with `--polygons p.wkt --polygons-crs EPSG:4326`.
 - **Refused**: one line on stderr, which quotes no field of the file, and an exit code. No file is
   written, and a release or a table that stood there stays as it was.
 
-What is left over several releases comes with the ledger; here P02 and P03 are about the epsilon of
+What is left over several releases is told by ledger.md; here P02 and P03 are about the epsilon of
 one release. This page is made by `python tests/badinput.py > docs/bad-input.md`.
 
 | case | given | outcome | exit code | message contains |

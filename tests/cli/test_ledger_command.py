@@ -114,6 +114,7 @@ def test_an_answer_has_its_error_and_is_done(ledger):
         (2, (*BUILD, "--ledger", "city.ledger"), "go together"),
         (2, (*BUILD, "--dataset", "rows"), "go together"),
         (2, (*BUILD, "--analyst", "ann"), "goes with --ledger"),
+        (2, (*BUILD, *LEDGER, "--analyst", ""), "no name"),
         (2, (*ASK, "--epsilon", "1"), "give --ledger and --dataset"),
         (2, (*ASK, *LEDGER), "--epsilon"),
         (2, (*ASK, "--epsilon", "0", *LEDGER), "not above 0"),
