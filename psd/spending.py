@@ -180,13 +180,14 @@ def claim_of(
     place : Domain or PrivateBounds
         Where; bounds that are found are everywhere until they are.
     data : object or list of objects
-        What is read. A query, a table in memory or a stream may have moved rows before they came,
-        so that their place is not one that another release can be held against.
+        What is read. A row of a file has one place by its columns; a view, a query, a table in
+        memory or a stream may show the same row in several.
     """
     from psd.domain import Domain
 
     items, region = data if isinstance(data, list | tuple) else [data], None
-    if isinstance(place, Domain) and all(map(_is_stored, items)):
+    are_files = all(is_path(item) and str(item) != STDIN for item in items)
+    if are_files and isinstance(place, Domain):
         region = region_of(place, asked.columns)
     return Claim(
         epsilon=epsilon,
@@ -195,13 +196,6 @@ def claim_of(
         region=region,
         chosen=asked.choice is not None,
     )
-
-
-def _is_stored(item: Any) -> bool:
-    """Whether an input is a file or a table of a database, read as it is there."""
-    if is_path(item):
-        return str(item) != STDIN
-    return isinstance(getattr(item, "table", None), str)
 
 
 def region_of(domain: Domain, columns: Columns) -> Region:

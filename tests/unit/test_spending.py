@@ -28,14 +28,15 @@ REGION = Region(bounds=(0, 0, 4, 4), crs="EPSG:3857", columns=("x=lon", "y=lat")
     [
         ("points.csv", REGION),
         (["a.csv", "b.csv"], REGION),
-        ([psd.PostGIS(ADDRESS, table="visits")], REGION),
-        ([psd.SparkTable("city.visits"), "hdfs.csv"], REGION),
+        ("hdfs:///city/visits.parquet", None),
+        ([psd.PostGIS(ADDRESS, table="visits_at_home")], None),
+        ([psd.SparkTable("city.visits"), "a.csv"], None),
         ([psd.PostGIS(ADDRESS, query="SELECT lon + 9 AS lon, lat FROM visits")], None),
         (["points.csv", "-"], None),
         (pd.DataFrame({"lon": [], "lat": [], "table": []}), None),
     ],
 )
-def test_places_are_known_of_what_is_read_as_it_is_stored(data, region):
+def test_places_are_known_of_rows_of_files(data, region):
     assert claim(data).region == region
 
 
