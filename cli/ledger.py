@@ -11,7 +11,7 @@ from .options import Once, console, integer
 from .options import settings as pairs_of
 
 if TYPE_CHECKING:
-    from psd.journal import Book, Charge
+    from psd.book import Book, Charge
 
 __all__ = ["command"]
 

@@ -14,10 +14,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
+from psd.book import Book, Claim, check_name
 from psd.clock import checked_zone
 from psd.epsilon import parse_epsilon
 from psd.errors import LedgerError, ParameterError
-from psd.journal import Book, Claim, check_name, entry, read_book
+from psd.journal import entry, read_book
 from psd.ledger_file import (
     appended,
     create_file,

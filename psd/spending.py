@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from psd.book import Claim
 from psd.composition import Region
 from psd.errors import LedgerError, ParameterError
-from psd.journal import Claim
 from psd.ledger import Ledger
 from psd.sources._paths import STDIN, is_path
 

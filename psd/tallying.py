@@ -14,13 +14,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psd.book import Claim
 from psd.carrying import Carried, carried
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import ParameterError
 from psd.intake import Intake
-from psd.journal import Claim
 from psd.kept import EMPTY, KeptTally, Origin, Terms, merge
 from psd.keys import check_value, users_of_residue
 from psd.known import known

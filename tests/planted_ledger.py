@@ -12,9 +12,10 @@ from planted import replaced
 
 import psd.ledger
 import psd.publish
+from psd.book import Book
 from psd.epsilon import NANO
 from psd.errors import BudgetError
-from psd.journal import Book, entry, read_book
+from psd.journal import entry, read_book
 from psd.ledger import Ledger
 from psd.ledger_file import appended, rows, writing
 from psd.spending import Account, Spending

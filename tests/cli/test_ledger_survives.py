@@ -11,9 +11,12 @@ import pytest
 from planted_ledger import check_then_act
 
 import psd
+from psd.book import Claim
 from psd.epsilon import NANO
+from psd.errors import BudgetError
 from psd.ledger import Ledger
 from psd.tally_file import digest
+from psd.unit import Unit
 
 TESTS = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
@@ -32,10 +35,6 @@ print(charge_often(folder / "city.ledger", int(tries), planted))
 
 
 def charge_often(path, tries, planted):
-    from psd.errors import BudgetError
-    from psd.journal import Claim
-    from psd.unit import Unit
-
     ledger, granted = Ledger(path), 0
     with check_then_act() if planted else nullcontext():
         for _ in range(tries):
@@ -160,4 +159,4 @@ def test_no_room_for_the_charge(tmp_path):
     assert "the disk may be full" in ran.stderr
     assert list((tmp_path / "out").iterdir()) == []
     assert ledger.verify().charges == {}
-    ledger.charge("rows", psd.journal.Claim(epsilon=NANO, unit=psd.unit.Unit(), what="try"))
+    ledger.charge("rows", Claim(epsilon=NANO, unit=Unit(), what="try"))

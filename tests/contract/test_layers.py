@@ -20,7 +20,7 @@ PRIVATE = (
     "psd.reports", "psd.report_figures", "psd.intake", "psd.shelf", "psd.bounding", "psd.marks",
     "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice", "psd.private_bounds",
     "psd.slicing", "psd.kept", "psd.carrying", "psd.keys", "psd.tallying",
-    "psd.engines", "psd.ledger", "psd.ledger_file", "psd.journal", "psd.composition",
+    "psd.engines", "psd.ledger", "psd.ledger_file", "psd.journal", "psd.book", "psd.composition",
     "psd.spending", "psd.asking",
 )  # fmt: skip
 PUBLIC = (

@@ -17,6 +17,7 @@ from planted_ledger import (
 import psd
 import psd.journal
 import psd.ledger
+from psd.book import Claim
 from psd.bound_choice import BoundChoice
 from psd.errors import LedgerError
 from psd.ledger import Ledger
@@ -162,7 +163,7 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
 
     def meanwhile(*arguments, **options):
         counted = count_rows(*arguments, **options)
-        claim = psd.journal.Claim(epsilon=95 * 10**8, unit=Unit(), what="another")
+        claim = Claim(epsilon=95 * 10**8, unit=Unit(), what="another")
         ledger.charge("rows", claim)
         return counted
 

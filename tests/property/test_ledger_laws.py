@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
+from psd.book import Claim
 from psd.composition import Region
 from psd.epsilon import NANO
 from psd.errors import BudgetError, LedgerError
-from psd.journal import Claim
 from psd.ledger import Ledger
 from psd.unit import Unit
 

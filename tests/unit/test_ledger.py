@@ -10,10 +10,10 @@ import pytest
 from planted_ledger import float_epsilon, regions_for_users
 
 from psd import journal, ledger_file
+from psd.book import Claim
 from psd.composition import Region
 from psd.epsilon import parse_epsilon
 from psd.errors import BudgetError, LedgerError, ParameterError, WriteError
-from psd.journal import Claim
 from psd.ledger import Ledger
 from psd.unit import Unit
 
@@ -183,6 +183,12 @@ def test_no_room_for_another_entry(ledger, monkeypatch):
     assert "disk is full; nothing was charged" in said
     assert 0 < granted < 100
     assert len(ledger.verify().charges) == granted
+
+
+def test_a_charge_is_on_the_disk_before_the_next_step(ledger):
+    with ledger_file.writing(ledger.path) as file:
+        assert file.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
+        assert file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 # Registering
