@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from psd.book import Book, Claim, check_name
 from psd.clock import checked_zone
@@ -117,26 +117,14 @@ class Ledger:
         LedgerError
             If the dataset is registered already, or the ledger cannot be written.
         """
-        check_name("dataset", name)
-        for analyst in caps or {}:
-            check_name("analyst", analyst)
-        if unit not in ("record", "user", "user-day"):
-            raise ParameterError(f"unit {unit!r} is none of record, user, user-day")
-        if unit != "user-day" and time_zone is not None:
-            raise ParameterError("a time zone goes with unit user-day alone")
-        if unit == "record" and max_contributions is not None:
-            raise ParameterError("max_contributions goes with units that have users")
-        if max_contributions is not None:
-            bound = whole_number(1, MAX_CONTRIBUTIONS)
-            max_contributions = bound("max_contributions", max_contributions)
-        zone = (time_zone or "UTC") if unit == "user-day" else None
-        if zone is not None:
-            checked_zone(zone)
+        _check_unit(unit, time_zone, max_contributions)
+        for kind, called in (("dataset", name), *(("analyst", who) for who in caps or {})):
+            check_name(kind, called)
         body = {
             "name": name,
             "budget": _nano("budget", budget),
             "unit": unit,
-            "time_zone": zone,
+            "time_zone": (time_zone or "UTC") if unit == "user-day" else None,
             "bound": max_contributions,
             "caps": {who: _nano("cap", cap) for who, cap in (caps or {}).items()},
         }
@@ -255,6 +243,19 @@ class Ledger:
                 f"head {head} is not in {self.path}: this is an older copy, or another ledger"
             )
         return book
+
+
+def _check_unit(unit: str, time_zone: str | None, max_contributions: int | None) -> None:
+    """Refuse what does not go together."""
+    if unit not in get_args(UnitKind):
+        raise ParameterError(f"unit {unit!r} is none of {', '.join(get_args(UnitKind))}")
+    if unit != "user-day" and time_zone is not None:
+        raise ParameterError("a time zone goes with unit user-day alone")
+    if unit == "record" and max_contributions is not None:
+        raise ParameterError("max_contributions goes with units that have users")
+    if max_contributions is not None:
+        whole_number(1, MAX_CONTRIBUTIONS)("max_contributions", max_contributions)
+    checked_zone(time_zone or "UTC")
 
 
 def _nano(name: str, value: str | float | Decimal) -> int:
