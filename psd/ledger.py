@@ -117,7 +117,7 @@ class Ledger:
         LedgerError
             If the dataset is registered already, or the ledger cannot be written.
         """
-        _check_unit(unit, time_zone, max_contributions)
+        bound = _checked_unit(unit, time_zone, max_contributions)
         for kind, called in (("dataset", name), *(("analyst", who) for who in caps or {})):
             check_name(kind, called)
         body = {
@@ -125,7 +125,7 @@ class Ledger:
             "budget": _nano("budget", budget),
             "unit": unit,
             "time_zone": (time_zone or "UTC") if unit == "user-day" else None,
-            "bound": max_contributions,
+            "bound": bound,
             "caps": {who: _nano("cap", cap) for who, cap in (caps or {}).items()},
         }
         with writing(self.path) as ledger:
@@ -147,9 +147,7 @@ class Ledger:
         BudgetError
             If the claim is above what is left.
         """
-        with trying(
-            self.path
-        ) as ledger:  # before rows are read, one that cannot be written is found
+        with trying(self.path) as ledger:
             read_book(rows(ledger)).check(name, claim, analyst)
 
     def charge(self, name: str, claim: Claim, *, analyst: str | None = None) -> str:
@@ -245,17 +243,17 @@ class Ledger:
         return book
 
 
-def _check_unit(unit: str, time_zone: str | None, max_contributions: int | None) -> None:
-    """Refuse what does not go together."""
+def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | None:
+    """Bound of a unit, if what is said of it goes together."""
     if unit not in get_args(UnitKind):
         raise ParameterError(f"unit {unit!r} is none of {', '.join(get_args(UnitKind))}")
     if unit != "user-day" and time_zone is not None:
         raise ParameterError("a time zone goes with unit user-day alone")
-    if unit == "record" and max_contributions is not None:
+    if unit == "record" and bound is not None:
         raise ParameterError("max_contributions goes with units that have users")
-    if max_contributions is not None:
-        whole_number(1, MAX_CONTRIBUTIONS)("max_contributions", max_contributions)
     checked_zone(time_zone or "UTC")
+    check = whole_number(1, MAX_CONTRIBUTIONS)
+    return None if bound is None else int(check("max_contributions", bound))
 
 
 def _nano(name: str, value: str | float | Decimal) -> int:
