@@ -75,11 +75,15 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     whose region does not have z's point does not depend on z, and any other loses at most its
     epsilon, so by basic composition [1]_ the loss is at most the sum over the charges everywhere,
     plus for each frame the sum over its regions that have z's point there. That is at most the
-    largest such sum of each frame, within the region for the frame of the region.
+    largest such sum of each frame, within the region for the frame of the region. Whoever checks
+    it against a budget before every release keeps it in every transcript, so which releases are
+    asked for may follow from the answers before: with pure epsilons that is a filter [2]_.
 
     References
     ----------
     .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
+    .. [2] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go
+       Composition." NeurIPS 2016.
 
     Examples
     --------
