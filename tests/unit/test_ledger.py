@@ -18,6 +18,7 @@ from psd.ledger import Ledger
 from psd.unit import Unit
 
 USER = Unit(kind="user", max_contributions=4)
+ZONED = Unit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul")
 
 
 def claim(epsilon, unit=None, bounds=None, **more):
@@ -191,6 +192,15 @@ def test_a_charge_is_on_the_disk_before_the_next_step(ledger):
         assert file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
+def test_nobody_writes_between_a_balance_and_its_charge(ledger, monkeypatch):
+    monkeypatch.setattr(ledger_file, "TIMEOUT", 0.05)
+    with ledger_file.writing(ledger.path) as file:
+        ledger_file.rows(file)
+        with pytest.raises(LedgerError, match="in use"), ledger_file.writing(ledger.path):
+            pass  # nobody else even looks at the balance in order to charge
+    ledger.charge("visits", claim("0.1"))
+
+
 # Registering
 
 
@@ -283,9 +293,6 @@ def test_a_dataset_that_is_not_there(ledger):
         ledger.charge("roads", claim("0.1"))
 
 
-ZONED = Unit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul")
-
-
 @pytest.mark.parametrize(
     ("options", "unit", "allowed"),
     [
@@ -346,9 +353,11 @@ def test_regions_apart_for_rows_and_never_for_users(ledger):
 
 def users_add_up(ledger):
     ledger.register("people", 1, unit="user")
-    ledger.charge("people", claim("1", USER, (0, 0, 1, 1)))
-    with pytest.raises(BudgetError):
-        ledger.charge("people", claim("0.1", USER, (2, 0, 3, 1)))
+    ledger.register("days", 1, unit="user-day", time_zone="Asia/Seoul")
+    for name, unit in (("people", USER), ("days", ZONED)):
+        ledger.charge(name, claim("1", unit, (0, 0, 1, 1)))
+        with pytest.raises(BudgetError):
+            ledger.charge(name, claim("0.1", unit, (2, 0, 3, 1)))
 
 
 def test_regions_of_users_are_caught_when_they_are_taken_apart(ledger):
