@@ -14,6 +14,7 @@ from .covariate import covariate_options, read_covariate
 from .domains import Place, domain_options, place_of
 from .engine import INPUTS, engine_options, inputs_and_engine
 from .inputs import places, times
+from .ledgers import account_of, ledger_options
 from .options import Once, overwrite, stages
 from .options import settings as texts_of
 from .slices import slice_options, slices_of
@@ -76,6 +77,7 @@ __all__ = ["command"]
     type=click.Path(),
     help="Write the PRIVATE exact tally, for `psd evaluate`; readable by its owner alone.",
 )
+@ledger_options
 @overwrite
 @click.pass_context
 def command(
@@ -109,6 +111,9 @@ def command(
     per: str | None,
     engine: str,
     spark_url: str | None,
+    ledger: str | None,
+    dataset: str | None,
+    analyst: str | None,
     **columns: Any,
 ) -> None:
     """Build an epsilon-differentially private release from locations.
@@ -122,6 +127,9 @@ def command(
     With --by and --slices, the hours, days or months that are named are counted apart, and the
     release is a series of them. Inputs may be tallies of `psd tally` too, which say all about
     the rows themselves; those of parts give the release of the whole.
+
+    With --ledger and --dataset, epsilon is charged to the dataset's budget before anything is
+    drawn, or the build is refused; what was charged stays charged.
 
     \b
     Examples:
@@ -145,6 +153,8 @@ def command(
           --user user_id --max-contributions 4 --time time --time-zone Asia/Seoul \\
           --by month --slices 2024-01..2024-12
       psd build january.tally february.tally -o seoul.psd.parquet --epsilon 1
+      psd build visits.csv -o seoul.psd.parquet --epsilon 0.5 --bounds 126.4 37 127.6 38 \\
+          --ledger city.ledger --dataset visits --analyst ann
       psd build hdfs:///city/visits.parquet --engine spark --spark-url spark://node1:7077 \\
           -o seoul.psd.parquet --epsilon 0.1 --bounds 126.4 37 127.6 38
     """  # noqa: D301
@@ -152,8 +162,9 @@ def command(
     from psd.files import check_targets
 
     data, here, where = inputs_and_engine(inputs, table, query, engine, spark_url)
-    read: list[str | Path] = [*here, *filter(None, [covariate, workload, boundary])]
+    read: list[str | Path] = [*here, *filter(None, [covariate, workload, boundary, ledger])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
+    account = account_of(ledger, dataset, analyst)
     tallies = tallies_of(ctx, inputs)
     wanted = slices_of(by, slices, per, columns["time"], columns["time_zone"])
     place = (
@@ -185,6 +196,7 @@ def command(
     with stages() as stage:
         release: Release | Series
         how: dict[str, Any] = {"method": made, "covariate": known, "progress": stage, **columns}
+        how["account"] = account
         if tallies is not None:
             release = built_of(tallies, how)
         else:
@@ -194,6 +206,8 @@ def command(
             release = _built(data, place.domain, wanted, where, how)
         stage("writing")
         release.save(output, overwrite=overwrite)
+        if account is not None:
+            account.finish(output)
         if keep_tally:
             zone = columns["time_zone"] if columns["time"] else None
             # Paths of a cluster are none of this machine, and have no digest here.

@@ -18,7 +18,7 @@ __all__ = ["EXIT_CODES", "cli", "main"]
 
 COMMANDS = (
     "plan", "build", "tally", "merge", "query", "difference", "top", "quantiles", "export",
-    "evaluate", "compare", "info", "methods",
+    "evaluate", "compare", "info", "methods", "ledger", "ask",
 )  # fmt: skip
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
@@ -29,6 +29,7 @@ EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.WriteError: 6,
     errors.MissingExtraError: 7,
     errors.InputDataError: 8,
+    errors.LedgerError: 9,
     errors.InternalError: 70,
 }
 INTERNAL = 70

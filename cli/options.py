@@ -86,17 +86,20 @@ def overwrite(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def settings(
-    texts: tuple[str, ...], form: str = "KEY=VALUE", example: str = "height=8"
+    texts: tuple[str, ...],
+    form: str = "KEY=VALUE",
+    example: str = "height=8",
+    option: str = "--set",
 ) -> dict[str, str]:
-    """Texts of ``--set`` as a mapping, each key once."""
+    """Texts of ``--set``, or of an option like it, as a mapping, each key once."""
     pairs = [text.partition("=") for text in texts]
     for text, (key, sign, value) in zip(texts, pairs, strict=True):
         if not (key and sign and value):
-            raise click.UsageError(f"--set {text!r} is not {form}, such as {example}")
+            raise click.UsageError(f"{option} {text!r} is not {form}, such as {example}")
     keys = [key for key, _, _ in pairs]
     for key in keys:
         if keys.count(key) > 1:
-            raise click.UsageError(f"--set {key} is given {keys.count(key)} times")
+            raise click.UsageError(f"{option} {key} is given {keys.count(key)} times")
     return {key: value for key, _, value in pairs}
 
 

@@ -20,6 +20,7 @@ __all__ = ["built_of", "keep", "kept_of", "read_all", "tallies_of"]
 _ALLOWED = {
     "inputs", "output", "epsilon", "method", "settings", "workload", "estimate", "density",
     "covariate", "covariate_column", "covariate_size", "keep_tally", "overwrite",
+    "ledger", "dataset", "analyst",
 }  # fmt: skip
 
 
@@ -53,7 +54,7 @@ def built_of(kept: KeptTally, how: dict[str, Any]) -> Release | Series:
     """Release of a tally; only what does not concern rows is passed on."""
     from psd.tallying import build_tally
 
-    names = ("epsilon", "method", "estimate", "density", "covariate", "progress")
+    names = ("epsilon", "method", "estimate", "density", "covariate", "progress", "account")
     return build_tally(kept, **{name: how[name] for name in names})
 
 

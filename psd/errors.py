@@ -11,6 +11,7 @@ __all__ = [
     "DomainError",
     "InputDataError",
     "InternalError",
+    "LedgerError",
     "MissingExtraError",
     "ParameterError",
     "PsdError",
@@ -33,6 +34,10 @@ class DomainError(PsdError, ValueError):
 
 class BudgetError(PsdError):
     """A question costs more epsilon than is left; nothing was drawn."""
+
+
+class LedgerError(PsdError):
+    """A ledger is missing, foreign, damaged or in use, or does not know what it is asked about."""
 
 
 class ReleaseFormatError(PsdError, ValueError):

@@ -20,6 +20,7 @@ from psd.private_bounds import PrivateBounds
 from psd.reading import count_rows, wanted
 from psd.release import Release
 from psd.sources import Columns
+from psd.spending import Account, Spending, claim_of
 from psd.tally import Tally
 from psd.unit import Count, Per, Unit
 
@@ -71,6 +72,7 @@ def build(
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
     private_tally: Callable[[Tally], None] | None = None,
     engine: Engine | None = None,
+    account: Account | None = None,
 ) -> Release:
     """Build a differentially private release of how many rows, or users, are where.
 
@@ -81,6 +83,7 @@ def build(
       epsilon for replacing one.
     - It holds the noisy answers, public parameters and nothing else.
     - Reading comes first: an input that cannot be read costs no epsilon.
+    - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn.
 
     Parameters
     ----------
@@ -138,6 +141,9 @@ def build(
         Where rows are read and counted, such as ``psd.Spark(url="spark://node1:7077")``, which
         takes paths as the cluster sees them and `psd.SparkTable`; this process where not given.
         The counts are the same, and the release does not say which.
+    account : Account, optional
+        Dataset of a ledger that pays, see `psd.spending.Account`; its `finish` notes that the
+        release was saved.
 
     Returns
     -------
@@ -151,6 +157,8 @@ def build(
         If the input cannot be read.
     DomainError
         If the points do not lie where the domain says.
+    BudgetError, LedgerError
+        If the account cannot pay.
 
     Examples
     --------
@@ -178,14 +186,16 @@ def build(
     left = room(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
+    spending = Spending(account, claim_of(f"build {method.name}", nano, asked, domain, data))
     progress("reading")
     counted = count_rows(
-        data, domain, asked, epsilon=nano, noise=noise, step=step, area=given.boundary, memory=left,
-        engine=engine,
+        data, domain, asked, epsilon=nano, noise=spending.before(noise), step=step,
+        area=given.boundary, memory=left, engine=engine,
     )  # fmt: skip
     private_report(counted.tally.report)
     if private_tally is not None:
         private_tally(counted.tally)
+    spending.charge()
     progress("counting with noise")
     return release_of(
         counted.tally,

@@ -22,6 +22,7 @@ from psd.publish import DEFAULT_METHOD, release_of, step_of
 from psd.reading import count_rows, wanted
 from psd.series import Bound, Series
 from psd.sources import Columns
+from psd.spending import Account, Spending, claim_of
 from psd.tally import Batch, Tally
 from psd.unit import Count, Per, Unit
 
@@ -57,6 +58,7 @@ def build_series(
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
     private_tally: Callable[[Tally], None] | None = None,
+    account: Account | None = None,
 ) -> Series:
     """Build differentially private releases of how many rows are where in each time slice.
 
@@ -72,7 +74,8 @@ def build_series(
     Parameters
     ----------
     data, domain, method, x, y, user, count, geometry, layer, memory, estimate, density, covariate
-        As in `psd.build`, with public bounds; so are boundary, noise, progress, private_report.
+        As in `psd.build`, with public bounds; so are boundary, noise, progress, private_report
+        and account.
     epsilon : str, int, float or Decimal
         Privacy-loss budget of the whole series. Public.
     slices : Slices
@@ -128,13 +131,14 @@ def build_series(
     left = room(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
+    spending = Spending(account, claim_of(f"series {method.name}", nano, asked, domain, data))
     progress("reading")
     counted = count_rows(
         data,
         domain,
         replace(asked, unit=counted_unit(asked.unit, bound)),
         epsilon=nano,
-        noise=noise,
+        noise=spending.before(noise),
         step=step,
         area=given.boundary,
         slices=slices,
@@ -143,6 +147,7 @@ def build_series(
     private_report(counted.tally.report)
     if private_tally is not None:
         private_tally(counted.tally)
+    spending.charge()
     progress("counting with noise")
     return series_of(
         counted.tally,

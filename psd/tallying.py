@@ -14,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psd.book import Claim
 from psd.carrying import Carried, carried
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
@@ -32,6 +33,7 @@ from psd.series import Bound, Series
 from psd.slicing import counted_unit, series_of
 from psd.sources import Columns, files_of, read
 from psd.sources._paths import STDIN, is_path, unchanged
+from psd.spending import Account, Spending
 from psd.tally import Tally
 from psd.tally_file import digest
 from psd.unit import Unit
@@ -240,6 +242,7 @@ def build_tally(
     covariate: Any = None,
     noise: Noise | None = None,
     progress: Callable[[str], None] = lambda stage: None,
+    account: Account | None = None,
 ) -> Release | Series:
     """Build the release of rows that were tallied before, in one part or in several.
 
@@ -256,7 +259,7 @@ def build_tally(
     ----------
     tallies : KeptTally or sequence of KeptTally
         Of `tally_rows` or `psd.tally_file.read_tally`. Private.
-    epsilon, method, estimate, density, covariate, noise, progress
+    epsilon, method, estimate, density, covariate, noise, progress, account
         As in `psd.build`.
 
     Returns
@@ -278,8 +281,11 @@ def build_tally(
     given = known(method, terms.domain, estimate=estimate, density=density, covariate=covariate)
     to_json(method)  # a method with a field that nobody declared public is not shown the data
     check_step(method, terms)
+    nano = parse_epsilon(epsilon)
     how: dict[str, Any] = {"method": method, "view": given.view, "covariate": given.covariate}
-    how |= {"epsilon": parse_epsilon(epsilon), "unit": unit, "noise": noise, **_paid(kept, epsilon)}
+    how |= {"epsilon": nano, "unit": unit, "noise": noise, **_paid(kept, epsilon)}
+    # Tallies do not say which columns placed their rows, so the claim is on all places.
+    Spending(account, Claim(epsilon=nano, unit=unit, what=f"build {method.name}")).charge()
     progress("counting with noise")
     if terms.slices is not None:
         return series_of(kept.tally, terms.domain, terms.slices, bound=terms.bound, **how)

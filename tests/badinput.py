@@ -6,7 +6,9 @@ import json
 import os
 import shlex
 import socket
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import shapely
 
 import psd
 from psd.decompositions.quadtree import Quadtree
+from psd.ledger import Ledger
 from psd.sources import csv as source
 
 # Stands in every table; nothing that is printed or published may hold it.
@@ -25,7 +28,16 @@ SECRET = "secret-8642.13579"
 
 IDS = tuple(
     f"{kind}{i:02}"
-    for kind, n in (("C", 28), ("V", 23), ("P", 11), ("U", 5), ("D", 7), ("M", 6), ("Q", 4))
+    for kind, n in (
+        ("C", 28),
+        ("V", 23),
+        ("P", 11),
+        ("U", 5),
+        ("D", 7),
+        ("M", 6),
+        ("Q", 4),
+        ("L", 8),
+    )
     for i in range(1, n + 1)
 )
 
@@ -1076,7 +1088,64 @@ QUERIES = (
 )
 # fmt: on
 
-CASES = FILE + VALUES + PARAMETERS + UNITS + COVARIATES + METHODS + QUERIES
+
+def with_ledger(change):
+    """Good data, and a ledger beside it with budgets for rows and for users, then changed."""
+
+    def prepare(path):
+        path.write_text(users("u"))
+        ledger = Ledger.create(path.with_name("city.ledger"))
+        ledger.register("rows", "1")
+        ledger.register("people", "1", unit="user")
+        change(ledger.path)
+
+    return prepare
+
+
+def edited(path):
+    with closing(sqlite3.connect(path)) as file:
+        file.executescript("DROP TRIGGER kept; UPDATE entry SET time = '' WHERE number = 2")
+
+
+def of_later(path):
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA user_version = 2")
+
+
+def unpaid(name, given, code, told, options="", *, dataset="rows", change=lambda path: None):
+    """A build that its ledger does not pay."""
+    options = f"--ledger city.ledger --dataset {dataset} {options}"
+    return refused(name, given, with_ledger(change), code, told, options)
+
+
+LEDGERS = (
+    unpaid("L01-missing", "a ledger that is not there", 9, "does not exist",
+           change=lambda path: path.unlink()),
+    unpaid("L01-folder", "a folder for a ledger", 9, "is no file",
+           change=lambda path: (path.unlink(), path.mkdir())),
+    unpaid("L02-empty", "a ledger of 0 bytes", 9, "is empty",
+           change=lambda path: path.write_bytes(b"")),
+    unpaid("L03-text", "a text file for a ledger", 9, "is no ledger",
+           change=lambda path: path.write_text(f"rows,1,{SECRET}\n" * 99)),
+    unpaid("L03-cut-off", "a ledger that was cut off", 9, "is damaged",
+           change=lambda path: path.write_bytes(path.read_bytes()[:5000])),
+    unpaid("L04-edited", "an entry that was edited", 9, "entry 2 of the ledger was changed",
+           change=edited),
+    unpaid("L05-later", "a ledger of a later format", 9, "has format 2", change=of_later),
+    unpaid("L06-dataset", "a dataset that is not registered", 9, "'roads' is not registered",
+           dataset="roads"),
+    unpaid("L06-unit", "a release per row of a dataset per user", 9, "do not add up",
+           dataset="people"),
+    unpaid("L06-user", "a release per user of a dataset per row", 9, "do not add up", USERS),
+    unpaid("L07-overdraft", "more than what is left", 4,
+           "epsilon 1 left, and this costs 1.000000001", "--epsilon 1.000000001"),
+    kept("L08-all-of-it", "exactly what is left", with_ledger(lambda path: None), 1,
+         "--ledger city.ledger --dataset rows"),
+    kept("L08-link", "a symbolic link to the ledger", with_ledger(
+        lambda path: path.with_name("link").symlink_to(path)), 1, "--ledger link --dataset rows"),
+)  # fmt: skip
+
+CASES = FILE + VALUES + PARAMETERS + UNITS + COVARIATES + METHODS + QUERIES + LEDGERS
 
 INTRODUCTION = """# Bad input
 
@@ -1084,11 +1153,12 @@ What `psd build` does with files, values and parameters that are unusual or wron
 `psd compare` and `psd query` do with their own. Each line is a test. Letters: C is the file, V a
 value in it, P a parameter, U whose rows are protected and where, D a public covariate, whose
 density is known, M something of `psd compare`, which reads files and values as `psd build` does,
-Q a query.
+Q a query, L a ledger that is to pay.
 
 Where nothing else is said the command is `psd build points.csv -o r.psd.parquet --epsilon 1
 --bounds -180 -90 180 90 --method quadtree --set height=1`; user ids come with
-`--user user --max-contributions 2`, and what takes the place of the bounds comes without them.
+`--user user --max-contributions 2`, ledgers with `--ledger city.ledger --dataset rows` and a budget
+of 1, and what takes the place of the bounds comes without them.
 For M it is `psd compare points.csv -o errors.csv --epsilons 1
 --methods grid,quadtree --runs 1 --bounds -180 -90 180 90`. For Q it is
 `psd query world.psd.parquet --format csv -o answers.csv`, of a release within the same bounds; WKT
@@ -1101,8 +1171,8 @@ comes with `--polygons p.wkt --polygons-crs EPSG:4326`.
 - **Refused**: one line on stderr, which quotes no field of the file, and an exit code. No file is
   written, and a release or a table that stood there stays as it was.
 
-What is left over several releases comes with the ledger; here P02 and P03 are about the epsilon of
-one release. This page is made by `python tests/badinput.py > docs/bad-input.md`.
+P02 and P03 are about the epsilon of one release, L07 and L08 about that of several. This page is
+made by `python tests/badinput.py > docs/bad-input.md`.
 
 | case | given | outcome | exit code | message contains |
 |---|---|---|---|---|

@@ -67,6 +67,7 @@ CODES = {
     errors.WriteError: 6,
     errors.MissingExtraError: 7,
     errors.InputDataError: 8,
+    errors.LedgerError: 9,
     errors.InternalError: 70,
 }
 

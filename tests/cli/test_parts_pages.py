@@ -1,4 +1,4 @@
-"""docs/tallies.md and docs/slices.md: their examples run as they are written, in their order."""
+"""Pages whose examples run as they are written, in their order."""
 
 import re
 import shlex
@@ -9,6 +9,7 @@ import pytest
 from clirun import cli
 
 import psd
+from psd.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,3 +65,14 @@ def test_examples_of_slices_run(folder):
         "build", "query", "query", "build", "info", "export", "difference", "build", "evaluate",
     ]  # fmt: skip
     assert len(psd.Series.load("march.psd.parquet")) == 7
+
+
+@pytest.mark.nightly
+def test_examples_of_the_ledger_run(folder):
+    ran = run_page("ledger.md")
+    assert ran == [
+        *["ledger"] * 2, "build", *["ledger"] * 4, "build", "ask", "query",
+    ]  # fmt: skip
+    book = Ledger("city.ledger").verify()
+    assert [charge.done for charge in book.charges.values()] == [True] * 3
+    assert Ledger("town.ledger").book().spent("visits") == 600_000_000

@@ -20,7 +20,8 @@ PRIVATE = (
     "psd.reports", "psd.report_figures", "psd.intake", "psd.ids", "psd.shelf", "psd.bounding",
     "psd.marks", "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice", "psd.private_bounds",
     "psd.slicing", "psd.kept", "psd.carrying", "psd.keys", "psd.tallying",
-    "psd.engines",
+    "psd.engines", "psd.ledger", "psd.ledger_file", "psd.journal", "psd.book", "psd.composition",
+    "psd.spending", "psd.asking",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",

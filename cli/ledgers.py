@@ -1,0 +1,47 @@
+"""Options that say which budget of which ledger pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from psd.spending import Account
+
+__all__ = ["account_of", "ledger_options"]
+
+_OPTIONS = (
+    click.option("--ledger", type=click.Path(), help="Ledger whose budget pays; it must exist."),
+    click.option("--dataset", metavar="NAME", help="Dataset that is charged; with --ledger."),
+    click.option("--analyst", metavar="NAME", help="Who spends, for the ledger."),
+)
+
+
+def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--ledger`` and what goes with it."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def account_of(ledger: str | None, dataset: str | None, analyst: str | None) -> Account | None:
+    """Who pays; nobody where no ledger is named.
+
+    Raises
+    ------
+    UsageError
+        If options stand without what they go with.
+    LedgerError
+        If the ledger cannot be used, or has no such dataset.
+    """
+    from psd.spending import Account
+
+    if (ledger is None) != (dataset is None):
+        raise click.UsageError("--ledger and --dataset go together")
+    if ledger is None or dataset is None:
+        if analyst is not None:
+            raise click.UsageError("--analyst goes with --ledger and --dataset")
+        return None
+    return Account(ledger, dataset, analyst=analyst)

@@ -1,0 +1,90 @@
+"""The entries of a ledger, and the chain that holds them together. Private side.
+
+Every entry holds public things alone (names, epsilons, units, regions, digests of releases), so
+neither the chain nor its head depends on a row of any dataset.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+from psd.book import Book, Charge, Dataset
+from psd.composition import Region
+from psd.errors import LedgerError
+from psd.ledger_file import Row
+
+__all__ = ["entry", "read_book"]
+
+
+def entry(hashes: tuple[str, ...], kind: str, body: Mapping[str, Any]) -> Row:
+    """The next entry after others, with its hash."""
+    number, time = len(hashes) + 1, _now()
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return number, time, kind, text, _hash(hashes[-1] if hashes else "", number, time, kind, text)
+
+
+def _now() -> str:
+    """Moment by the clock of the machine; nothing is decided by it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _hash(before: str, *fields: int | str) -> str:
+    """Hash of an entry and, by that of the one before, of all before it."""
+    text = json.dumps([before, *fields], ensure_ascii=True)
+    return blake2b(text.encode(), digest_size=32).hexdigest()
+
+
+def read_book(rows: Iterable[Row]) -> Book:
+    """Follow the chain, and add up what the entries say.
+
+    Raises
+    ------
+    LedgerError
+        Naming the first entry that does not follow from those before it.
+    """
+    hashes: list[str] = []
+    name, datasets, charges = "", {}, {}
+    for number, time, kind, text, found in rows:
+        try:
+            if number != len(hashes) + 1 or (number == 1) != (kind == "create"):
+                raise ValueError("an entry is missing")
+            if found != _hash(hashes[-1] if hashes else "", number, time, kind, text):
+                raise ValueError("an entry was changed")
+            body = json.loads(text)
+            if kind == "create":
+                name = body["id"]
+            elif kind == "register":
+                datasets[body["name"]] = Dataset(**body)
+            elif kind == "charge":
+                charge = _charge(time, body)
+                charges[charge.id] = charge
+            elif kind == "done":
+                charges[body["id"]] = replace(charges[body["id"]], done=True, digest=body["digest"])
+            else:
+                raise ValueError("an entry of unknown kind")
+        except (ValueError, KeyError, TypeError):
+            raise LedgerError(
+                f"entry {len(hashes) + 1} of the ledger was changed, removed or put in by hand; "
+                "nothing is granted from it"
+            ) from None
+        hashes.append(found)
+    if not hashes:
+        raise LedgerError("entry 1 of the ledger is missing; nothing is granted from it")
+    return Book(id=name, hashes=tuple(hashes), datasets=datasets, charges=charges)
+
+
+def _charge(time: str, body: dict[str, Any]) -> Charge:
+    """Charge of an entry."""
+    place = body.pop("region")
+    region = place and Region(
+        bounds=tuple(place["bounds"]),
+        crs=place["crs"],
+        columns=tuple(place["columns"]),
+        lattice=tuple(place["lattice"]),
+    )
+    return Charge(time=time, region=region, **body)

@@ -1,0 +1,221 @@
+"""How a build pays: the balance before the data, the charge before the first draw. Private side.
+
+1. check that the dataset could pay; 2. read and tally; 3. charge, on the disk; 4. draw; 5. write;
+6. note that it is done. Ended before 3, a build has cost nothing and drawn nothing; ended after,
+it is charged, whether or not there is a release.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from psd.book import Claim
+from psd.composition import Region
+from psd.errors import LedgerError, ParameterError
+from psd.ledger import Ledger
+from psd.sources._paths import STDIN, is_path
+
+if TYPE_CHECKING:
+    from psd.domain import Domain
+    from psd.noise import Noise
+    from psd.private_bounds import PrivateBounds
+    from psd.reading import Wanted
+    from psd.sources import Columns
+
+__all__ = ["Account", "Spending", "claim_of", "region_of"]
+
+
+class Account:
+    """A dataset of a ledger, as one analyst spends from it.
+
+    Parameters
+    ----------
+    ledger : Ledger or path-like
+        A ledger that exists.
+    dataset : str
+        A dataset that is registered in it.
+    analyst : str, optional
+        Who spends; needed where the dataset has caps.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be used, or has no such dataset.
+
+    Examples
+    --------
+    >>> import tempfile, pandas as pd, psd
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.create(folder.name + "/city.ledger")
+    >>> ledger.register("visits", budget=1)
+    >>> account = Account(ledger, "visits", analyst="ann")
+    >>> points = pd.DataFrame({"lon": [126.98, 127.03], "lat": [37.57, 37.50]})
+    >>> domain = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
+    >>> release = psd.build(points, domain=domain, epsilon="0.4", method="grid", account=account)
+    >>> release.save(folder.name + "/visits.psd.parquet")
+    >>> account.finish(folder.name + "/visits.psd.parquet")
+    >>> account.left
+    600000000
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, ledger: Ledger | str | os.PathLike[str], dataset: str, *, analyst: str | None = None
+    ) -> None:
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        self.dataset = dataset
+        self.analyst = analyst
+        self.last: str | None = None
+        self.ledger.book().dataset(dataset)
+
+    @property
+    def left(self) -> int:
+        """Nano-epsilon that a release of the whole dataset may still cost."""
+        book = self.ledger.book()
+        return book.dataset(self.dataset).budget - book.spent(self.dataset)
+
+    def check(self, claim: Claim) -> None:
+        """Refuse what could not be paid now; see `psd.ledger.Ledger.check`."""
+        self.ledger.check(self.dataset, claim, analyst=self.analyst)
+
+    def charge(self, claim: Claim) -> None:
+        """Pay for what is drawn next; see `psd.ledger.Ledger.charge`."""
+        self.last = self.ledger.charge(self.dataset, claim, analyst=self.analyst)
+
+    def finish(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Note that the last release or answer has been given out.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            The release file, whose digest goes into the ledger.
+
+        Raises
+        ------
+        ParameterError
+            If nothing was charged by this account.
+        LedgerError
+            If the ledger cannot be written; what was given out is charged nevertheless.
+        """
+        if self.last is None:
+            raise ParameterError("nothing was charged by this account, so nothing is finished")
+        try:
+            self.ledger.finish(self.last, digest=None if path is None else _digest(path))
+        except LedgerError as error:
+            what = "the answer" if path is None else path
+            raise LedgerError(
+                f"{what} was given out and is charged, but is not noted as done: {error}"
+            ) from None
+
+
+class Spending:
+    """One claim on an account: checked at once, charged once, before anything is drawn.
+
+    Parameters
+    ----------
+    account : Account or None
+        Who pays; without one all methods do nothing.
+    claim : Claim
+        What for. Public.
+
+    Raises
+    ------
+    LedgerError, BudgetError
+        As `psd.ledger.Ledger.check`.
+    """
+
+    def __init__(self, account: Account | None, claim: Claim) -> None:
+        self._account, self._claim, self._charged = account, claim, False
+        if account is not None:
+            account.check(claim)
+
+    def charge(self) -> None:
+        """Pay, unless that was done."""
+        if self._account is not None and not self._charged:
+            self._account.charge(self._claim)
+            self._charged = True
+
+    def before(self, noise: Noise) -> Noise:
+        """The same noise, which charges before its first draw."""
+        return noise if self._account is None else _Paid(noise, self.charge)
+
+
+class _Paid:
+    """Noise that is paid before it is drawn: no draw can come first, wherever it is made."""
+
+    def __init__(self, noise: Noise, charge: Callable[[], None]) -> None:
+        self._noise, self._charge = noise, charge
+
+    def count(self, *args: Any, **named: Any) -> Any:
+        """As of the noise."""
+        self._charge()
+        return self._noise.count(*args, **named)
+
+    def select(self, *args: Any, **named: Any) -> Any:
+        """As of the noise."""
+        self._charge()
+        return self._noise.select(*args, **named)
+
+    def exceeds(self, *args: Any, **named: Any) -> Any:
+        """As of the noise."""
+        self._charge()
+        return self._noise.exceeds(*args, **named)
+
+
+def claim_of(
+    what: str, epsilon: int, asked: Wanted, place: Domain | PrivateBounds, data: Any
+) -> Claim:
+    """Claim of a build of rows, from its public arguments.
+
+    Parameters
+    ----------
+    what : str
+        What is made.
+    epsilon : int
+        Nano-epsilon.
+    asked : Wanted
+        Columns and unit.
+    place : Domain or PrivateBounds
+        Where; bounds that are found are everywhere until they are.
+    data : object or list of objects
+        What is read. A row of a file has one place by its columns; a view, a query, a table in
+        memory or a stream may show the same row in several.
+    """
+    from psd.domain import Domain
+
+    items, region = data if isinstance(data, list | tuple) else [data], None
+    are_files = all(is_path(item) and str(item) != STDIN for item in items)
+    if are_files and isinstance(place, Domain):
+        region = region_of(place, asked.columns)
+    return Claim(
+        epsilon=epsilon,
+        unit=asked.unit,
+        what=what,
+        region=region,
+        chosen=asked.choice is not None,
+    )
+
+
+def region_of(domain: Domain, columns: Columns) -> Region:
+    """Region of a domain, and what places a row in it."""
+    named = {
+        "x": columns.x,
+        "y": columns.y,
+        "geometry": columns.geometry,
+        "layer": columns.layer,
+    }
+    return Region(
+        bounds=domain.bounds,
+        crs=domain.crs,
+        columns=tuple(f"{name}={value}" for name, value in named.items() if value is not None),
+        lattice=domain.lattice,
+    )
+
+
+def _digest(path: str | os.PathLike[str]) -> str:
+    """Digest of a release file, which is public."""
+    from psd.tally_file import digest
+
+    return digest(path)

@@ -1,0 +1,168 @@
+"""psd ledger, psd ask, and psd build with a ledger: what they say, and their exit codes."""
+
+import json
+import stat
+
+import pytest
+from clirun import BOUNDS, fails, files, passes, write_points
+
+from psd.ledger import Ledger
+from psd_cli.ledger import command
+
+LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
+QUADTREE = (*BOUNDS, "--method", "quadtree", "--set", "height=1")
+BUILD = ("build", "points.csv", "-o", "r.psd.parquet", "--epsilon", "0.4", *QUADTREE)
+ASK = ("ask", "points.csv", "--box", 0, 0, 1, 1)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with an input."""
+    monkeypatch.chdir(tmp_path)
+    write_points(tmp_path / "points.csv", [(0.5, 0.5, "a"), (1.5, 2.5, "b")], "lon,lat,user")
+    return tmp_path
+
+
+@pytest.fixture
+def ledger(here):
+    passes("ledger", "create", "city.ledger")
+    passes("ledger", "register", "city.ledger", "rows", "--budget", "1")
+    return Ledger("city.ledger")
+
+
+def test_create_register_status_history_verify(here):
+    assert passes("ledger", "create", "city.ledger").startswith("wrote city.ledger")
+    assert stat.S_IMODE((here / "city.ledger").stat().st_mode) == 0o600
+    said = passes("ledger", "register", "city.ledger", "rows", "--budget", "1")
+    assert said == "registered rows in city.ledger: budget 1 per record\n"
+    args = ("--budget", "2", "--unit", "user", "--max-contributions", 4, "--cap", "ann=1.5")
+    passes("ledger", "register", "city.ledger", "people", *args)
+    passes(*BUILD, *LEDGER, "--analyst", "ann")
+    rows, people = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
+    assert rows == {
+        "dataset": "rows",
+        "unit": "record",
+        "budget": "1",
+        "spent": "0.4",
+        "left": "0.6",
+        "charges": "1",
+        "not_finished": "0",
+        "left_of_caps": "",
+    }
+    assert (people["unit"], people["left_of_caps"]) == ("user k=4", "ann 1.5")
+    (line,) = json.loads(passes("ledger", "history", "city.ledger", "--format", "json"))
+    assert (line["analyst"], line["what"], line["epsilon"]) == ("ann", "build quadtree", "0.4")
+    assert (line["where"], line["state"]) == ("-4 -4 4 4", "done")
+    assert (
+        json.loads(passes("ledger", "history", "city.ledger", "people", "--format", "json")) == []
+    )
+    assert "0.6" in passes("ledger", "status", "city.ledger")
+    assert "done" in passes("ledger", "history", "city.ledger", "rows")
+    assert "nothing is there yet" in passes("ledger", "history", "city.ledger", "people")
+    head = passes("ledger", "verify", "city.ledger").split()[-1]
+    assert passes("ledger", "verify", "city.ledger", "--head", head).endswith(f"head {head}\n")
+
+
+def test_a_charge_without_a_file_is_shown_as_such(ledger, here, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("psd.release.Release.save", full)
+        fails(70, *BUILD, *LEDGER)
+    assert "charged, not finished" in passes("ledger", "history", "city.ledger")
+    (rows,) = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
+    assert (rows["left"], rows["not_finished"]) == ("0.6", "1")
+
+
+def test_an_overdraft_says_what_is_left_and_leaves_no_file(ledger, here):
+    passes(*BUILD, *LEDGER)
+    passes(*BUILD, *LEDGER, "--overwrite")
+    said = fails(4, *BUILD[:3], "other.psd.parquet", *BUILD[4:], *LEDGER)
+    assert "dataset 'rows' has epsilon 0.2 left, and this costs 0.4; nothing was drawn" in said
+    assert files(here) == ["city.ledger", "points.csv", "r.psd.parquet"]
+
+
+def test_series_and_users_are_charged(ledger, here):
+    passes("ledger", "register", "city.ledger", "people", "--budget", "1", "--unit", "user")
+    write_points(
+        here / "points.csv",
+        [(0.5, 0.5, "a", "2024-01-01"), (1.5, 2.5, "b", "2024-02-01")],
+        "lon,lat,user,time",
+    )
+    people = ("--ledger", "city.ledger", "--dataset", "people", "--user", "user")
+    series = ("--max-contributions", 1, "--time", "time", "--by", "month", "--slices", "2024-01")
+    passes(*BUILD, *people, *series)
+    passes(*BUILD, *people, *series, "--per", "slice", "--overwrite")
+    assert [c.what for c in ledger.book().charges.values()] == ["series quadtree"] * 2
+    assert ledger.book().spent("people") == 800_000_000
+
+
+def test_an_answer_has_its_error_and_is_done(ledger):
+    passes(*ASK, "--epsilon", "0.4", *LEDGER)
+    (found,) = json.loads(passes(*ASK, "--epsilon", "0.4", "--format", "json", *LEDGER))
+    assert found["error"] == pytest.approx(3.5, abs=0.1)
+    assert found["lower"] < found["estimate"] < found["upper"]
+    assert passes(*ASK, "--epsilon", "0.1", "--format", "csv", *LEDGER).startswith("estimate,error")
+    assert "has epsilon 0.1 left" in fails(4, *ASK, "--epsilon", "0.2", *LEDGER)
+    assert [charge.done for charge in ledger.book().charges.values()] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("code", "args", "words"),
+    [
+        (2, (*BUILD, "--ledger", "city.ledger"), "go together"),
+        (2, (*BUILD, "--dataset", "rows"), "go together"),
+        (2, (*BUILD, "--analyst", "ann"), "goes with --ledger"),
+        (2, (*BUILD, *LEDGER, "--analyst", ""), "no name"),
+        (2, (*ASK, "--epsilon", "1"), "give --ledger and --dataset"),
+        (2, (*ASK, *LEDGER), "--epsilon"),
+        (2, (*ASK, "--epsilon", "0", *LEDGER), "not above 0"),
+        (3, ("ask", "points.csv", "--box", 1, 0, 0, 1, "--epsilon", 1, *LEDGER), "west 1.0"),
+        (2, ("ledger", "register", "city.ledger", "a", "--budget", "0"), "budget 0"),
+        (2, ("ledger", "register", "city.ledger", "a"), "--budget"),
+        (
+            2,
+            ("ledger", "register", "city.ledger", "a", "--budget", 1, "--cap", "ann"),
+            "--cap 'ann' is not NAME=EPSILON",
+        ),
+        (2, ("ledger", "register", "city.ledger", "a", "--budget", 1, "--budget", 2), "2 times"),
+        (2, ("ledger", "spend", "city.ledger"), "No such command"),
+        (6, ("ledger", "create", "city.ledger"), "exists"),
+        (6, ("ledger", "create", "nowhere/city.ledger"), "does not exist"),
+        (6, (*BUILD[:3], "city.ledger", *BUILD[4:], "--overwrite", *LEDGER), "is read as an input"),
+        (9, ("ledger", "register", "city.ledger", "rows", "--budget", "1"), "already"),
+        (9, (*BUILD, "--ledger", "city.ledger", "--dataset", "roads"), "'roads' is not registered"),
+        (9, (*BUILD, "--ledger", "other.ledger", "--dataset", "rows"), "does not exist"),
+        (9, (*BUILD, "--ledger", "points.csv", "--dataset", "rows"), "no ledger of psd"),
+        (9, (*BUILD, "--ledger", ".", "--dataset", "rows"), "no file"),
+        (9, (*BUILD, *LEDGER, "--user", "user", "--max-contributions", 1), "do not add up"),
+        (9, ("ledger", "status", "other.ledger"), "does not exist"),
+        (9, ("ledger", "history", "city.ledger", "roads"), "not registered"),
+        (9, ("ledger", "verify", "city.ledger", "--head", "0" * 64), "older copy"),
+        (9, ("ledger", "verify", "points.csv"), "no ledger of psd"),
+    ],
+)
+def test_refusals_leave_all_files_and_balances_as_they_are(code, args, words, ledger, here):
+    before, there = ledger.path.read_bytes(), files(here)
+    assert words in fails(code, *args)
+    assert (ledger.path.read_bytes(), files(here)) == (before, there)
+
+
+def test_brackets_in_names_are_names(ledger):
+    passes("ledger", "register", "city.ledger", "[red]x[/red]", "--budget", "1")
+    assert "[red]x[/red]" in passes("ledger", "status", "city.ledger")
+
+
+@pytest.mark.parametrize("name", command.commands)
+def test_every_sub_command_explains_itself(name):
+    text = passes("ledger", name, "--help")
+    assert f"psd ledger {name} city.ledger" in text
+    for parameter in command.commands[name].params:
+        assert (getattr(parameter, "help", None) or "An argument.").endswith(".")
+
+
+def test_help_of_the_group_lists_them(here):
+    text = passes("ledger", "--help")
+    assert all(name in text for name in command.commands)
+    assert passes("ledger") == text

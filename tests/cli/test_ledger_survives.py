@@ -1,0 +1,162 @@
+"""Charges of several processes at once, builds that are killed, and disks that are full."""
+
+import os
+import resource
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from planted_ledger import check_then_act
+
+import psd
+from psd.book import Claim
+from psd.epsilon import NANO
+from psd.errors import BudgetError
+from psd.ledger import Ledger
+from psd.tally_file import digest
+from psd.unit import Unit
+
+TESTS = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
+
+# Tries to charge 0.01 so often, once all processes are there; says how often it could.
+SPENDER = """
+import sys, time
+from pathlib import Path
+from test_ledger_survives import charge_often
+folder, number, tries, planted = Path(sys.argv[1]), *sys.argv[2:4], sys.argv[4] == "True"
+(folder / f"ready-{number}").touch()
+while len(list(folder.glob("ready-*"))) < 4:
+    time.sleep(0.001)
+print(charge_often(folder / "city.ledger", int(tries), planted))
+"""
+
+
+def charge_often(path, tries, planted):
+    ledger, granted = Ledger(path), 0
+    with check_then_act() if planted else nullcontext():
+        for _ in range(tries):
+            try:
+                ledger.charge("rows", Claim(epsilon=NANO // 100, unit=Unit(), what="try"))
+                granted += 1
+            except BudgetError:
+                pass
+    return granted
+
+
+def granted_to_four(folder, budget, tries, planted):
+    """How often four processes together could charge 0.01."""
+    Ledger.create(folder / "city.ledger").register("rows", budget)
+    command = [sys.executable, "-c", SPENDER, str(folder)]
+    environment = {**ENVIRONMENT, "PYTHONPATH": f"{TESTS / 'cli'}:{ENVIRONMENT['PYTHONPATH']}"}
+    spenders = [
+        subprocess.Popen(
+            [*command, str(number), str(tries), str(planted)],
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        for number in range(4)
+    ]
+    return sum(int(spender.communicate()[0]) for spender in spenders)
+
+
+def test_four_processes_are_granted_exactly_the_budget(tmp_path):
+    assert granted_to_four(tmp_path, "1", 200, planted=False) == 100
+    book = Ledger(tmp_path / "city.ledger").verify()
+    assert (len(book.charges), book.spent("rows")) == (100, NANO)
+
+
+def test_check_then_act_is_caught(tmp_path):
+    assert granted_to_four(tmp_path, "0.2", 20, planted=True) > 20
+
+
+# Killed builds
+
+
+def killed(folder, number):
+    """Folders of builds that were killed, and of some that were run again."""
+    driver = [sys.executable, str(TESTS / "ledger_kills.py"), str(folder), str(number)]
+    ran = subprocess.run(driver, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return sorted(folder.glob("killed-*")), sorted(folder.glob("again-*"))
+
+
+def check_left(place):
+    """What holds whenever a build ends; returns how far it came."""
+    charges = list(Ledger(place / "city.ledger").verify().charges.values())
+    left = [path.name for path in (place / "out").iterdir()]
+    assert left in ([], ["r.psd.parquet"])
+    assert len(charges) <= 1
+    drawn = (place / "drawn").exists()
+    assert charges or not (drawn or left), "drawn or written, and not charged"
+    if left:
+        psd.Release.load(place / "out" / "r.psd.parquet")
+    done = bool(charges) and charges[0].done
+    if done:
+        assert charges[0].digest == digest(place / "out" / "r.psd.parquet")
+    return bool(charges), drawn, bool(left), done
+
+
+def check_kills(folder, number):
+    """Kill builds and run some again; returns how far the killed ones came."""
+    places, again = killed(folder, number)
+    for place in again:
+        before = len(
+            Ledger(folder / place.name.replace("again", "killed") / "city.ledger").book().charges
+        )
+        charges = list(Ledger(place / "city.ledger").verify().charges.values())
+        assert len(charges) == before + 1
+        assert charges[-1].done
+        assert charges[-1].digest == digest(place / "out" / "r.psd.parquet")
+    return {check_left(place) for place in places}
+
+
+STAGES = {
+    (False, False, False, False),
+    (True, False, False, False),
+    (True, True, False, False),
+    (True, True, True, False),
+    (True, True, True, True),
+}
+
+
+def test_killed_builds_keep_what_they_were_charged(tmp_path):
+    assert check_kills(tmp_path, 60) == STAGES
+
+
+@pytest.mark.nightly
+def test_builds_killed_at_every_step_keep_what_they_were_charged(tmp_path):
+    assert check_kills(tmp_path, 0) == STAGES
+
+
+# Full disks
+
+
+def test_no_room_for_the_charge(tmp_path):
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    ledger.register("rows", 1)
+    (tmp_path / "points.csv").write_text("lon,lat\n1,1\n")
+    (tmp_path / "out").mkdir()
+    size = ledger.path.stat().st_size
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size - 4096, size - 4096))
+
+    args = "build points.csv -o out/r.psd.parquet --epsilon 1 --bounds 0 0 4 4 --method grid"
+    args += " --ledger city.ledger --dataset rows"
+    ran = subprocess.run(
+        [sys.executable, "-m", "psd_cli", *args.split()],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        preexec_fn=limited,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 9, ran.stderr
+    assert "the disk may be full" in ran.stderr
+    assert list((tmp_path / "out").iterdir()) == []
+    assert ledger.verify().charges == {}
+    ledger.charge("rows", Claim(epsilon=NANO, unit=Unit(), what="try"))

@@ -1,0 +1,106 @@
+"""Builds that are killed at chosen steps, each in a process of its own; run by its test.
+
+A process of its own, without a thread, forks one child for each build. The child counts the
+calls and returns of what touches the ledger, the noise and the release, and kills itself at the
+one it was given. Output: how many steps a whole build has.
+"""
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+# What a build loads, loaded once before the forks.
+import duckdb  # noqa: F401
+import pandas  # noqa: F401
+import pyarrow.compute  # noqa: F401
+import pyproj  # noqa: F401
+
+import psd.release_file
+import psd.slicing
+import psd.sources.arrow
+import psd.sources.csv
+import psd.tally_file  # noqa: F401
+from psd.ledger import Ledger
+from psd.noise import SecureNoise
+from psd_cli import build  # noqa: F401
+from psd_cli.main import run
+
+STEPS = ("ledger.py", "ledger_file.py", "spending.py", "files.py", "publish.py", "__init__.py")
+
+BUILD = (
+    "build points.csv -o out/r.psd.parquet --epsilon 1 --bounds 0 0 4 4 --method quadtree "
+    "--set height=1 --ledger city.ledger --dataset rows"
+)
+
+
+def watched(frame):
+    """Whether a step belongs to the protocol."""
+    folder, name = os.path.split(frame.f_code.co_filename)
+    return name in STEPS and os.path.basename(folder) in ("psd", "noise")
+
+
+class Killer:
+    """Counts steps, and ends the process at one of them."""
+
+    def __init__(self, step):
+        self.step, self.seen = step, 0
+
+    def __call__(self, frame, event, argument):
+        if watched(frame):
+            self.seen += 1
+            if self.seen == self.step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def child(folder, step, *more):
+    """Run a build in a fork; say how it ended."""
+    process = os.fork()
+    if process:
+        return os.waitpid(process, 0)[1]
+    os.chdir(folder)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    draw = SecureNoise.count
+
+    def noted(*question):
+        Path("drawn").touch()
+        return draw(*question)
+
+    SecureNoise.count = noted
+    killer = Killer(step)
+    sys.setprofile(killer)
+    code = run([*BUILD.split(), *more])
+    sys.setprofile(None)
+    Path("steps").write_text(str(killer.seen))
+    os._exit(code)
+
+
+def prepared(folder, template):
+    """A ledger that nothing was charged to, and an input."""
+    (folder / "out").mkdir(parents=True)
+    shutil.copy(template, folder / "city.ledger")
+    (folder / "points.csv").write_text("lon,lat\n1,1\n2,3\n")
+    return folder
+
+
+def main(folder, number):
+    """Kill so many builds at steps that are evenly spaced; at every step where it is 0."""
+    template = folder / "template"
+    Ledger.create(template).register("rows", 1000)
+    assert child(prepared(folder / "whole", template), 0) == 0
+    steps = int((folder / "whole" / "steps").read_text())
+    number = min(number or steps, steps)
+    for i in range(number):
+        step = 1 + i * (steps - 1) // max(number - 1, 1)
+        place = prepared(folder / f"killed-{step}", template)
+        assert os.WTERMSIG(child(place, step)) == signal.SIGKILL
+        if i % 4 == 0:
+            shutil.copytree(place, folder / f"again-{step}")
+            assert child(folder / f"again-{step}", 0, "--overwrite") == 0, step
+    print(steps)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,310 @@
+"""The order of the steps: balance, rows, charge, draw, file, done; each broken once on purpose."""
+
+import contextlib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from clirun import BOUNDS, SQUARE, cli, fails, write_points
+from planted_ledger import (
+    chain_over_a_fingerprint,
+    choice_before_commit,
+    done_before_write,
+    draw_before_commit,
+    refund_on_failure,
+)
+
+import psd
+import psd.journal
+import psd.ledger
+from psd.book import Claim
+from psd.bound_choice import BoundChoice
+from psd.errors import LedgerError
+from psd.ledger import Ledger
+from psd.noise import SecureNoise
+from psd.private_bounds import PrivateBounds
+from psd.release import Release
+from psd.slices import Slices
+from psd.spending import Account
+from psd.unit import Unit
+
+ROWS = [(0.5, 0.5, "a", "2024-01-01"), (1.5, -2.5, "b", "2024-01-02")]
+TABLE = pd.DataFrame(ROWS, columns=["lon", "lat", "user", "time"])
+QUADTREE = ("--method", "quadtree", "--set", "height=1")
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = Ledger.create(tmp_path / "city.ledger")
+    made.register("rows", 10)
+    made.register("users", 10, unit="user")
+    return made
+
+
+@pytest.fixture
+def points(tmp_path):
+    return write_points(tmp_path / "points.csv", ROWS, "lon,lat,user,time")
+
+
+def build(ledger, points, *more, dataset="rows"):
+    """A command line that builds and pays."""
+    target = points.with_name("r.psd.parquet")
+    paid = ("--ledger", ledger.path, "--dataset", dataset)
+    return ("build", points, "-o", target, "--epsilon", 1, *BOUNDS, *QUADTREE, *paid, *more)
+
+
+# Charged before anything is drawn
+
+
+@pytest.fixture
+def watched(monkeypatch, ledger):
+    """At every draw, the charges that are on the disk."""
+    seen = []
+    for kind in ("count", "select", "exceeds"):
+        draw = getattr(SecureNoise, kind)
+
+        def watching(*question, draw=draw):
+            seen.append(len(ledger.book().charges))
+            return draw(*question)
+
+        monkeypatch.setattr(SecureNoise, kind, watching)
+    return seen
+
+
+DAYS = Slices.parse("day", "2024-01-01,2024-01-02", "UTC")
+USER = {"user": "user", "max_contributions": 2}
+AUTO = {"user": "user", "max_contributions": BoundChoice()}
+
+BUILDS = {
+    **{
+        method: lambda account, method=method: psd.build(
+            TABLE, domain=SQUARE, epsilon=1, method=method, account=account
+        )
+        for method in psd.methods()
+    },
+    "private bounds": lambda account: psd.build(
+        TABLE, domain=PrivateBounds(crs="EPSG:4326"), epsilon=1, account=account
+    ),
+    "auto": lambda account: psd.build(TABLE, domain=SQUARE, epsilon=1, account=account, **AUTO),
+    "series": lambda account: psd.build_series(
+        TABLE, domain=SQUARE, epsilon=1, slices=DAYS, time="time", account=account
+    ),
+    "auto series": lambda account: psd.build_series(
+        TABLE, domain=SQUARE, epsilon=1, slices=DAYS, time="time", account=account, **AUTO
+    ),
+}
+OF_USERS = ("auto", "auto series")
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_every_draw_finds_its_charge_on_the_disk(name, ledger, watched):
+    account = Account(ledger, "users" if name in OF_USERS else "rows")
+    BUILDS[name](account)
+    assert watched
+    assert set(watched) == {1}
+    assert account.left == 9 * 10**9
+
+
+def test_a_draw_before_the_charge_is_caught(ledger, watched):
+    with draw_before_commit():
+        BUILDS["quadtree"](Account(ledger, "rows"))
+    assert set(watched) == {0}
+
+
+@pytest.mark.parametrize("name", OF_USERS)
+def test_a_choice_before_the_charge_is_caught(name, ledger, watched):
+    with choice_before_commit():
+        BUILDS[name](Account(ledger, "users"))
+    assert set(watched) == {0, 1}
+
+
+def test_tallies_are_paid_before_they_are_drawn_from(ledger, points, watched, tmp_path):
+    kept = tmp_path / "points.tally"
+    assert cli("tally", points, "-o", kept, *BOUNDS).code == 0
+    paid = ("--ledger", ledger.path, "--dataset", "rows")
+    target = ("-o", tmp_path / "r.psd.parquet")
+    assert cli("build", kept, *target, "--epsilon", 1, *QUADTREE, *paid).code == 0
+    assert watched
+    assert set(watched) == {1}
+    (charge,) = ledger.book().charges.values()
+    assert (charge.region, charge.done) == (None, True)
+
+
+def test_an_answer_is_paid_before_it_is_drawn(ledger, points, watched):
+    paid = ("--ledger", ledger.path, "--dataset", "rows")
+    assert cli("ask", points, "--box", 0, 0, 1, 1, "--epsilon", 1, *paid).code == 0
+    assert watched == [1]
+
+
+# Nothing is read that cannot be paid, and what cannot be read costs nothing
+
+
+def test_the_balance_is_looked_at_before_the_rows(ledger, points):
+    points.unlink()
+    dearer = [11 if argument == 1 else argument for argument in build(ledger, points)]
+    assert "'rows' has epsilon 10 left, and this costs 11" in fails(4, *dearer)
+    fails(8, *build(ledger, points))
+    assert ledger.book().charges == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [("lon,lat\nx,1\n", 8), ("lat,x\n1,1\n", 8), ("lon,lat\n99,1\n", 3), ("lon,lat\n1,91\n", 3)],
+)
+def test_what_cannot_be_read_costs_nothing(content, code, ledger, points):
+    points.write_text(content)
+    assert cli(*build(ledger, points)).code == code
+    assert ledger.book().charges == {}
+
+
+def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatch):
+    """Another release is paid while the rows are read."""
+    count_rows = psd.publish.count_rows
+
+    def meanwhile(*arguments, **options):
+        counted = count_rows(*arguments, **options)
+        claim = Claim(epsilon=95 * 10**8, unit=Unit(), what="another")
+        ledger.charge("rows", claim)
+        return counted
+
+    monkeypatch.setattr(psd.publish, "count_rows", meanwhile)
+    assert "has epsilon 0.5 left" in fails(4, *build(ledger, points))
+    assert not points.with_name("r.psd.parquet").exists()
+    assert [charge.what for charge in ledger.book().charges.values()] == ["another"]
+
+
+# What is charged stays charged, and is done when the file is there
+
+
+def state(ledger):
+    """Whether each charge is done."""
+    return [charge.done for charge in ledger.book().charges.values()]
+
+
+@contextlib.contextmanager
+def draws_that_fail(monkeypatch):
+    with monkeypatch.context() as patch:
+        draw = SecureNoise.count
+
+        def fail(*question):
+            draw(*question)
+            raise MemoryError
+
+        patch.setattr(SecureNoise, "count", fail)
+        yield
+
+
+def test_a_build_that_fails_after_its_charge_stays_charged(ledger, points, monkeypatch):
+    with draws_that_fail(monkeypatch):
+        assert cli(*build(ledger, points)).code == 70
+    assert state(ledger) == [False]
+    assert cli(*build(ledger, points)).code == 0
+    assert state(ledger) == [False, True]
+
+
+def test_a_refund_is_caught(ledger, points, monkeypatch):
+    with refund_on_failure(ledger.path), draws_that_fail(monkeypatch):
+        assert cli(*build(ledger, points)).code == 70
+    assert state(ledger) == []
+
+
+def test_a_release_that_cannot_be_written_is_charged_and_not_finished(ledger, points, monkeypatch):
+    def full(*_, **__):
+        raise psd.errors.WriteError("cannot write r.psd.parquet: no space left on device")
+
+    monkeypatch.setattr(Release, "save", full)
+    fails(6, *build(ledger, points))
+    assert state(ledger) == [False]
+    with done_before_write():
+        fails(6, *build(ledger, points))
+    assert state(ledger) == [False, True]  # the planted bug says done, and there is no file
+
+
+def test_a_release_that_cannot_be_noted_is_there_and_charged(ledger, points, monkeypatch):
+    def broken(*_, **__):
+        raise LedgerError("ledger city.ledger is in use by another process")
+
+    monkeypatch.setattr(Ledger, "finish", broken)
+    said = fails(9, *build(ledger, points))
+    assert "r.psd.parquet was given out and is charged, but is not noted as done" in said
+    assert Release.load(points.with_name("r.psd.parquet"))
+    assert state(ledger) == [False]
+
+
+def test_building_again_over_the_same_file_costs_again(ledger, points):
+    assert cli(*build(ledger, points)).code == 0
+    fails(6, *build(ledger, points))
+    assert state(ledger) == [True]  # refused before the balance was looked at
+    assert cli(*build(ledger, points, "--overwrite")).code == 0
+    first, second = ledger.book().charges.values()
+    assert first.digest != second.digest
+    assert ledger.book().spent("rows") == 2 * 10**9
+
+
+# Nothing in the ledger depends on the rows
+
+DATA = {
+    "d": "lon,lat,user,time\n1,1,a,2024-01-01\n2,2,b,2024-01-01\n",
+    "one-less": "lon,lat,user,time\n1,1,a,2024-01-01\n",
+    "secret-clinic": "lon,lat,user,time\n" + "".join(f"-3,{i},u{i},2024-01-01\n" for i in range(4)),
+    "none": "lon,lat,user,time\n",
+}
+
+
+def ledgers_of_all(tmp_path, monkeypatch):
+    """Entries that builds of several data sets leave, their answers being the same."""
+    recorded, position = [], [0]
+
+    def replaying(draw):
+        def answer(*question):
+            if position[0] == len(recorded):
+                recorded.append(draw(*question))
+            position[0] += 1
+            return recorded[position[0] - 1]
+
+        return answer
+
+    left = {}
+    with monkeypatch.context() as patch:
+        for kind in ("count", "select", "exceeds"):
+            patch.setattr(SecureNoise, kind, replaying(getattr(SecureNoise, kind)))
+        patch.setattr(psd.journal, "_now", lambda: "2024-01-01T00:00:00+00:00")
+        for name, text in DATA.items():
+            ids = iter(range(100))
+            patch.setattr(psd.ledger.secrets, "token_hex", lambda size, ids=ids: f"id {next(ids)}")
+            folder = tmp_path / name
+            folder.mkdir()
+            position[0] = 0
+            left[name] = entries_of_one(folder, text)
+    return left
+
+
+def entries_of_one(folder: Path, text):
+    made = Ledger.create(folder / "l")
+    made.register("rows", 10)
+    made.register("users", 10, unit="user")
+    points = folder / f"{folder.name}.csv"
+    points.write_text(text)
+    for more, dataset in (
+        ((), "rows"),
+        (("--user", "user", "--max-contributions", "auto"), "users"),
+        (("--user", "user", "--count", "users"), "users"),
+    ):
+        outcome = cli(*build(made, points, *more, "--overwrite", dataset=dataset))
+        assert outcome.code == 0, outcome.err
+    paid = ("--ledger", made.path, "--dataset", "rows")
+    assert cli("ask", points, "--box", 0, 0, 1, 1, "--epsilon", 1, *paid).code == 0
+    return made.book()
+
+
+def test_ledgers_differ_in_nothing_but_the_answers(tmp_path, monkeypatch):
+    left = ledgers_of_all(tmp_path, monkeypatch)
+    assert len(left["d"].charges) == 4
+    for book in left.values():
+        assert book == left["d"]
+
+
+def test_a_chain_over_a_fingerprint_is_caught(tmp_path, monkeypatch):
+    with chain_over_a_fingerprint():
+        left = ledgers_of_all(tmp_path, monkeypatch)
+    assert len({book.head for book in left.values()}) == len(DATA)

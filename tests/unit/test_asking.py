@@ -1,0 +1,124 @@
+"""One count for one price: what is counted, and how far the answer may be off."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from psd.asking import _reach, ask
+from psd.errors import BudgetError, DomainError, InputDataError, LedgerError, ParameterError
+from psd.ledger import Ledger
+from psd.spending import Account
+
+TABLE = pd.DataFrame(
+    {
+        "lon": [0.0, 1.0, 0.5, 0.5, 0.5, 1.1],
+        "lat": [0.0, 1.0, 0.5, 0.5, 0.5, 0.5],
+        "id": ["a", "b", "c", "c", "c", "c"],
+    }
+)
+BOX = (0, 0, 1, 1)
+
+
+class Echo:
+    """Noise that adds none."""
+
+    def count(self, true, epsilon, sensitivity):
+        self.asked = (true.tolist(), epsilon.tolist(), sensitivity)
+        return true
+
+
+@pytest.fixture
+def account(tmp_path):
+    ledger = Ledger.create(tmp_path / "l")
+    ledger.register("rows", 10)
+    ledger.register("users", 10, unit="user")
+    return Account(ledger, "rows")
+
+
+def of_users(account):
+    return Account(account.ledger, "users")
+
+
+def test_points_on_the_edges_are_in_the_box(account):
+    noise = Echo()
+    answer = ask(TABLE, box=BOX, epsilon="0.5", account=account, noise=noise)
+    assert noise.asked == ([5], [500_000_000], 1)
+    assert answer.estimate == 5
+    (charge,) = account.ledger.book().charges.values()
+    assert (charge.what, charge.epsilon, charge.region) == ("ask", 500_000_000, None)
+    assert not charge.done
+
+
+def test_rows_of_users_are_bounded_among_those_in_the_box(account):
+    noise, user = Echo(), {"user": "id", "max_contributions": 2}
+    answer = ask(TABLE, box=BOX, epsilon=1, account=of_users(account), noise=noise, **user)
+    assert noise.asked == ([4], [10**9], 2)
+    assert answer.estimate == 4
+
+
+def test_users_are_counted_as_users(account):
+    noise = Echo()
+    how = {"user": "id", "count": "users", "noise": noise}
+    assert ask(TABLE, box=BOX, epsilon=1, account=of_users(account), **how).estimate == 3
+    assert noise.asked[2] == 720_720
+
+
+@pytest.mark.parametrize("table", [TABLE, TABLE[:0]])
+def test_a_box_without_a_row_is_answered_and_paid_like_any_other(table, account):
+    answer = ask(table, box=(2, 2, 3, 3), epsilon=1, account=account, noise=Echo())
+    assert answer.estimate == 0
+    assert account.left == 9 * 10**9
+
+
+def test_every_answer_has_its_price_until_all_is_spent(account, tmp_path):
+    TABLE.to_csv(tmp_path / "points.csv", index=False)
+    for _ in range(4):
+        ask(tmp_path / "points.csv", box=BOX, epsilon="2.5", account=account)
+    for data, box in ((tmp_path / "points.csv", BOX), (TABLE, (2, 2, 3, 3))):
+        with pytest.raises(BudgetError):
+            ask(data, box=box, epsilon="0.1", account=account)
+    # A row of the file is not in both.
+    ask(tmp_path / "points.csv", box=(2, 2, 3, 3), epsilon=10, account=account)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        ({"box": (1, 0, 0, 1)}, DomainError),
+        ({"box": (0, 0, 0, 1)}, DomainError),
+        ({"epsilon": 0}, ParameterError),
+        ({"confidence": 1}, ParameterError),
+        ({"confidence": math.nan}, ParameterError),
+        ({"max_contributions": 2}, ParameterError),
+        ({"user": "id", "max_contributions": 2}, LedgerError),
+        ({"data": "missing.csv"}, InputDataError),
+        ({"x": "none"}, InputDataError),
+    ],
+)
+def test_what_is_refused_costs_nothing(arguments, kind, account):
+    with pytest.raises(kind):
+        ask(**{"data": TABLE, "box": BOX, "epsilon": 1, "account": account} | arguments)
+    assert account.left == 10**10
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("outside", [0.5, 0.05, 0.001])
+def test_the_interval_is_the_shortest_that_covers(rate, outside):
+    """Against the tail of the law, summed term by term."""
+
+    def beyond(reach):
+        q, terms = math.exp(-rate), np.arange(reach + 1, reach + 1 + int(60 / rate) + 60)
+        return 2 * (1 - q) / (1 + q) * np.exp(-rate * terms).sum()
+
+    reach = _reach(rate, outside)
+    assert beyond(reach) <= outside * (1 + 1e-9)
+    assert reach == 0 or beyond(reach - 1) > outside * (1 - 1e-9)
+
+
+def test_the_error_is_that_of_the_noise(account):
+    answer = ask(TABLE, box=BOX, epsilon=1, account=account, noise=Echo())
+    q = math.exp(-1)
+    assert answer.error == pytest.approx(math.sqrt(2 * q) / (1 - q), rel=1e-12)
+    assert (answer.lower, answer.upper) == (2, 8)
