@@ -18,8 +18,8 @@ PRIVATE = (
     "psd.shape", "psd.comparison", "psd.truth", "psd.workers",
     "psd.heterogeneity", "psd.population", "psd.plan", "psd.plan_text", "psd.plan_plot",
     "psd.reports", "psd.report_figures", "psd.intake", "psd.ids", "psd.shelf", "psd.bounding",
-    "psd.marks", "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice", "psd.private_bounds",
-    "psd.slicing", "psd.kept", "psd.carrying", "psd.keys", "psd.tallying",
+    "psd.marks", "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice",
+    "psd.private_bounds", "psd.slicing", "psd.kept", "psd.carrying", "psd.keys", "psd.tallying",
     "psd.engines", "psd.ledger", "psd.ledger_file", "psd.journal", "psd.book", "psd.composition",
     "psd.spending", "psd.asking",
 )  # fmt: skip
