@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["interleaved", "ranges", "sum_by"]
+__all__ = ["from_arrow", "interleaved", "ranges", "sum_by", "to_arrow"]
 
 
 def sum_by(
@@ -78,3 +80,53 @@ _SPREAD = (
     (2, 0x3333333333333333),
     (1, 0x5555555555555555),
 )
+
+
+def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = None) -> Any:
+    """Integers as an Arrow array that shares their memory; its own way would import pandas first.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,), int
+        Numbers.
+    is_valid : ndarray, shape (n,), bool, optional
+        Which of them are not null; all where not given.
+
+    Returns
+    -------
+    pyarrow.Array, length n
+
+    Examples
+    --------
+    >>> to_arrow(np.array([1, 2]), np.array([True, False])).to_pylist()
+    [1, None]
+    """
+    import pyarrow as pa
+
+    kind = pa.from_numpy_dtype(values.dtype)
+    bits = None if is_valid is None else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [bits, data])
+
+
+def from_arrow(column: Any) -> NDArray[Any]:
+    """Numbers of an Arrow array without nulls, which share its memory; see `to_arrow`.
+
+    Parameters
+    ----------
+    column : pyarrow.Array or ChunkedArray
+        Numbers.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Read-only.
+
+    Examples
+    --------
+    >>> from_arrow(to_arrow(np.array([1, 2])))
+    array([1, 2])
+    """
+    column = column.combine_chunks() if hasattr(column, "chunks") else column
+    numbers: NDArray[Any] = np.from_dlpack(column)
+    return numbers

@@ -75,28 +75,26 @@ def _smallest(
     k: int,
 ) -> NDArray[np.int64]:
     """Places of the k smallest marks of each unit."""
-    ties: tuple[NDArray[np.int64], ...] = (columns, rows, time)
-    first = marks(salt, columns, rows, time, np.zeros(len(units), np.int64))
-    order = _sorted(units, first, ties)
-    again = [values[order] for values in (units, *ties)]
-    occurrence = running_number(again)
-    more = np.flatnonzero(occurrence)
-    mark = first[order]
-    columns, rows, time = (values[more] for values in again[1:])
-    mark[more] = marks(salt[:, order[more]], columns, rows, time, occurrence[more])
-    # Only units with equal rows have marks that changed; theirs stand together.
-    is_changed = np.zeros(int(units.max(initial=0)) + 1, bool)
-    is_changed[again[0][more]] = True
-    place = np.flatnonzero(is_changed[again[0]])
-    ties = tuple(values[place] for values in (*again[1:], occurrence))
-    order[place] = order[place[_sorted(again[0][place], mark[place], ties)]]
+    ties = (columns, rows, time)
+    mark = marks(salt, *ties, np.broadcast_to(np.int64(0), len(units)))
+    order, tied = _sorted(units, mark, ties)
+    # Equal rows have equal marks, so they stand among those that are tied.
+    among = order[tied]
+    occurrence = running_number([units[among], mark[among], *(v[among] for v in ties)])
+    again = among[occurrence > 0]
+    if len(again):
+        more = occurrence[occurrence > 0]
+        mark[again] = marks(salt[:, again], columns[again], rows[again], time[again], more)
+        number = np.zeros(len(units), np.int64)
+        number[among] = occurrence
+        order, _ = _sorted(units, mark, (*ties, number))
     return order[running_number([units[order]]) < k]
 
 
 def _sorted(
     units: NDArray[np.int64], mark: NDArray[np.int64], ties: tuple[NDArray[np.int64], ...]
-) -> NDArray[np.int64]:
-    """Order by unit, mark, then the ties, which are looked at only where they matter."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Order by unit, mark, then the ties; and the places in it where ties were looked at."""
     key = units << _MARK_BITS | mark
     order = np.argsort(key)
     key = key[order]
@@ -107,7 +105,7 @@ def _sorted(
     among = order[tied]
     resolved = np.lexsort((*(values[among] for values in reversed(ties)), key[tied]))
     order[tied] = among[resolved]
-    return order
+    return order, tied
 
 
 def running_number(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:

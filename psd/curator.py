@@ -325,7 +325,7 @@ class Curator:
             cells, nano, p, q = cells[held], nano[held], p[held], q[held]
             self._charge("quantile", cells, nano)
             if len(cells):
-                ends = growing.boxes[cells.nodes][:, [axis, axis + 2]]
+                ends = growing.boxes_of(cells.nodes)[:, [axis, axis + 2]]
                 scores = points.rank_scores(cells.nodes, ends, axis, p, q)
                 sensitivity = np.maximum(p, q - p) * self.contributions
                 lines[held] = self._noise.select(scores, nano, sensitivity)
@@ -391,11 +391,11 @@ class Curator:
         cells, (nano,) = _owned(cells, epsilon)
         with self._lock:
             growing, points = self._layer_of(cells)
-            held, found = self._held(growing, cells), growing.boxes[cells.nodes][:, axis]
+            held, found = self._held(growing, cells), growing.boxes_of(cells.nodes)[:, axis]
             cells, nano = cells[held], nano[held]
             self._charge("division", cells, nano)
             if len(cells):
-                boxes, lattice = growing.boxes[cells.nodes], (*growing.boxes[0, 2:].tolist(),)
+                boxes, lattice = growing.boxes_of(cells.nodes), (*growing.boxes[0, 2:].tolist(),)
                 grid = BinGrid(lattice=lattice, bins=bins)
                 scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
                 sensitivity = np.full(len(cells), 2 * self.contributions)
@@ -490,7 +490,7 @@ class Curator:
         """Which cells have something of the boundary in them; all where there is none."""
         if self.boundary is None or growing.curve:
             return np.ones(len(cells), bool)
-        return self.boundary.mass(growing.boxes[cells.nodes]) > 0
+        return self.boundary.mass(growing.boxes_of(cells.nodes)) > 0
 
     def _charge(self, kind: str, cells: Cells, nano: NDArray[np.int64]) -> None:
         """Charge a question to its cells and note it down, or refuse it whole."""
@@ -508,7 +508,7 @@ class Curator:
                 f"a question would spend more than epsilon {epsilon_text(self.epsilon)} at some "
                 "point; the method asks for more than it was given"
             )
-        boxes, curve = growing.boxes[cells.nodes], growing.curve
+        boxes, curve = growing.boxes_of(cells.nodes), growing.curve
         self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
 
     def tree(self, layer: int = 0) -> Tree:

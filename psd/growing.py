@@ -44,6 +44,8 @@ class Cells:
 
     def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Cells:
         """Some of these cells, chosen by mask, index or slice."""
+        if isinstance(which, np.ndarray) and which.dtype == bool and which.all():
+            return self
         return Cells(layer=self.layer, nodes=self.nodes[which], boxes=self.boxes[which])
 
     def middle(self, axis: int) -> NDArray[np.int64]:
@@ -123,7 +125,11 @@ class GrowingTree:
 
     def cells(self, nodes: NDArray[np.int64]) -> Cells:
         """Public view of some nodes."""
-        return Cells(layer=self.layer, nodes=nodes, boxes=self.boxes[nodes])
+        return Cells(layer=self.layer, nodes=nodes, boxes=self.boxes_of(nodes))
+
+    def boxes_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Boxes of some nodes, shape (n, 4); a copy."""
+        return np.take(self.boxes, nodes, axis=0)
 
     def root(self) -> Cells:
         """The one cell that is the whole domain."""
@@ -152,7 +158,7 @@ class GrowingTree:
         ParameterError
             If a cell was cut before or a line lies outside it.
         """
-        nodes, boxes = cells.nodes, self.boxes[cells.nodes]
+        nodes, boxes = cells.nodes, self.boxes_of(cells.nodes)
         lines = np.stack(
             [boxes[:, 0] if x is None else x, boxes[:, 1] if y is None else y], axis=1
         ).astype(np.int64)
@@ -164,12 +170,15 @@ class GrowingTree:
             raise ParameterError("a cut line lies outside its cell")
         # An axis that stays whole has all of its cell below the line.
         lines = np.where(lines <= boxes[:, :2], boxes[:, 2:], lines)
-        quadrants = _quadrants(boxes, lines)
-        filled = (quadrants[..., :2] < quadrants[..., 2:]).all(axis=2)
+        filled = _filled(boxes, lines)
         child = np.where(filled, np.cumsum(filled).reshape(filled.shape) - 1 + len(self.parent), -1)
+        grown = _quadrants(boxes, lines)
+        grown = grown.reshape(-1, 4) if filled.all() else grown[filled]
+        numbers = np.arange(len(self.parent), len(self.parent) + len(grown))
         self._is_cut[nodes] = True
-        self._append(np.repeat(nodes, filled.sum(axis=1)), quadrants[filled])
-        return Cut(nodes=nodes, cells=self.cells(child[filled]), lines=lines, child=child)
+        self._append(np.repeat(nodes, filled.sum(axis=1)), grown)
+        cells = Cells(layer=self.layer, nodes=numbers, boxes=grown)
+        return Cut(nodes=nodes, cells=cells, lines=lines, child=child)
 
     def _append(self, parent: NDArray[np.int64], boxes: NDArray[np.int64]) -> None:
         """Add nodes without measurement."""
@@ -245,22 +254,28 @@ class GrowingTree:
         """The nodes so far in level order, each family together."""
         if self.curve:
             raise ParameterError("intervals of a curve are no boxes; count squares on a lattice")
-        order = self._level_order()
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        parent = self.parent[order]
+        boxes, parent, level = self.boxes, self.parent, self.level
+        count, epsilon = self.count, self.epsilon
+        if not self._is_level_order():
+            order = self._level_order()
+            rank = np.empty_like(order)
+            rank[order] = np.arange(len(order))
+            boxes, level, count, epsilon = boxes[order], level[order], count[order], epsilon[order]
+            parent = np.where(parent[order] < 0, -1, rank[parent[order]])
         return Tree(
-            boxes=self.boxes[order].astype(np.int32),
-            parent=np.where(parent < 0, -1, rank[parent]).astype(np.int32),
-            level=self.level[order].astype(np.int16),
-            count=self.count[order],
-            epsilon=self.epsilon[order],
+            boxes=boxes.astype(np.int32),
+            parent=parent.astype(np.int32),
+            level=level.astype(np.int16),
+            count=count,
+            epsilon=epsilon,
         )
+
+    def _is_level_order(self) -> bool:
+        """Whether the nodes stand level by level, each family together."""
+        return bool((np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all())
 
     def _level_order(self) -> NDArray[np.int64]:
         """Numbers of the nodes, level by level, each family together."""
-        if (np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all():
-            return np.arange(len(self.parent))
         rank = np.zeros(len(self.parent), np.int64)
         by_level = np.split(
             np.argsort(self.level, kind="stable"), np.cumsum(np.bincount(self.level))[:-1]
@@ -274,9 +289,19 @@ class GrowingTree:
         return np.concatenate(by_level)
 
 
+def _filled(boxes: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which parts of each box around its lines hold anything, shape (n, 4)."""
+    east, north = (lines < boxes[:, 2:]).T
+    return np.stack([np.ones_like(east), east, north, east & north], axis=1)
+
+
 def _quadrants(boxes: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.int64]:
     """The four parts of each box around its lines, shape (n, 4, 4); some may be empty."""
     x0, y0, x1, y1 = boxes.T
     x, y = lines.T
     parts = [(x0, y0, x, y), (x, y0, x1, y), (x0, y, x, y1), (x, y, x1, y1)]
-    return np.stack([np.stack(part, axis=1) for part in parts], axis=1)
+    quadrants = np.empty((len(boxes), 4, 4), np.int64)
+    for number, part in enumerate(parts):
+        for side, values in enumerate(part):
+            quadrants[:, number, side] = values
+    return quadrants

@@ -49,6 +49,9 @@ def normalised(ids: Any) -> Any:
     if not _is_plain(ids):
         ids = pc.utf8_normalize(pc.utf8_trim(ids, characters=INVISIBLE), form="NFC")
         ids = pc.utf8_trim(ids, characters=INVISIBLE)
+    is_short = pc.less_equal(pc.binary_length(ids), max(map(len, MISSING)))
+    if not pc.is_in(pc.utf8_lower(ids.filter(is_short)), value_set=pa.array(MISSING)).true_count:
+        return ids
     return pc.if_else(pc.is_in(pc.utf8_lower(ids), value_set=pa.array(MISSING)), None, ids)
 
 

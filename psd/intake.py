@@ -7,9 +7,13 @@ removing a user changes no other user's kept rows, and the order of the rows is 
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -30,6 +34,12 @@ if TYPE_CHECKING:
 __all__ = ["Area", "Intake", "Slices", "tally"]
 
 _DAY = 86_400_000_000
+
+# Bytes that the rows of some users take while they are bounded.
+_WORKER = 2**29
+
+Weighted = tuple[NDArray[np.int64], NDArray[np.int64] | None]
+"""Codes of rows, and weights where each does not count once."""
 
 
 class Area(Protocol):
@@ -105,6 +115,9 @@ class Intake:
             )
         self._counter = cell_counter(self._number * self._columns * self._rows, memory)
         self._shelf = Shelf(None if memory is None else memory // 3)
+        self._workers = os.cpu_count() or 1
+        if memory is not None:
+            self._workers = max(1, min(self._workers, memory // _WORKER))
         self._seen = Counter({"read": 0, "without coordinates": 0, "outside": 0})
         self._placed = self._inside = 0
 
@@ -149,9 +162,7 @@ class Intake:
         unit = self.unit if unit is None else unit
         kept = self._inside
         if unit.has_user:
-            key, kept = key or secrets.token_bytes(16), 0
-            for part in self._shelf.parts():
-                kept += self._count_part(part, unit, key)
+            kept = self._count_users(partial(self._bounded, unit, key or secrets.token_bytes(16)))
         report = dict(self._seen)
         if unit.has_user and not unit.weight:
             report["over the limit"] = self._inside - kept
@@ -216,24 +227,25 @@ class Intake:
         inside: NDArray[np.bool_],
     ) -> int:
         """Count rows at once where each is its own unit; else put them away by user."""
-        moment = np.zeros(len(columns), np.int64)
-        if time is not None:
-            moment = time.astype("datetime64[us]").astype(np.int64)
+        moment = None if time is None else time.astype("datetime64[us]").astype(np.int64)
         if not self.unit.has_user:
             self._counter.add(self._cells(columns, rows, moment))
             return len(columns)
         ids, codes = _ids(user, inside), rows * self.domain.lattice[0] + columns
         if self.chosen is not None:
             taken = self.chosen(ids)
-            ids, codes, moment = ids.filter(taken), codes[taken], moment[taken]
+            ids, codes = ids.filter(taken), codes[taken]
+            moment = None if moment is None else moment[taken]
         self._shelf.add(ids, codes, moment)
         return len(codes)
 
     def _cells(
-        self, columns: NDArray[np.int64], rows: NDArray[np.int64], moment: NDArray[np.int64]
+        self, columns: NDArray[np.int64], rows: NDArray[np.int64], moment: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
         """Code of the cell that each row is counted in; the slice is one more coordinate of it."""
         codes = rows // self.step[1] * self._columns + columns // self.step[0]
+        if self.slices is None or moment is None:
+            return codes
         return codes + self._slice_of(moment) * (self._columns * self._rows)
 
     def _slice_of(self, moment: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -251,20 +263,27 @@ class Intake:
         several = int(group.max(initial=0)) + 1
         return np.unique(part.users * several + group, return_inverse=True)[1]
 
-    def _count_part(self, part: Part, unit: Unit, key: bytes) -> int:
-        """Bound the rows of some users and count what is kept; its number of rows."""
-        units = self._units(part)
-        rows, columns = np.divmod(part.codes, self.domain.lattice[0])
-        codes = self._cells(columns, rows, part.time)
+    def _count_users(self, bounded: Callable[[Part], Weighted]) -> int:
+        """Count what is kept of all users' rows; its number of rows."""
+        kept, parts = 0, self._shelf.parts()
+        with ThreadPoolExecutor(self._workers) as pool:
+            while few := list(islice(parts, self._workers)):
+                for codes, weights in pool.map(bounded, few):
+                    self._counter.add(codes, weights)
+                    kept += len(codes)
+        return kept
+
+    def _bounded(self, unit: Unit, key: bytes, part: Part) -> Weighted:
+        """Cells of the rows that are kept of some users, and their weights where they have any."""
+        units, rows = self._units(part), part.codes // self.domain.lattice[0]
+        columns = part.codes - rows * self.domain.lattice[0]
         if unit.weight:
             weights = shares(units, unit.weight)
             kept = np.flatnonzero(weights)  # a share of nothing occupies no cell
-            self._counter.add(codes[kept], weights[kept])
-            return len(kept)
+            return self._cells(columns[kept], rows[kept], part.time[kept]), weights[kept]
         salt = salts(part.names.to_pylist(), key)[:, part.users]
         kept = keep(units, salt, (columns, rows), part.time, unit.max_contributions)
-        self._counter.add(codes[kept])
-        return len(kept)
+        return self._cells(columns[kept], rows[kept], part.time[kept]), None
 
 
 def tally(

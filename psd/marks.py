@@ -21,6 +21,9 @@ PRIME = 2**31 - 1
 # Numbers of a user's own, 28 bits each.
 SALTS = 3
 
+# Rows whose numbers stay in the cache of a processor while they are worked out.
+_TOGETHER = 2**14
+
 # Makes microseconds of any year positive.
 TIME_OFFSET = 2**61
 
@@ -76,6 +79,22 @@ def marks(
     occurrence : ndarray, shape (n,), int64
         0, 1, ... among rows of one user that agree in all else.
     """
+    found = np.empty(len(columns), np.int64)
+    for start in range(0, len(found), _TOGETHER):
+        here = slice(start, start + _TOGETHER)
+        values = (columns[here], rows[here], time[here], occurrence[here])
+        found[here] = _marks(salt[:, here], *values)
+    return found
+
+
+def _marks(
+    salt: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    time: NDArray[np.int64],
+    occurrence: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Marks of some rows."""
     moment = time + TIME_OFFSET
     x = salt[0]
     for value in (columns, rows, moment >> 31, moment & PRIME, occurrence):
@@ -83,8 +102,7 @@ def marks(
         x = _folded(x * salt[1] + value)
     x = _remainder(x)
     square = _remainder(x * x)
-    found: NDArray[np.int64] = _remainder(_remainder(square * square) * x + salt[2])
-    return found
+    return _remainder(_remainder(square * square) * x + salt[2])
 
 
 def _remainder(values: NDArray[np.int64]) -> NDArray[np.int64]:

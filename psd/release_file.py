@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from psd.arrays import to_arrow
 from psd.covariate_file import COVARIATE_KEY, covariate_header, is_covariate, pack, unpack
 from psd.domain import Domain
 from psd.epsilon import epsilon_text, parse_epsilon
@@ -52,6 +53,16 @@ FORMAT = 3
 
 OLDEST = 2
 """What is still read."""
+
+PARQUET: dict[str, Any] = {
+    "compression": "zstd",
+    "write_page_checksum": True,
+    "use_dictionary": ["level", "nano_epsilon"],
+    "column_encoding": dict.fromkeys(
+        ("x0", "y0", "x1", "y1", "parent", "count"), "DELTA_BINARY_PACKED"
+    ),
+}
+"""How columns are laid down: neighbours in a tree differ by little."""
 
 KEY = b"psd"
 SERIES_KEY = b"psd-series"
@@ -112,7 +123,7 @@ def encode(release: Release) -> bytes:
     _checked_header(header)  # what a reader would refuse is not written
     schema = SCHEMA.with_metadata({KEY: header})
     table = pa.Table.from_arrays(columns_of(release.tree), schema=schema)
-    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+    with pq.ParquetWriter(sink, schema, **PARQUET) as writer:
         writer.write_table(table)
         if release.covariate is not None:  # not in the schema, of which Arrow keeps a copy
             writer.add_key_value_metadata({COVARIATE_KEY: pack(release.covariate)})
@@ -121,15 +132,12 @@ def encode(release: Release) -> bytes:
 
 def columns_of(tree: Tree) -> list[pa.Array]:
     """Columns of the nodes, as `SCHEMA` has them."""
-    columns = [
-        *tree.boxes.T,
-        tree.parent,
-        tree.level,
-        pa.array(tree.count, mask=tree.epsilon == 0),
-        tree.epsilon,
-    ]
     return [
-        pa.array(column, type=field.type) for column, field in zip(columns, SCHEMA, strict=True)
+        *(to_arrow(side) for side in tree.boxes.T),
+        to_arrow(tree.parent),
+        to_arrow(tree.level),
+        to_arrow(tree.count, tree.epsilon != 0),
+        to_arrow(tree.epsilon),
     ]
 
 

@@ -22,6 +22,7 @@ from psd.release import Release
 from psd.release_file import (
     KEY,
     MAX_NODES,
+    PARQUET,
     SCHEMA,
     SERIES_KEY,
     arguments,
@@ -76,7 +77,7 @@ def encode(series: Series) -> bytes:
     _fields(header)  # what a reader would refuse is not written
     schema = _SCHEMA.with_metadata({SERIES_KEY: header})
     sink, covariate = io.BytesIO(), series.releases[0].covariate
-    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+    with pq.ParquetWriter(sink, schema, **PARQUET) as writer:
         for number, release in enumerate(series.releases):
             slices = pa.array(np.full(len(release.tree), number, np.int32))
             columns = [slices, *columns_of(release.tree)]

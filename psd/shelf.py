@@ -10,11 +10,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.arrays import from_arrow, to_arrow
 from psd.errors import WriteError
 
 __all__ = ["Part", "Shelf"]
@@ -25,9 +27,6 @@ _PARTS = 64
 _TOGETHER = 2**20
 
 _MEMORY = 10**9
-
-# Bytes of a row in memory: the number of its user, its cell, its time, and a share of its id.
-_ROW = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -65,38 +64,51 @@ class Shelf:
     """
 
     def __init__(self, memory: int | None = None) -> None:
-        memory = _MEMORY if memory is None else memory
-        self._most_rows = max(memory // _ROW, 1)
+        self._memory = _MEMORY if memory is None else memory
+        self._together = max(min(_TOGETHER, self._memory // 512), 1)
+        self._waiting: list[Any] = []
         self._pieces: list[list[Any]] = [[] for _ in range(_PARTS)]
+        self._bytes = 0
         self._files: list[IO[bytes]] = []
         self._writers: list[Any] = []
-        self._rows = 0
-        self._together = max(min(_TOGETHER, memory // 512), 1)
-        self._waiting: list[tuple[Any, NDArray[np.int64], NDArray[np.int64]]] = []
 
-    def add(self, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64]) -> None:
-        """Put rows away, each with the part of its user."""
-        self._waiting.append((ids, codes, time))
-        if sum(len(waiting) for _, waiting, _ in self._waiting) >= self._together:
+    @cached_property
+    def _connection(self) -> Any:
+        """Where ids are hashed."""
+        import duckdb
+
+        return duckdb.connect(config={"threads": 1, "enable_external_access": False})
+
+    def add(self, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64] | None) -> None:
+        """Put rows away, each with the part of its user; all batches have times, or none has."""
+        import pyarrow as pa
+
+        columns = {"id": ids, "code": to_arrow(codes)}
+        if time is not None:
+            columns["time"] = to_arrow(time)
+        self._waiting.append(pa.RecordBatch.from_pydict(columns))
+        if sum(map(len, self._waiting)) >= self._together:
             self._put_away()
 
     def _put_away(self) -> None:
-        """Divide the waiting rows; many at once, since an id then stands there once."""
+        """Divide the waiting rows."""
         import pyarrow as pa
 
-        ids, codes, time = zip(*self._waiting, strict=True) if self._waiting else ((), (), ())
-        self._waiting = []
-        if not sum(map(len, codes)):
+        waiting, self._waiting = [batch for batch in self._waiting if len(batch)], []
+        if not waiting:
             return
-        encoded = pa.chunked_array(ids, pa.string()).combine_chunks().dictionary_encode()
-        for number, piece in _pieces(encoded, np.concatenate(codes), np.concatenate(time)):
+        rows = pa.concat_batches(waiting)
+        for number, piece in _pieces(rows, _part_of(rows.column("id"), self._connection)):
             self._pieces[number].append(piece)
-            self._rows += len(piece)
-        if self._rows > self._most_rows:
+        self._bytes += rows.nbytes
+        if self._bytes > self._memory:
             self._spill()
 
     def parts(self, *, again: bool = False) -> Iterator[Part]:
         """The rows of all users, some users at a time; whether they are asked for again."""
+        if not self._bytes and not self._files:  # so few that they were never divided
+            yield from [_joined(self._waiting)] if sum(map(len, self._waiting)) else []
+            return
         self._put_away()
         if self._files:
             self._spill()
@@ -130,13 +142,13 @@ class Shelf:
 
         if not self._files:
             self._files = [tempfile.TemporaryFile() for _ in range(_PARTS)]  # noqa: SIM115
-            schema = _schema()
+            schema = next(piece.schema for pieces in self._pieces for piece in pieces)
             self._writers = [pa.ipc.new_stream(file, schema) for file in self._files]
         for writer, pieces in zip(self._writers, self._pieces, strict=True):
             for piece in pieces:
                 writer.write_batch(piece)
             pieces.clear()
-        self._rows = 0
+        self._bytes = 0
 
     def _read(self, number: int, again: bool) -> list[Any]:
         """Pieces of a part in its file, which the last reading gives back to the disk."""
@@ -150,59 +162,34 @@ class Shelf:
         return found
 
 
-def _schema() -> Any:
-    """Columns of a piece."""
-    import pyarrow as pa
-
-    ids = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([("id", ids), ("code", pa.int64()), ("time", pa.int64())])
-
-
-def _pieces(
-    ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64]
-) -> Iterator[tuple[int, Any]]:
-    """Rows of a batch by part; each piece has the ids of its own rows alone."""
-    import pyarrow as pa
-
-    part = _part_of(ids.dictionary)
-    names = np.argsort(part, kind="stable")
-    rank = np.empty(len(names), np.int32)
-    rank[names] = np.arange(len(names), dtype=np.int32)
-    users = rank[ids.indices.to_numpy()]
-    row_part = np.sort(part)[users]
-    order = np.argsort(row_part, kind="stable")
-    users, codes, time = users[order], codes[order], time[order]
-    dictionary = ids.dictionary.take(pa.array(names))
-    edges = np.arange(_PARTS + 1)
-    first_name = np.searchsorted(np.sort(part), edges)
-    first_row = np.searchsorted(row_part[order], edges)
-    for number in np.flatnonzero(np.diff(first_row)).tolist():
-        here = slice(first_row[number], first_row[number + 1])
-        own = dictionary.slice(first_name[number], first_name[number + 1] - first_name[number])
-        local = pa.DictionaryArray.from_arrays(
-            users[here] - first_name[number].astype(np.int32), own
-        )
-        arrays = [local, pa.array(codes[here]), pa.array(time[here])]
-        yield number, pa.RecordBatch.from_arrays(arrays, schema=_schema())
+def _pieces(rows: Any, part: NDArray[np.uint8]) -> Iterator[tuple[int, Any]]:
+    """Rows of a batch by part."""
+    sorted_rows = rows.take(to_arrow(np.argsort(part, kind="stable")))
+    sizes = np.bincount(part, minlength=_PARTS)
+    for number in np.flatnonzero(sizes).tolist():
+        yield number, sorted_rows.slice(int(sizes[:number].sum()), int(sizes[number]))
 
 
-def _part_of(names: Any) -> NDArray[np.uint8]:
+def _part_of(ids: Any, connection: Any) -> NDArray[np.uint8]:
     """Part of each id, by a hash that is the same in every batch."""
-    import pandas as pd
+    import pyarrow as pa
 
-    hashed = pd.util.hash_array(names.to_numpy(zero_copy_only=False), categorize=False)
-    return (hashed % np.uint64(_PARTS)).astype(np.uint8)
+    table = connection.from_arrow(pa.table({"id": ids}))
+    parts = table.project(f"(hash(id) % {_PARTS})::UTINYINT AS part").to_arrow_table()
+    return from_arrow(parts["part"])
 
 
 def _joined(pieces: list[Any]) -> Part:
     """One part of its pieces, ids numbered over all of them."""
     import pyarrow as pa
 
-    table = pa.Table.from_batches(pieces).unify_dictionaries().combine_chunks()
-    ids = table["id"].chunk(0)
+    table = pa.Table.from_batches(pieces)
+    ids = table["id"].dictionary_encode().combine_chunks()
+    codes = from_arrow(table["code"])
+    has_time = "time" in table.column_names
     return Part(
-        users=ids.indices.to_numpy().astype(np.int64),
+        users=from_arrow(ids.indices).astype(np.int64),
         names=ids.dictionary,
-        codes=table["code"].to_numpy(),
-        time=table["time"].to_numpy(),
+        codes=codes,
+        time=from_arrow(table["time"]) if has_time else np.broadcast_to(np.int64(0), len(codes)),
     )

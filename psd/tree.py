@@ -60,7 +60,7 @@ class Tree:
     @cached_property
     def first_child(self) -> NDArray[np.int64]:
         """Index of each node's first child, shape (n,); meaningless where there is none."""
-        return np.searchsorted(self.parent, np.arange(len(self)), side="left")
+        return 1 + np.cumsum(self.children) - self.children
 
     @cached_property
     def children(self) -> NDArray[np.int64]:
@@ -96,8 +96,8 @@ class Tree:
 
 def box_sides(boxes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Width and height of boxes in lattice cells, as integers that cannot overflow."""
-    wide = boxes.astype(np.int64)
-    return wide[:, 2] - wide[:, 0], wide[:, 3] - wide[:, 1]
+    west, south, east, north = boxes.T
+    return np.subtract(east, west, dtype=np.int64), np.subtract(north, south, dtype=np.int64)
 
 
 def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:
@@ -137,12 +137,9 @@ def _rules(tree: Tree, lattice: tuple[int, int]) -> list[tuple[str, bool]]:
     ]
     if not all(holds for _, holds in rules):
         return rules
-    width, height = box_sides(tree.boxes)
-    level = tree.level.astype(int)
-    one_below = level[1:] == level[tree.parent[1:]] + 1
     rules += [
-        ("a level is not one below its parent's", bool(one_below.all())),
-        ("a box is empty", bool((width > 0).all() and (height > 0).all())),
+        ("a level is not one below its parent's", _levels_in_order(tree)),
+        ("a box is empty", bool((tree.boxes[:, :2] < tree.boxes[:, 2:]).all())),
         ("a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())),
         ("an epsilon is negative or above 1,000", _epsilons_in_range(tree.epsilon)),
         ("an unmeasured node has a count", not tree.count[tree.epsilon == 0].any()),
@@ -159,6 +156,12 @@ def _parents_in_order(parent: NDArray[np.int32]) -> bool:
     return ordered and bool((rest >= 0).all() and (rest < np.arange(1, len(parent))).all())
 
 
+def _levels_in_order(tree: Tree) -> bool:
+    """Whether each node is one level below its parent."""
+    above = np.repeat(tree.level.astype(np.int64), tree.children)
+    return bool((tree.level[1:] == above + 1).all())
+
+
 def _epsilons_in_range(epsilon: NDArray[np.int64]) -> bool:
     """Whether every epsilon is one that could be asked for, so that no path's sum overflows."""
     return bool(((epsilon >= 0) & (epsilon <= MAX_EPSILON * NANO)).all())
@@ -166,18 +169,25 @@ def _epsilons_in_range(epsilon: NDArray[np.int64]) -> bool:
 
 def _children_tile(tree: Tree) -> bool:
     """Whether children lie inside their parent, do not overlap, and have its area together."""
-    kids, up = tree.boxes[1:], tree.boxes[tree.parent[1:]]
-    inside = (kids[:, :2] >= up[:, :2]).all() and (kids[:, 2:] <= up[:, 2:]).all()
-    area = np.zeros(len(tree), np.int64)
-    np.add.at(area, tree.parent[1:], tree.area[1:])
-    full = (area == tree.area)[~tree.is_leaf].all()
-    return bool(inside and full and not _siblings_overlap(tree))
+    sides = np.ascontiguousarray(tree.boxes.T)
+    families = tree.first_child[~tree.is_leaf]
+    full = np.add.reduceat(tree.area, families) if len(families) else tree.area[:0]
+    # The last family ends where the nodes end, and each other one where the next begins.
+    if not np.array_equal(full, tree.area[~tree.is_leaf]):
+        return False
+    return _children_inside(sides, tree.children) and not _siblings_overlap(sides, tree.parent)
 
 
-def _siblings_overlap(tree: Tree) -> bool:
+def _children_inside(sides: NDArray[np.int32], children: NDArray[np.int64]) -> bool:
+    """Whether no child reaches beyond its parent, all of which stand in the children's order."""
+    west, south, east, north = ((np.repeat(side, children), side[1:]) for side in sides)
+    return all(bool((low <= high).all()) for low, high in (west, south, east[::-1], north[::-1]))
+
+
+def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bool:
     """Compare each child with the next one, two and three places on in its family."""
-    west, south, east, north = np.ascontiguousarray(tree.boxes[1:].T)
-    parent = tree.parent[1:]
+    west, south, east, north = sides[:, 1:]
+    parent = parent[1:]
     for step in range(1, MAX_CHILDREN):
         meet = parent[:-step] == parent[step:]
         for low, high in ((west, east), (south, north)):

@@ -18,11 +18,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from psd.arrays import from_arrow
 from psd.clock import wall_clock
 from psd.errors import InputDataError
 from psd.sources import _paths
@@ -37,7 +39,10 @@ __all__ = ["DECIMAL", "MISSING", "accepts", "batches"]
 # Small enough for the cache of a processor.
 _ROWS = 2**17
 _LONGEST_HEADER = 2**20
-_PART = 2**24
+# Stays in the cache of a processor while it is looked through.
+_PART = 2**20
+
+_LINE_END = re.compile(rb"[\r\n]")
 
 _WELL_FORMED = (
     "each row needs as many comma-separated fields as the first line, closed quotes, line ends of "
@@ -187,14 +192,13 @@ def _likely_cause(header: list[str]) -> str:
 def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
     """Batches of one file."""
     import duckdb
-    import pandas  # noqa: F401  # Arrow would import it, and lose an interrupt in between
     import pyarrow as pa
 
     compression = _compression(path)
-    quotes = _quotes(path, compression)
-    if quotes % 2:
+    signs = _signs(path, compression)
+    if signs.quotes % 2:
         raise InputDataError(f"{path} is malformed: {_WELL_FORMED}")
-    query = _query(header, columns, compression=compression, quoted=quotes > 0)
+    query = _query(header, columns, compression=compression, signs=signs)
     fault = None
     try:
         with duckdb.connect(":memory:") as connection:
@@ -229,20 +233,35 @@ def _compression(path: Path) -> str:
     return next((kind for mark, kind in _COMPRESSED.items() if start.startswith(mark)), "none")
 
 
-def _quotes(path: Path, compression: str) -> int:
-    """Number of quotes in a file; a parser that meets its end inside one may say nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Signs:
+    """What stands anywhere below the first line, and decides how the file is parsed."""
+
+    quotes: int
+    has_underscore: bool
+
+
+def _signs(path: Path, compression: str) -> _Signs:
+    """Look a file through once; a parser that meets its end inside quotes may say nothing."""
     quotes = size = 0
+    has_underscore, is_below = False, False
     most = _MOST_EXPANDED * path.stat().st_size
     with _opened(path, compression) as file:
         for part in iter(lambda: file.read(_PART), b""):
-            quotes += part.count(b'"')
             size += len(part)
             if size > most:
                 raise InputDataError(
                     f"{path} expands to more than {_MOST_EXPANDED} times its size, which no table "
                     "of places does; is it damaged, or made to fill the disk?"
                 )
-    return quotes
+            if not is_below:
+                end = _LINE_END.search(part)
+                part = part[end.end() if end else len(part) :]
+                is_below = end is not None
+            # To find none is much faster than to count them.
+            quotes += part.count(b'"') if b'"' in part else 0
+            has_underscore = has_underscore or b"_" in part
+    return _Signs(quotes=quotes, has_underscore=has_underscore)
 
 
 @contextmanager
@@ -271,8 +290,8 @@ def _fault(message: str) -> str:
     return "is malformed"
 
 
-def _query(header: list[str], columns: Columns, *, compression: str, quoted: bool) -> str:
-    """Strict numbers, and a flag for text that is none.
+def _query(header: list[str], columns: Columns, *, compression: str, signs: _Signs) -> str:
+    """Strict numbers, and the text of what is none.
 
     A file with quotes is parsed by one thread: several would have to guess whether the place
     where each begins lies inside quotes, and whether a guess fails depends on where the rows of
@@ -280,20 +299,20 @@ def _query(header: list[str], columns: Columns, *, compression: str, quoted: boo
     """
     schema = ", ".join(f"{_quoted(f'c{place}')}: 'VARCHAR'" for place in range(len(header)))
     x, y = (f"c{header.index(name)}" for name in (columns.x, columns.y))
-    quotes = (
-        """quote = '"', escape = '"', parallel = false""" if quoted else "quote = '', escape = ''"
+    quotes = "quote = '', escape = ''"
+    if signs.quotes:
+        quotes = """quote = '"', escape = '"', parallel = false"""
+    odd = ", ".join(_odd(axis, has_underscore=signs.has_underscore) for axis in ("x", "y"))
+    others = "".join(
+        f", c{header.index(name)} AS {kind}"
+        for kind, name in (("user", columns.user), ("time", columns.time))
+        if name
     )
-    others = ""
-    if columns.user:
-        name = f"c{header.index(columns.user)}"
-        others += f", CASE WHEN trim({name}) = '' THEN NULL ELSE {name} END AS user"
-    if columns.time:
-        others += f", c{header.index(columns.time)} AS time"
     return f"""
-        SELECT * EXCLUDE (text_x, text_y), {_odd("x")} AS odd_x, {_odd("y")} AS odd_y
+        SELECT * EXCLUDE (text_x, text_y), {odd}
         FROM (
             SELECT {x} AS text_x, {y} AS text_y,
-                TRY_CAST({x} AS DOUBLE) AS x, TRY_CAST({y} AS DOUBLE) AS y {others}
+                {_number(x)} AS x, {_number(y)} AS y {others}
             FROM read_csv($1, columns = {{{schema}}}, auto_detect = false, header = true,
                 compression = '{compression}', delim = ',', {quotes}, strict_mode = true)
         )
@@ -305,22 +324,25 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _odd(axis: str) -> str:
+def _number(column: str) -> str:
+    """Number that a text stands for, NaN where it is none."""
+    return f"coalesce(TRY_CAST({column} AS DOUBLE), 'nan'::DOUBLE)"
+
+
+def _odd(axis: str, *, has_underscore: bool) -> str:
     """Text of a field that may be no plain decimal number.
 
-    What DuckDB takes for a number is one, but for underscores between digits, and infinities,
-    which are told by their values.
+    What DuckDB takes for a finite number is one, but for underscores between digits. NaN is
+    above infinity to DuckDB.
     """
-    underscore = f"text_{axis} LIKE '%!_%' ESCAPE '!'"
-    return f"CASE WHEN {axis} IS NULL OR isnan({axis}) OR {underscore} THEN text_{axis} END"
+    is_plain = f"{axis} < 'infinity'::DOUBLE"
+    is_plain += f" AND NOT contains(text_{axis}, '_')" * has_underscore
+    return f"CASE WHEN {is_plain} THEN NULL ELSE text_{axis} END AS odd_{axis}"
 
 
 def _batch(path: Path, batch: Any, columns: Columns) -> Batch:
     """Arrow record batch as arrays; text where a number belongs stops the build."""
-    numbers = [
-        np.asarray(batch.column(axis).to_numpy(zero_copy_only=False), np.float64)
-        for axis in ("x", "y")
-    ]
+    numbers = [from_arrow(batch.column(axis)) for axis in ("x", "y")]
     for values, axis, name in zip(numbers, ("odd_x", "odd_y"), columns, strict=False):
         if np.isinf(values).any() or not _all_missing(batch.column(axis)):
             raise InputDataError(

@@ -363,7 +363,6 @@ def test_ids_are_text(file, written):
 @pytest.mark.parametrize("blank", ["", '""', "  ", '" "', "\u00a0"])
 def test_a_blank_id_is_refused(file, blank):
     path = file(f"user,lon,lat\na,1,2\n{blank},1,2\n")
-    assert rows_of(path, user="user")[1][2] is None
     with pytest.raises(InputDataError, match="without a user id"):
         tally(
             read(path, Columns(user="user"), EARTH),
@@ -420,3 +419,25 @@ def test_the_parser_puts_nothing_into_files_of_its_own():
         connection.execute(source._SETTINGS)
         found = connection.sql("SELECT current_setting('temp_directory')").fetchall()
     assert found == [("",)]
+
+
+def test_quotes_around_names_alone_do_not_slow_the_parser(file):
+    path = file('"user","a,b","lon","lat"\nann,x,1,2\nbob,y,3,4\n')
+    assert source._signs(path, "none") == source._Signs(quotes=0, has_underscore=False)
+    assert rows_of(path, user="user") == [(1.0, 2.0, "ann"), (3.0, 4.0, "bob")]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_signs_are_looked_for_below_the_first_line(file, end, monkeypatch):
+    monkeypatch.setattr(source, "_PART", 5)  # so that lines and parts end in different places
+    path = file(f'user_id,"lon",lat{end}ann,1,2{end}"bob",3,4{end}')
+    assert source._signs(path, "none") == source._Signs(quotes=2, has_underscore=False)
+    path = file(f"user_id,lon,lat{end}ann_1,1,2{end}")
+    assert source._signs(path, "none") == source._Signs(quotes=0, has_underscore=True)
+
+
+@pytest.mark.parametrize("user", ["ann", "a_b"])
+def test_underscores_in_numbers_are_found_beside_any_id(file, user):
+    path = file(f"user,lon,lat\n{user},1,2\n{user},1_0,2\n")
+    with pytest.raises(InputDataError, match="no plain decimal number"):
+        rows_of(path, user="user")
