@@ -21,6 +21,9 @@ __all__ = ["MAX_CHILDREN", "Tree", "check_tree", "locate"]
 
 MAX_CHILDREN = 4
 
+MAX_LEVELS = 256
+"""Cells of a lattice of 2^30 lines a side are single ones after 60 halvings."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tree:
@@ -142,6 +145,7 @@ def _rules(tree: Tree, lattice: tuple[int, int]) -> list[tuple[str, bool]]:
     one_below = level[1:] == level[tree.parent[1:]] + 1
     rules += [
         ("a level is not one below its parent's", bool(one_below.all())),
+        (f"it has more than {MAX_LEVELS} levels", int(level[-1]) < MAX_LEVELS),
         ("a box is empty", bool((width > 0).all() and (height > 0).all())),
         ("a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())),
         ("an epsilon is negative or above 1,000", _epsilons_in_range(tree.epsilon)),
