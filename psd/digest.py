@@ -1,7 +1,8 @@
 """The digest of what a release says, however its file is compressed and whoever wrote it.
 
 SHA-256 [1]_ over parts, each with its length before it: the kind of the file, its header as JSON
-with sorted keys and nothing but ASCII, and the columns of its nodes as little-endian integers.
+with sorted keys and nothing but ASCII, and the arrays of its nodes as little-endian integers,
+boxes by four.
 
 References
 ----------
@@ -14,6 +15,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from psd.tree import Tree
 
@@ -62,17 +66,19 @@ def digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]) -> str
     'ff9ef8efbaefb1e2'
     """
     found = hashlib.sha256(_DOMAIN)
-    for part in (kind, canonical(header), *_columns(trees)):
-        found.update(len(part).to_bytes(8, "little"))
-        found.update(part)
+    parts: list[Any] = [kind, canonical(header), *_arrays(trees)]
+    for part in parts:
+        content = memoryview(part)
+        found.update(content.nbytes.to_bytes(8, "little"))
+        found.update(content)
     return found.hexdigest()
 
 
-def _columns(trees: Iterable[Tree]) -> Iterator[bytes]:
-    """Columns of a release file, of one tree after another; 0 for a count that is not there."""
+def _arrays(trees: Iterable[Tree]) -> Iterator[NDArray[Any]]:
+    """Nodes of one tree after another; 0 for a count that is not there."""
     for tree in trees:
-        yield from (column.astype("<i4").tobytes() for column in tree.boxes.T)
-        yield tree.parent.astype("<i4").tobytes()
-        yield tree.level.astype("<i2").tobytes()
-        yield tree.count.astype("<i8").tobytes()
-        yield tree.epsilon.astype("<i8").tobytes()
+        yield np.ascontiguousarray(tree.boxes, "<i4")
+        yield np.ascontiguousarray(tree.parent, "<i4")
+        yield np.ascontiguousarray(tree.level, "<i2")
+        yield np.ascontiguousarray(tree.count, "<i8")
+        yield np.ascontiguousarray(tree.epsilon, "<i8")

@@ -145,8 +145,10 @@ def _chunks(metadata: pq.FileMetaData, size: int) -> Iterator[tuple[int, int]]:
         group = metadata.row_group(number)
         for place in range(group.num_columns):
             column = group.column(place)
-            first, start = column.dictionary_page_offset, column.data_page_offset
-            start = start if not first or first > start else first
+            if column.total_compressed_size == 0:
+                continue
+            places = (column.dictionary_page_offset, column.data_page_offset)
+            start = min((place for place in places if place), default=0)  # 0 if there is none
             end = start + column.total_compressed_size
             if not len(_MAGIC) <= start <= end <= size:
                 raise ReleaseFormatError("its pages are not where its footer says; it is damaged")

@@ -25,7 +25,7 @@ from psd.domain import Domain
 from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.files import write_whole
-from psd.footer import ARROW_KEY, MAX_ROWS, check_size, opened, read_bytes
+from psd.footer import ARROW_KEY, MAX_ROWS, check_size, footer_at, opened, read_bytes
 from psd.public import Public, check_public
 from psd.release import Release
 from psd.tree import Tree
@@ -53,6 +53,7 @@ __all__ = [
     "header_of",
     "is_parameters",
     "read",
+    "stated_digest",
     "strict_json",
     "tree_of",
     "write",
@@ -119,6 +120,12 @@ def encode(public: Public) -> bytes:
     arguments(strict_json(canonical(header)))  # what a reader would refuse is not written
     table = pa.Table.from_arrays(columns_of(public.tree), schema=SCHEMA)
     return encoded([table], {KEY: canonical(header)}, digest_of(public), public.covariate)
+
+
+def stated_digest(path: str | os.PathLike[str]) -> str | None:
+    """What a file says its digest is; none where it says nothing. Not checked here."""
+    stated = footer_at(path).get(DIGEST_KEY)
+    return None if stated is None else stated.decode("ascii", "replace")
 
 
 def digest_of(public: Public) -> str:

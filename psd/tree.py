@@ -99,8 +99,8 @@ class Tree:
 
 def box_sides(boxes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Width and height of boxes in lattice cells, as integers that cannot overflow."""
-    wide = boxes.astype(np.int64)
-    return wide[:, 2] - wide[:, 0], wide[:, 3] - wide[:, 1]
+    west, south, east, north = boxes.T
+    return np.subtract(east, west, dtype=np.int64), np.subtract(north, south, dtype=np.int64)
 
 
 def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:
@@ -170,18 +170,20 @@ def _epsilons_in_range(epsilon: NDArray[np.int64]) -> bool:
 
 def _children_tile(tree: Tree) -> bool:
     """Whether children lie inside their parent, do not overlap, and have its area together."""
-    kids, up = tree.boxes[1:], tree.boxes[tree.parent[1:]]
-    inside = (kids[:, :2] >= up[:, :2]).all() and (kids[:, 2:] <= up[:, 2:]).all()
-    area = np.zeros(len(tree), np.int64)
-    np.add.at(area, tree.parent[1:], tree.area[1:])
-    full = (area == tree.area)[~tree.is_leaf].all()
-    return bool(inside and full and not _siblings_overlap(tree))
-
-
-def _siblings_overlap(tree: Tree) -> bool:
-    """Compare each child with the next one, two and three places on in its family."""
-    west, south, east, north = np.ascontiguousarray(tree.boxes[1:].T)
     parent = tree.parent[1:]
+    if len(parent) == 0:
+        return True
+    sides = np.ascontiguousarray(tree.boxes.T)
+    inside = all((side[1:] >= side[parent]).all() for side in sides[:2])
+    inside = inside and all((side[1:] <= side[parent]).all() for side in sides[2:])
+    first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family
+    full = np.add.reduceat(tree.area[1:], first) == tree.area[parent[first]]
+    return inside and bool(full.all()) and not _siblings_overlap(sides[:, 1:], parent)
+
+
+def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bool:
+    """Compare each child with the next one, two and three places on in its family."""
+    west, south, east, north = sides
     for step in range(1, MAX_CHILDREN):
         meet = parent[:-step] == parent[step:]
         for low, high in ((west, east), (south, north)):
