@@ -132,6 +132,8 @@ def read_tally(path: str | os.PathLike[str]) -> KeptTally:
         kept = _kept(content)
         _check(kept)
         return kept
+    except InputDataError:
+        raise
     except _DAMAGED:
         pass
     raise InputDataError(f"tally {path} is damaged, or of another version; count it anew")
