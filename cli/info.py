@@ -75,6 +75,7 @@ def _facts(release: Release) -> dict[str, Any]:
         "covariate": _covariate(release),
         "boundary": _boundary(release),
         "library": release.library,
+        "digest": release.digest,
     }
 
 

@@ -18,7 +18,7 @@ __all__ = ["EXIT_CODES", "cli", "main"]
 
 COMMANDS = (
     "plan", "build", "tally", "merge", "query", "difference", "top", "quantiles", "export",
-    "evaluate", "compare", "info", "methods", "ledger", "ask",
+    "evaluate", "compare", "info", "methods", "keygen", "sign", "verify", "ledger", "ask",
 )  # fmt: skip
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {

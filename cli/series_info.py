@@ -59,6 +59,7 @@ def _facts(series: Series) -> dict[str, Any]:
         "estimate": first.view.estimate,
         "density": first.view.density,
         "library": first.library,
+        "digest": series.digest,
     }
 
 

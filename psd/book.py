@@ -92,7 +92,7 @@ class Charge:
     done : bool
         Whether it was given out, as far as the ledger knows.
     digest : str, optional
-        Of the release file.
+        Of the content of the release file, as it states it itself.
     """
 
     id: str

@@ -231,6 +231,14 @@ class Release:
 
         return pack(self)
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content: that of the file it was read from, or will have when saved."""
+        from psd.public import Public
+        from psd.release_file import digest_of
+
+        return digest_of(Public.of(self))
+
     @property
     def total(self) -> float:
         """Estimated number of (kept) records, or of users, in the whole domain."""
@@ -685,9 +693,10 @@ class Release:
             is not.
         """
         from psd.export import export
+        from psd.public import Public
 
-        self._refuse_replayed("exported")
-        export(self, path, cells=cells, size=size, table=table, overwrite=overwrite)
+        public = Public.of(self)
+        export(public, path, cells=cells, size=size, table=table, overwrite=overwrite)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release file; it appears whole or not at all.
@@ -695,19 +704,15 @@ class Release:
         Raises
         ------
         ParameterError
-            If the counts were replayed and not drawn.
+            If the counts were replayed and not drawn, or something in it is not known to be
+            public, see `psd.public`.
         WriteError
             If the file exists or cannot be written.
         """
+        from psd.public import Public
         from psd.release_file import write
 
-        self._refuse_replayed("saved")
-        write(self, path, overwrite=overwrite)
-
-    def _refuse_replayed(self, done: str) -> None:
-        """Counts that no noise was drawn for stay in the test that made them."""
-        if self.source == "replay":
-            raise ParameterError(f"a release from replayed answers has no noise and is not {done}")
+        write(Public.of(self), path, overwrite=overwrite)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -22,33 +21,46 @@ import pyarrow.parquet as pq
 
 from psd.arrays import to_arrow
 from psd.covariate_file import COVARIATE_KEY, covariate_header, is_covariate, pack, unpack
+from psd.digest import canonical, digest
 from psd.domain import Domain
 from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.files import write_whole
+from psd.footer import ARROW_KEY, MAX_ROWS, check_size, footer_at, most_rows, opened, read_bytes
+from psd.public import Public, check_public
 from psd.release import Release
 from psd.tree import Tree
 from psd.unit import MAX_CONTRIBUTIONS, Kind
 from psd.view import DENSITIES, ESTIMATES, View
 
+if TYPE_CHECKING:
+    from psd.covariate import Covariate
+
 __all__ = [
     "FORMAT",
+    "KEY",
+    "NODES",
     "SCHEMA",
+    "SERIES_KEY",
     "arguments",
+    "check_digest",
+    "checked_footer",
     "columns_of",
     "decode",
+    "digest_of",
     "encode",
+    "encoded",
     "guarded",
     "header_of",
     "is_parameters",
     "read",
-    "read_bytes",
+    "stated_digest",
     "strict_json",
     "tree_of",
     "write",
 ]
 
-FORMAT = 3
+FORMAT = 4
 """What is written."""
 
 OLDEST = 2
@@ -57,6 +69,7 @@ OLDEST = 2
 PARQUET: dict[str, Any] = {
     "compression": "zstd",
     "write_page_checksum": True,
+    "store_schema": False,
     "use_dictionary": ["level", "nano_epsilon"],
     "column_encoding": dict.fromkeys(
         ("x0", "y0", "x1", "y1", "parent", "count"), "DELTA_BINARY_PACKED"
@@ -64,10 +77,25 @@ PARQUET: dict[str, Any] = {
 }
 """How columns are laid down: neighbours in a tree differ by little."""
 
+PLAIN: dict[str, Any] = {
+    "compression": "none",
+    "write_page_checksum": True,
+    "store_schema": False,
+    "use_dictionary": False,
+}
+"""The same without any of it."""
+
+DIGESTED = 4
+"""From which format on a file has a digest."""
+
 KEY = b"psd"
 SERIES_KEY = b"psd-series"
-MAX_NODES = 2**27
+DIGEST_KEY = b"psd-digest"
 MAX_HEADER = 2**20
+MAX_CRS = 2**15
+
+NODES = {"floor": 2**20, "each": 12}
+"""Most nodes of a file, see `psd.footer.check_size`; at a bit or less for a count, ten a byte."""
 
 SCHEMA = pa.schema(
     [
@@ -83,9 +111,9 @@ SCHEMA = pa.schema(
 )
 
 
-def write(release: Release, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def write(public: Public, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a release; the file appears whole or not at all."""
-    write_whole(path, encode(release), overwrite=overwrite)
+    write_whole(path, encode(public), overwrite=overwrite)
 
 
 def read(path: str | os.PathLike[str]) -> Release:
@@ -99,34 +127,52 @@ def read(path: str | os.PathLike[str]) -> Release:
     return decode(read_bytes(path), str(path))
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Content of a file that is there.
+def encode(public: Public) -> bytes:
+    """Bytes of a release file; the same release gives the same bytes.
 
     Raises
     ------
-    ReleaseFormatError
-        If it is missing or cannot be read.
+    ParameterError
+        If it is given anything but a `Public`.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ReleaseFormatError(f"release {path} does not exist or is no file")
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ReleaseFormatError(f"release {path} cannot be read: {error.strerror}") from None
+    check_public(public, Public)
+    header = header_of(public)
+    arguments(strict_json(canonical(header)))  # what a reader would refuse is not written
+    table = pa.Table.from_arrays(columns_of(public.tree), schema=SCHEMA)
+    return encoded([table], {KEY: canonical(header)}, digest_of(public), public.covariate)
 
 
-def encode(release: Release) -> bytes:
-    """Bytes of a release file; the same release gives the same bytes."""
+def stated_digest(path: str | os.PathLike[str]) -> str | None:
+    """What a file says its digest is; none where it says nothing. Not checked here."""
+    stated = footer_at(path).get(DIGEST_KEY)
+    return None if stated is None else stated.decode("ascii", "replace")
+
+
+def digest_of(public: Public) -> str:
+    """Digest of a release, as its file will state it."""
+    return digest(KEY, header_of(public), [public.tree])
+
+
+def encoded(
+    tables: list[pa.Table], header: dict[bytes, bytes], found: str, covariate: Covariate | None
+) -> bytes:
+    """Bytes of tables with a footer; Arrow leaves no copy of its own there."""
+    footer = {**header, DIGEST_KEY: found.encode()}
+    if covariate is not None:
+        footer[COVARIATE_KEY] = pack(covariate)
+    content = _laid_down(tables, footer, PARQUET)
+    if sum(map(len, tables)) > most_rows(len(content), **NODES):
+        return _laid_down(tables, footer, PLAIN)  # so regular that a reader would not trust it
+    return content
+
+
+def _laid_down(tables: list[pa.Table], footer: dict[bytes, bytes], how: dict[str, Any]) -> bytes:
+    """Bytes of a file."""
     sink = io.BytesIO()
-    header = json.dumps(header_of(release), allow_nan=False, sort_keys=True).encode()
-    _checked_header(header)  # what a reader would refuse is not written
-    schema = SCHEMA.with_metadata({KEY: header})
-    table = pa.Table.from_arrays(columns_of(release.tree), schema=schema)
-    with pq.ParquetWriter(sink, schema, **PARQUET) as writer:
-        writer.write_table(table)
-        if release.covariate is not None:  # not in the schema, of which Arrow keeps a copy
-            writer.add_key_value_metadata({COVARIATE_KEY: pack(release.covariate)})
+    with pq.ParquetWriter(sink, tables[0].schema, **how) as writer:
+        for table in tables:
+            writer.write_table(table)
+        writer.add_key_value_metadata(footer)
     return sink.getvalue()
 
 
@@ -141,7 +187,7 @@ def columns_of(tree: Tree) -> list[pa.Array]:
     ]
 
 
-def header_of(release: Release) -> dict[str, Any]:
+def header_of(release: Public) -> dict[str, Any]:
     """Everything about a release but its nodes: an allow-list of public values."""
     return {
         "format": FORMAT,
@@ -181,7 +227,7 @@ def decode(content: bytes, name: str = "release") -> Release:
         With the first thing that is wrong.
     """
     with guarded(name):
-        return _decoded(pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True))
+        return _decoded(opened(content), content)
 
 
 @contextmanager
@@ -189,7 +235,7 @@ def guarded(name: str) -> Iterator[None]:
     """Say of any fault of a file which file it is, and nothing that a library says of it."""
     try:
         yield
-    except (pa.ArrowException, OSError, MemoryError, UnicodeError):
+    except (pa.ArrowException, OSError, MemoryError, UnicodeError, RecursionError):
         raise ReleaseFormatError(
             f"{name} is no readable release file; it is damaged, cut short or something else"
         ) from None
@@ -197,23 +243,77 @@ def guarded(name: str) -> Iterator[None]:
         raise ReleaseFormatError(f"{name}: {error}") from None
 
 
-def _decoded(file: pq.ParquetFile) -> Release:
+def _decoded(file: pq.ParquetFile, content: bytes) -> Release:
     """Check what the footer says before anything large is read."""
-    metadata = file.schema_arrow.metadata or {}
-    if KEY not in metadata and SERIES_KEY in metadata:
-        raise ReleaseFormatError(
-            "it is a series of time slices and no single release; name one of them (--slice), or "
-            "load it by psd.Series.load"
-        )
-    header = _checked_header(metadata.get(KEY))
+    footer = checked_footer(file, KEY)
+    header = strict_json(footer[KEY], MAX_HEADER)
+    known = arguments(header)
     if not file.schema_arrow.remove_metadata().equals(SCHEMA):
         raise ReleaseFormatError("the columns are not those of a release")
-    if not 0 < file.metadata.num_rows <= MAX_NODES:
-        raise ReleaseFormatError(f"a release has 1 to {MAX_NODES:,} nodes")
-    packed = (file.metadata.metadata or {}).get(COVARIATE_KEY)
-    header["covariate"] = unpack(header["covariate"], packed, header["domain"])
-    table = file.read()
-    return Release(tree=tree_of(table), **header, source="curator")
+    if file.metadata.num_rows == 0:
+        raise ReleaseFormatError(f"a release has 1 to {MAX_ROWS:,} nodes")
+    check_size(file, content, **NODES)
+    known["covariate"] = unpack(known["covariate"], footer.get(COVARIATE_KEY), known["domain"])
+    release = Release(tree=tree_of(file.read()), **known, source="curator")
+    vars(release)["digest"] = check_digest(footer, KEY, header, header["format"], [release])
+    return release
+
+
+def checked_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
+    """Footer of a release, or of a series; no other keys are in it than such a file has.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If it is that of something else.
+    """
+    footer: dict[bytes, bytes] = file.metadata.metadata or {}
+    other, found = _OTHERS[key]
+    if key not in footer:
+        if any(name.startswith(b"PRIVATE") for name in footer):
+            raise ReleaseFormatError(
+                "it is PRIVATE, a tally of exact counts and no release, and nobody else's to see; "
+                "psd build makes a release of it"
+            )
+        raise ReleaseFormatError(
+            found
+            if other in footer
+            else "it carries no psd header; it was not written by this library"
+        )
+    if not footer.keys() <= {key, DIGEST_KEY, COVARIATE_KEY, ARROW_KEY}:
+        raise ReleaseFormatError("its footer has other keys than that of a release")
+    return footer
+
+
+_OTHERS = {
+    KEY: (
+        SERIES_KEY,
+        "it is a series of time slices and no single release; name one of them (--slice), or load "
+        "it by psd.Series.load",
+    ),
+    SERIES_KEY: (KEY, "it is a single release and no series of time slices"),
+}
+
+
+def check_digest(
+    footer: Mapping[bytes, bytes], key: bytes, header: Any, version: int, releases: list[Release]
+) -> str:
+    """Digest of what was read, which is the one that the footer states.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If it is another, or the file has none and ought to have one.
+    """
+    found, stated = digest(key, header, [one.tree for one in releases]), footer.get(DIGEST_KEY)
+    if stated is None and version >= DIGESTED:
+        raise ReleaseFormatError("it carries no digest, which a file of its format has")
+    if stated is not None and stated != found.encode():
+        raise ReleaseFormatError(
+            "its content is not what its digest says; it was changed after it was written, or is "
+            "damaged"
+        )
+    return found
 
 
 def tree_of(table: pa.Table) -> Tree:
@@ -231,18 +331,6 @@ def tree_of(table: pa.Table) -> Tree:
     )
 
 
-def _checked_header(raw: bytes | None) -> dict[str, Any]:
-    """Fields of the footer as arguments of `Release`."""
-    if raw is None:
-        raise ReleaseFormatError(
-            "it carries no psd header; it was not written by this library, or is a tally, of "
-            "which psd build makes a release"
-        )
-    if len(raw) > MAX_HEADER:
-        raise ReleaseFormatError("its header is too long")
-    return arguments(strict_json(raw))
-
-
 def arguments(header: Any) -> dict[str, Any]:
     """Arguments of `Release` of a header that has been read.
 
@@ -257,7 +345,7 @@ def arguments(header: Any) -> dict[str, Any]:
         f"its format version {header.get('format')!r} is not known; this library reads {OLDEST} "
         f"to {FORMAT}",
     )
-    if header["format"] < FORMAT:
+    if header["format"] == OLDEST:
         header = _brought_up(header)
     _expect(header.keys() == _FIELDS.keys() | {"format", "domain"}, "its header has other fields")
     for name, valid in _FIELDS.items():
@@ -272,14 +360,16 @@ def arguments(header: Any) -> dict[str, Any]:
 
 
 def _brought_up(header: dict[str, Any]) -> dict[str, Any]:
-    """Header of an older format with what has been added since, as it was then."""
+    """Header of format 2 with what has been added since, as it was then."""
     _expect(header.keys().isdisjoint(_SINCE_2), "its header has other fields")
     _expect(header.get("unit") in ("record", "user"), "header field unit is not valid")
     return {**header, **_SINCE_2}
 
 
-def strict_json(raw: bytes) -> Any:
-    """JSON without duplicate keys, NaN and infinity."""
+def strict_json(raw: bytes, most: int = MAX_HEADER) -> Any:
+    """JSON of at most so many bytes, without duplicate keys, NaN and infinity."""
+    if len(raw) > most:
+        raise ReleaseFormatError("its header is too long")
 
     def refuse(text: str) -> None:
         raise ValueError(text)
@@ -364,8 +454,6 @@ def _domain(value: Any) -> Domain:
     bounds, crs, lattice = value["bounds"], value["crs"], value["lattice"]
     numbers = isinstance(bounds, list) and all(type(edge) in (int, float) for edge in bounds)
     sizes = isinstance(lattice, list) and all(_is_whole(size, 1, 2**30) for size in lattice)
-    _expect(
-        numbers and sizes and isinstance(crs, str) and len(crs) < MAX_HEADER,
-        "header field domain is not valid",
-    )
+    text = isinstance(crs, str) and len(crs) <= MAX_CRS and crs.isprintable()
+    _expect(numbers and sizes and text, "header field domain is not valid")
     return Domain(bounds=tuple(bounds), crs=crs, lattice=tuple(lattice))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd.epsilon import epsilon_text
@@ -122,6 +123,14 @@ class Series:
         """What one unit of privacy is."""
         return self.releases[0].unit
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content: that of the file it was read from, or will have when saved."""
+        from psd.public import PublicSeries
+        from psd.series_file import digest_of
+
+        return digest_of(PublicSeries.of(self))
+
     def __len__(self) -> int:
         """Number of slices."""
         return len(self.slices)
@@ -176,15 +185,15 @@ class Series:
         Raises
         ------
         ParameterError
-            If the counts were replayed and not drawn.
+            If the counts were replayed and not drawn, or something in it is not known to be
+            public, see `psd.public`.
         WriteError
             If the file exists or cannot be written.
         """
+        from psd.public import PublicSeries
         from psd.series_file import write
 
-        if self.releases[0].source == "replay":
-            raise ParameterError("a series from replayed answers has no noise and is not saved")
-        write(self, path, overwrite=overwrite)
+        write(PublicSeries.of(self), path, overwrite=overwrite)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Series:

@@ -6,8 +6,6 @@ release, once for all slices, and the parameters of each. Reading is as strict a
 
 from __future__ import annotations
 
-import io
-import json
 import os
 from typing import Any, get_args
 
@@ -15,29 +13,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from psd.covariate_file import COVARIATE_KEY, pack, unpack
+from psd.covariate_file import COVARIATE_KEY, unpack
+from psd.digest import canonical, digest
 from psd.errors import ReleaseFormatError
 from psd.files import write_whole
+from psd.footer import MAX_ROWS, check_size, footer_at, opened, read_bytes
+from psd.public import Public, PublicSeries, check_public
 from psd.release import Release
 from psd.release_file import (
-    KEY,
-    MAX_NODES,
-    PARQUET,
+    NODES,
     SCHEMA,
     SERIES_KEY,
     arguments,
+    check_digest,
+    checked_footer,
     columns_of,
+    encoded,
     guarded,
     header_of,
     is_parameters,
-    read_bytes,
     strict_json,
     tree_of,
 )
 from psd.series import Bound, Series
 from psd.slices import Slices
 
-__all__ = ["decode", "encode", "is_series", "read", "write"]
+__all__ = ["decode", "digest_of", "encode", "is_series", "read", "write"]
 
 FORMAT = 1
 MAX_HEADER = 2**24
@@ -46,7 +47,7 @@ _SLICE = pa.field("slice", pa.int32(), nullable=False)
 _SCHEMA = pa.schema([_SLICE, *SCHEMA])
 
 
-def write(series: Series, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def write(series: PublicSeries, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a series; the file appears whole or not at all."""
     write_whole(path, encode(series), overwrite=overwrite)
 
@@ -64,30 +65,37 @@ def read(path: str | os.PathLike[str]) -> Series:
 
 def is_series(path: str | os.PathLike[str]) -> bool:
     """Whether a file says that it is a series; False where it says nothing that can be read."""
-    try:
-        metadata = pq.read_metadata(path).metadata or {}
-    except (pa.ArrowException, OSError):
-        return False
-    return SERIES_KEY in metadata
+    return SERIES_KEY in footer_at(path)
 
 
-def encode(series: Series) -> bytes:
-    """Bytes of the file; the same series gives the same bytes."""
-    header = json.dumps(_header(series), allow_nan=False, sort_keys=True).encode()
-    _fields(header)  # what a reader would refuse is not written
-    schema = _SCHEMA.with_metadata({SERIES_KEY: header})
-    sink, covariate = io.BytesIO(), series.releases[0].covariate
-    with pq.ParquetWriter(sink, schema, **PARQUET) as writer:
-        for number, release in enumerate(series.releases):
-            slices = pa.array(np.full(len(release.tree), number, np.int32))
-            columns = [slices, *columns_of(release.tree)]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-        if covariate is not None:
-            writer.add_key_value_metadata({COVARIATE_KEY: pack(covariate)})
-    return sink.getvalue()
+def encode(series: PublicSeries) -> bytes:
+    """Bytes of the file; the same series gives the same bytes.
+
+    Raises
+    ------
+    ParameterError
+        If it is given anything but a `PublicSeries`.
+    """
+    check_public(series, PublicSeries)
+    header = _header(series)
+    _fields(strict_json(canonical(header), MAX_HEADER))  # what a reader would refuse
+    tables = [_table(number, one) for number, one in enumerate(series.releases)]
+    covariate = series.releases[0].covariate
+    return encoded(tables, {SERIES_KEY: canonical(header)}, digest_of(series), covariate)
 
 
-def _header(series: Series) -> dict[str, Any]:
+def digest_of(series: PublicSeries) -> str:
+    """Digest of a series, as its file will state it."""
+    return digest(SERIES_KEY, _header(series), [one.tree for one in series.releases])
+
+
+def _table(number: int, release: Public) -> pa.Table:
+    """Nodes of a slice."""
+    slices = pa.array(np.full(len(release.tree), number, np.int32))
+    return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=_SCHEMA)
+
+
+def _header(series: PublicSeries) -> dict[str, Any]:
     """Everything about a series but its nodes: an allow-list of public values."""
     slices = series.slices
     return {
@@ -110,27 +118,28 @@ def decode(content: bytes, name: str = "series") -> Series:
         With the first thing that is wrong.
     """
     with guarded(name):
-        return _decoded(pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True))
+        return _decoded(opened(content), content)
 
 
-def _decoded(file: pq.ParquetFile) -> Series:
+def _decoded(file: pq.ParquetFile, content: bytes) -> Series:
     """Check what the footer says before anything large is read."""
-    metadata = file.schema_arrow.metadata or {}
-    if KEY in metadata and SERIES_KEY not in metadata:
-        raise ReleaseFormatError("it is a single release and no series of time slices")
-    slices, bound, each = _fields(metadata.get(SERIES_KEY))
+    footer = checked_footer(file, SERIES_KEY)
+    header = strict_json(footer[SERIES_KEY], MAX_HEADER)
+    slices, bound, each = _fields(header)
     if not file.schema_arrow.remove_metadata().equals(_SCHEMA):
         raise ReleaseFormatError("the columns are not those of a series")
-    if not len(slices) <= file.metadata.num_rows <= MAX_NODES:
-        raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_NODES:,}")
-    packed = (file.metadata.metadata or {}).get(COVARIATE_KEY)
-    covariate = unpack(each[0]["covariate"], packed, each[0]["domain"])
-    trees = _split(file.read(), len(slices))
+    if file.metadata.num_rows < len(slices):
+        raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
+    check_size(file, content, **NODES)
+    covariate = unpack(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
     releases = [
-        Release(tree=tree_of(table), **{**header, "covariate": covariate}, source="curator")
-        for table, header in zip(trees, each, strict=True)
+        Release(tree=tree_of(table), **{**known, "covariate": covariate}, source="curator")
+        for table, known in zip(_split(file.read(), len(slices)), each, strict=True)
     ]
-    return Series(slices=slices, releases=tuple(releases), bound=bound)
+    series = Series(slices=slices, releases=tuple(releases), bound=bound)
+    version = header["release"]["format"]
+    vars(series)["digest"] = check_digest(footer, SERIES_KEY, header, version, releases)
+    return series
 
 
 def _split(table: pa.Table, number: int) -> list[pa.Table]:
@@ -143,13 +152,8 @@ def _split(table: pa.Table, number: int) -> list[pa.Table]:
     return [plain.slice(edges[i], edges[i + 1] - edges[i]) for i in range(number)]
 
 
-def _fields(raw: bytes | None) -> tuple[Slices, Bound, list[dict[str, Any]]]:
+def _fields(header: Any) -> tuple[Slices, Bound, list[dict[str, Any]]]:
     """Slices, bound, and the arguments of each release."""
-    if raw is None:
-        raise ReleaseFormatError("it carries no psd header; it was not written by this library")
-    if len(raw) > MAX_HEADER:
-        raise ReleaseFormatError("its header is too long")
-    header = strict_json(raw)
     if not isinstance(header, dict) or header.keys() != _NAMES:
         raise ReleaseFormatError("its header has other fields than that of a series")
     if type(header["series"]) is not int or header["series"] != FORMAT:

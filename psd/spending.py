@@ -15,6 +15,7 @@ from psd.book import Claim
 from psd.composition import Region
 from psd.errors import LedgerError, ParameterError
 from psd.ledger import Ledger
+from psd.release_file import stated_digest
 from psd.sources._paths import STDIN, is_path
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Account:
         Parameters
         ----------
         path : path-like, optional
-            The release file, whose digest goes into the ledger.
+            The release file, whose digest goes into the ledger; `psd info` shows the same.
 
         Raises
         ------
@@ -102,7 +103,7 @@ class Account:
         if self.last is None:
             raise ParameterError("nothing was charged by this account, so nothing is finished")
         try:
-            self.ledger.finish(self.last, digest=None if path is None else _digest(path))
+            self.ledger.finish(self.last, digest=None if path is None else stated_digest(path))
         except LedgerError as error:
             what = "the answer" if path is None else path
             raise LedgerError(
@@ -212,10 +213,3 @@ def region_of(domain: Domain, columns: Columns) -> Region:
         columns=tuple(f"{name}={value}" for name, value in named.items() if value is not None),
         lattice=domain.lattice,
     )
-
-
-def _digest(path: str | os.PathLike[str]) -> str:
-    """Digest of a release file, which is public."""
-    from psd.tally_file import digest
-
-    return digest(path)

@@ -19,6 +19,7 @@ from psd.domain import Domain
 from psd.epsilon import MAX_EPSILON, NANO
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
 from psd.files import write_whole
+from psd.footer import check_size, footer_at, opened
 from psd.kept import KeptTally, Origin, Terms
 from psd.marks import PRIME
 from psd.parameters import whole
@@ -31,7 +32,12 @@ from psd.unit import MAX_CONTRIBUTIONS, Unit
 __all__ = ["digest", "is_tally", "read_tally", "tally_of_release", "write_tally"]
 
 FORMAT = 1
+MAX_HEADER = 2**24
 KEY = b"PRIVATE psd tally"
+
+CELLS = {"floor": 2**24, "each": 8}
+"""Most rows of a file, for `psd.footer.check_size`: cells that all have one count are short."""
+
 NOTICE = "PRIVATE: exact counts and ids; never publish this file"
 
 _COUNTS = pa.schema([(n, pa.int64()) for n in ("slice", "column", "row", "count")])
@@ -104,10 +110,7 @@ def digest(path: str | os.PathLike[str]) -> str:
 
 def is_tally(path: str | os.PathLike[str]) -> bool:
     """Whether a file says that it is a tally; False where it says nothing that can be read."""
-    try:
-        return Path(path).is_file() and KEY in (pq.read_metadata(path).metadata or {})
-    except (pa.ArrowException, OSError, ValueError):
-        return False
+    return Path(path).is_file() and KEY in footer_at(path)
 
 
 def read_tally(path: str | os.PathLike[str]) -> KeptTally:
@@ -124,13 +127,24 @@ def read_tally(path: str | os.PathLike[str]) -> KeptTally:
     if not is_tally(path):
         raise InputDataError(f"tally {path} is no tally of psd tally or --keep-tally, or damaged")
     try:
-        file = pq.ParquetFile(io.BytesIO(path.read_bytes()), page_checksum_verification=True)
-        kept = _kept(strict_json(file.schema_arrow.metadata[KEY]), file)
+        content = path.read_bytes()
+        _check_size(content, path)
+        kept = _kept(content)
         _check(kept)
         return kept
+    except InputDataError:
+        raise
     except _DAMAGED:
         pass
     raise InputDataError(f"tally {path} is damaged, or of another version; count it anew")
+
+
+def _check_size(content: bytes, path: Path) -> None:
+    """Refuse a file that would fill memory."""
+    try:
+        check_size(opened(content), content, **CELLS)
+    except ReleaseFormatError as error:
+        raise InputDataError(f"tally {path}: {error}") from None
 
 
 _DAMAGED = (
@@ -157,15 +171,18 @@ def tally_of_release(
     return kept
 
 
-def _kept(header: Any, file: pq.ParquetFile) -> KeptTally:
+def _kept(content: bytes) -> KeptTally:
     """Tally of a header and a table; whatever is wrong is one of `_DAMAGED`."""
+    file = opened(content)
+    header = strict_json(file.metadata.metadata[KEY], MAX_HEADER)
     _expect(isinstance(header, dict) and header.keys() == _FIELDS)
     _expect(type(header["format"]) is int and header["format"] == FORMAT)
     _expect(isinstance(header["carried"], bool) and header["bound"] in get_args(Bound))
     _expect(header["release"] is None or isinstance(header["release"], str))
     schema = _CARRIED if header["carried"] else _COUNTS
     _expect(file.schema_arrow.remove_metadata().equals(schema))
-    table = file.read()
+    # Ids stay numbers: a long one that is said once may stand in any number of rows.
+    table = opened(content, read_dictionary=["user"]).read() if header["carried"] else file.read()
     _expect(not any(table[name].null_count for name in schema.names))
     terms = _terms(header)
     counts = _carried(table) if header["carried"] else _counts(table, terms.slices is not None)
@@ -240,11 +257,13 @@ def _counts(table: pa.Table, has_slices: bool) -> Tally:
 
 def _carried(table: pa.Table) -> Carried:
     """Lines of users."""
-    users = table["user"].combine_chunks().dictionary_encode()
+    coded = table["user"].unify_dictionaries().combine_chunks()
+    ids = coded.dictionary.dictionary_encode()  # a file may list an id twice
+    _expect(ids.null_count == 0)
     mark, columns, rows, time, counts = (table[name].to_numpy() for name in _NUMBERS)
     return Carried(
-        names=users.dictionary,
-        users=users.indices.to_numpy().astype(np.int64),
+        names=ids.dictionary,
+        users=ids.indices.to_numpy().astype(np.int64)[coded.indices.to_numpy()],
         marks=mark,
         columns=columns,
         rows=rows,

@@ -21,6 +21,9 @@ __all__ = ["MAX_CHILDREN", "Tree", "check_tree", "locate"]
 
 MAX_CHILDREN = 4
 
+MAX_LEVELS = 256
+"""Cells of a lattice of 2^30 lines a side are single ones after 60 halvings."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tree:
@@ -139,6 +142,7 @@ def _rules(tree: Tree, lattice: tuple[int, int]) -> list[tuple[str, bool]]:
         return rules
     rules += [
         ("a level is not one below its parent's", _levels_in_order(tree)),
+        (f"it has more than {MAX_LEVELS} levels", int(tree.level[-1]) < MAX_LEVELS),
         ("a box is empty", bool((tree.boxes[:, :2] < tree.boxes[:, 2:]).all())),
         ("a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())),
         ("an epsilon is negative or above 1,000", _epsilons_in_range(tree.epsilon)),
@@ -169,25 +173,20 @@ def _epsilons_in_range(epsilon: NDArray[np.int64]) -> bool:
 
 def _children_tile(tree: Tree) -> bool:
     """Whether children lie inside their parent, do not overlap, and have its area together."""
+    parent = tree.parent[1:]
+    if len(parent) == 0:
+        return True
     sides = np.ascontiguousarray(tree.boxes.T)
-    families = tree.first_child[~tree.is_leaf]
-    full = np.add.reduceat(tree.area, families) if len(families) else tree.area[:0]
-    # The last family ends where the nodes end, and each other one where the next begins.
-    if not np.array_equal(full, tree.area[~tree.is_leaf]):
-        return False
-    return _children_inside(sides, tree.children) and not _siblings_overlap(sides, tree.parent)
-
-
-def _children_inside(sides: NDArray[np.int32], children: NDArray[np.int64]) -> bool:
-    """Whether no child reaches beyond its parent, all of which stand in the children's order."""
-    west, south, east, north = ((np.repeat(side, children), side[1:]) for side in sides)
-    return all(bool((low <= high).all()) for low, high in (west, south, east[::-1], north[::-1]))
+    inside = all((side[1:] >= side[parent]).all() for side in sides[:2])
+    inside = inside and all((side[1:] <= side[parent]).all() for side in sides[2:])
+    first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family
+    full = np.add.reduceat(tree.area[1:], first) == tree.area[parent[first]]
+    return inside and bool(full.all()) and not _siblings_overlap(sides[:, 1:], parent)
 
 
 def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bool:
     """Compare each child with the next one, two and three places on in its family."""
-    west, south, east, north = sides[:, 1:]
-    parent = parent[1:]
+    west, south, east, north = sides
     for step in range(1, MAX_CHILDREN):
         meet = parent[:-step] == parent[step:]
         for low, high in ((west, east), (south, north)):

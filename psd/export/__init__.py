@@ -17,6 +17,7 @@ from psd import registry
 from psd.epsilon import epsilon_text
 from psd.errors import ParameterError, WriteError
 from psd.files import written
+from psd.public import Public, check_public
 
 if TYPE_CHECKING:
     from psd.release import Release
@@ -85,7 +86,7 @@ def format_of(target: str | os.PathLike[str]) -> ModuleType:
 
 
 def export(
-    release: Release,
+    public: Public,
     path: str | os.PathLike[str],
     *,
     cells: Literal["leaves", "all"] = "leaves",
@@ -93,8 +94,9 @@ def export(
     table: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write the cells of a release; see `Release.export`."""
-    writer = format_of(path)
+    """Write the cells of what is public of a release, and nothing else; see `Release.export`."""
+    check_public(public, Public)
+    writer, release = format_of(path), public.release()
     if size is not None and is_database(writer):
         raise ParameterError("a database holds a table of cells, which has no size of a raster")
     if is_database(writer):

@@ -112,11 +112,9 @@ def dispersion(
     excess, squares, families = _moments(tree, estimates, share)
     phi = np.ones(len(tree.levels))
     for depth in range(1, len(phi)):
-        first = depth - 1
-        while first > 0 and (
-            families[first:depth].sum() < _ENOUGH or squares[first:depth].sum() <= 0
-        ):
-            first -= 1
+        above = slice(depth - 1, None, -1)  # sums over the levels just above, one, two, ...
+        enough = (families[above].cumsum() >= _ENOUGH) & (squares[above].cumsum() > 0)
+        first = depth - 1 - int(enough.argmax()) if enough.any() else 0
         whole = squares[first:depth].sum()
         if whole > 0:
             phi[depth] = np.clip(excess[first:depth].sum() / whole, 0.0, 1.0)

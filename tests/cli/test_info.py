@@ -41,6 +41,7 @@ def test_json_holds_the_facts(release):
         "covariate": "none",
         "boundary": "none",
         "library": psd.__version__,
+        "digest": psd.Release.load(release).digest,
     }
     assert [level["level"] for level in levels] == list(range(len(levels)))
     assert sum(level["cells"] for level in levels) == facts["cells"]

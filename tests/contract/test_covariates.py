@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import shapely
+from forged import encode
 from replay import small_domain, small_methods, small_tally
 
 import psd
@@ -15,7 +16,7 @@ from psd.decompositions.cascade import Cascade
 from psd.epsilon import NANO
 from psd.noise import SecureNoise
 from psd.publish import release_of
-from psd.release_file import decode, encode
+from psd.release_file import decode
 from psd.unit import Unit
 from psd.view import View
 

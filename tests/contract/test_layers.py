@@ -31,7 +31,8 @@ PUBLIC = (
     "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand", "psd.pages",
     "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres", "psd.boundary",
     "psd.known",
-    "psd.slices", "psd.series", "psd.series_file",
+    "psd.slices", "psd.series", "psd.series_file", "psd.public", "psd.digest", "psd.footer",
+    "psd.page_headers", "psd.signing",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ both again, and the change is explained where it is recorded.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,14 @@ HERE = Path(__file__).parent
 FILE = HERE / "seoul.psd.parquet"
 ANSWERS = HERE / "seoul.answers.json"
 
-# The same release in format 1, which had no view, and in format 2, which had fewer units.
+# The same release in format 1, which had no view, in format 2, which had fewer units, and in
+# format 3, which had no digest.
 FORMAT_1 = HERE / "seoul.format-1.psd.parquet"
 FORMAT_2 = HERE / "seoul.format-2.psd.parquet"
+FORMAT_3 = HERE / "seoul.format-3.psd.parquet"
+
+# An office may have printed it.
+DIGEST = "edd0cdbda8bb09590d7e7d8c9b23b59a2283069323f58ee1e15c0082e8eb7eca"
 
 BOXES = [
     (126.4, 37.0, 127.6, 38.0),
@@ -56,7 +62,7 @@ def answers_of(release):
     return {name: values.tolist() for name, values in table.items()}
 
 
-@pytest.mark.parametrize("path", [FILE, FORMAT_2])
+@pytest.mark.parametrize("path", [FILE, FORMAT_3, FORMAT_2])
 def test_the_stored_release_answers_the_stored_numbers(path):
     stored = json.loads(ANSWERS.read_text())
     answers = answers_of(psd.Release.load(path))
@@ -77,27 +83,35 @@ def test_the_stored_release_is_the_one_that_was_made():
 
 
 def test_a_file_of_format_1_is_refused_by_its_number():
-    with pytest.raises(ReleaseFormatError, match=r"format version 1 is not known.* reads 2 to 3"):
+    with pytest.raises(ReleaseFormatError, match=r"format version 1 is not known.* reads 2 to 4"):
         psd.Release.load(FORMAT_1)
 
 
 def test_what_each_format_added():
     assert pq.read_table(FORMAT_1).equals(pq.read_table(FORMAT_2))
-    assert pq.read_table(FORMAT_2).equals(pq.read_table(FILE))
-    first, second, third = (
-        json.loads(pq.read_schema(path).metadata[b"psd"]) for path in (FORMAT_1, FORMAT_2, FILE)
-    )
+    assert pq.read_table(FORMAT_2).equals(pq.read_table(FORMAT_3))
+    assert pq.read_table(FORMAT_3).equals(pq.read_table(FILE))
+    footers = [pq.read_metadata(p).metadata for p in (FORMAT_1, FORMAT_2, FORMAT_3, FILE)]
+    first, second, third, fourth = (json.loads(footer[b"psd"]) for footer in footers)
     view = {"estimate": "least-squares", "density": "uniform", "prune": 0}
     added = {"format": 2, "view": view, "covariate": None, "library": second["library"]}
     assert second == first | added
     added = {"format": 3, "weight": 0, "time_zone": None, "boundary": False}
     assert third == second | added | {"library": third["library"]}
+    assert fourth == third | {"format": 4, "library": fourth["library"]}
+    assert [b"psd-digest" in footer for footer in footers] == [False, False, False, True]
 
 
-def test_a_file_of_format_2_is_written_anew_in_format_3(tmp_path):
-    psd.Release.load(FORMAT_2).save(tmp_path / "r.psd.parquet")
+@pytest.mark.parametrize("path", [FORMAT_2, FORMAT_3])
+def test_an_older_file_is_written_anew_in_format_4(path, tmp_path):
+    psd.Release.load(path).save(tmp_path / "r.psd.parquet")
     written = pq.read_schema(tmp_path / "r.psd.parquet").metadata[b"psd"]
-    assert json.loads(written)["format"] == 3
+    assert json.loads(written)["format"] == 4
+
+
+def test_the_digest_stays_what_it_was():
+    assert psd.Release.load(FILE).digest == DIGEST
+    assert replace(psd.Release.load(FILE)).digest == DIGEST
 
 
 def test_the_stored_file_is_small():

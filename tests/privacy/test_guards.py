@@ -96,7 +96,7 @@ def test_replayed_counts_leave_by_no_door(tmp_path):
     release = psd.build(table, domain=DOMAIN, epsilon=1, noise=Recorder(SCRIPTS[0]))
     with pytest.raises(ParameterError, match="not saved"):
         release.save(tmp_path / "r.psd.parquet")
-    with pytest.raises(ParameterError, match="not exported"):
+    with pytest.raises(ParameterError, match="not saved or exported"):
         release.export(tmp_path / "cells.csv")
     assert not list(tmp_path.iterdir())
 
@@ -127,9 +127,14 @@ def test_an_undeclared_field_of_a_method_is_refused():
 def test_a_header_that_a_reader_would_refuse_is_not_written(tmp_path):
     table = pd.DataFrame({"lon": [1.0, 2, 3], "lat": [1.0, 2, 3]})
     release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
-    leaking = dataclasses.replace(release, parameters={"hints": [1.0, 2.0]})
-    with pytest.raises(psd.PsdError, match="parameters"):
-        leaking.save(tmp_path / "r.psd.parquet")
+    for parameters, says in (
+        ({"hints": [1.0, 2.0]}, "parameter hints is no int or str"),
+        ({"size": 2**63}, "parameters is not valid"),
+        ({"size": "s" * 101}, "parameters is not valid"),
+    ):
+        leaking = dataclasses.replace(release, parameters=parameters)
+        with pytest.raises(psd.PsdError, match=says):
+            leaking.save(tmp_path / "r.psd.parquet")
     assert not list(tmp_path.iterdir())
 
 

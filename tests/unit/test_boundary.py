@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
+from forged import encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay import SCRIPTS, Recorder, small_domain
@@ -20,7 +21,7 @@ from psd.epsilon import NANO
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.inference import infer
 from psd.posterior import posterior_count
-from psd.release_file import decode, encode
+from psd.release_file import decode
 from psd.tally import Tally
 from psd.tree import Tree
 

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from forged import encode, stamped
 from trees import random_tree, release_of
 
 from psd.covariate import Covariate
 from psd.covariate_file import COVARIATE_KEY, pack
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.release_file import decode, encode
+from psd.release_file import decode
 from psd.view import View
 
 KEY = COVARIATE_KEY.decode()
@@ -44,9 +45,10 @@ def rewritten(value=..., **changes):
         header["covariate"] = None
     value = footer[KEY] if value is ... else value
     sink = pa.BufferOutputStream()
-    schema = file.schema_arrow.remove_metadata().with_metadata({"psd": json.dumps(header)})
+    noted = stamped(file.read(), {"psd": json.dumps(header)})
+    schema = file.schema_arrow.remove_metadata().with_metadata(noted)
     with pq.ParquetWriter(sink, schema) as writer:
-        writer.write_table(file.read().replace_schema_metadata({"psd": json.dumps(header)}))
+        writer.write_table(file.read().replace_schema_metadata(noted))
         if value is not None:
             writer.add_key_value_metadata({KEY: value})
     return sink.getvalue().to_pybytes()

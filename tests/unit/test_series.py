@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from forged import encode, stamped
 
 import psd
 from psd.covariate import Covariate
@@ -18,7 +19,7 @@ from psd.errors import InputDataError, ParameterError, ReleaseFormatError
 from psd.intake import tally
 from psd.noise import SecureNoise
 from psd.release_file import SERIES_KEY
-from psd.series_file import decode, encode, is_series
+from psd.series_file import decode, is_series
 from psd.slicing import counted_unit, of_slice, series_of
 from psd.tally import Batch
 from psd.unit import Unit
@@ -226,7 +227,7 @@ def rewritten(series, change=lambda header: header, table=lambda table: table):
     text = change(header)
     text = text if isinstance(text, str) else json.dumps(text)
     sink = pa.BufferOutputStream()
-    pq.write_table(read.replace_schema_metadata({SERIES_KEY: text}), sink)
+    pq.write_table(read.replace_schema_metadata(stamped(read, {SERIES_KEY: text})), sink)
     return sink.getvalue().to_pybytes()
 
 

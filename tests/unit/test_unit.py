@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from forged import encode
 
 import psd
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.inference import infer
 from psd.posterior import posterior_count
-from psd.release_file import decode, encode
+from psd.release_file import decode
 from psd.unit import WEIGHT, Unit, unit_of
 from psd.view import View
 

@@ -1,0 +1,45 @@
+"""Release files of somebody who knows the format: edited, and with the digest of what they hold."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+
+from psd.digest import digest
+from psd.public import Public, PublicSeries
+from psd.release_file import encode as encode_release
+from psd.series import Series
+from psd.series_file import encode as encode_series
+
+
+def encode(made):
+    """Bytes of the file of a release, or of a series."""
+    if isinstance(made, Series):
+        return encode_series(PublicSeries.of(made))
+    return encode_release(Public.of(made))
+
+
+def stamped(table, footer):
+    """Footer of a table, with its digest; with some other one where it can have none."""
+    footer = {as_bytes(key): as_bytes(value) for key, value in footer.items()}
+    [key] = {b"psd", b"psd-series"} & footer.keys() or {None}
+    try:
+        found = digest(key, json.loads(footer[key]), trees_of(table))
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        found = "0" * 64
+    return footer | {b"psd-digest": found.encode()}
+
+
+def as_bytes(text):
+    return text.encode() if isinstance(text, str) else text
+
+
+def trees_of(table):
+    """Nodes as a digest takes them, of each slice where there are slices."""
+    columns = {name: np.array(table[name].fill_null(0).to_numpy()) for name in table.column_names}
+    slices = columns.get("slice", np.zeros(len(table), int))
+    for number in np.unique(slices):
+        own = {name: values[slices == number] for name, values in columns.items()}
+        boxes = np.stack([own[name] for name in ("x0", "y0", "x1", "y1")], axis=1)
+        parts = {name: own[name] for name in ("parent", "level", "count")}
+        yield SimpleNamespace(boxes=boxes, epsilon=own["nano_epsilon"], **parts)
