@@ -18,6 +18,9 @@ __all__ = ["check_free", "check_targets", "write_whole", "written"]
 # What file systems without hard links answer, such as exFAT and some shares.
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
+# Whatever the process withholds, what is published is for its owner alone to change.
+_MODE = 0o644
+
 
 def check_free(
     path: str | os.PathLike[str],
@@ -119,7 +122,7 @@ def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterato
 
 
 def write_whole(
-    path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False, mode: int = 0o666
+    path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False, mode: int = _MODE
 ) -> None:
     """Write a file that has no name until it is whole.
 
@@ -188,6 +191,7 @@ def _link(source: Path, target: Path) -> None:
 
 def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
     """Bring the bytes to the disk, then the name into the folder."""
+    source.chmod(source.stat().st_mode & _MODE)
     _sync(source)
     if overwrite:
         source.replace(target)
