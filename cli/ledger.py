@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_FILE = click.argument("file", type=click.Path())
+_FILE = click.argument("file", type=click.Path(readable=False))
 _FORM = click.option(
     "--format",
     "form",

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["account_of", "ledger_options"]
 
 _OPTIONS = (
-    click.option("--ledger", type=click.Path(), help="Ledger whose budget pays; it must exist."),
+    click.option(
+        "--ledger",
+        type=click.Path(readable=False),
+        help="Ledger whose budget pays; it must exist.",
+    ),
     click.option("--dataset", metavar="NAME", help="Dataset that is charged; with --ledger."),
     click.option("--analyst", metavar="NAME", help="Who spends, for the ledger."),
 )

@@ -126,9 +126,11 @@ def run(args: list[str]) -> int:
     except MemoryError:
         return _fail("out of memory; take a smaller tree or input", INTERNAL)
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return _fail("too many open files; close some, or allow more (ulimit -n)", INTERNAL)
         if error.errno not in _FULL or error.filename is not None:
             return _unexpected(error, args)
-        # Files have errors of their own, so this is where answers are printed.
+        # Files that stay have errors of their own, so this is where answers are printed.
         return _fail(f"cannot write to standard output: {error.strerror}", 6)
     except Exception as error:
         return _unexpected(error, args)

@@ -32,7 +32,7 @@ __all__ = [
 
 N = TypeVar("N", int, float)
 
-RELEASE = click.argument("release", type=click.Path(dir_okay=False))
+RELEASE = click.argument("release", type=click.Path(dir_okay=False, readable=False))
 
 
 class Once(click.Command):

@@ -45,6 +45,13 @@ def check_free(
         If the file exists and is not to be overwritten, or cannot be created there.
     """
     path = Path(path)
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name is no name of a file"
+        raise WriteError(f"cannot write {path}: {reason}") from None
     if path.is_dir():
         raise WriteError(f"{path} is a folder; give the name of a file in it")
     if path.exists() and not overwrite:
