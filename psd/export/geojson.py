@@ -17,4 +17,4 @@ SUFFIX = ".geojson"
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write features in EPSG:4326, whatever the CRS of the release."""
-    write_layer(table.to_crs("EPSG:4326"), path, "GeoJSON", RFC7946="YES")
+    write_layer(table.to_crs("EPSG:4326"), path, "GeoJSON", layer=path.stem, RFC7946="YES")
