@@ -164,7 +164,7 @@ def command(
     data, here, where = inputs_and_engine(inputs, table, query, engine, spark_url)
     read: list[str | Path] = [*here, *filter(None, [covariate, workload, boundary, ledger])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
-    account = account_of(ledger, dataset, analyst)
+    account = account_of(ledger, dataset, analyst, output)
     tallies = tallies_of(ctx, inputs)
     wanted = slices_of(by, slices, per, columns["time"], columns["time_zone"])
     place = (

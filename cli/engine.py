@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["INPUTS", "engine_options", "inputs_and_engine"]
 
 # A table of Spark needs no path.
-INPUTS = click.argument("inputs", nargs=-1, type=click.Path())
+INPUTS = click.argument("inputs", nargs=-1, type=click.Path(readable=False))
 
 _ENGINE = click.option(
     "--engine",

@@ -12,7 +12,7 @@ from psd.postgres import is_address
 
 __all__ = ["INPUTS", "files", "inputs_of", "places", "times"]
 
-INPUTS = click.argument("inputs", nargs=-1, required=True, type=click.Path())
+INPUTS = click.argument("inputs", nargs=-1, required=True, type=click.Path(readable=False))
 
 _PLACES = (
     click.option("--x", default="lon", show_default=True, help="Column of x or longitude."),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_FILE = click.argument("file", type=click.Path())
+_FILE = click.argument("file", type=click.Path(readable=False))
 _FORM = click.option(
     "--format",
     "form",
@@ -95,7 +95,7 @@ def register(
     max_contributions: int | None,
     caps: tuple[str, ...],
 ) -> None:
-    """Enter a dataset with its budget; neither changes later.
+    """Enter a dataset with its budget, which only `psd ledger raise` changes.
 
     What the same people may be in is one dataset, also when months or files are added to it.
 
@@ -116,6 +116,25 @@ def register(
         caps=own,
     )
     click.echo(f"registered {dataset} in {file}: budget {budget} per {unit}")
+
+
+@command.command("raise", cls=Once, short_help="Raise the budget of a dataset.")
+@_FILE
+@click.argument("dataset")
+@click.option("--budget", required=True, help="Epsilon of all releases together, past ones too.")
+def raised(file: str, dataset: str, budget: str) -> None:
+    """Raise the budget of a dataset; when, and from what, stays in the ledger.
+
+    A larger budget is a weaker promise to the people in the data: say to them that it changed.
+
+    \b
+    Examples:
+      psd ledger raise city.ledger visits --budget 3
+    """  # noqa: D301
+    from psd.ledger import Ledger
+
+    Ledger(file).raise_budget(dataset, budget)
+    click.echo(f"raised {dataset} in {file}: budget {budget}")
 
 
 @command.command("status", cls=Once, short_help="Show what is left of each budget.")
@@ -199,6 +218,7 @@ def _balance(book: Book, name: str) -> dict[str, Any]:
         "left": epsilon_text(max(dataset.budget - spent, 0)),
         "charges": str(len(charges)),
         "not_finished": str(sum(not charge.done for charge in charges)),
+        "raised": ", ".join(dataset.raised),
         "left_of_caps": ", ".join(f"{who} {left}" for who, left in caps.items()),
     }
 

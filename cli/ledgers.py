@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from .options import warning
 
 if TYPE_CHECKING:
     from psd.spending import Account
@@ -13,7 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["account_of", "ledger_options"]
 
 _OPTIONS = (
-    click.option("--ledger", type=click.Path(), help="Ledger whose budget pays; it must exist."),
+    click.option(
+        "--ledger",
+        type=click.Path(readable=False),
+        help="Ledger whose budget pays; it must exist.",
+    ),
     click.option("--dataset", metavar="NAME", help="Dataset that is charged; with --ledger."),
     click.option("--analyst", metavar="NAME", help="Who spends, for the ledger."),
 )
@@ -26,15 +33,19 @@ def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def account_of(ledger: str | None, dataset: str | None, analyst: str | None) -> Account | None:
+def account_of(
+    ledger: str | None, dataset: str | None, analyst: str | None, output: str | None = None
+) -> Account | None:
     """Who pays; nobody where no ledger is named.
+
+    Releases beside the ledger, and beside the output, are asked whether it has forgotten any.
 
     Raises
     ------
     UsageError
         If options stand without what they go with.
     LedgerError
-        If the ledger cannot be used, or has no such dataset.
+        If the ledger cannot be used, has no such dataset, or is an older copy.
     """
     from psd.spending import Account
 
@@ -44,4 +55,7 @@ def account_of(ledger: str | None, dataset: str | None, analyst: str | None) -> 
         if analyst is not None:
             raise click.UsageError("--analyst goes with --ledger and --dataset")
         return None
-    return Account(ledger, dataset, analyst=analyst)
+    account = Account(ledger, dataset, analyst=analyst, warn=warning)
+    for beside in filter(None, (output, ledger)):
+        account.compare(Path(beside).parent)
+    return account

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import signal
 import sys
 import traceback
@@ -30,10 +32,14 @@ EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.MissingExtraError: 7,
     errors.InputDataError: 8,
     errors.LedgerError: 9,
+    errors.RandomnessError: 70,
     errors.InternalError: 70,
 }
 INTERNAL = 70
 INTERRUPTED = 130
+
+# What the system says where a stream has no room left.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Commands(click.Group):
@@ -81,8 +87,16 @@ def cli(ctx: click.Context, debug: bool) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    _open_closed()
     signal.signal(signal.SIGTERM, _interrupt)  # tidy up as after Ctrl-C
     sys.exit(run(sys.argv[1:] if args is None else list(args)))
+
+
+def _open_closed() -> None:
+    """Streams that were closed before we began take what is said and drop it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 def _interrupt(*_: object) -> None:
@@ -102,19 +116,34 @@ def run(args: list[str]) -> int:
     except click.ClickException as error:
         return _fail(error.format_message(), 2)
     except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted; no file was written", INTERRUPTED)
+        return _fail(
+            "interrupted; nothing is half-written, and what was charged stays charged",
+            INTERRUPTED,
+        )
     except SystemExit:
         # How click and rich leave when the reader of our output has gone, as `head` does.
         return 0
     except MemoryError:
         return _fail("out of memory; take a smaller tree or input", INTERNAL)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return _fail("too many open files; close some, or allow more (ulimit -n)", INTERNAL)
+        if error.errno not in _FULL or error.filename is not None:
+            return _unexpected(error, args)
+        # Files that stay have errors of their own, so this is where answers are printed.
+        return _fail(f"cannot write to standard output: {error.strerror}", 6)
     except Exception as error:
-        # The text of an unexpected error may quote data, so only its kind and place are shown.
-        if "--debug" in args:
-            click.echo("Traceback (most recent call last):", err=True)
-            traceback.print_tb(error.__traceback__)
-        return _fail(f"internal error ({type(error).__name__}); please report it", INTERNAL)
+        return _unexpected(error, args)
     return 0
+
+
+def _unexpected(error: Exception, args: list[str]) -> int:
+    """One line that quotes nothing of an error that nobody thought of."""
+    # The text of an unexpected error may quote data, so only its kind and place are shown.
+    if "--debug" in args:
+        click.echo("Traceback (most recent call last):", err=True)
+        traceback.print_tb(error.__traceback__)
+    return _fail(f"internal error ({type(error).__name__}); please report it", INTERNAL)
 
 
 def _fail(message: str, code: int) -> int:

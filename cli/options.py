@@ -27,11 +27,12 @@ __all__ = [
     "overwrite",
     "settings",
     "stages",
+    "warning",
 ]
 
 N = TypeVar("N", int, float)
 
-RELEASE = click.argument("release", type=click.Path(dir_okay=False))
+RELEASE = click.argument("release", type=click.Path(dir_okay=False, readable=False))
 
 
 class Once(click.Command):
@@ -106,6 +107,11 @@ def settings(
 def items(text: str) -> list[str]:
     """Parts of a text with commas."""
     return [item.strip() for item in text.split(",")]
+
+
+def warning(text: str) -> None:
+    """One line on stderr about what is allowed and yet not as it should be."""
+    click.echo(f"psd: warning: {text}", err=True)
 
 
 def console() -> Console:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +63,8 @@ def slices_of(
 def release_or_series_at(path: str, name: str | None) -> Release | Series:
     """Release of a file, slice of a series, or the series where no slice is named."""
     from psd.series import Series
-    from psd.series_file import is_series
 
-    if name is None and is_series(path):
+    if name is None and _is_series(path):
         return Series.load(path)
     return release_at(path, name)
 
@@ -73,14 +73,20 @@ def release_at(path: str, name: str | None) -> Release:
     """Release of a file, or the slice of a series that is named."""
     from psd.release import Release
     from psd.series import Series
-    from psd.series_file import is_series
 
     if name is None:
         return Release.load(path)
-    if not is_series(path):
+    if not _is_series(path):
         Release.load(path)  # says what is wrong with a file that is no release either
         raise click.UsageError(f"--slice goes with a series; {path} is a single release")
     return Series.load(path)[name]
+
+
+def _is_series(path: str) -> bool:
+    """Whether a file is a series; what is no plain file is never opened, for it may not end."""
+    from psd.series_file import is_series
+
+    return os.path.isfile(path) and is_series(path)
 
 
 def slice_at(path: str, name: str) -> Slices:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from psd.composition import Region, spent_within
 from psd.epsilon import epsilon_text
@@ -34,6 +35,8 @@ class Claim:
         Where its rows lie; everywhere where that is not known beforehand.
     chosen : bool
         Whether the bound in the unit is a stand-in for one that is chosen.
+    files : tuple of (int, int)
+        Device and number under which the file system keeps each input file; none of a row.
     """
 
     epsilon: int
@@ -41,6 +44,7 @@ class Claim:
     what: str
     region: Region | None = None
     chosen: bool = False
+    files: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,8 @@ class Dataset:
         Contributions of one unit, where all releases must have the same.
     caps : mapping
         Nano-epsilon of each analyst; where there are any, nobody else spends.
+    raised : tuple of str
+        When the budget was raised, and from what.
     """
 
     name: str
@@ -69,6 +75,7 @@ class Dataset:
     time_zone: str | None = None
     bound: int | None = None
     caps: Mapping[str, int] = field(default_factory=dict)
+    raised: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +100,8 @@ class Charge:
         Whether it was given out, as far as the ledger knows.
     digest : str, optional
         Of the content of the release file, as it states it itself.
+    files : tuple of str
+        Marks of the input files, see `Book.marks`.
     """
 
     id: str
@@ -105,6 +114,7 @@ class Charge:
     region: Region | None
     done: bool = False
     digest: str | None = None
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +161,21 @@ class Book:
         """Charges to a dataset, or those of one analyst, in their order."""
         found = [charge for charge in self.charges.values() if charge.dataset == name]
         return [charge for charge in found if analyst is None or charge.analyst == analyst]
+
+    def marks(self, claim: Claim) -> list[str]:
+        """Marks of the input files of a claim, by which this ledger knows them again.
+
+        They stand for places in a file system: a file that is renamed or linked keeps its mark,
+        a copy has another one.
+        """
+        named = (f"{self.id} {device} {number}" for device, number in claim.files)
+        return [blake2b(text.encode(), digest_size=8).hexdigest() for text in named]
+
+    def elsewhere(self, name: str, claim: Claim) -> list[str]:
+        """Other datasets that were charged for a file of this claim."""
+        marks = set(self.marks(claim))
+        found = {c.dataset for c in self.charges.values() if marks.intersection(c.files)}
+        return sorted(found - {name})
 
     def spent(self, name: str, region: Region | None = None, analyst: str | None = None) -> int:
         """Nano-epsilon spent on a dataset, at the dearest point of a region."""

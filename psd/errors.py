@@ -15,6 +15,7 @@ __all__ = [
     "MissingExtraError",
     "ParameterError",
     "PsdError",
+    "RandomnessError",
     "ReleaseFormatError",
     "WriteError",
 ]
@@ -50,6 +51,10 @@ class WriteError(PsdError, OSError):
 
 class MissingExtraError(PsdError, ImportError):
     """A format or engine needs a package that is not installed."""
+
+
+class RandomnessError(PsdError, OSError):
+    """The operating system gives no random numbers; nothing else takes their place."""
 
 
 class InputDataError(PsdError, ValueError):

@@ -18,6 +18,9 @@ __all__ = ["check_free", "check_targets", "write_whole", "written"]
 # What file systems without hard links answer, such as exFAT and some shares.
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
+# Whatever the process withholds, what is published is for its owner alone to change.
+_MODE = 0o644
+
 
 def check_free(
     path: str | os.PathLike[str],
@@ -42,6 +45,13 @@ def check_free(
         If the file exists and is not to be overwritten, or cannot be created there.
     """
     path = Path(path)
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name is no name of a file"
+        raise WriteError(f"cannot write {path}: {reason}") from None
     if path.is_dir():
         raise WriteError(f"{path} is a folder; give the name of a file in it")
     if path.exists() and not overwrite:
@@ -119,7 +129,7 @@ def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterato
 
 
 def write_whole(
-    path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False, mode: int = 0o666
+    path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False, mode: int = _MODE
 ) -> None:
     """Write a file that has no name until it is whole.
 
@@ -188,6 +198,7 @@ def _link(source: Path, target: Path) -> None:
 
 def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
     """Bring the bytes to the disk, then the name into the folder."""
+    source.chmod(source.stat().st_mode & _MODE)
     _sync(source)
     if overwrite:
         source.replace(target)

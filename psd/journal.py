@@ -15,6 +15,7 @@ from typing import Any
 
 from psd.book import Book, Charge, Dataset
 from psd.composition import Region
+from psd.epsilon import epsilon_text
 from psd.errors import LedgerError
 from psd.ledger_file import Row
 
@@ -60,6 +61,8 @@ def read_book(rows: Iterable[Row]) -> Book:
                 name = body["id"]
             elif kind == "register":
                 datasets[body["name"]] = Dataset(**body)
+            elif kind == "raise":
+                datasets[body["name"]] = _raised(datasets[body["name"]], time, body["budget"])
             elif kind == "charge":
                 charge = _charge(time, body)
                 charges[charge.id] = charge
@@ -87,4 +90,13 @@ def _charge(time: str, body: dict[str, Any]) -> Charge:
         columns=tuple(place["columns"]),
         lattice=tuple(place["lattice"]),
     )
-    return Charge(time=time, region=region, **body)
+    files = tuple(body.pop("files", ()))
+    return Charge(time=time, region=region, files=files, **body)
+
+
+def _raised(dataset: Dataset, time: str, budget: int) -> Dataset:
+    """Dataset with a larger budget, and a note of the one before."""
+    if budget <= dataset.budget:
+        raise ValueError("a budget that does not grow")
+    note = f"{time} from {epsilon_text(dataset.budget)}"
+    return replace(dataset, budget=budget, raised=(*dataset.raised, note))

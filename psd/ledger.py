@@ -7,7 +7,6 @@ what was charged stays charged: whoever saw a draw cannot be made to forget it.
 from __future__ import annotations
 
 import os
-import secrets
 import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
@@ -16,7 +15,7 @@ from typing import Literal, get_args
 
 from psd.book import Book, Claim, check_name
 from psd.clock import checked_zone
-from psd.epsilon import parse_epsilon
+from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import LedgerError, ParameterError
 from psd.journal import entry, read_book
 from psd.ledger_file import (
@@ -29,12 +28,16 @@ from psd.ledger_file import (
     whole,
     writing,
 )
+from psd.noise.words import random_words
 from psd.parameters import whole as whole_number
 from psd.unit import MAX_CONTRIBUTIONS
 
 __all__ = ["Ledger", "UnitKind"]
 
 UnitKind = Literal["record", "user", "user-day"]
+
+# Input files of one charge that are known again; a folder may have many more.
+_MOST_FILES = 1000
 
 
 class Ledger:
@@ -80,7 +83,7 @@ class Ledger:
         WriteError
             If the file exists, or cannot be written.
         """
-        create_file(path, entry((), "create", {"id": secrets.token_hex(16)}))
+        create_file(path, entry((), "create", {"id": _random_id()}))
         return cls(path)
 
     def register(
@@ -93,7 +96,7 @@ class Ledger:
         max_contributions: int | None = None,
         caps: Mapping[str, str | float | Decimal] | None = None,
     ) -> None:
-        """Enter a dataset with its budget; neither changes later.
+        """Enter a dataset with its budget, which only `raise_budget` changes.
 
         Parameters
         ----------
@@ -137,8 +140,41 @@ class Ledger:
                 )
             appended(ledger, entry(book.hashes, "register", body))
 
-    def check(self, name: str, claim: Claim, *, analyst: str | None = None) -> None:
+    def raise_budget(self, name: str, budget: str | float | Decimal) -> None:
+        """Enter a larger budget of a dataset; the entry stays, as all do.
+
+        Parameters
+        ----------
+        name : str
+            A dataset that is registered.
+        budget : str, int, float or Decimal
+            Epsilon of all releases together, those that were made too.
+
+        Raises
+        ------
+        ParameterError
+            If it is no budget, or not above the one before.
+        LedgerError
+            If the dataset is not registered, or the ledger cannot be written.
+        """
+        nano = _nano("budget", budget)
+        with writing(self.path) as ledger:
+            book = read_book(rows(ledger))
+            before = book.dataset(name).budget
+            if nano <= before:
+                raise ParameterError(
+                    f"budget {epsilon_text(nano)} is not above {epsilon_text(before)}; a budget "
+                    "is raised and never lowered"
+                )
+            appended(ledger, entry(book.hashes, "raise", {"name": name, "budget": nano}))
+
+    def check(self, name: str, claim: Claim, *, analyst: str | None = None) -> Book:
         """Refuse a claim that could not be paid now; costs nothing and keeps nothing.
+
+        Returns
+        -------
+        Book
+            What the ledger says at this moment.
 
         Raises
         ------
@@ -148,7 +184,9 @@ class Ledger:
             If the claim is above what is left.
         """
         with trying(self.path) as ledger:
-            read_book(rows(ledger)).check(name, claim, analyst)
+            book = read_book(rows(ledger))
+            book.check(name, claim, analyst)
+        return book
 
     def charge(self, name: str, claim: Claim, *, analyst: str | None = None) -> str:
         """Pay for a release that is drawn next.
@@ -174,9 +212,10 @@ class Ledger:
             book = read_book(rows(ledger))
             book.check(name, claim, analyst)
             body = {
-                "id": secrets.token_hex(16),
+                "id": _random_id(),
                 "dataset": name,
                 "analyst": analyst,
+                "files": book.marks(claim)[:_MOST_FILES],
                 **_body(claim),
             }
             appended(ledger, entry(book.hashes, "charge", body))
@@ -274,6 +313,11 @@ def _body(claim: Claim) -> dict[str, object]:
     }
     bound = None if claim.chosen else claim.unit.contributions
     return {"what": claim.what, "epsilon": claim.epsilon, "bound": bound, "region": place}
+
+
+def _random_id() -> str:
+    """128 random bits."""
+    return random_words(2).tobytes().hex()
 
 
 def _plain(name: str) -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "appended",
     "create_file",
     "last_number",
+    "network",
     "reading",
     "rows",
     "trying",
@@ -31,6 +32,10 @@ FORMAT = 1
 
 # Seconds that others may hold the file. One charge holds it for milliseconds.
 TIMEOUT = 20.0
+
+# Where Linux says what is mounted, and file systems of other machines.
+MOUNTS = Path("/proc/mounts")
+_NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gluster", "fuse.sshfs")
 
 # Tells a ledger from any other SQLite file: the bytes "psdL".
 _APPLICATION = 0x7073644C
@@ -157,6 +162,19 @@ def last_number(ledger: sqlite3.Connection) -> int:
 def whole(ledger: sqlite3.Connection) -> bool:
     """Whether the pages of the file are sound."""
     return bool(ledger.execute("PRAGMA quick_check").fetchone() == ("ok",))
+
+
+def network(path: str | os.PathLike[str]) -> str | None:
+    """Kind of the network file system that a file lies on; None where it is none, or not known."""
+    place = Path(path).resolve()
+    try:
+        mounted = [line.split() for line in MOUNTS.read_text(errors="replace").splitlines()]
+    except OSError:
+        return None
+    # Of a folder that was mounted over, the last line counts; /proc writes a space as \040.
+    found = {Path(line[1].replace("\\040", " ")): line[2] for line in mounted if len(line) > 2}
+    kind = next((found[above] for above in (place, *place.parents) if above in found), "")
+    return kind if kind.startswith(_NETWORK) else None
 
 
 @contextmanager

@@ -37,6 +37,8 @@ PARAMETERS = frozenset({
     # what a method picked by answers that it paid for, and what was paid before it was asked
     "look_epsilon", "look_total", "picked", "bound_epsilon", "bound_over", "bound_most",
     "bounds_epsilon", "bounds_beyond", "counting_epsilon",
+    # which charge of which ledger paid
+    "ledger", "charge",
 })  # fmt: skip
 """Names of parameters that a release may state."""
 

@@ -204,7 +204,7 @@ def build(
         method=method,
         unit=counted.unit,
         paid=counted.paid,
-        stated=counted.stated,
+        stated={**counted.stated, **spending.stated},
         view=given.view,
         covariate=given.covariate,
         boundary=given.boundary,

@@ -158,7 +158,7 @@ def build_series(
         method=method,
         unit=asked.unit if bound == "slice" else counted.unit,
         paid=counted.paid,
-        stated=counted.stated,
+        stated={**counted.stated, **spending.stated},
         view=given.view,
         covariate=given.covariate,
         boundary=given.boundary,

@@ -8,15 +8,18 @@ it is charged, whether or not there is a release.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from psd.book import Claim
 from psd.composition import Region
-from psd.errors import LedgerError, ParameterError
+from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger import Ledger
+from psd.ledger_file import network
+from psd.receipts import Receipt, receipts
 from psd.release_file import stated_digest
-from psd.sources._paths import STDIN, is_path
+from psd.sources._paths import STDIN, expanded, is_path
 
 if TYPE_CHECKING:
     from psd.domain import Domain
@@ -39,6 +42,8 @@ class Account:
         A dataset that is registered in it.
     analyst : str, optional
         Who spends; needed where the dataset has caps.
+    warn : callable
+        Told, in a sentence, what is allowed and yet not as it should be.
 
     Raises
     ------
@@ -63,13 +68,26 @@ class Account:
     """
 
     def __init__(
-        self, ledger: Ledger | str | os.PathLike[str], dataset: str, *, analyst: str | None = None
+        self,
+        ledger: Ledger | str | os.PathLike[str],
+        dataset: str,
+        *,
+        analyst: str | None = None,
+        warn: Callable[[str], None] = warnings.warn,
     ) -> None:
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self.dataset = dataset
         self.analyst = analyst
         self.last: str | None = None
-        self.ledger.book().dataset(dataset)
+        book = self.ledger.book()
+        book.dataset(dataset)
+        self._id, self._warn = book.id, warn
+        kind = network(self.ledger.path)
+        if kind is not None:
+            warn(
+                f"ledger {self.ledger.path} lies on a network file system ({kind}), where locks "
+                "may fail and a budget be spent twice; keep it on a local disk"
+            )
 
     @property
     def left(self) -> int:
@@ -78,8 +96,39 @@ class Account:
         return book.dataset(self.dataset).budget - book.spent(self.dataset)
 
     def check(self, claim: Claim) -> None:
-        """Refuse what could not be paid now; see `psd.ledger.Ledger.check`."""
-        self.ledger.check(self.dataset, claim, analyst=self.analyst)
+        """Refuse what could not be paid now; see `psd.ledger.Ledger.check`.
+
+        Warns where a file was charged to another dataset: the same people have two budgets then.
+        """
+        book = self.ledger.check(self.dataset, claim, analyst=self.analyst)
+        for other in book.elsewhere(self.dataset, claim):
+            self._warn(
+                f"a file of this input was charged to dataset {other!r} too; the same rows under "
+                "two names have two budgets, and epsilon adds up over both"
+            )
+
+    def compare(self, folder: str | os.PathLike[str]) -> None:
+        """Refuse a ledger that has forgotten a release which lies in a folder.
+
+        Every release says, by two random ids, which charge of which ledger paid it.
+
+        Raises
+        ------
+        LedgerError
+            If one says a charge of this ledger that is not in it: an older copy was restored.
+        """
+        book = self.ledger.book()
+        for path, receipt in receipts(folder):
+            if receipt.ledger == book.id and receipt.charge not in book.charges:
+                raise LedgerError(
+                    f"release {path} was paid from ledger {self.ledger.path}, which does not know "
+                    "it: an older copy was put in its place; restore the latest one"
+                )
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """What the last charge is called in its release."""
+        return None if self.last is None else Receipt(ledger=self._id, charge=self.last)
 
     def charge(self, claim: Claim) -> None:
         """Pay for what is drawn next; see `psd.ledger.Ledger.charge`."""
@@ -137,6 +186,12 @@ class Spending:
         if self._account is not None and not self._charged:
             self._account.charge(self._claim)
             self._charged = True
+
+    @property
+    def stated(self) -> dict[str, int | str]:
+        """What the release says of who paid it; nothing without an account."""
+        receipt = None if self._account is None else self._account.receipt
+        return {} if receipt is None or not self._charged else receipt.parameters()
 
     def before(self, noise: Noise) -> Noise:
         """The same noise, which charges before its first draw."""
@@ -196,7 +251,17 @@ def claim_of(
         what=what,
         region=region,
         chosen=asked.choice is not None,
+        files=_files(items) if are_files else (),
     )
+
+
+def _files(items: Iterable[Any]) -> tuple[tuple[int, int], ...]:
+    """Where the file system keeps the input files; what cannot be read is refused later."""
+    try:
+        states = [path.stat() for path in expanded(items)]
+    except (InputDataError, OSError):
+        return ()
+    return tuple((state.st_dev, state.st_ino) for state in states)
 
 
 def region_of(domain: Domain, columns: Columns) -> Region:

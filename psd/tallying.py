@@ -285,7 +285,9 @@ def build_tally(
     how: dict[str, Any] = {"method": method, "view": given.view, "covariate": given.covariate}
     how |= {"epsilon": nano, "unit": unit, "noise": noise, **_paid(kept, epsilon)}
     # Tallies do not say which columns placed their rows, so the claim is on all places.
-    Spending(account, Claim(epsilon=nano, unit=unit, what=f"build {method.name}")).charge()
+    spending = Spending(account, Claim(epsilon=nano, unit=unit, what=f"build {method.name}"))
+    spending.charge()
+    how["stated"] = {**how["stated"], **spending.stated}
     progress("counting with noise")
     if terms.slices is not None:
         return series_of(kept.tally, terms.domain, terms.slices, bound=terms.bound, **how)

@@ -2,7 +2,7 @@
 
 A process of its own, without a thread, forks one child for each build. The child counts the
 calls and returns of what touches the ledger, the noise and the release, and kills itself at the
-one it was given. Output: how many steps a whole build has.
+one it was given, or does so at a point that has a name. Output: how many steps a whole build has.
 """
 
 import os
@@ -17,28 +17,62 @@ import pandas  # noqa: F401
 import pyarrow.compute  # noqa: F401
 import pyproj  # noqa: F401
 
+import psd.files
 import psd.release_file
 import psd.slicing
 import psd.sources.arrow
 import psd.sources.csv
-import psd.tally_file  # noqa: F401
+import psd.tally_file
 from psd.ledger import Ledger
 from psd.noise import SecureNoise
+from psd.spending import Spending
 from psd_cli import build  # noqa: F401
 from psd_cli.main import run
 
 STEPS = ("ledger.py", "ledger_file.py", "spending.py", "files.py", "publish.py", "__init__.py")
 
 BUILD = (
-    "build points.csv -o out/r.psd.parquet --epsilon 1 --bounds 0 0 4 4 --method quadtree "
-    "--set height=1 --ledger city.ledger --dataset rows"
+    "build points.csv -o out/r.psd.parquet --epsilon 1 --bounds 0 0 4 4 --ledger city.ledger "
+    "--dataset rows"
 )
+
+# They draw by different mechanisms.
+METHODS = {
+    "quadtree": ("--method", "quadtree", "--set", "height=1"),
+    "grid": ("--method", "grid"),
+    "kd-standard": ("--method", "kd-standard", "--set", "height=2"),
+    "privtree": ("--method", "privtree"),
+}
 
 
 def watched(frame):
     """Whether a step belongs to the protocol."""
     folder, name = os.path.split(frame.f_code.co_filename)
     return name in STEPS and os.path.basename(folder) in ("psd", "noise")
+
+
+# Where a build is killed by name: owner, function, and whether when it begins or has ended.
+POINTS = {
+    "before-the-charge": (Spending, "charge", "begins"),
+    "after-the-charge": (Spending, "charge", "ended"),
+    "while-drawing": (SecureNoise, "count", "ended"),
+    "while-writing": (psd.files, "_give_name", "begins"),
+    "after-the-name": (psd.files, "_give_name", "ended"),
+    "before-the-note": (Ledger, "finish", "begins"),
+}
+
+
+def deadly(point):
+    """Let the process end at a point."""
+    owner, name, when = POINTS[point]
+    step = getattr(owner, name)
+
+    def killed(*arguments, **options):
+        if when == "ended":
+            step(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(owner, name, killed)
 
 
 class Killer:
@@ -54,7 +88,7 @@ class Killer:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def child(folder, step, *more):
+def child(folder, step, *more, point=None):
     """Run a build in a fork; say how it ended."""
     process = os.fork()
     if process:
@@ -69,6 +103,8 @@ def child(folder, step, *more):
         return draw(*question)
 
     SecureNoise.count = noted
+    if point is not None:
+        deadly(point)
     killer = Killer(step)
     sys.setprofile(killer)
     code = run([*BUILD.split(), *more])
@@ -85,22 +121,26 @@ def prepared(folder, template):
     return folder
 
 
-def main(folder, number):
-    """Kill so many builds at steps that are evenly spaced; at every step where it is 0."""
+def main(folder, method, number, points):
+    """Kill so many builds at steps that are evenly spaced, and at points that are named."""
+    options = METHODS[method]
     template = folder / "template"
     Ledger.create(template).register("rows", 1000)
-    assert child(prepared(folder / "whole", template), 0) == 0
+    for point in points:
+        place = prepared(folder / f"killed-{point}", template)
+        assert os.WTERMSIG(child(place, 0, *options, point=point)) == signal.SIGKILL
+    assert child(prepared(folder / "whole", template), 0, *options) == 0
     steps = int((folder / "whole" / "steps").read_text())
-    number = min(number or steps, steps)
+    assert number <= steps, "two kills at one step"
     for i in range(number):
         step = 1 + i * (steps - 1) // max(number - 1, 1)
         place = prepared(folder / f"killed-{step}", template)
-        assert os.WTERMSIG(child(place, step)) == signal.SIGKILL
+        assert os.WTERMSIG(child(place, step, *options)) == signal.SIGKILL
         if i % 4 == 0:
             shutil.copytree(place, folder / f"again-{step}")
-            assert child(folder / f"again-{step}", 0, "--overwrite") == 0, step
+            assert child(folder / f"again-{step}", 0, *options, "--overwrite") == 0, step
     print(steps)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psd.export._gdal import write_layer
+
 if TYPE_CHECKING:
     import geopandas
 
@@ -15,5 +17,4 @@ SUFFIX = ".geojson"
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write features in EPSG:4326, whatever the CRS of the release."""
-    lonlat = table.to_crs("EPSG:4326")
-    lonlat.to_file(path, driver="GeoJSON", engine="pyogrio", RFC7946="YES")
+    write_layer(table.to_crs("EPSG:4326"), path, "GeoJSON", layer=path.stem, RFC7946="YES")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psd.export._gdal import write_layer
+
 if TYPE_CHECKING:
     import geopandas
 
@@ -15,4 +17,4 @@ SUFFIX = ".gpkg"
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write one layer ``cells``; version 1.2, which older programs read without a warning."""
-    table.to_file(path, driver="GPKG", layer="cells", engine="pyogrio", VERSION="1.2")
+    write_layer(table, path, "GPKG", layer="cells", VERSION="1.2")

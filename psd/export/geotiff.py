@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from psd.errors import MissingExtraError
 
@@ -25,6 +29,7 @@ def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
     """
     try:
         import rasterio
+        from rasterio.io import MemoryFile
     except ImportError:
         raise MissingExtraError(
             f"output {path.name} needs rasterio; install psd-publisher[raster], or write an array "
@@ -38,9 +43,7 @@ def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
         "density": (raster.density, f"{counted} per {raster.unit}"),
         "error": (raster.error, counted),
     }
-    with rasterio.open(
-        path,
-        "w",
+    profile = dict(  # noqa: C408
         driver="GTiff",
         width=columns,
         height=rows,
@@ -52,9 +55,20 @@ def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
         ),
         nodata=float("nan"),
         compress="deflate",
-    ) as image:
-        for number, (name, (band, unit)) in enumerate(bands.items(), start=1):
-            image.write(band, number)
-            image.set_band_description(number, name)
-            image.set_band_unit(number, unit)
-        image.update_tags(**tags)
+    )
+    # By way of memory: GDAL alone does not say that a disk is full.
+    with MemoryFile() as memory:
+        with memory.open(**profile) as image:
+            _fill(image, bands, tags)
+        path.write_bytes(memory.getbuffer())
+
+
+def _fill(
+    image: Any, bands: Mapping[str, tuple[NDArray[np.float64], str]], tags: dict[str, str]
+) -> None:
+    """Bands with their names and units, and the tags."""
+    for number, (name, (band, unit)) in enumerate(bands.items(), start=1):
+        image.write(band, number)
+        image.set_band_description(number, name)
+        image.set_band_unit(number, unit)
+    image.update_tags(**tags)

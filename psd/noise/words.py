@@ -9,6 +9,8 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.errors import RandomnessError
+
 MAX_BOUND = 2**63
 _MAX_WORD = np.uint64(2**64 - 1)
 _ONE = np.uint64(1)
@@ -29,7 +31,7 @@ def random_words(size: int) -> NDArray[np.uint64]:
 
     Raises
     ------
-    OSError, NotImplementedError
+    RandomnessError
         The system has no randomness to give. Nothing else is used in its place.
 
     Examples
@@ -37,13 +39,24 @@ def random_words(size: int) -> NDArray[np.uint64]:
     >>> random_words(3).shape
     (3,)
     """
-    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+    return np.frombuffer(_random_bytes(8 * size), dtype=np.uint64)
 
 
 def random_bits(size: int) -> NDArray[np.bool_]:
     """Draw fair coins, shape (size,), one bit of the operating system each."""
-    packed = np.frombuffer(os.urandom(-(-size // 8)), dtype=np.uint8)
+    packed = np.frombuffer(_random_bytes(-(-size // 8)), dtype=np.uint8)
     return np.unpackbits(packed, count=size).view(np.bool_)
+
+
+def _random_bytes(size: int) -> bytes:
+    """Bytes of the operating system, or none at all."""
+    try:
+        return os.urandom(size)
+    except (OSError, NotImplementedError):
+        raise RandomnessError(
+            "the operating system gives no random numbers, and nothing takes their place; what "
+            "was charged stays charged"
+        ) from None
 
 
 def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.int64]:

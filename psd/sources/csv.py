@@ -121,6 +121,8 @@ def _standard_input() -> Iterator[Path]:
             shutil.copyfileobj(sys.stdin.buffer, spool, _PART)
             spool.flush()
         except OSError as error:
+            with contextlib.suppress(OSError):  # what is left in the buffer has no room either
+                spool.close()
             raise InputDataError(
                 f"standard input cannot be kept in {tempfile.gettempdir()}: {error.strerror}; "
                 "make room, or name another folder by TMPDIR"

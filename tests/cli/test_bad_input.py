@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from badinput import CASES, IDS, OUTPUT, SECRET, page
+from badinput import CASES, OUTPUT, SECRET, page
 from clirun import Outcome, cli, fails, files
 
 import psd
@@ -86,13 +86,7 @@ def test_refused(folder, monkeypatch, case):
         assert not earlier or Path(OUTPUT).read_bytes() == earlier
 
 
-def test_no_id_is_left_out_and_no_name_stands_twice():
-    assert {case.id for case in CASES} == set(IDS)
-    assert len(IDS) == 28 + 23 + 11 + 5 + 7 + 6 + 4 + 8
-    assert len({case.name for case in CASES}) == len(CASES)
-
-
-@pytest.mark.parametrize("kind", "CVPUDMQL")
+@pytest.mark.parametrize("kind", "CVPUKEQL")
 def test_the_cases_stand_in_order(kind):
     ids = [case.id for case in CASES if case.id.startswith(kind)]
     assert ids == sorted(ids)

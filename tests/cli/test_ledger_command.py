@@ -47,6 +47,7 @@ def test_create_register_status_history_verify(here):
         "left": "0.6",
         "charges": "1",
         "not_finished": "0",
+        "raised": "",
         "left_of_caps": "",
     }
     assert (people["unit"], people["left_of_caps"]) == ("user k=4", "ann 1.5")
@@ -166,3 +167,12 @@ def test_help_of_the_group_lists_them(here):
     text = passes("ledger", "--help")
     assert all(name in text for name in command.commands)
     assert passes("ledger") == text
+
+
+def test_raise(ledger):
+    said = passes("ledger", "raise", "city.ledger", "rows", "--budget", "2")
+    assert said == "raised rows in city.ledger: budget 2\n"
+    (rows,) = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
+    assert (rows["budget"], rows["left"]) == ("2", "2")
+    assert rows["raised"].endswith(" from 1")
+    assert "not above" in fails(2, "ledger", "raise", "city.ledger", "rows", "--budget", "1")

@@ -74,9 +74,10 @@ def test_check_then_act_is_caught(tmp_path):
 # Killed builds
 
 
-def killed(folder, number):
+def killed(folder, number, *points, method="quadtree"):
     """Folders of builds that were killed, and of some that were run again."""
-    driver = [sys.executable, str(TESTS / "ledger_kills.py"), str(folder), str(number)]
+    driver = [sys.executable, str(TESTS / "ledger_kills.py"), str(folder), method, str(number)]
+    driver += points
     ran = subprocess.run(driver, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return sorted(folder.glob("killed-*")), sorted(folder.glob("again-*"))
@@ -98,9 +99,10 @@ def check_left(place):
     return bool(charges), drawn, bool(left), done
 
 
-def check_kills(folder, number):
+def check_kills(folder, number, **which):
     """Kill builds and run some again; returns how far the killed ones came."""
-    places, again = killed(folder, number)
+    places, again = killed(folder, number, **which)
+    assert len(places) == number
     for place in again:
         before = len(
             Ledger(folder / place.name.replace("again", "killed") / "city.ledger").book().charges
@@ -125,9 +127,27 @@ def test_killed_builds_keep_what_they_were_charged(tmp_path):
     assert check_kills(tmp_path, 60) == STAGES
 
 
+# How far a build comes that is killed there: charged, drawn, there, noted.
+POINTS = {
+    "before-the-charge": (False, False, False, False),
+    "after-the-charge": (True, False, False, False),
+    "while-drawing": (True, True, False, False),
+    "while-writing": (True, True, False, False),
+    "after-the-name": (True, True, True, False),
+    "before-the-note": (True, True, True, False),
+}
+
+
+def test_killed_at_named_points(tmp_path):
+    places, _ = killed(tmp_path, 0, *POINTS)
+    reached = {place.name.removeprefix("killed-"): check_left(place) for place in places}
+    assert reached == POINTS
+
+
 @pytest.mark.nightly
-def test_builds_killed_at_every_step_keep_what_they_were_charged(tmp_path):
-    assert check_kills(tmp_path, 0) == STAGES
+@pytest.mark.parametrize("method", ["quadtree", "grid", "kd-standard", "privtree"])
+def test_500_killed_builds_of_each_of_four_methods_keep_what_they_were_charged(tmp_path, method):
+    assert check_kills(tmp_path, 500, method=method) == STAGES
 
 
 # Full disks

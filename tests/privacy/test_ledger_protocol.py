@@ -17,6 +17,7 @@ from planted_ledger import (
 import psd
 import psd.journal
 import psd.ledger
+import psd.spending
 from psd.book import Claim
 from psd.bound_choice import BoundChoice
 from psd.errors import LedgerError
@@ -269,9 +270,11 @@ def ledgers_of_all(tmp_path, monkeypatch):
         for kind in ("count", "select", "exceeds"):
             patch.setattr(SecureNoise, kind, replaying(getattr(SecureNoise, kind)))
         patch.setattr(psd.journal, "_now", lambda: "2024-01-01T00:00:00+00:00")
+        # Where the file system keeps a file is a number that no row decides.
+        patch.setattr(psd.spending, "_files", lambda items: ((1, 2),))
         for name, text in DATA.items():
             ids = iter(range(100))
-            patch.setattr(psd.ledger.secrets, "token_hex", lambda size, ids=ids: f"id {next(ids)}")
+            patch.setattr(psd.ledger, "_random_id", lambda ids=ids: f"id {next(ids)}")
             folder = tmp_path / name
             folder.mkdir()
             position[0] = 0

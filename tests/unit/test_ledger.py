@@ -471,4 +471,34 @@ def test_entries_hold_public_names_and_numbers_alone(ledger):
             "columns": ["x=lon", "y=lat"],
             "lattice": [1, 1],
         },
+        "files": [],
     }
+
+
+# Raising a budget
+
+
+def test_a_budget_is_raised_and_the_entry_stays(ledger):
+    ledger.charge("visits", claim("1"))
+    with pytest.raises(BudgetError):
+        ledger.charge("visits", claim("0.5"))
+    ledger.raise_budget("visits", "1.5")
+    dataset = ledger.verify().datasets["visits"]
+    assert dataset.budget == 1_500_000_000
+    assert [note.split(" ", 1)[1] for note in dataset.raised] == ["from 1"]
+    ledger.charge("visits", claim("0.5"))
+    assert spent(ledger) == 1_500_000_000
+
+
+@pytest.mark.parametrize("budget", ["1", "0.5"])
+def test_a_budget_is_not_lowered(ledger, budget):
+    with pytest.raises(ParameterError, match="is not above 1"):
+        ledger.raise_budget("visits", budget)
+    assert len(ledger.book().hashes) == 2
+
+
+def test_only_a_dataset_that_is_there_is_raised(ledger):
+    with pytest.raises(LedgerError, match="not registered"):
+        ledger.raise_budget("roads", 2)
+    with pytest.raises(ParameterError, match="budget"):
+        ledger.raise_budget("visits", "much")

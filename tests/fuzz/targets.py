@@ -1,0 +1,185 @@
+"""What is fuzzed: bytes go in, and nothing but an error of psd may come out.
+
+Each target has seeds, made here, so that no corpus has to be kept. `run.py` gives them to atheris;
+an everyday test changes them by hypothesis.
+"""
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+# Lazily imported elsewhere; here, so that atheris can watch all of them.
+import duckdb  # noqa: F401
+import geopandas  # noqa: F401
+import numpy as np
+import pandas  # noqa: F401
+import pyarrow as pa
+import pyarrow.parquet as pq
+import shapely  # noqa: F401
+
+import psd
+import psd.clock
+import psd.export.csv
+import psd.outlines
+import psd.query.boxes
+import psd.query.placing
+import psd.query.polygons
+import psd.query.regions
+import psd.release_file
+import psd.series_file
+from psd.errors import PsdError
+from psd.slices import Slices
+from psd.sources import Columns, csv
+from psd_cli.regions import read_boxes, read_polygons
+
+WORLD = psd.Domain(bounds=(-180, -90, 180, 90))
+_TREE = psd.grid_tree(WORLD, 4)
+RELEASE = psd.Release.from_counts(_TREE, np.arange(16), 1.0, domain=WORLD)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A parser, bytes from which changes begin, and words that mean something to it."""
+
+    run: Callable[[bytes], object]
+    seeds: Callable[[], list[bytes]]
+    words: tuple[str, ...]
+
+
+@contextmanager
+def in_memory(content: bytes) -> Iterator[Path]:
+    """A regular file that has a path and no disk."""
+    handle = os.memfd_create("fuzz")
+    try:
+        os.write(handle, content)
+        yield Path(f"/dev/fd/{handle}")
+    finally:
+        os.close(handle)
+
+
+# Rows of CSV
+
+
+def rows(content: bytes) -> None:
+    """Read a table, by the columns that it seems to have."""
+    head = content[:200]
+    columns = Columns(
+        x="lon", y="lat", user="user" if b"user" in head else None,
+        time="time" if b"time" in head else None,
+    )  # fmt: skip
+    with in_memory(content) as path, suppress(PsdError, MemoryError):
+        for batch in csv.batches([path], columns, WORLD):
+            assert len(batch.x) == len(batch.y)
+            assert not np.isinf(batch.x).any()
+
+
+def tables() -> list[bytes]:
+    """CSV of all kinds that are read."""
+    plain = "lon,lat\n126.98,37.57\n-0.12,51.5\n1e2,-.5\n,\nNA,null\n"
+    users = "user,time,lon,lat\na,2024-01-31T12:00:00Z,1,2\n김,2024-01-31 12:00,3,4\n"
+    quoted = 'lon,lat,note\n"1.5","2.5","a ""b""\nc"\n'
+    texts = [plain, users, quoted, plain.replace("\n", "\r\n"), plain.replace("\n", "\r")]
+    texts += ["\ufeff" + plain, "lon;lat\n1;2\n", "lon,lat\n", "lat,lon,lon\n1,2,3\n"]
+    return [text.encode() for text in texts] + ["lon,lat\n1,2\n".encode("utf-16")]
+
+
+# Releases and series
+
+
+def releases(content: bytes) -> None:
+    """Load a file; or, after a first byte of 1, a header around nodes that are sound."""
+    if content[:1] == b"\x01":
+        content = _wrapped(content[1:])
+    for module in (psd.release_file, psd.series_file):
+        try:
+            loaded = module.decode(content)
+        except PsdError:
+            continue
+        # What is taken is whole: it can be written again, and asked.
+        module.encode(loaded)
+        if isinstance(loaded, psd.Release):
+            loaded.query([loaded.domain.bounds])
+
+
+def _wrapped(header: bytes) -> bytes:
+    """A file of the nodes of a release, with a header of any bytes."""
+    sink = io.BytesIO()
+    table = pq.read_table(io.BytesIO(psd.release_file.encode(RELEASE)))
+    plain = table.replace_schema_metadata({psd.release_file.KEY: header})
+    pq.write_table(plain, sink, write_page_checksum=True)
+    return sink.getvalue()
+
+
+def files() -> list[bytes]:
+    """A release, a series, their headers, and other Parquet."""
+    series = psd.build_series(
+        pa.table({"lon": [1.0], "lat": [2.0], "time": ["2024-01-31"]}), domain=WORLD, epsilon=1,
+        method="grid", time="time", slices=Slices(by="day", names=("2024-01-31",), time_zone="UTC"),
+    )  # fmt: skip
+    whole = psd.release_file.encode(RELEASE)
+    header = pq.read_schema(io.BytesIO(whole)).metadata[psd.release_file.KEY]
+    other = io.BytesIO()
+    pq.write_table(pa.table({"lon": [1.5]}), other)
+    deep = b"\x01" + b"[" * 1000
+    made = [whole, psd.series_file.encode(series), b"\x01" + header, other.getvalue(), deep]
+    return [*made, b"\x01" + json.dumps({"format": 3}).encode()]
+
+
+# Regions
+
+
+def regions(content: bytes) -> None:
+    """Ask for regions: boxes or WKT in a file, or text; the first byte says which."""
+    kind, rest = content[:1], content[1:]
+    try:
+        if kind == b"b":
+            with in_memory(rest) as path:
+                RELEASE.query(read_boxes(path))
+        elif kind == b"f":
+            with in_memory(rest) as path:
+                RELEASE.query(read_polygons(path, crs="EPSG:4326"))
+        else:
+            RELEASE.query(rest.decode("utf-8", "replace"), crs="EPSG:4326")
+    except PsdError:
+        pass
+
+
+def places() -> list[bytes]:
+    """Boxes, WKT, EWKT and GeoJSON."""
+    ring = "0 0, 40 0, 40 40, 0 40, 0 0"
+    hole = f"({ring}), (10 10, 10 20, 20 20, 20 10, 10 10)"
+    square = [[0, 0], [40, 0], [40, 40], [0, 40], [0, 0]]
+    polygon = {"type": "Polygon", "coordinates": [square]}
+    feature = {"type": "Feature", "properties": {"a": 1}, "geometry": polygon}
+    several = {"type": "MultiPolygon", "coordinates": [[square], [square]]}
+    named = {"type": "name", "properties": {"name": "EPSG:3857"}}
+    texts = [
+        f"POLYGON (({ring}))", f"POLYGON ({hole})", f"MULTIPOLYGON (({hole}))", "POLYGON EMPTY",
+        f"SRID=4326;POLYGON (({ring}))", "POLYGON Z ((0 0 1, 1 0 1, 1 1 1, 0 0 1))",
+        f"GEOMETRYCOLLECTION (POLYGON (({ring})))", "POINT (1 2)",
+        "POLYGON ((0 0, 1 1, 0 1, 1 0, 0 0))",
+        json.dumps(polygon), json.dumps(several), json.dumps(feature),
+        json.dumps({"type": "FeatureCollection", "features": [feature], "crs": named}),
+    ]  # fmt: skip
+    boxes = ["west,south,east,north\n0,0,1,1\n-10,-10,10,1e1\n"]
+    boxes += ["id,west,south,east,north\na,0,0,1,1\n"]
+    return [
+        *(f"t{text}".encode() for text in texts),
+        *(f"f{text}".encode() for text in texts[-4:]),
+        *(f"b{text}".encode() for text in boxes),
+    ]
+
+
+JSON = ('"type"', '"crs"', '"format"', "null", "true", "1e400", "-1", "[[", "]]", "{", "}", '":')
+WKT = ("POLYGON", "MULTI", "EMPTY", " Z ", " M ", "((", "))", "SRID=", "nan", "inf", "0 0", ";")
+CSV = ("lon", "lat", "user", "time", "1e400", "nan", "inf", "_", '"', ",,", "\r\n", "2024-01-31")
+
+TARGETS = {
+    "rows": Target(run=rows, seeds=tables, words=CSV),
+    "releases": Target(run=releases, seeds=files, words=JSON),
+    "regions": Target(run=regions, seeds=places, words=(*WKT, *JSON, "west", "Feature")),
+}

@@ -1,0 +1,139 @@
+"""Releases say who paid them, and a ledger that has forgotten one is found out."""
+
+import shutil
+
+import pandas as pd
+import pytest
+
+import psd
+from psd import ledger_file
+from psd.errors import LedgerError
+from psd.ledger import Ledger
+from psd.receipts import receipt_of, receipts
+from psd.slices import Slices
+from psd.spending import Account
+
+DOMAIN = psd.Domain(bounds=(0, 0, 4, 4))
+POINTS = pd.DataFrame({"lon": [1.0, 2.0], "lat": [1.0, 3.0], "time": ["2024-01-01", "2024-01-02"]})
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = Ledger.create(tmp_path / "city.ledger")
+    made.register("rows", 10)
+    made.register("again", 10)
+    return made
+
+
+def built(account, path, data=POINTS):
+    release = psd.build(data, domain=DOMAIN, epsilon=1, method="grid", account=account)
+    release.save(path)
+    account.finish(path)
+    return path
+
+
+def test_a_release_names_its_charge_and_no_more(ledger, tmp_path):
+    account = Account(ledger, "rows")
+    found = receipt_of(built(account, tmp_path / "r.psd.parquet"))
+    (charge,) = ledger.book().charges
+    assert (found.ledger, found.charge) == (ledger.book().id, charge)
+    assert psd.Release.load(tmp_path / "r.psd.parquet").parameters["charge"] == charge
+
+
+def test_a_release_without_a_ledger_names_none(tmp_path):
+    path = tmp_path / "r.psd.parquet"
+    psd.build(POINTS, domain=DOMAIN, epsilon=1, method="grid").save(path)
+    assert receipt_of(path) is None
+
+
+def test_a_series_names_its_charge(ledger, tmp_path):
+    slices = Slices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
+    series = psd.build_series(
+        POINTS, domain=DOMAIN, epsilon=1, method="grid", slices=slices, time="time",
+        account=Account(ledger, "rows"),
+    )  # fmt: skip
+    series.save(tmp_path / "s.psd.parquet")
+    assert receipt_of(tmp_path / "s.psd.parquet").charge in ledger.book().charges
+
+
+def test_an_older_copy_is_noticed(ledger, tmp_path):
+    older = tmp_path / "older"
+    shutil.copy(ledger.path, older)
+    account = Account(ledger, "rows")
+    account.compare(tmp_path)
+    built(account, tmp_path / "r.psd.parquet")
+    account.compare(tmp_path)
+    shutil.copy(older, ledger.path)
+    with pytest.raises(LedgerError, match=r"r.psd.parquet was paid .* an older copy"):
+        Account(ledger, "rows").compare(tmp_path)
+    # Also when it has as many charges again: their ids are others.
+    built(Account(ledger, "rows"), tmp_path / "elsewhere")
+    with pytest.raises(LedgerError, match="an older copy"):
+        Account(ledger, "rows").compare(tmp_path)
+
+
+def test_other_ledgers_and_other_files_are_none_of_its_business(ledger, tmp_path):
+    other = Ledger.create(tmp_path / "other.ledger")
+    other.register("rows", 1)
+    built(Account(other, "rows"), tmp_path / "r.psd.parquet")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 damaged PAR1")
+    (tmp_path / "b.parquet").mkdir()
+    POINTS.to_parquet(tmp_path / "c.parquet")
+    Account(ledger, "rows").compare(tmp_path)
+    assert [path.name for path, _ in receipts(tmp_path)] == ["r.psd.parquet"]
+
+
+def charged(ledger, dataset, data):
+    """What is said when a dataset is charged for a file."""
+    said = []
+    account = Account(ledger, dataset, warn=said.append)
+    psd.build(str(data), domain=DOMAIN, epsilon=1, method="grid", account=account)
+    return said
+
+
+def test_a_file_under_a_second_name_is_warned_of(ledger, tmp_path):
+    first, link, copy = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
+    first.write_text("lon,lat\n1,1\n")
+    link.symlink_to(first)
+    copy.write_bytes(first.read_bytes())
+    assert charged(ledger, "rows", first) == charged(ledger, "rows", first) == []
+    (warning,) = charged(ledger, "again", link)
+    assert "charged to dataset 'rows' too" in warning
+    assert charged(ledger, "again", copy) == []  # nothing of the content is kept
+
+
+MOUNTS = """/dev/vda / ext4 rw 0 0
+server:/a /mnt/net nfs4 rw 0 0
+/dev/vdb /mnt/net/disk ext4 rw 0 0
+server:/b /mnt/a\\040b nfs rw 0 0
+//pc/c /mnt/net/disk/c cifs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ("/home/l", None),
+        ("/mnt/net/l", "nfs4"),
+        ("/mnt/net/x/y/l", "nfs4"),
+        ("/mnt/network/l", None),
+        ("/mnt/net/disk/l", None),
+        ("/mnt/net/disk/c/l", "cifs"),
+        ("/mnt/a b/l", "nfs"),
+    ],
+)
+def test_network_file_systems_are_known(monkeypatch, tmp_path, place, kind):
+    (tmp_path / "mounts").write_text(MOUNTS)
+    monkeypatch.setattr(ledger_file, "MOUNTS", tmp_path / "mounts")
+    assert ledger_file.network(place) == kind
+
+
+def test_where_nothing_says_what_is_mounted_nothing_is_known(monkeypatch, tmp_path):
+    monkeypatch.setattr(ledger_file, "MOUNTS", tmp_path / "none")
+    assert ledger_file.network("/mnt/l") is None
+
+
+def test_a_ledger_elsewhere_is_warned_of(monkeypatch, ledger):
+    monkeypatch.setattr("psd.spending.network", lambda path: "nfs4")
+    with pytest.warns(UserWarning, match=r"network file system \(nfs4\)"):
+        Account(ledger, "rows")
