@@ -5,7 +5,7 @@ import pytest
 from curve import spent
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import (
+from mutants.budget import (
     CurveBeside,
     ForgetsTheRoot,
     GridBesideKDTree,
