@@ -16,6 +16,7 @@ from replay import SCRIPTS, Recorder, Replayer, Violation, loss, small_domain
 
 import psd
 from psd.bound_choice import BoundChoice
+from psd.curator import Curator
 from psd.decompositions.cascade import Cascade
 from psd.decompositions.grid import Grid
 from psd.decompositions.kd_standard import KDStandard
@@ -45,6 +46,8 @@ class Case:
 CASES = {
     "record": Case(unit=(0, 1, 2, 3)),
     "user": Case({"user": "u", "max_contributions": 2}),
+    "user, one row": Case({"user": "u", "max_contributions": 1}),
+    "user, three rows": Case({"user": "u", "max_contributions": 3}),
     "user-day": Case(
         {"user": "u", "max_contributions": 2, "per": "day", "time": "t", "time_zone": "Asia/Seoul"},
         unit=(0, 1),
@@ -95,6 +98,12 @@ def release_of(rows, case, method, noise, monkeypatch):
     """A release of rows, with a key of the bounding that is always the same."""
     monkeypatch.setattr("psd.intake.secrets.token_bytes", lambda size: b"sixteen bytes ok")
     monkeypatch.setattr("psd.reading.read", lambda *_: batches(rows, case))
+
+    def noted(*arguments, **options):
+        noise.curator = Curator(*arguments, **options)
+        return noise.curator
+
+    monkeypatch.setattr("psd.publish.Curator", noted)
     options = {"domain": small_domain(SIDE), **case.options}
     return psd.build(None, epsilon=1, method=method, noise=noise, **options)
 

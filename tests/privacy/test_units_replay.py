@@ -5,10 +5,11 @@ release may differ in nothing, and the answers may tell no more than epsilon in 
 """
 
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pytest
-from replay import SCRIPTS, Recorder, Replayer
+from replay import SCRIPTS, Recorder, Replayer, small_methods
 from units_replay import (
     CASES,
     EPSILON,
@@ -18,17 +19,47 @@ from units_replay import (
     compare,
     outside_alone,
     release_of,
+    rows_of,
     worst,
 )
 
 from psd.decompositions.grid import Grid
 from psd.epsilon import NANO
+from psd.slicing import counted_unit
+from psd.unit import Kind, Unit
+
+EVERY = [pytest.param(method, id=str(method)) for method in small_methods()]
+UNITS = [name for name in CASES if name not in SLOW]
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ("record", *SLOW)])
 def test_a_whole_unit_changes_no_more_than_epsilon(name, monkeypatch):
     """And no less: some unit uses up the promise, so the check sees what it has to."""
     assert worst(CASES[name], monkeypatch) >= EPSILON * 99 / 100
+
+
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("method", EVERY)
+def test_every_method_keeps_the_promise_to_every_unit(method, name, monkeypatch):
+    assert worst(CASES[name], monkeypatch, crowds=([3, 1],), methods=(method,)) > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("method", EVERY)
+def test_every_method_keeps_it_in_every_crowd(method, name, monkeypatch):
+    assert worst(CASES[name], monkeypatch, methods=(method,)) > 0
+
+
+def test_every_unit_is_removed(monkeypatch):
+    """A user's rows in one slice are removed where slices are."""
+    rows = rows_of([2], 1)
+    found = {
+        release_of(rows, case, Grid(size=2), Recorder(SCRIPTS[0]), monkeypatch).unit
+        for case in CASES.values()
+    }
+    sliced = counted_unit(Unit(kind="user", max_contributions=1), "slice").kind
+    assert found | {sliced} == set(get_args(Kind))
 
 
 def test_bounds_and_counts_together_tell_no_more_than_epsilon(monkeypatch):
