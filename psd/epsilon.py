@@ -89,7 +89,7 @@ def parse_share(name: str, value: str | float | Decimal) -> Fraction:
 
 def _decimal(name: str, value: str | float | Decimal) -> Decimal:
     """Decimal of plain ASCII text; exponents stay small, so no number explodes."""
-    text = repr(float(value)) if isinstance(value, float) else str(value)
+    text = str(value)  # of a float, as few digits as tell it from all others
     if isinstance(value, bool) or not _DECIMAL.fullmatch(text):
         raise ParameterError(f"{name} {text!r} is not a decimal number such as 0.5")
     return Decimal(text)

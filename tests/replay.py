@@ -57,7 +57,7 @@ class Script:
 
 
 # A true echo with the best cut, an offset that moves every size drawn from a total with the
-# first cut and the deepest shape, and a jumble.
+# worst cut and the deepest shape, and a jumble.
 SCRIPTS = (
     Script(
         "echo",
@@ -68,7 +68,7 @@ SCRIPTS = (
     Script(
         "offset",
         lambda step, true: true + 40,
-        lambda step, scores: 0,
+        lambda step, scores: int(scores.argmin()),
         lambda step, biased: np.ones(len(biased), bool),
     ),
     Script(

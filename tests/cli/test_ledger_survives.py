@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from planted_ledger import check_then_act
+from mutants.ledger import check_then_act
 
 import psd
 from psd.book import Claim

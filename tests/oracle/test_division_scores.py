@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from planted import divisions_of_sensitivity_one, squared_deviations
+from mutants.selection import divisions_of_sensitivity_one, squared_deviations
 from replay import SCRIPTS, Recorder, additions, data_sets, small_domain, small_tally
 
 from psd.bins import BinGrid

@@ -5,7 +5,7 @@ import pytest
 from curve import spent
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import (
+from mutants.budget import (
     CurveBeside,
     ForgetsTheRoot,
     GridBesideKDTree,
@@ -108,7 +108,7 @@ def test_a_question_without_epsilon_is_refused(epsilon):
     curator = Curator(small_tally(3, (0,)), small_domain(3), epsilon=100, noise=recorder)
     root = curator.root()
     cells = curator.cut(root, x=root.middle(0))
-    with pytest.raises(ParameterError, match="epsilon 0"):
+    with pytest.raises(ParameterError, match="with epsilon 0 is not asked"):
         curator.count(cells, epsilon)
     assert not recorder.calls
 

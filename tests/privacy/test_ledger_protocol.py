@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from clirun import BOUNDS, SQUARE, cli, fails, write_points
-from planted_ledger import (
+from mutants.ledger import (
     chain_over_a_fingerprint,
     choice_before_commit,
     done_before_write,
@@ -204,7 +204,7 @@ def test_a_build_that_fails_after_its_charge_stays_charged(ledger, points, monke
 
 
 def test_a_refund_is_caught(ledger, points, monkeypatch):
-    with refund_on_failure(ledger.path), draws_that_fail(monkeypatch):
+    with refund_on_failure(), draws_that_fail(monkeypatch):
         assert cli(*build(ledger, points)).code == 70
     assert state(ledger) == []
 

@@ -1,11 +1,13 @@
 """Every registered method on all small data sets and all their neighbours."""
 
 from fractions import Fraction
+from importlib.util import find_spec
 
 import pytest
 from replay import has_selections, is_adaptive, small_methods, worst_loss
 from shapes import worst_with_half
 
+import psd
 from psd.decompositions.privtree import PrivTree
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
@@ -56,6 +58,12 @@ def test_no_answer_tells_more_than_epsilon(method, side, k, parts, pairs):
     worst, checked = worst_loss(method, side, k, every=every)
     assert abs(checked - pairs / every) <= pairs / every * 0.02
     assert is_used_up(worst, method, k)
+
+
+def test_every_method_and_local_protocol_is_replayed():
+    """There is no local protocol; whoever brings one brings its cases."""
+    assert {method.values[0].name for method in METHODS} == set(psd.methods())
+    assert find_spec("psd.local") is None
 
 
 @pytest.mark.nightly

@@ -4,146 +4,32 @@ As in `replay`, but from rows on: reading, bounding, choices and counting. What 
 release may differ in nothing, and the answers may tell no more than epsilon in all.
 """
 
-import contextlib
-import itertools
-from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import get_args
 
-import geopandas as gpd
 import numpy as np
-import pyarrow as pa
 import pytest
-import shapely
-from planted_units import LEAKS, exact_counts_outside, outside_dropped_only_at_counting
-from replay import SCRIPTS, Recorder, Replayer, Violation, loss, small_domain
-
-import psd
-from psd.bound_choice import BoundChoice
-from psd.decompositions.cascade import Cascade
-from psd.decompositions.grid import Grid
-from psd.decompositions.kd_standard import KDStandard
-from psd.epsilon import NANO
-from psd.errors import ReleaseFormatError
-from psd.private_bounds import PrivateBounds
-from psd.tally import Batch
-
-SIDE = 3
-
-# Two columns of cells and a part of the third; nothing of the cell in the north-east.
-PLOT = gpd.GeoSeries(
-    shapely.union_all([shapely.box(0, 0, 2, 3), shapely.box(2, 0, 2.5, 2)]), crs="EPSG:3857"
+from replay import SCRIPTS, Recorder, Replayer, small_methods
+from units_replay import (
+    CASES,
+    EPSILON,
+    METHODS,
+    SLOW,
+    Case,
+    compare,
+    outside_alone,
+    release_of,
+    rows_of,
+    worst,
 )
 
-METHODS = (Grid(size=2), Cascade(signal=1), KDStandard(height=1))
-EPSILON = Fraction(1)
+from psd.decompositions.grid import Grid
+from psd.epsilon import NANO
+from psd.slicing import counted_unit
+from psd.unit import Kind, Unit
 
-
-@dataclass(frozen=True)
-class Case:
-    """Arguments of a build, which columns of a row name the unit, and how wide a cell is."""
-
-    options: dict = field(default_factory=dict)
-    unit: tuple[int, ...] = (0,)
-    width: float = 1.0
-
-
-CASES = {
-    "record": Case(unit=(0, 1, 2, 3)),
-    "user": Case({"user": "u", "max_contributions": 2}),
-    "user-day": Case(
-        {"user": "u", "max_contributions": 2, "per": "day", "time": "t", "time_zone": "Asia/Seoul"},
-        unit=(0, 1),
-    ),
-    "users": Case({"user": "u", "count": "users"}),
-    "auto": Case(
-        {"user": "u", "max_contributions": BoundChoice(share="0.25", over=1, most=6)},
-    ),
-    "boundary": Case({"user": "u", "max_contributions": 2, "boundary": PLOT}),
-    "private bounds": Case(
-        {
-            "user": "u",
-            "max_contributions": 2,
-            "domain": PrivateBounds(crs="EPSG:3857", share="0.5", lattice=(SIDE, SIDE)),
-        },
-        width=1e6,
-    ),
-}
-
-# Numbers of rows of the users: one alone, one with most of the rows, and all alike.
-# Seventeen is the least number of rows that shares of M do not come out even for.
-CROWDS = ([1], [9, 1, 1], [4, 3, 2, 1], [17], [2, 2, 2], [7, 6, 1, 1, 1])
-
-
-def rows_of(sizes, seed):
-    """Rows (user, day, hour, cell), those of different users mixed."""
-    random = np.random.default_rng([seed, *sizes])
-    user = np.repeat(np.arange(len(sizes)), sizes)
-    random.shuffle(user)
-    columns = [user, *(random.integers(0, top, len(user)) for top in (3, 24, SIDE * SIDE))]
-    return np.stack(columns, axis=1)
-
-
-def batches(rows, case):
-    """The rows in two batches, as a source would hand them over."""
-    for some in np.array_split(rows, 2):
-        moment = np.datetime64("2024-02-28", "us") + some[:, 1].astype("timedelta64[D]")
-        moment = moment + some[:, 2].astype("timedelta64[h]")
-        yield Batch(
-            x=(some[:, 3] % SIDE + 0.4) * case.width,
-            y=(some[:, 3] // SIDE + 0.5) * case.width,
-            user=pa.array([f"user {u}" for u in some[:, 0]], pa.string()),
-            time=moment if "time" in case.options else None,
-        )
-
-
-def release_of(rows, case, method, noise, monkeypatch):
-    """A release of rows, with a key of the bounding that is always the same."""
-    monkeypatch.setattr("psd.intake.secrets.token_bytes", lambda size: b"sixteen bytes ok")
-    monkeypatch.setattr("psd.reading.read", lambda *_: batches(rows, case))
-    options = {"domain": small_domain(SIDE), **case.options}
-    return psd.build(None, epsilon=1, method=method, noise=noise, **options)
-
-
-def compare(first, other):
-    """Refuse any difference in what stands in the release."""
-    for name in ("boxes", "parent", "level", "count", "epsilon"):
-        if not np.array_equal(getattr(first.tree, name), getattr(other.tree, name)):
-            raise Violation(f"{name} of the tree depend on the data")
-    for name in ("domain", "parameters", "unit", "max_contributions", "weight", "epsilon"):
-        if getattr(first, name) != getattr(other, name):
-            raise Violation(f"{name} of the release depends on the data")
-
-
-def neighbours(rows, case):
-    """The rows without one unit, for each unit."""
-    units = np.unique(rows[:, case.unit], axis=0)
-    for unit in units:
-        yield rows[(rows[:, case.unit] != unit).any(axis=1)]
-    if len(case.unit) == 4:  # equal rows are several records
-        yield rows[1:]
-
-
-def worst(case, monkeypatch, crowds=CROWDS, methods=METHODS, seeds=(1,)):
-    """The largest loss over data sets, scripts and units removed."""
-    found = Fraction(0)
-    for sizes in crowds:
-        for seed, method, script in (
-            (seed, method, script) for seed in seeds for method in methods for script in SCRIPTS
-        ):
-            rows, recorder = rows_of(sizes, seed), Recorder(script)
-            first = release_of(rows, case, method, recorder, monkeypatch)
-            for fewer in neighbours(rows, case):
-                replayer = Replayer(recorder.calls)
-                compare(first, release_of(fewer, case, method, replayer, monkeypatch))
-                if len(replayer.calls) < len(recorder.calls):
-                    raise Violation("fewer questions than on the other data set")
-                found = max(found, loss(recorder.calls, replayer.calls))
-    if found > EPSILON:
-        raise Violation(f"loss {found} above the promised {EPSILON}")
-    return found
-
-
-SLOW = ("private bounds",)
+EVERY = [pytest.param(method, id=str(method)) for method in small_methods()]
+UNITS = [name for name in CASES if name not in SLOW]
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ("record", *SLOW)])
@@ -152,44 +38,38 @@ def test_a_whole_unit_changes_no_more_than_epsilon(name, monkeypatch):
     assert worst(CASES[name], monkeypatch) >= EPSILON * 99 / 100
 
 
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("method", EVERY)
+def test_every_method_keeps_the_promise_to_every_unit(method, name, monkeypatch):
+    assert worst(CASES[name], monkeypatch, crowds=([3, 1],), methods=(method,)) > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("method", EVERY)
+def test_every_method_keeps_it_in_every_crowd(method, name, monkeypatch):
+    assert worst(CASES[name], monkeypatch, methods=(method,)) > 0
+
+
+def test_every_unit_is_removed(monkeypatch):
+    """A user's rows in one slice are removed where slices are."""
+    rows = rows_of([2], 1)
+    found = {
+        release_of(rows, case, Grid(size=2), Recorder(SCRIPTS[0]), monkeypatch).unit
+        for case in CASES.values()
+    }
+    sliced = counted_unit(Unit(kind="user", max_contributions=1), "slice").kind
+    assert found | {sliced} == set(get_args(Kind))
+
+
 def test_bounds_and_counts_together_tell_no_more_than_epsilon(monkeypatch):
     crowds = ([3], [9, 1, 1], [2, 2, 2])
     found = worst(CASES["private bounds"], monkeypatch, crowds, METHODS[:1], seeds=(1,))
     assert found == EPSILON
 
 
-def outside_alone(monkeypatch, patch=contextlib.nullcontext):
-    """Rows outside the boundary come and go; the answers must tell nothing at all of them."""
-    case = CASES["boundary"]
-    inside = rows_of([4, 3, 2, 1], 1)
-    inside = inside[inside[:, 3] != 8]
-    outside = np.array([[user, 0, 0, 8] for user in (0, 0, 5, 6, 6, 6)])
-    for method, script in itertools.product((Grid(size=SIDE), *METHODS), SCRIPTS):
-        recorder = Recorder(script)
-        with patch():
-            first = release_of(inside, case, method, recorder, monkeypatch)
-            replayer = Replayer(recorder.calls)
-            more = release_of(
-                np.concatenate([outside, inside]), case, method, replayer, monkeypatch
-            )
-        compare(first, more)
-        if loss(recorder.calls, replayer.calls):
-            raise Violation("rows outside the boundary move an answer")
-
-
 def test_rows_outside_the_boundary_move_nothing(monkeypatch):
     outside_alone(monkeypatch)
-
-
-def test_rows_that_are_dropped_only_at_counting_are_caught(monkeypatch):
-    with pytest.raises(Violation, match="move"):
-        outside_alone(monkeypatch, outside_dropped_only_at_counting)
-
-
-def test_exact_counts_outside_are_caught(monkeypatch):
-    """The release itself does not take them."""
-    with pytest.raises(ReleaseFormatError, match="an unmeasured node has a count"):
-        outside_alone(monkeypatch, exact_counts_outside)
 
 
 def test_a_single_record_does_not_either(monkeypatch):
@@ -211,11 +91,3 @@ def test_a_user_of_several_days_costs_an_epsilon_for_each(monkeypatch):
         parts = zip(moved.tolist(), a.epsilon.tolist(), a.sensitivity.tolist(), strict=True)
         total += sum((Fraction(m * e, s * NANO) for m, e, s in parts), Fraction(0))
     assert total == 3 * EPSILON
-
-
-@pytest.mark.parametrize("name", LEAKS)
-def test_replay_catches(name, monkeypatch):
-    patch, unit = LEAKS[name]
-    methods = METHODS[:1] if unit in SLOW else METHODS
-    with patch(), pytest.raises(Violation):
-        worst(CASES[unit], monkeypatch, methods=methods)

@@ -8,6 +8,7 @@ from goodness import ALPHA, holds
 from replay import small_tally
 from scipy import stats
 from shapes import log_above
+from split_law import N, p_value
 
 import psd
 from psd.curator import Curator
@@ -15,21 +16,8 @@ from psd.cutting import cut_grid
 from psd.epsilon import NANO
 from psd.noise import SecureNoise
 
-N = 100_000
 DOMAIN = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
 SCALES = [Fraction(7, 24), Fraction(7, 3), Fraction(14, 3), Fraction(140, 3)]
-
-
-def p_value(scale, factor=1):
-    """Smallest of the p-values over b around 0, corrected for their number."""
-    around = (Fraction(b) * max(scale, 1) for b in (-2, -1, Fraction(-1, 2), 0, 1, Fraction(3, 2)))
-    found = []
-    for b in sorted({round(b) for b in around}):
-        drawn = scale * factor
-        denominators = np.full(N, drawn.denominator)
-        above = SecureNoise().exceeds(np.full(N, b), drawn.numerator, denominators)
-        found.append(stats.binomtest(int(above.sum()), N, np.exp(log_above(b, float(scale)))))
-    return min(test.pvalue for test in found) * len(found)
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)

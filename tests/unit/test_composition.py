@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planted_ledger import touching_regions_are_apart
+from mutants.ledger import touching_regions_are_apart
 
 from psd.composition import Region, spent_within
 

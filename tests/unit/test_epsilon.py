@@ -9,10 +9,13 @@ import pytest
 
 from psd.epsilon import (
     NANO,
+    _cube_root_power,
+    cube_root,
     epsilon_text,
     geometric_shares,
     parse_epsilon,
     parse_share,
+    split_total,
     uniform_shares,
     weighted_shares,
 )
@@ -114,6 +117,7 @@ def test_weighted_shares_round_down_and_leave_the_rest_to_the_leaves():
     assert weighted_shares(100, (1, 1, 1)) == (33, 33, 34)
     assert weighted_shares(10, (0, 0, 3)) == (0, 0, 10)
     assert weighted_shares(2, (1, 1, 1, 1)) == (0, 0, 0, 2)
+    assert weighted_shares(0, (1, 1)) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +152,39 @@ def test_geometric_shares_are_the_floor_of_the_exact_ones():
     total, whole = 987_654_321, sum(roots)
     expected = [total * root // whole for root in roots[:-1]]
     assert geometric_shares(total, 3) == (*expected, total - sum(expected))
+
+
+@pytest.mark.parametrize("value", [1, 2, 3, 8, 10**6, 10**6 + 1])
+def test_cube_roots_are_the_floor_of_the_exact_ones(value):
+    root = cube_root(value)
+    assert type(root) is int
+    assert root == _cube_root(value * 2**192)
+
+
+@pytest.mark.parametrize("sixths", range(8))
+def test_powers_are_the_floor_of_the_exact_ones(sixths):
+    power = _cube_root_power(Fraction(sixths, 2))
+    assert type(power) is int
+    assert power**6 <= 2 ** (sixths + 384) < (power + 1) ** 6
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "share", "parts"),
+    [
+        (2, "0.02", (1, 1)),
+        (3, "0", (2, 1)),
+        (1_000, "0.02", (980, 20)),
+        (1_001, "0.5", (501, 500)),
+        (NANO, "0.333", (667_000_000, 333_000_000)),
+    ],
+)
+def test_a_total_is_split_and_nothing_lost(epsilon, share, parts):
+    assert split_total(epsilon, Decimal(share)) == parts
+
+
+def test_one_nano_epsilon_is_not_split():
+    with pytest.raises(ParameterError, match="cannot be split"):
+        split_total(1, Decimal("0.5"))
 
 
 def _cube_root(n):

@@ -7,7 +7,7 @@ import stat
 from contextlib import closing
 
 import pytest
-from planted_ledger import float_epsilon, regions_for_users
+from mutants.ledger import float_epsilon, regions_for_users
 
 from psd import journal, ledger_file
 from psd.book import Claim

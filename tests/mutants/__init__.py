@@ -1,0 +1,1 @@
+"""Planted bugs: the package broken on purpose, one way at a time, so that tests show power."""

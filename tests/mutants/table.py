@@ -1,0 +1,37 @@
+"""Page of the planted bugs: ``python tests/mutants/table.py > docs/planted-bugs.md``."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+HEAD = """\
+# Planted bugs
+
+A privacy test that never fails proves nothing. So {} bugs are kept beside the tests, each a
+small patch of the package or a broken method. Every run plants them one by one: the check that
+sound code passes has to fail under each of them (`pytest tests/privacy/test_mutants.py`). The
+last column names the test of every run that checks the same of sound code.
+
+This page is made by `python tests/mutants/table.py > docs/planted-bugs.md`.
+"""
+
+
+def table(mutants):
+    """Rows of one theme."""
+    yield "| bug | what goes wrong | what it stands for | test |"
+    yield "|---|---|---|---|"
+    for mutant in mutants:
+        file, name = mutant.test.removeprefix("tests/").split("::")
+        yield f"| `{mutant.id}` | {mutant.wrong} | {mutant.like} | `{file}` {name} |"
+
+
+def page():
+    """The page, with the folder of the tests among those that modules are found in."""
+    registry = import_module("mutants.registry")
+    parts = (f"## {name}\n\n" + "\n".join(table(of)) for name, of in registry.THEMES.items())
+    return "\n".join([HEAD.format(len(registry.MUTANTS)), "\n\n".join(parts), ""])
+
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+    sys.stdout.write(page())

@@ -1,0 +1,68 @@
+"""What the mechanisms of a release hand to the samplers, and what they make of the draws."""
+
+import numpy as np
+import pytest
+
+import psd.noise
+from psd.epsilon import NANO
+from psd.noise import SecureNoise
+from psd.noise.selection import Candidates
+
+DRAWS = np.array([3, -2, 0, -7])
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Arguments of the samplers, which draw the same numbers every time."""
+    seen = []
+
+    def one(numerator, denominator, size):
+        seen.append(("one", numerator, denominator, size))
+        return DRAWS[:size]
+
+    def each(numerators, denominators):
+        seen.append(("each", numerators.tolist(), denominators.tolist()))
+        return DRAWS[: len(numerators)]
+
+    monkeypatch.setattr(psd.noise, "discrete_laplace", one)
+    monkeypatch.setattr(psd.noise, "discrete_laplace_each", each)
+    return seen
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_counts_of_one_epsilon_are_one_draw_of_many(size, asked):
+    true = np.array([10, 20, 30, 40])[:size]
+    noisy = SecureNoise().count(true, np.full(size, 5), 3)
+    assert asked == [("one", 3 * NANO, 5, size)]
+    assert noisy.tolist() == (true + DRAWS[:size]).tolist()
+
+
+@pytest.mark.parametrize("epsilon", [[5, 5, 5, 6], [6, 5, 5, 5], [1, 2, 3, 4]])
+def test_counts_of_different_epsilons_have_each_its_own(epsilon, asked):
+    noisy = SecureNoise().count(np.array([10, 20, 30, 40]), np.array(epsilon), 2)
+    assert asked == [("each", [2 * NANO] * 4, epsilon)]
+    assert noisy.tolist() == [13, 18, 30, 33]
+
+
+def test_what_exceeds_nothing_with_its_noise(asked):
+    above = SecureNoise().exceeds(np.array([-3, 3, 1, 7]), 7, np.array([2, 2, 2, 2]))
+    assert asked == [("one", 7, 2, 4)]
+    assert above.tolist() == [False, True, True, False]
+
+
+def test_no_question_draws_nothing(asked):
+    none = np.zeros(0, np.int64)
+    candidates = Candidates(group=none, first=none, length=none, score=none)
+    for answer in (
+        SecureNoise().count(none, none, 1),
+        SecureNoise().select(candidates, none, none),
+    ):
+        assert (answer.shape, answer.dtype) == ((0,), np.int64)
+    assert SecureNoise().exceeds(none, 1, none).tolist() == []
+    assert asked == []
+
+
+def test_selections_are_those_of_the_exponential_mechanism(monkeypatch):
+    monkeypatch.setattr(psd.noise, "exponential", lambda *question: question)
+    question = (object(), np.array([1]), np.array([2]))
+    assert SecureNoise().select(*question) == question
