@@ -19,6 +19,7 @@ __all__ = ["EXIT_CODES", "cli", "main"]
 COMMANDS = (
     "plan", "build", "tally", "merge", "query", "difference", "top", "quantiles", "export",
     "evaluate", "compare", "info", "methods", "ledger", "ask",
+    "audit",
 )  # fmt: skip
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
@@ -30,6 +31,7 @@ EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.MissingExtraError: 7,
     errors.InputDataError: 8,
     errors.LedgerError: 9,
+    errors.AuditError: 10,
     errors.InternalError: 70,
 }
 INTERNAL = 70

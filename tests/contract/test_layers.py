@@ -21,7 +21,7 @@ PRIVATE = (
     "psd.marks", "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice",
     "psd.private_bounds", "psd.slicing", "psd.kept", "psd.carrying", "psd.keys", "psd.tallying",
     "psd.engines", "psd.ledger", "psd.ledger_file", "psd.journal", "psd.book", "psd.composition",
-    "psd.spending", "psd.asking",
+    "psd.spending", "psd.asking", "psd.audit", "psd.canaries", "psd.pairs", "psd.transcripts",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
@@ -31,7 +31,7 @@ PUBLIC = (
     "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand", "psd.pages",
     "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres", "psd.boundary",
     "psd.known",
-    "psd.slices", "psd.series", "psd.series_file",
+    "psd.slices", "psd.series", "psd.series_file", "psd.binomial",
 )  # fmt: skip
 
 
