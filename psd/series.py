@@ -182,8 +182,10 @@ class Series:
         """
         from psd.series_file import write
 
-        if self.releases[0].source == "replay":
-            raise ParameterError("a series from replayed answers has no noise and is not saved")
+        if self.releases[0].source not in ("curator", "given"):
+            raise ParameterError(
+                "a series from replayed answers, or from a seed, has no noise and is not saved"
+            )
         write(self, path, overwrite=overwrite)
 
     @staticmethod
