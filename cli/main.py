@@ -20,7 +20,7 @@ __all__ = ["EXIT_CODES", "cli", "main"]
 
 COMMANDS = (
     "plan", "build", "tally", "merge", "query", "difference", "top", "quantiles", "export",
-    "evaluate", "compare", "info", "methods", "keygen", "sign", "verify", "ledger", "ask",
+    "evaluate", "compare", "info", "methods", "keygen", "sign", "verify", "ledger", "ask", "audit",
 )  # fmt: skip
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
@@ -33,6 +33,7 @@ EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.InputDataError: 8,
     errors.LedgerError: 9,
     errors.RandomnessError: 70,
+    errors.AuditError: 10,
     errors.InternalError: 70,
 }
 INTERNAL = 70

@@ -69,6 +69,7 @@ CODES = {
     errors.InputDataError: 8,
     errors.LedgerError: 9,
     errors.RandomnessError: 70,
+    errors.AuditError: 10,
     errors.InternalError: 70,
 }
 
