@@ -299,6 +299,14 @@ ALLOWED = {
         "psd.workers",
         "from multiprocessing.connection import Connection",
     ): "ends these processes with their parent",
+    (
+        "processes and network",
+        "psd.intake",
+        "from concurrent.futures import ThreadPoolExecutor",
+    ): "threads that bound users and draw nothing",
+    ("talk", "psd.spending", "warn: Callable[[str], None] = warnings.warn,"): (
+        "says what a ledger knows of names and files, and nothing of rows"
+    ),
     ("talk", "psd.engines._spark_session", "import logging"): (
         "silences what PySpark logs, which may quote rows"
     ),

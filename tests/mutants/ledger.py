@@ -138,7 +138,7 @@ def heads_know_no_rows(_, folder):
         (folder / str(number)).mkdir()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(psd.journal, "_now", lambda: "2024-01-01T00:00:00+00:00")
-            patch.setattr(psd.ledger.secrets, "token_hex", lambda size, ids=ids: next(ids))
+            patch.setattr(psd.ledger, "_random_id", lambda ids=ids: next(ids))
             ledger, answers = _ledger(folder / str(number)), [TABLE.index.to_numpy()[:1] * 0] * 9
             heads.add(_head_of(ledger, TABLE[:number], answers))
     assert len(heads) == 1
