@@ -1,57 +1,95 @@
 """With the answers replayed on D and D', all that a successful build leaves is the same.
 
-Files, standard output, standard error and log messages are compared byte by byte, so no exact
-total, box, file name or row count can hide in metadata or messages.
+Every command runs through its entry point, as on a terminal. Files and their permissions, standard
+output, standard error, what progress shows and all log records are compared byte by byte, so
+no exact total, box, file name or row count can hide in metadata or messages.
 """
 
+import contextlib
+import hashlib
+import io
+import json
 import logging
+import os
+import sys
+from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
 import pytest
+import rich.console
 import shapely
+from clirun import Terminal
 
 import psd
 from psd.noise import SecureNoise
-from psd_cli.main import run
+from psd_cli import main as entry
 
-BOUNDS = ["--bounds", "126.4", "37", "127.6", "38"]
+PLACE = ["--bounds", "126.4", "37", "127.6", "38"]
 
-# D, a neighbour, and data sets that differ in size, place, order and malformed rows.
+# D, a neighbour, and data sets that differ in size, place, time, order and malformed rows.
 DATA = {
-    "d.csv": "user_id,lon,lat\na,127.0,37.5\nb,127.1,37.6\n",
-    "one-more-user.csv": "user_id,lon,lat\na,127.0,37.5\nb,127.1,37.6\nc,126.5,37.9\n",
-    "a-secret-clinic.csv": "user_id,lon,lat\n"
-    + "".join(f"u{i},126.{i},37.1\n" for i in range(40, 90)),
-    "empty.csv": "user_id,lon,lat\n",
-    "outside-and-missing.csv": "user_id,lon,lat\na,12.0,37.5\nb,,\nc,127.1,37.6\n",
+    "d.csv": "a,127.0,37.5,2024-01-05\nb,127.1,37.6,2024-03-05\n",
+    "one-more-user.csv": "a,127.0,37.5,2024-01-05\nb,127.1,37.6,2024-03-05\n"
+    + "".join(f"c,127.1,37.6,2024-0{month}-07\n" for month in range(1, 6)),
+    "a-secret-clinic.csv": "".join(
+        f"u{i},126.{i},37.1,1997-11-{i % 28 + 1:02}T08:00\n" for i in range(40, 90)
+    ),
+    "empty.csv": "",
+    "outside-and-missing.csv": "a,12.0,37.5,2024-01-05\nb,,,2024-01-06\nc,127.1,37.6,2024-01-07\n",
 }
+FEW = ("d.csv", "one-more-user.csv", "a-secret-clinic.csv", "empty.csv")
+
+# So that trees are small where nothing follows from their size.
+SMALL = {
+    "quadtree": ["--set", "height=3"],
+    "kd-cell": ["--set", "height=4", "--set", "resolution=16"],
+    "kd-hybrid": ["--set", "height=4", "--set", "private_levels=2"],
+    "kd-standard": ["--set", "height=4"],
+}
+
+USER = ["--user", "user_id", "--max-contributions"]
+SLICED = ["--time", "at", "--by", "month", "--slices", "2024-01..2024-03"]
 UNITS = {
     "record": [],
-    "user": ["--user", "user_id", "--max-contributions", "3"],
+    "user": [*USER, "3"],
+    "users": ["--user", "user_id", "--count", "users"],
+    "days": [*USER, "1", "--per", "day", "--time", "at"],
 }
+WAYS = {
+    "auto bound": [*PLACE, *USER, "auto"],
+    "boundary": [*PLACE, "--boundary", "../plot.geojson"],
+    "private bounds": ["--private-bounds", "0.2"],
+    "covariate": [*PLACE, "--covariate", "../land.npy"],
+    "covariate, not as density": [
+        *PLACE, "--covariate", "../land.npy", "--density", "uniform", *USER, "2",
+    ],
+    "series": [*PLACE, *SLICED, *USER, "2"],
+    "series of records": [*PLACE, *SLICED],
+    "bound per slice": [*PLACE, *SLICED, *USER, "2", "--per", "slice"],
+}  # fmt: skip
 
 
-def artefacts(path, folder, arguments, capsys, caplog, bounds=BOUNDS):
-    """Release bytes, exports, and everything that was said, of one build."""
-    target = folder / "out.psd.parquet"
-    with caplog.at_level(logging.DEBUG):
-        code = run(["build", str(path), "-o", str(target), "--epsilon", "0.5", *bounds, *arguments])
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    messages = [record.getMessage() for record in caplog.records]
-    return {
-        "release": target.read_bytes(),
-        "stdout": said.out.replace(str(folder), ""),
-        "stderr": said.err,
-        "log": messages,
-        "files": sorted(entry.name for entry in folder.iterdir()),
-    }
+class Stage:
+    """What stands in for the spinner: notes every text that it would show."""
+
+    def __init__(self, notes, text):
+        self.notes = notes
+        self.update(text)
+
+    def update(self, text=None, **how):
+        self.notes.append((str(text), sorted(how)))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
 
 
 @pytest.fixture
 def replayed(monkeypatch):
-    """Every build gets the answers of the first one."""
+    """Every build gets the answers of the first one, and has to ask as often."""
     recorded, position = [], [0]
 
     def replaying(draw):
@@ -65,179 +103,290 @@ def replayed(monkeypatch):
 
     for kind in ("count", "select", "exceeds"):
         monkeypatch.setattr(SecureNoise, kind, replaying(getattr(SecureNoise, kind)))
-    return lambda: position.__setitem__(0, 0)
+
+    @contextlib.contextmanager
+    def again():
+        position[0] = 0
+        yield
+        assert position[0] == len(recorded), "fewer questions than on the first data set"
+
+    return again
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch, caplog, replayed):
+    """The data sets, public inputs beside them, and a way to build from each in its own folder."""
+    (tmp_path / "private").mkdir()
+    for name, rows in DATA.items():
+        (tmp_path / "private" / name).write_text(f"user_id,lon,lat,at\n{rows}")
+    np.save(tmp_path / "land.npy", np.array([[0, 1, 1], [0, 0, 7]]))
+    plot = gpd.GeoSeries([shapely.box(126.5, 37.1, 127.5, 37.7)], crs="EPSG:4326")
+    plot.to_file(tmp_path / "plot.geojson")
+    monkeypatch.setattr(entry.signal, "signal", lambda *_: None)
+    monkeypatch.setenv("OGR_CURRENT_DATE", "2000-01-01T00:00:00Z")  # or GeoPackage says when
+
+    def left_by(name, commands):
+        folder = tmp_path / f"of-{name}"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        shown = []
+        monkeypatch.setattr(
+            rich.console.Console, "status", lambda self, text, **_: Stage(shown, text)
+        )
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG), replayed():
+            said = [run(command) for command in commands]
+        logged = [(one.name, one.levelno, one.getMessage()) for one in caplog.records]
+        return {"said": said, "shown": shown, "logged": logged, "files": contents(folder)}
+
+    return left_by
+
+
+def run(words):
+    """What a command says, through the entry point, on a terminal; it has to succeed."""
+    out, err = io.StringIO(), Terminal()
+    said = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+    with said[0], said[1], pytest.raises(SystemExit) as ended:
+        entry.main(words)
+    assert ended.value.code == 0, err.getvalue()
+    return out.getvalue(), err.getvalue()
+
+
+def contents(folder):
+    """Every file, hidden ones too, with its permissions."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def build(name, words):
+    return ["build", f"../private/{name}", "-o", "r.psd.parquet", "--epsilon", "0.5", *words]
+
+
+def all_left(world, words, names=FEW, then=()):
+    """What builds from each data set leave, and commands after them."""
+    return {name: world(name, [build(name, words), *then]) for name in names}
+
+
+def same(left):
+    """Whether all are as the first; names the one that is not."""
+    first = next(iter(left.values()))
+    for name, found in left.items():
+        for kind in first:
+            if found[kind] != first[kind]:
+                raise AssertionError(f"{kind} of {name} is not as of the first data set")
+    return first
 
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("method", psd.methods())
-def test_builds_differ_in_nothing_but_the_answers(method, unit, tmp_path, replayed, capsys, caplog):
-    left = {}
-    for name, text in DATA.items():
-        folder = tmp_path / f"of-{name}"
-        folder.mkdir()
-        (tmp_path / name).write_text(text)
-        caplog.clear()
-        replayed()
-        arguments = ["--method", method, *UNITS[unit]]
-        left[name] = artefacts(tmp_path / name, folder, arguments, capsys, caplog)
-    first = left["d.csv"]
-    for name, found in left.items():
-        assert found == first, name
-    assert first["files"] == ["out.psd.parquet"]
-    assert first["stderr"] == ""
+def test_builds_differ_in_nothing_but_the_answers(method, unit, world):
+    words = ["--method", method, *SMALL.get(method, []), *PLACE, *UNITS[unit]]
+    first = same(all_left(world, words, DATA))
+    assert list(first["files"]) == ["r.psd.parquet"]
+    assert first["said"][0][1] == ""
+    stages = [text for text, _ in first["shown"]]
+    assert stages == ["starting", "reading", "counting with noise", "writing"]
 
 
-# The same rows at a time, and one day's rows of a user more.
-OPTIONS = {
-    "days": ["--user", "user_id", "--max-contributions", "1", "--per", "day", "--time", "at"],
-    "users": ["--user", "user_id", "--count", "users"],
-    "auto": ["--user", "user_id", "--max-contributions", "auto"],
-    "boundary": ["--boundary", "plot.geojson"],
-    "private bounds": ["--private-bounds", "0.2"],
-}
-
-
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("method", ["cascade"])
-def test_builds_of_every_unit_and_place_do_not_either(
-    method, option, tmp_path, replayed, capsys, caplog, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    plot = gpd.GeoSeries([shapely.box(126.5, 37.1, 127.5, 37.7)], crs="EPSG:4326")
-    plot.to_file("plot.geojson")
-    bounds = [] if option == "private bounds" else BOUNDS
-    left = {}
-    for name, text in DATA.items():
-        head, *rows = text.splitlines()
-        timed = [f"{head},at", *(f"{row},2024-01-{i % 9 + 1:02}" for i, row in enumerate(rows))]
-        folder = tmp_path / f"of-{name}"
-        folder.mkdir()
-        (tmp_path / name).write_text("\n".join(timed) + "\n")
-        caplog.clear()
-        replayed()
-        arguments = ["--method", method, *OPTIONS[option]]
-        left[name] = artefacts(tmp_path / name, folder, arguments, capsys, caplog, bounds)
-    first = left["d.csv"]
-    for name, found in left.items():
-        assert found == first, name
-    assert b"plot" not in first["release"]
-
-
-@pytest.mark.parametrize("density", ["uniform", "covariate"])
-@pytest.mark.parametrize("method", ["cascade", "quadtree"])
-def test_builds_with_a_covariate_do_not_either(method, density, tmp_path, replayed, capsys, caplog):
-    np.save(tmp_path / "land.npy", np.array([[0, 1, 1], [0, 0, 7]]))
-    left = {}
-    for name, text in DATA.items():
-        folder = tmp_path / f"of-{name}"
-        folder.mkdir()
-        (tmp_path / name).write_text(text)
-        caplog.clear()
-        replayed()
-        arguments = ["--method", method, "--density", density]
-        arguments += ["--covariate", str(tmp_path / "land.npy")]
-        left[name] = artefacts(tmp_path / name, folder, arguments, capsys, caplog)
-    first = left["d.csv"]
-    for name, found in left.items():
-        assert found == first, name
-    assert b"psd-covariate" in first["release"]
-    assert b"land" not in first["release"]
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", psd.methods())
+def test_builds_of_every_place_and_slice_do_not_either(method, way, world):
+    words = ["--method", method, *SMALL.get(method, []), *WAYS[way]]
+    first = same(all_left(world, words))
+    content = first["files"]["r.psd.parquet"][1]
+    assert not any(name in content for name in (b"plot", b"land", b"private/", b".csv"))
+    assert (b"2024-03" in content) == ("--slices" in words)
+    assert (b"psd-covariate" in content) == (way.split(",")[0] in ("boundary", "covariate"))
 
 
 @pytest.mark.parametrize("method", psd.methods())
-def test_exports_differ_in_nothing_but_the_answers(method, tmp_path, replayed, monkeypatch):
-    # GeoPackage stamps the time of writing, which is no data.
-    monkeypatch.setenv("OGR_CURRENT_DATE", "2000-01-01T00:00:00Z")
-    written = {}
-    for name in ("d.csv", "a-secret-clinic.csv"):
-        (tmp_path / name).write_text(DATA[name])
-        replayed()
-        release = psd.build(
-            tmp_path / name,
-            domain=psd.Domain(bounds=(126.4, 37, 127.6, 38)),
-            epsilon="0.5",
-            method=method,
-        )
-        folder = tmp_path / f"of-{name}"
-        folder.mkdir()
-        for suffix in ("gpkg", "parquet", "geojson", "csv"):
-            release.export(folder / f"cells.{suffix}")
-        written[name] = {entry.name: entry.read_bytes() for entry in sorted(folder.iterdir())}
-    first, second = written.values()
-    assert first == second
-
-
-def test_the_comparison_sees_a_leak(tmp_path, replayed, capsys, caplog, monkeypatch):
-    """Planted: a build that says how many rows it kept."""
-    import psd.publish
-
-    original = psd.publish.count_rows
-
-    def talkative(*arguments, **options):
-        counts = original(*arguments, **options)
-        logging.getLogger("psd").info("kept %d rows", int(np.sum(counts.tally.counts)))
-        return counts
-
-    monkeypatch.setattr(psd.publish, "count_rows", talkative)
-    left = []
-    for name in ("d.csv", "one-more-user.csv"):
-        folder = tmp_path / f"of-{name}"
-        folder.mkdir()
-        (tmp_path / name).write_text(DATA[name])
-        caplog.clear()
-        replayed()
-        left.append(artefacts(tmp_path / name, folder, [], capsys, caplog))
-    assert left[0] != left[1]
-
-
-TIMED = {
-    "d.csv": "user_id,lon,lat,time\na,127.0,37.5,2024-01-05\nb,127.1,37.6,2024-03-05\n",
-    "one-more-user.csv": "user_id,lon,lat,time\na,127.0,37.5,2024-01-05\nb,127.1,37.6,2024-03-05\n"
-    + "".join(f"c,127.1,37.6,2024-0{month}-07\n" for month in range(1, 6)),
-    "a-secret-year.csv": "user_id,lon,lat,time\n"
-    + "".join(f"u{i},126.5,37.1,1997-11-{i:02}T08:00\n" for i in range(1, 25)),
-    "empty.csv": "user_id,lon,lat,time\n",
-}
-SLICED = ["--time", "time", "--by", "month", "--slices", "2024-01..2024-03"]
-
-
-@pytest.mark.parametrize("per", [[], ["--per", "slice"]])
-def test_series_differ_in_nothing_but_the_answers(per, tmp_path, replayed, capsys, caplog):
-    left = {}
-    for name, text in TIMED.items():
-        folder = tmp_path / f"of-{name}"
-        folder.mkdir()
-        (tmp_path / name).write_text(text)
-        caplog.clear()
-        replayed()
-        arguments = ["--method", "adaptive-grid", *SLICED, *UNITS["user"], *per]
-        left[name] = artefacts(tmp_path / name, folder, arguments, capsys, caplog)
-    first = left["d.csv"]
-    for name, found in left.items():
-        assert found == first, name
-    assert b"2024-03" in first["release"]
+def test_what_is_made_of_releases_does_not_either(method, world):
+    suffixes = ("gpkg", "parquet", "geojson", "csv")
+    then = [["export", "r.psd.parquet", f"cells.{suffix}"] for suffix in suffixes]
+    then += [
+        ["export", "r.psd.parquet", "cells.npy", "--size", "4", "4"],
+        ["info", "r.psd.parquet"],
+        ["verify", "r.psd.parquet"],
+    ]
+    then += [["query", "r.psd.parquet", "--box", "126.9", "37.4", "127.2", "37.7"]]
+    words = ["--method", method, *SMALL.get(method, []), *PLACE]
+    first = same(all_left(world, words, ("d.csv", "a-secret-clinic.csv"), then))
+    assert len(first["files"]) == 2 + len(suffixes)
 
 
 @pytest.mark.parametrize("how", [[], ["--carry-users"], ["--residue", "0/2"]])
-def test_builds_of_tallies_say_nothing_of_them(how, tmp_path, replayed, capsys, caplog):
+def test_builds_of_tallies_say_nothing_of_them(how, world, tmp_path):
     """Neither keys, ids and digests nor names and numbers of rows get from tallies to a release."""
-    left, key = {}, ["--key", str(tmp_path / "key")]
-    for name, text in DATA.items():
-        folder = tmp_path / f"of-{name}"
-        folder.mkdir()
-        (tmp_path / name).write_text(text)
-        tally = str(tmp_path / f"{name}.tally")
-        words = ["tally", str(tmp_path / name), "-o", tally, *BOUNDS, *UNITS["user"], *key, *how]
-        assert run(words) == 0
-        target = folder / "out.psd.parquet"
-        capsys.readouterr()
-        caplog.clear()
-        replayed()
-        assert run(["build", tally, "-o", str(target), "--epsilon", "0.5"]) == 0
-        said = capsys.readouterr()
-        left[name] = (target.read_bytes(), said.out.replace(str(folder), ""), said.err)
-        assert not caplog.records
-    first = left["d.csv"]
-    for name, found in left.items():
-        assert found == first, name
-    assert not {entry.name for entry in (tmp_path / "of-d.csv").iterdir()} - {"out.psd.parquet"}
+    tallies, key = {}, ["--key", str(tmp_path / "private" / "key")]
+    for name in DATA:
+        source = str(tmp_path / "private" / name)
+        tallies[name] = f"{source}.tally"
+        run(["tally", source, "-o", tallies[name], *PLACE, *USER, "3", *key, *how])
+    words = ["-o", "r.psd.parquet", "--epsilon", "0.5"]
+    left = {name: world(name, [["build", tally, *words]]) for name, tally in tallies.items()}
+    assert list(same(left)["files"]) == ["r.psd.parquet"]
+
+
+def test_a_ledger_makes_no_difference_to_what_is_left(world, tmp_path):
+    ledger = ["--ledger", "../city.ledger", "--dataset", "rows"]
+    run(["ledger", "create", str(tmp_path / "city.ledger")])
+    run(["ledger", "register", str(tmp_path / "city.ledger"), "rows", "--budget", "10"])
+    first = same(all_left(world, ["--method", "grid", *PLACE, *ledger]))
+    assert list(first["files"]) == ["r.psd.parquet"]
+
+
+# --- planted: builds that say something of the rows ---------------------------------------
+
+
+def around(monkeypatch, module, name, make):
+    """Put something around a function of a module."""
+    monkeypatch.setattr(module, name, make(getattr(module, name)))
+
+
+def rows_of(counts):
+    return int(counts.counts.sum())
+
+
+def states(monkeypatch, what):
+    """The header holds something, under the name of a parameter that is allowed."""
+    import psd.publish
+
+    def talkative(release_of):
+        def made(counts, domain, **how):
+            how["stated"] = {**how.get("stated", {}), "size": what(counts)}
+            return release_of(counts, domain, **how)
+
+        return made
+
+    around(monkeypatch, psd.publish, "release_of", talkative)
+
+
+def while_reading(monkeypatch, say):
+    """Something is said as soon as the rows have been counted."""
+    import psd.publish
+
+    def talkative(count_rows):
+        def counted(data, *more, **how):
+            found = count_rows(data, *more, **how)
+            say(data, found.tally)
+            return found
+
+        return counted
+
+    around(monkeypatch, psd.publish, "count_rows", talkative)
+
+
+def shows_progress(monkeypatch):
+    """Progress counts the rows."""
+    import psd.publish
+
+    def talkative(build):
+        def made(data, *, progress, private_report, **how):
+            def shown(report):
+                progress(f"read {sum(report.values())} rows")
+
+            return build(data, progress=progress, private_report=shown, **how)
+
+        return made
+
+    around(monkeypatch, psd.publish, "build", talkative)
+
+
+def dates_the_library(monkeypatch):
+    """The version in the header carries a digest of the input."""
+    import psd.publish
+
+    def talkative(build):
+        def made(data, **how):
+            digest = hashlib.sha256(Path(data[0]).read_bytes()).hexdigest()[:8]
+            release = build(data, **how)
+            object.__setattr__(release, "library", f"1+{digest}")
+            return release
+
+        return made
+
+    around(monkeypatch, psd.publish, "build", talkative)
+
+
+def logs(text, level=logging.DEBUG):
+    logger = logging.getLogger("psd.sources")
+    return lambda data, counts: logger.log(level, text, rows_of(counts))
+
+
+def name_in(data):
+    return Path(data[0]).stem
+
+
+def keeps_a_file(data, counts):
+    Path(".psd-cache").write_text(json.dumps(counts.counts.tolist()))
+
+
+def empties_a_file(data, counts):
+    Path(f".psd-{rows_of(counts)}").touch()
+
+
+def locks(data, counts):
+    Path(".psd-lock").touch()
+    Path(".psd-lock").chmod(0o600 if rows_of(counts) > 2 else 0o644)
+
+
+PLANTED = {
+    "the header holds N": lambda m: states(m, rows_of),
+    "the header holds the westernmost point": lambda m: states(
+        m, lambda counts: int(counts.columns.min(initial=2**20))
+    ),
+    "the header holds how many cells are occupied": lambda m: states(
+        m, lambda counts: len(counts.counts)
+    ),
+    "the header holds a digest of the input": dates_the_library,
+    "progress counts rows": shows_progress,
+    "a log record counts rows": lambda m: while_reading(m, logs("kept %d rows", logging.INFO)),
+    "a log record for debugging counts rows": lambda m: while_reading(m, logs("kept %d rows")),
+    "a log record only where there are many": lambda m: while_reading(
+        m, lambda data, counts: rows_of(counts) > 10 and logging.getLogger("x").debug("many rows")
+    ),
+    "a log record names the file": lambda m: while_reading(
+        m, lambda data, counts: logging.getLogger("psd").debug("read %s", name_in(data))
+    ),
+    "standard output counts rows": lambda m: while_reading(
+        m, lambda data, counts: sys.stdout.write(f"{rows_of(counts)} rows\n")
+    ),
+    "standard error warns of few rows": lambda m: while_reading(
+        m, lambda data, counts: rows_of(counts) < 2 and sys.stderr.write("very few rows\n")
+    ),
+    "a cache of counts is left": lambda m: while_reading(m, keeps_a_file),
+    "an empty file has a number in its name": lambda m: while_reading(m, empties_a_file),
+    "permissions follow from the rows": lambda m: while_reading(m, locks),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_the_comparison_sees_a_planted_leak(bug, world, monkeypatch):
+    PLANTED[bug](monkeypatch)
+    left = all_left(world, ["--method", "grid", "--set", "size=2", *PLACE])
+    with pytest.raises(AssertionError, match=" of "):
+        same(left)
+
+
+def test_the_comparison_sees_a_size_that_follows_from_the_rows(world, monkeypatch):
+    """The grid has as many cells as suits the exact N; its questions differ, or its answers."""
+    from psd.decompositions.grid import Grid
+
+    def exact(build):
+        def made(self, asked):
+            size = 2 if rows_of(asked._tally) < 10 else 3
+            return build(Grid(size=size), asked)
+
+        return made
+
+    around(monkeypatch, Grid, "build", exact)
+    with pytest.raises(AssertionError):
+        same(all_left(world, ["--method", "grid", "--set", "size=2", *PLACE]))
+
+
+def test_the_comparison_sees_nothing_where_nothing_is_planted(world):
+    same(all_left(world, ["--method", "grid", "--set", "size=2", *PLACE]))
+    assert os.path.exists("r.psd.parquet")

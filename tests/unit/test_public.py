@@ -29,6 +29,10 @@ def made(**changes):
     return dataclasses.replace(release_of(random_tree(np.random.default_rng(5))), **changes)
 
 
+def covariate():
+    return Covariate(domain=domain_of((64, 64)), raster=np.ones((2, 2), np.uint16))
+
+
 def series():
     return psd.Series(slices=MONTHS, releases=(made(), made()))
 
@@ -127,14 +131,8 @@ class Number(int):
 SMUGGLED = {
     "an attribute": lambda: smuggled(made()),
     "an attribute of the tree": lambda: with_tree(lambda tree: smuggled(tree, "true", [1])),
-    "an attribute of the covariate": lambda: made(
-        covariate=smuggled(
-            Covariate(domain=domain_of((64, 64)), raster=np.ones((2, 2), np.uint16)),
-            "path",
-            "x.tif",
-        )
-    ),
-    "a field": lambda: Counted(**dict(vars(made()))),
+    "an attribute of the covariate": lambda: made(covariate=smuggled(covariate(), "path", "x")),
+    "a field": lambda: Counted(**fields()),
     "a parameter that nobody declared": lambda: made(parameters={"records": 1234}),
     "a parameter with a list": lambda: made(parameters={"size": [1, 2]}),
     "a parameter with an array": lambda: made(parameters={"size": np.int64(5)}),
@@ -235,11 +233,11 @@ def test_it_holds_all_that_a_release_is_but_where_its_counts_are_from():
 
 
 def test_it_gives_the_release_again():
-    covariate = Covariate(domain=domain_of((64, 64)), raster=np.ones((2, 2), np.uint16))
-    release = made(covariate=covariate, view=View(density="covariate"), parameters={"size": 3})
+    known = covariate()
+    release = made(covariate=known, view=View(density="covariate"), parameters={"size": 3})
     again = Public.of(release).release()
     assert again.digest == release.digest
-    assert again.covariate is covariate
+    assert again.covariate is known
 
 
 def test_the_named_parameters_are_those_of_the_methods_and_of_what_was_paid():
