@@ -255,9 +255,10 @@ def _checked_crs(text: str) -> tuple[str, bool]:
 
     try:
         crs = CRS.from_user_input(text)
-    except (CRSError, UnicodeError):
+    except (CRSError, UnicodeError, RecursionError):
         raise DomainError(
-            f"crs {text!r} is not a coordinate reference system; write for instance EPSG:4326"
+            f"crs {str(text)[:80]!r} is not a coordinate reference system; write for instance "
+            "EPSG:4326"
         ) from None
     if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
         raise DomainError(f"crs {text!r} has no map coordinates x and y; try EPSG:4326")

@@ -1,6 +1,8 @@
 """The release file: what is written is read back, and nothing else is read."""
 
+import hashlib
 import json
+import os
 import pickle
 import struct
 from contextlib import suppress
@@ -483,3 +485,141 @@ def test_headers_that_are_no_strict_json_are_refused(header, says):
 def test_a_domain_of_metres_keeps_its_numbers():
     release = release_of(random_tree(np.random.default_rng(2)))
     assert decode(encode(release)).domain == domain_of((64, 64))
+
+
+# --- what the bytes do not account for, and what somebody edits -----------------------------
+
+
+def test_a_changed_number_is_refused_by_the_digest():
+    honest = parquet()
+    assert same(decode(honest), small_release())
+    table = pq.read_table(pa.BufferReader(honest))
+    for name, value in (("count", 7), ("nano_epsilon", 749_999_999)):
+        sink = pa.BufferOutputStream()
+        changed = with_values(name, -1, value)(table)
+        pq.write_table(changed.replace_schema_metadata(table.schema.metadata), sink)
+        refused(sink.getvalue().to_pybytes(), "not what its digest says")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"epsilon": "1.5"}, id="epsilon"),
+        pytest.param({"unit": "record", "max_contributions": 1}, id="unit"),
+        pytest.param({"max_contributions": 5}, id="bound"),
+        pytest.param({"method": "grid"}, id="method"),
+        pytest.param({"library": "9"}, id="library"),
+        pytest.param({"parameters": {}}, id="parameters"),
+    ],
+)
+def test_an_edited_header_is_refused_by_the_digest(change):
+    table = pq.read_table(pa.BufferReader(parquet()))
+    footer = table.schema.metadata | {b"psd": edited(**change).encode()}
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata(footer), sink)
+    refused(sink.getvalue().to_pybytes(), "not what its digest says")
+    footer[b"psd"] = edited(**change, format=3).encode()  # an older one, but with this digest
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata(footer), sink)
+    refused(sink.getvalue().to_pybytes(), "not what its digest says")
+
+
+def test_a_digest_that_was_left_out_is_missed():
+    table = pq.read_table(pa.BufferReader(parquet()))
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({b"psd": edited().encode()}), sink)
+    refused(sink.getvalue().to_pybytes(), "carries no digest")
+
+
+def test_the_digest_is_of_the_content_and_not_of_the_bytes(content):
+    first = decode(content).digest
+    spaced = json.dumps(written_header(), indent=3)
+    for other in (parquet(compression="gzip"), parquet(row_group_size=2), parquet(spaced)):
+        assert other != content
+        assert decode(other).digest == first
+    assert small_release().digest == first
+    assert replace(small_release(), view=View()).digest != first
+
+
+def test_the_digest_is_what_the_page_on_it_says(content):
+    release, header = decode(content), edited().encode()
+    tree = release.tree
+    arrays = (
+        np.array(tree.boxes, "<i4"), np.array(tree.parent, "<i4"), np.array(tree.level, "<i2"),
+        np.array(tree.count, "<i8"), np.array(tree.epsilon, "<i8"),
+    )  # fmt: skip
+    header = json.dumps(json.loads(header), sort_keys=True).encode()
+    parts = [b"psd", header, *(array.tobytes() for array in arrays)]
+    whole = b"".join(struct.pack("<Q", len(part)) + part for part in parts)
+    assert release.digest == hashlib.sha256(b"psd public content 1\n" + whole).hexdigest()
+
+
+def test_other_keys_in_the_footer_are_refused():
+    table = pq.read_table(pa.BufferReader(parquet()))
+    for name in (b"note", b"pandas", b"psd-series", b"psd-digesT"):
+        sink = pa.BufferOutputStream()
+        footer = table.schema.metadata | {name: b"x"}
+        pq.write_table(table.replace_schema_metadata(footer), sink)
+        refused(sink.getvalue().to_pybytes(), "other keys")
+
+
+def test_a_header_stands_once_in_a_file(content):
+    assert content.count(b'"max_contributions"') == 1
+
+
+def chain(levels):
+    """A tree whose nodes have one child each, all of them the whole lattice."""
+    boxes = np.tile(np.array([0, 0, 8, 8]), (levels, 1))
+    nano = np.where(np.arange(levels) == levels - 1, 10**9, 0)
+    steps = np.arange(levels)
+    return psd.Tree(boxes=boxes, parent=steps - 1, level=steps, count=nano * 0, epsilon=nano)
+
+
+def test_a_tree_is_as_deep_as_trees_are():
+    deep = release_of(chain(256))
+    assert deep.dispersion.shape == (256,)
+    assert same(decode(encode(deep)), deep)
+    for levels in (257, 10_000, 32_767):
+        with pytest.raises(ReleaseFormatError, match="more than 256 levels"):
+            release_of(chain(levels))
+
+
+def test_a_node_that_is_its_own_parent_is_refused():
+    refused(parquet(change=with_values("parent", 3, 3)), "parent")
+
+
+@pytest.mark.parametrize(
+    "crs",
+    [
+        pytest.param("+proj=longlat " * 3000, id="long"),
+        pytest.param("EPSG:4326\u001b[31m", id="terminal code"),
+        pytest.param('{"type": "BoundCRS", "source_crs": ' * 900 + "1" + "}" * 900, id="deep"),
+    ],
+)
+def test_a_crs_that_is_none_is_refused(crs):
+    refused(parquet(edited(**domain_with(crs=crs))), "domain|crs|no readable")
+
+
+def test_a_link_to_a_release_is_followed(tmp_path):
+    small_release().save(tmp_path / "r.psd.parquet")
+    (tmp_path / "link").symlink_to(tmp_path / "r.psd.parquet")
+    assert same(psd.Release.load(tmp_path / "link"), small_release())
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(ReleaseFormatError, match="does not exist"):
+        psd.Release.load(tmp_path / "loop")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ReleaseFormatError, match="is no file"):
+        psd.Release.load(tmp_path / "pipe")
+
+
+def test_arrays_of_objects_are_never_executed(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "sprung"), "w"))
+
+    np.save(tmp_path / "r.npy", np.array([Trap()], object), allow_pickle=True)
+    refused((tmp_path / "r.npy").read_bytes(), "no readable release")
+    assert not (tmp_path / "sprung").exists()
