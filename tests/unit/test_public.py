@@ -248,7 +248,7 @@ def test_the_named_parameters_are_those_of_the_methods_and_of_what_was_paid():
     paid = {name for name in PARAMETERS - of_methods if name.split("_")[0] != "look"}
     assert paid == {
         "picked", "bound_epsilon", "bound_over", "bound_most", "bounds_epsilon", "bounds_beyond",
-        "counting_epsilon",
+        "counting_epsilon", "ledger", "charge",
     }  # fmt: skip
 
 
