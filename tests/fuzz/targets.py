@@ -32,6 +32,7 @@ import psd.query.regions
 import psd.release_file
 import psd.series_file
 from psd.errors import PsdError
+from psd.public import Public, PublicSeries
 from psd.slices import Slices
 from psd.sources import Columns, csv
 from psd_cli.regions import read_boxes, read_polygons
@@ -94,13 +95,13 @@ def releases(content: bytes) -> None:
     """Load a file; or, after a first byte of 1, a header around nodes that are sound."""
     if content[:1] == b"\x01":
         content = _wrapped(content[1:])
-    for module in (psd.release_file, psd.series_file):
+    for module, public in ((psd.release_file, Public), (psd.series_file, PublicSeries)):
         try:
             loaded = module.decode(content)
         except PsdError:
             continue
         # What is taken is whole: it can be written again, and asked.
-        module.encode(loaded)
+        module.encode(public.of(loaded))
         if isinstance(loaded, psd.Release):
             loaded.query([loaded.domain.bounds])
 
@@ -108,7 +109,7 @@ def releases(content: bytes) -> None:
 def _wrapped(header: bytes) -> bytes:
     """A file of the nodes of a release, with a header of any bytes."""
     sink = io.BytesIO()
-    table = pq.read_table(io.BytesIO(psd.release_file.encode(RELEASE)))
+    table = pq.read_table(io.BytesIO(psd.release_file.encode(Public.of(RELEASE))))
     plain = table.replace_schema_metadata({psd.release_file.KEY: header})
     pq.write_table(plain, sink, write_page_checksum=True)
     return sink.getvalue()
@@ -120,12 +121,19 @@ def files() -> list[bytes]:
         pa.table({"lon": [1.0], "lat": [2.0], "time": ["2024-01-31"]}), domain=WORLD, epsilon=1,
         method="grid", time="time", slices=Slices(by="day", names=("2024-01-31",), time_zone="UTC"),
     )  # fmt: skip
-    whole = psd.release_file.encode(RELEASE)
+    whole = psd.release_file.encode(Public.of(RELEASE))
     header = pq.read_schema(io.BytesIO(whole)).metadata[psd.release_file.KEY]
     other = io.BytesIO()
     pq.write_table(pa.table({"lon": [1.5]}), other)
+    before_digests = header.replace(b'"format": 4', b'"format": 3')
     deep = b"\x01" + b"[" * 1000
-    made = [whole, psd.series_file.encode(series), b"\x01" + header, other.getvalue(), deep]
+    made = [
+        whole,
+        psd.series_file.encode(PublicSeries.of(series)),
+        b"\x01" + before_digests,
+        other.getvalue(),
+        deep,
+    ]
     return [*made, b"\x01" + json.dumps({"format": 3}).encode()]
 
 
