@@ -185,6 +185,7 @@ RULES = [
     "the first node is not the root",
     "a parent is missing or comes after its child",
     "a level is not one below its parent's",
+    "it has more than 256 levels",
     "a box is empty",
     "a node has more than four children",
     "an epsilon is negative or above 1,000",
