@@ -280,12 +280,10 @@ class GrowingTree:
         by_level = np.split(
             np.argsort(self.level, kind="stable"), np.cumsum(np.bincount(self.level))[:-1]
         )
-        start = 0
         for depth, here in enumerate(by_level):
             # Families stand in the order of their parents; numbers within a family run on.
             by_level[depth] = here[np.argsort(rank[self.parent[here]], kind="stable")]
-            rank[by_level[depth]] = np.arange(start, start + len(here))
-            start += len(here)
+            rank[by_level[depth]] = np.arange(len(here))
         return np.concatenate(by_level)
 
 

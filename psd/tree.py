@@ -156,8 +156,8 @@ def _rules(tree: Tree, lattice: tuple[int, int]) -> list[tuple[str, bool]]:
 def _parents_in_order(parent: NDArray[np.int32]) -> bool:
     """Whether parents never decrease, precede their children and have none of them negative."""
     rest = parent[1:].astype(np.int64)
-    ordered = bool((np.diff(rest) >= 0).all()) if len(rest) > 1 else True
-    return ordered and bool((rest >= 0).all() and (rest < np.arange(1, len(parent))).all())
+    in_range = (rest >= 0).all() and (rest < np.arange(1, len(parent))).all()
+    return bool(in_range and (np.diff(rest) >= 0).all())
 
 
 def _levels_in_order(tree: Tree) -> bool:

@@ -185,11 +185,7 @@ def same(left):
 @pytest.mark.parametrize("method", psd.methods())
 def test_builds_differ_in_nothing_but_the_answers(method, unit, world):
     words = ["--method", method, *SMALL.get(method, []), *PLACE, *UNITS[unit]]
-<<<<<<< HEAD
-    first = same(all_left(world, words, DATA))
-=======
     first = same(all_left(world, words, DATA if unit == "record" else FEW))
->>>>>>> 280370489db9af322f0437a4a76c8749ab133a87
     assert list(first["files"]) == ["r.psd.parquet"]
     assert first["said"][0][1] == ""
     stages = [text for text, _ in first["shown"]]
@@ -235,14 +231,6 @@ def test_builds_of_tallies_say_nothing_of_them(how, world, tmp_path):
     assert list(same(left)["files"]) == ["r.psd.parquet"]
 
 
-<<<<<<< HEAD
-def test_a_ledger_makes_no_difference_to_what_is_left(world, tmp_path):
-    ledger = ["--ledger", "../city.ledger", "--dataset", "rows"]
-    run(["ledger", "create", str(tmp_path / "city.ledger")])
-    run(["ledger", "register", str(tmp_path / "city.ledger"), "rows", "--budget", "10"])
-    first = same(all_left(world, ["--method", "grid", *PLACE, *ledger]))
-    assert list(first["files"]) == ["r.psd.parquet"]
-=======
 def without_ids(content):
     """A release file without the random id of its charge, and the digest that follows from it."""
     footer = pq.ParquetFile(io.BytesIO(content)).metadata.metadata
@@ -262,7 +250,6 @@ def test_releases_that_a_ledger_paid_differ_in_the_id_of_the_charge_alone(world,
         mode, content = found["files"]["r.psd.parquet"]
         found["files"]["r.psd.parquet"] = (mode, without_ids(content))
     assert list(same(left)["files"]) == ["r.psd.parquet"]
->>>>>>> 280370489db9af322f0437a4a76c8749ab133a87
 
 
 # --- planted: builds that say something of the rows ---------------------------------------

@@ -14,6 +14,7 @@ from units_replay import (
     CASES,
     EPSILON,
     METHODS,
+    SIDE,
     SLOW,
     Case,
     compare,
@@ -49,6 +50,20 @@ def test_every_method_keeps_the_promise_to_every_unit(method, name, monkeypatch)
 @pytest.mark.parametrize("method", EVERY)
 def test_every_method_keeps_it_in_every_crowd(method, name, monkeypatch):
     assert worst(CASES[name], monkeypatch, methods=(method,)) > 0
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_order_and_rows_outside_change_no_answer(name, monkeypatch):
+    case, rows = CASES[name], rows_of([4, 3, 2, 1], 1)
+    outside = np.array([[user, day, 12, SIDE * SIDE + 1] for user in (0, 5) for day in (0, 2)])
+    other = np.random.default_rng(3).permutation(np.concatenate([rows, outside]))
+    for method in METHODS:
+        recorder = Recorder(SCRIPTS[0])
+        first = release_of(rows, case, method, recorder, monkeypatch)
+        replayer = Replayer(recorder.calls)
+        compare(first, release_of(other, case, method, replayer, monkeypatch))
+        for a, b in zip(recorder.calls, replayer.calls, strict=True):
+            assert np.array_equal(a.true, b.true)
 
 
 def test_every_unit_is_removed(monkeypatch):

@@ -82,11 +82,11 @@ def test_shapes_draw_for_no_node_where_nobody_can_be():
     raster[:2, :2] = 1
     everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
     made, noise = curator(side=4, script=everything, boundary=mask(raster, 4))
-    leaves = made.shape(made.root(), NANO, height=2)
+    leaves = made.shape(made.root(), NANO, height=3)  # and none for a single lattice cell
     assert [len(call.true) for call in noise.calls] == [1, 1]
     assert len(leaves) == 7
     free, noise = curator(side=4, script=everything)
-    assert len(free.shape(free.root(), NANO, height=2)) == 16
+    assert len(free.shape(free.root(), NANO, height=3)) == 16
     assert [len(call.true) for call in noise.calls] == [1, 4]
 
 
@@ -146,3 +146,11 @@ def test_nodes_that_change_after_the_charge_change_no_question():
     leaves = made.shape(cells, NANO, height=1)
     assert (leaves.boxes[:, 2] <= 2).all()
     assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
+
+
+@pytest.mark.parametrize(("most", "leaves"), [(4, 1), (5, 4), (20, 4), (21, 16)])
+def test_a_shape_has_so_many_nodes_and_no_more(most, leaves, monkeypatch):
+    monkeypatch.setattr("psd.shape._MOST_NODES", most)
+    everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
+    made, _ = curator(side=4, script=everything)
+    assert len(made.shape(made.root(), NANO, height=2)) == leaves

@@ -153,3 +153,38 @@ def test_the_finished_tree_is_in_level_order_whatever_was_cut_first():
     assert tree.epsilon.tolist() == [0, 1, 2, 5, 6, 3, 4]
     assert tree.boxes[5].tolist() == [2, 0, 4, 1]
     check_tree(tree, (4, 4))
+
+
+def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
+    tree = GrowingTree((4, 4))
+    cut = tree.cut(tree.root(), x=[1])
+    assert cut.lines.tolist() == [[1, 4]]
+    assert cut.child.tolist() == [[1, 2, -1, -1]]
+    cut = tree.cut(cut.cells, x=[1, 2], y=[2, 0])
+    assert cut.lines.tolist() == [[1, 2], [2, 4]]
+    assert cut.child.tolist() == [[3, -1, 4, -1], [5, 6, -1, -1]]
+
+
+def test_what_grows_stays_whole_numbers():
+    tree = GrowingTree((4, 4))
+    assert (tree.layer, tree.curve) == (0, 0)
+    tree.cut(tree.root(), x=[1])
+    arrays = (tree.boxes, tree.parent, tree.level, tree.count, tree.epsilon, tree.charge)
+    assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
+    assert tree.is_cut(np.arange(3)).tolist() == [True, False, False]
+    assert tree.is_cut(np.arange(3)).dtype == bool
+
+
+def test_families_of_large_levels_stay_together_whatever_was_cut_first():
+    """Against the order of (parent, place in the family) worked out node by node."""
+    tree, random = GrowingTree((64, 64)), np.random.default_rng(5)
+    open_ = [tree.root()]
+    for _ in range(120):
+        cells = open_.pop(int(random.integers(len(open_))))
+        made = tree.cut(cells, x=cells.middle(0), y=cells.middle(1)).cells
+        open_ += [made[np.array([place])] for place in range(len(made)) if len(made) == 4]
+    order = [[0]]
+    while order[-1]:
+        order.append([kid for up in order[-1] for kid in np.flatnonzero(tree.parent == up)])
+    expected = tree.boxes[[node for level in order for node in level]]
+    assert tree.tree().boxes.tolist() == expected.tolist()

@@ -7,7 +7,7 @@ import pytest
 from noise_paths import enumerate_paths
 
 from psd.noise import bernoulli
-from psd.noise.bernoulli import bernoulli_exp
+from psd.noise.bernoulli import bernoulli_exp, checked_pair
 
 
 @pytest.fixture
@@ -88,3 +88,8 @@ def test_no_coins():
 def test_what_is_refused(numerators, denominators, error):
     with pytest.raises(error, match="numerators"):
         bernoulli_exp(numerators, denominators)
+
+
+def test_pairs_become_whole_numbers_of_64_bits():
+    pair = checked_pair(np.array([1], np.int8), np.array([3], np.uint8), least_numerator=0)
+    assert [array.dtype for array in pair] == [np.int64] * 2

@@ -235,3 +235,8 @@ def test_forked_children_draw_different_noise():
         first, second = pool.map(_draw_in_child, range(2), chunksize=1)
     for one, other in zip(first, second, strict=True):
         assert one != other
+
+
+def test_noise_of_many_scales_is_whole_numbers():
+    noise = discrete_laplace_each(np.arange(1000, 1020), np.ones(20, dtype=int))
+    assert noise.dtype == np.int64

@@ -47,7 +47,7 @@ def test_a_tie_of_the_coin_reads_on(monkeypatch):
     following = longer - (first << 64)
     for word, below in ((following - 1, True), (following + 1, False)):
         words = iter([np.array([first], np.uint64), np.array([word], np.uint64)])
-        monkeypatch.setattr(selection, "random_words", lambda size, words=words: next(words))
+        monkeypatch.setattr(selection, "random_words", lambda size, words=words: next(words)[:size])
         assert selection._coins(np.array([depth]), bits).tolist() == [below]
 
 

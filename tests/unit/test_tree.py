@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from trees import random_tree
 
-from psd.errors import ReleaseFormatError
-from psd.tree import Tree, check_tree
+from psd.errors import InternalError, ReleaseFormatError
+from psd.tree import Tree, _rules, box_sides, check_tree, locate
 
 LATTICE = (4, 4)
 
@@ -177,3 +177,83 @@ def test_random_trees_are_sound_and_their_dearest_path_is_the_dearest(seed):
             path, node = path + int(tree.epsilon[node]), tree.parent[node]
         spent.append(path)
     assert tree.dearest_path == max(spent)
+
+
+RULES = [
+    "there is no node",
+    "the root is not the whole lattice",
+    "the first node is not the root",
+    "a parent is missing or comes after its child",
+    "a level is not one below its parent's",
+    "it has more than 256 levels",
+    "a box is empty",
+    "a node has more than four children",
+    "an epsilon is negative or above 1,000",
+    "an unmeasured node has a count",
+    "the children of a node do not tile it",
+]
+
+
+def test_every_rule_is_looked_at_and_has_its_sentence():
+    tree = Tree(**sound())
+    rules = _rules(tree, LATTICE)
+    assert all(holds for _, holds in rules)
+    said = [rule for rule, _ in _rules(Tree(**{n: a[:0] for n, a in sound().items()}), LATTICE)]
+    assert said + [rule for rule, _ in rules if rule not in said] == RULES
+
+
+def test_the_largest_epsilon_and_any_order_of_children_are_taken():
+    arrays = sound()
+    arrays["epsilon"][1] = 10**12
+    for places in ([1, 2, 3], [5, 6]):
+        for name in ("boxes", "count", "epsilon"):
+            arrays[name][places] = arrays[name][places[::-1]]
+    check_tree(Tree(**arrays), LATTICE)
+
+
+def test_arrays_of_other_types_become_those_of_a_tree():
+    arrays = {name: array.astype(float) for name, array in sound().items()}
+    tree = Tree(**arrays)
+    assert [str(a.dtype) for a in (tree.count, tree.epsilon)] == ["int64", "int64"]
+
+
+def test_one_missing_cell_of_the_largest_lattice_is_seen():
+    """The areas differ by 1 in 2^62, which no float would notice."""
+    side = 2**31 - 1
+    whole = [[0, 0, side, side], [0, 0, side, side - 1], [0, side - 1, side, side]]
+    tree = {"parent": [-1, 0, 0], "level": [0, 1, 1], "count": [0] * 3, "epsilon": [0] * 3}
+    check_tree(Tree(boxes=whole, **tree), (side, side))
+    gap = [*whole[:2], [0, side - 1, side - 1, side]]
+    with pytest.raises(ReleaseFormatError, match="tile"):
+        check_tree(Tree(boxes=gap, **tree), (side, side))
+    assert [sides.dtype for sides in box_sides(np.array(whole, np.int32))] == [np.int64] * 2
+
+
+def test_every_lattice_cell_is_found_in_its_leaf():
+    tree = Tree(**sound())
+    columns, rows = (place.ravel().astype(np.int32) for place in np.meshgrid(range(4), range(4)))
+    found = locate(tree, columns, rows)
+    assert found.dtype == np.int64
+    for column, row, node in zip(columns, rows, found, strict=True):
+        west, south, east, north = tree.boxes[node]
+        assert tree.is_leaf[node]
+        assert west <= column < east
+        assert south <= row < north
+    assert locate(tree, columns[:0], rows[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_places_of_random_trees_are_found(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, height=4)
+    columns, rows = rng.integers(0, 64, (2, 500)).astype(np.int32)
+    boxes = tree.boxes[locate(tree, columns, rows)]
+    places = np.stack([columns, rows], axis=1)
+    assert ((boxes[:, :2] <= places) & (places < boxes[:, 2:])).all()
+
+
+def test_a_place_in_no_child_is_an_error_of_the_program():
+    arrays = sound()
+    arrays["boxes"][6] = [3, 2, 4, 3]
+    with pytest.raises(InternalError, match="no child"):
+        locate(Tree(**arrays), np.array([3], np.int32), np.array([3], np.int32))
