@@ -21,6 +21,7 @@ __all__ = ["EXIT_CODES", "cli", "main"]
 COMMANDS = (
     "plan", "build", "tally", "merge", "query", "difference", "top", "quantiles", "export",
     "evaluate", "compare", "info", "methods", "keygen", "sign", "verify", "ledger", "ask",
+    "audit",
 )  # fmt: skip
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
@@ -32,6 +33,7 @@ EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.MissingExtraError: 7,
     errors.InputDataError: 8,
     errors.LedgerError: 9,
+    errors.AuditError: 10,
     errors.RandomnessError: 70,
     errors.InternalError: 70,
 }

@@ -7,6 +7,7 @@ likely cause. Where a builtin fits it is the second base, so ``except ValueError
 from __future__ import annotations
 
 __all__ = [
+    "AuditError",
     "BudgetError",
     "DomainError",
     "InputDataError",
@@ -35,6 +36,10 @@ class DomainError(PsdError, ValueError):
 
 class BudgetError(PsdError):
     """A question costs more epsilon than is left; nothing was drawn."""
+
+
+class AuditError(PsdError):
+    """An audit has shown that builds are less private than they claim to be."""
 
 
 class LedgerError(PsdError):

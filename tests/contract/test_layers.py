@@ -21,7 +21,7 @@ PRIVATE = (
     "psd.marks", "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice",
     "psd.private_bounds", "psd.slicing", "psd.kept", "psd.carrying", "psd.keys", "psd.tallying",
     "psd.engines", "psd.ledger", "psd.ledger_file", "psd.journal", "psd.book", "psd.composition",
-    "psd.spending", "psd.asking",
+    "psd.spending", "psd.asking", "psd.audit", "psd.canaries", "psd.pairs", "psd.transcripts",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
@@ -32,7 +32,7 @@ PUBLIC = (
     "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres", "psd.boundary",
     "psd.known", "psd.receipts",
     "psd.slices", "psd.series", "psd.series_file", "psd.public", "psd.digest", "psd.footer",
-    "psd.page_headers", "psd.signing",
+    "psd.page_headers", "psd.signing", "psd.binomial",
 )  # fmt: skip
 
 
