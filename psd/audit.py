@@ -40,7 +40,7 @@ Verdict = Literal["above the claim", "tells too much", "tells too little", "as e
 
 # Recorded builds, which say what an event is worth, for each build, and how many of their errors
 # are allowed for.
-_RECORDED = Fraction(1, 5)
+_RECORDED = Fraction(1, 10)
 _FEWEST = 200
 _ERRORS = 5
 
@@ -287,17 +287,18 @@ def _of_guesses(made: Guesses, epsilon: int, beta: float) -> Finding:
 def _with_pairs(found: Audit, pair: Pair, number: int, beta: float, jobs: int) -> Audit:
     """The audit with the findings of the attacks on small trees."""
     try:
-        recorded = losses(pair, max(int(number * _RECORDED), _FEWEST))
+        often = max(int(number * _RECORDED), _FEWEST)
+        recorded = [losses(pair, often, more=more) for more in (True, False)]
     except DivergenceError:
         return replace(found, steered=True)
     without, having = sampled(pair, number, jobs=jobs)
     first, rest = slice(None, number // 2), slice(number // 2, None)
-    events = [
-        learned(without[first], having[first], more=more, beta=beta) for more in (True, False)
-    ]
-    more = [_of_event(e, without[rest], having[rest], recorded, pair, beta) for e in events]
-    reach = float(np.abs(recorded[1]).max())
-    return replace(found, findings=(*found.findings, *more), reach=reach)
+    attacks = []
+    for more, known in zip((True, False), recorded, strict=True):
+        event = learned(without[first], having[first], more=more, beta=beta)
+        attacks.append(_of_event(event, without[rest], having[rest], known, pair, beta))
+    reach = max(float(np.abs(loss).max()) for _, loss in recorded)
+    return replace(found, findings=(*found.findings, *attacks), reach=reach)
 
 
 def _of_event(

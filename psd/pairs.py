@@ -237,24 +237,33 @@ def _frequency(held: NDArray[np.bool_]) -> tuple[int, int]:
     return int(held.sum()), len(held)
 
 
-def losses(pair: Pair, number: int) -> tuple[Samples, Floats]:
-    """Recorded builds without the unit, and by how much each is likelier with it.
+def losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
+    """Recorded builds of one of the data sets, and by how much each is likelier on the other.
+
+    Parameters
+    ----------
+    pair : Pair
+        What is built.
+    number : int
+        How often.
+    more : bool
+        Whether with the unit or without it.
 
     Raises
     ------
     DivergenceError
-        If with the unit something else is asked, although the answers are the same.
+        If the other data set is asked something else, although the answers are the same.
     """
-    domain, known, tally = pair.domain, pair.tally(more=False), pair.tally(more=True)
+    domain, here, there = pair.domain, pair.tally(more), pair.tally(not more)
     trees, loss = [], []
     for _ in range(number):
         recorded = Recorded(SecureNoise())
-        trees.append(_tree(pair, known, domain, recorded))
+        trees.append(_tree(pair, here, domain, recorded))
         replayed = Replayed(recorded.draws)
-        _tree(pair, tally, domain, replayed)
+        _tree(pair, there, domain, replayed)
         replayed.close()
         loss.append(replayed.loss)
-    return _seen(trees, known), np.array(loss)
+    return _seen(trees, pair.tally(more=False)), np.array(loss)
 
 
 def _tree(pair: Pair, tally: Tally, domain: Domain, noise: Any) -> Tree:
@@ -267,14 +276,20 @@ def worth(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float, flo
 
     P'(A) = E[exp(loss); A], so the ratio is the mean of exp(loss) over the recorded builds in A.
 
+    Parameters
+    ----------
+    event : Threshold
+        A.
+    recorded, loss : Samples, ndarray
+        Of the data set that the event speaks for, by `losses`.
+
     Returns
     -------
     value, error : float
-        NaN and infinity where no recorded build belongs to the event.
+        NaN and infinity where hardly a recorded build belongs to the event.
     """
     ratios = np.exp(loss[event.holds(recorded)])
     if len(ratios) < 2:
         return np.nan, np.inf
     mean = float(ratios.mean())
-    error = float(ratios.std() / np.sqrt(len(ratios)) / mean)
-    return float(np.log(mean)) * (1 if event.more else -1), error
+    return -float(np.log(mean)), float(ratios.std() / np.sqrt(len(ratios)) / mean)

@@ -1,0 +1,101 @@
+"""One audit for every registered method and unit; a new file is audited without touching this."""
+
+import numpy as np
+import pytest
+
+import psd
+from psd.audit import audit
+from psd.binomial import accuracy, epsilon_of, log_ratio_limits, lower_limit, upper_limit
+from psd.canaries import guesses
+from psd.epsilon import NANO
+from psd.errors import ParameterError
+from psd.pairs import Pair, losses
+from psd.unit import WEIGHT, Unit
+
+UNITS = [Unit(), Unit(kind="user", max_contributions=3)]
+every_unit = pytest.mark.parametrize("unit", UNITS, ids=["record", "user"])
+every_method = pytest.mark.parametrize("name", psd.methods())
+
+
+@every_unit
+@every_method
+def test_canaries_of_every_method(name, unit):
+    found = audit(name, 1, unit=unit, canaries=64, runs=2, pairs=0, confidence=1 - 1e-6)
+    assert not found.failed, found
+    assert found.findings[0].samples > 0
+    assert 0 < found.expected <= 1 + 1e-9
+
+
+@every_unit
+@every_method
+def test_loss_of_recorded_builds(name, unit):
+    """At most epsilon, and the mean of exp(loss) is 1, as it is for a ratio of two laws."""
+    epsilon, number = 2, 40
+    pair = Pair.of(psd.method(name), epsilon * NANO, unit)
+    loss = np.concatenate([losses(pair, number // 2, more=more)[1] for more in (True, False)])
+    assert np.abs(loss).max() <= epsilon + 1e-6
+    # The variance of a ratio between exp(-2) and exp(2) with mean 1 is below exp(2).
+    assert np.exp(loss).mean() == pytest.approx(1, abs=5 * np.sqrt(np.exp(2) / number))
+    assert loss.std() > 0
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"canaries": 15}, "canaries 15"),
+        ({"runs": 0}, "runs 0"),
+        ({"pairs": 7}, "pairs 7"),
+        ({"confidence": 1}, "confidence 1"),
+        ({"unit": Unit(kind="user", weight=WEIGHT)}, "records or users"),
+        ({"unit": Unit(kind="user-day", max_contributions=1, time_zone="UTC")}, "records or users"),
+    ],
+)
+def test_refuses(how, told):
+    with pytest.raises(ParameterError, match=told):
+        audit("grid", 1, **how)
+
+
+def test_limits_hold_as_often_as_they_say():
+    """Over all outcomes of 30 trials, weighted with their probability."""
+    from scipy.stats import binom
+
+    outcomes = np.arange(31)
+    for p in (0.01, 0.3, 0.5, 0.9):
+        mass = binom.pmf(outcomes, 30, p)
+        low, high = (
+            np.array([limit(int(n), 30, 0.05) for n in outcomes])
+            for limit in (lower_limit, upper_limit)
+        )
+        assert mass[low > p].sum() <= 0.05
+        assert mass[high < p].sum() <= 0.05
+        assert mass[low > p - 0.2].sum() > 0.05
+
+
+def test_the_bound_is_that_of_the_paper():
+    """The largest e with P[Binomial(r, e^e / (1 + e^e)) >= v] < beta."""
+    from scipy.stats import binom
+
+    made, right, beta = 1000, 760, 1e-3
+    bound = epsilon_of(lower_limit(right, made, beta))
+    assert binom.sf(right - 1, made, accuracy(bound)) == pytest.approx(beta, rel=1e-6)
+    assert bound == pytest.approx(0.925, abs=0.05)
+
+
+def test_limits_of_a_ratio():
+    low, high = log_ratio_limits((600, 1000), (200, 1000), 0.001)
+    assert low < np.log(3) < high
+    assert log_ratio_limits((0, 10), (0, 10), 0.1) == (0.0, np.inf)
+
+
+def test_guesses_are_chosen_without_the_truth():
+    odds = np.array([2.0, -2.0, 0.1, 0.0, 2.0] * 20)
+    for present in (np.ones(100, bool), np.zeros(100, bool)):
+        made = guesses(odds, present, 0.01)
+        assert made.made == 60
+        assert made.expected == pytest.approx(accuracy(2))
+    assert made.right == 20
+
+
+def test_nothing_to_guess():
+    made = guesses(np.zeros(4), np.ones(4, bool), 0.01)
+    assert (made.made, made.right, made.expected) == (0, 0, 0.5)

@@ -1,0 +1,145 @@
+"""The audit passes sound builds and catches planted bugs, at sizes that every run can afford."""
+
+import planted
+import pytest
+
+import psd
+from psd.audit import audit
+from psd.canaries import Plot
+from psd.curator import Curator
+from psd.decompositions.quadtree import Quadtree
+from psd.noise import SecureNoise
+from psd.pairs import Pair, losses
+from psd.transcripts import DivergenceError
+from psd.unit import Unit
+
+# A chance of one in a million that a sound build fails, or that a figure is off by luck.
+SURE = 1 - 1e-6
+COUPLE = Unit(kind="user", max_contributions=2)
+GRID = psd.Grid(size=32)
+
+# All of it goes to one cut, so that the cut is what an attack sees.
+ONE_CUT = psd.method("kd-standard", {"height": "1", "structure_share": "0.9"})
+
+
+def counts_drawn_with(numerator, denominator):
+    """Counts have the noise of another epsilon than the one that is charged."""
+    draw = SecureNoise.count
+
+    def count(self, true, epsilon, sensitivity):
+        return draw(self, true, epsilon * numerator // denominator, sensitivity)
+
+    return planted.replaced(SecureNoise, "count", count)
+
+
+def by_canaries(unit=None):
+    return audit(GRID, 1, unit=unit, canaries=1024, runs=4, pairs=0, confidence=SURE)
+
+
+@pytest.mark.parametrize("unit", [None, COUPLE], ids=["record", "user"])
+def test_a_sound_build_passes(unit):
+    found = by_canaries(unit=unit)
+    assert not found.failed
+    assert "no fault: " in found.sentence
+    assert [finding.verdict for finding in found.findings] == ["as expected"]
+    assert 0 < found.lower < 1
+    assert found.lower < found.findings[0].expected <= 1
+
+
+CAUGHT = {
+    "noise of 0.7 times the scale": (lambda: counts_drawn_with(10, 7), None, "not private"),
+    "epsilon spent twice": (lambda: counts_drawn_with(2, 1), None, "not private as claimed"),
+    "factor k forgotten": (planted.sensitivity_forgets_k, COUPLE, "not private as claimed"),
+    "noise of 2 times the scale": (lambda: counts_drawn_with(1, 2), None, "larger than needed"),
+}
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_canaries_catch(name):
+    patch, unit, said = CAUGHT[name]
+    with patch():
+        found = by_canaries(unit=unit)
+    assert said in found.sentence
+    assert found.failed is said.startswith("not private")
+
+
+def by_pairs(method, epsilon, pairs=1_600, confidence=SURE, jobs=1):
+    found = audit(
+        method, epsilon, canaries=16, runs=1, pairs=pairs, confidence=confidence, jobs=jobs
+    )
+    return found, found.findings[1:]
+
+
+def test_pairs_catch_the_factor_of_the_exponential_mechanism():
+    with planted.rates_without_the_factor_two():
+        found, (more, _) = by_pairs(ONE_CUT, 1.5, confidence=0.999)
+    assert found.failed
+    assert more.verdict in ("above the claim", "tells too much")
+
+
+def test_pairs_pass_a_sound_cut_and_bound_its_epsilon():
+    found, (more, less) = by_pairs(ONE_CUT, 2)
+    assert not found.failed
+    assert more.lower > 0.4
+    assert more.expected > less.expected > 0
+    assert more.expected - more.slack < found.reach <= 2
+
+
+def test_what_steers_a_build_past_the_curator_is_told_from_the_first_pair():
+    pair = Pair.of(planted.PrunesOnTrueCounts(), 10**9, Unit())
+    with pytest.raises(DivergenceError):
+        losses(pair, 3, more=False)
+
+
+def test_a_steered_method_fails(monkeypatch):
+    monkeypatch.setattr(
+        Quadtree, "build", lambda _, asked: planted.PrunesOnTrueCounts().build(asked)
+    )
+    found, _ = by_pairs(psd.Quadtree(height=2), 1, pairs=100)
+    assert found.failed
+    assert found.sentence.startswith("not private: after the same answers")
+
+
+def test_the_canaries_are_tossed_by_the_operating_system(tmp_path):
+    """The truth is no function of anything that a build could know."""
+    plot = Plot.of(4, 10**9, Unit())
+    from psd.canaries import one_run
+
+    tossed = set()
+
+    def build(rows, release):
+        tossed.add(rows.read_bytes())
+        domain = psd.Domain(bounds=plot.bounds, crs="EPSG:3857")
+        psd.build(rows, domain=domain, epsilon=1, method=psd.Grid(size=4)).save(release)
+
+    for _ in range(3):
+        one_run(build, plot)
+    assert len(tossed) > 1
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", psd.methods())
+@pytest.mark.parametrize("epsilon", [0.5, 1, 2])
+def test_every_method_passes_at_larger_sizes(name, epsilon):
+    found = audit(name, epsilon, runs=64, pairs=20_000, confidence=SURE, jobs=2)
+    assert not found.failed, found
+    assert "no fault: " in found.sentence
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("numerator", "denominator"), [(10, 7), (10, 8), (10, 13)])
+def test_smaller_faults_at_larger_sizes(numerator, denominator):
+    with counts_drawn_with(numerator, denominator):
+        found = audit("quadtree", 1, runs=128, pairs=0, confidence=SURE)
+    assert found.failed is (numerator > denominator)
+    assert not found.sentence.startswith("no fault: ")
+
+
+@pytest.mark.nightly
+def test_pairs_see_a_forgotten_k_in_processes_of_their_own():
+    """Nothing is planted in them: what runs there is the library as it is."""
+    original = Curator.__init__
+    with planted.sensitivity_forgets_k():
+        found, _ = by_pairs(psd.Quadtree(height=2), 1, jobs=2)
+    assert Curator.__init__ is original
+    assert not found.failed

@@ -1,0 +1,67 @@
+"""psd audit: what it prints, and its exit codes."""
+
+import json
+
+import pytest
+from clirun import cli, fails, passes
+
+from psd.noise import SecureNoise
+
+SMALL = ("audit", "--method", "grid", "--epsilon", 1, "--set", "size=16", "--canaries", 256)
+FAST = (*SMALL, "--runs", 2, "--pairs", 0)
+
+
+def test_a_table_and_its_outcome():
+    lines = passes(*FAST, "--confidence", 0.999999).splitlines()
+    assert lines[0].split() == [
+        "attack",
+        "samples",
+        "seen",
+        "lower",
+        "upper",
+        "expected",
+        "verdict",
+    ]
+    assert lines[1].split()[:2] == ["canaries", "512"]
+    assert lines[-1].startswith("confidence 0.999999, per row: no fault: ")
+
+
+def test_pairs_have_a_row_each():
+    text = passes(*SMALL, "--runs", 1, "--pairs", 100, "--jobs", 1, "--confidence", 0.999999)
+    for name in ("canaries", "one unit more", "one unit less", "a pair of small trees tells"):
+        assert f"\n{name}" in text
+
+
+def test_json():
+    found = json.loads(passes(*FAST, "--format", "json", "--confidence", 0.999999))
+    assert (found["method"], found["epsilon"], found["failed"]) == ("grid", "1", False)
+    assert [row["attack"] for row in found["findings"]] == ["canaries"]
+    assert found["lower"] == found["findings"][0]["lower"] <= 1
+
+
+def test_a_fault_has_an_exit_code_of_its_own(monkeypatch):
+    draw = SecureNoise.count
+    monkeypatch.setattr(SecureNoise, "count", lambda self, t, e, s: draw(self, t, 3 * e, s))
+    outcome = cli(*FAST)
+    assert outcome.code == 10
+    assert "above the claim" in outcome.out
+    assert outcome.err.startswith("psd: error: grid is not private as claimed: epsilon is over ")
+    assert outcome.err.count("\n") == 1
+
+
+def test_users():
+    words = ("--unit", "user", "--max-contributions", 2, "--confidence", 0.999999)
+    assert "per user, at most 2 rows of each: no fault" in passes(*FAST, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--unit", "user"), "go together"),
+        (("--max-contributions", 2), "go together"),
+        (("--canaries", 3), "canaries 3 is not between"),
+        (("visits.csv",), "unexpected extra argument"),
+    ],
+)
+def test_refuses(words, told):
+    assert told in fails(2, *FAST[:5], *words)
