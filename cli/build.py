@@ -15,7 +15,7 @@ from .domains import Place, domain_options, place_of
 from .engine import INPUTS, engine_options, inputs_and_engine
 from .inputs import places, times
 from .ledgers import account_of, ledger_options
-from .options import Once, overwrite, stages
+from .options import Once, called, integer, overwrite, stages
 from .options import settings as texts_of
 from .slices import slice_options, slices_of
 from .tallies import built_of, keep, tallies_of
@@ -77,6 +77,12 @@ __all__ = ["command"]
     type=click.Path(),
     help="Write the PRIVATE exact tally, for `psd evaluate`; readable by its owner alone.",
 )
+@click.option(
+    "--insecure-seed",
+    type=integer,
+    metavar="N",
+    help="Noise that repeats, which protects nobody: for tests; makes NAME.insecure, no release.",
+)
 @ledger_options
 @overwrite
 @click.pass_context
@@ -114,6 +120,7 @@ def command(
     ledger: str | None,
     dataset: str | None,
     analyst: str | None,
+    insecure_seed: int | None,
     **columns: Any,
 ) -> None:
     """Build an epsilon-differentially private release from locations.
@@ -161,6 +168,7 @@ def command(
     from psd.decompositions import method as method_by_name
     from psd.files import check_targets
 
+    how = _seeded(output, insecure_seed, ledger=ledger, by=by, keep_tally=keep_tally)
     data, here, where = inputs_and_engine(inputs, table, query, engine, spark_url)
     read: list[str | Path] = [*here, *filter(None, [covariate, workload, boundary, ledger])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
@@ -195,7 +203,7 @@ def command(
     kept: list[Tally] = []
     with stages() as stage:
         release: Release | Series
-        how: dict[str, Any] = {"method": made, "covariate": known, "progress": stage, **columns}
+        how |= {"method": made, "covariate": known, "progress": stage, **columns}
         how["account"] = account
         if tallies is not None:
             release = built_of(tallies, how)
@@ -205,7 +213,7 @@ def command(
             how["private_tally"] = kept.append if keep_tally else None
             release = _built(data, place.domain, wanted, where, how)
         stage("writing")
-        release.save(output, overwrite=overwrite)
+        _save(release, output, insecure_seed, overwrite=overwrite)
         if account is not None:
             account.finish(output)
         if keep_tally:
@@ -213,9 +221,35 @@ def command(
             # Paths of a cluster are none of this machine, and have no digest here.
             rows = data if where is None else []
             keep(keep_tally, tallies or kept[0], release, output, rows, zone, overwrite=overwrite)
-    click.echo(f"wrote {output}: {_made(release)}, {promise(release)}")
+    mark = "" if insecure_seed is None else "INSECURE, no release: "
+    click.echo(f"wrote {output}: {mark}{_made(release)}, {promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")
+
+
+def _seeded(output: str, seed: int | None, **beside: str | None) -> dict[str, Any]:
+    """Noise for `psd.build` where a seed is given: with nothing beside it that lasts or pays."""
+    if seed is None:
+        return {}
+    from psd.insecure import SeededNoise, check_name
+
+    for name, value in beside.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} does not go with --insecure-seed: it is no release")
+    check_name(output)
+    with called({"insecure_seed": "--insecure-seed"}):
+        return {"noise": SeededNoise(seed)}
+
+
+def _save(release: Any, output: str, seed: int | None, *, overwrite: bool) -> None:
+    """Write a release, or what a seed made."""
+    if seed is None:
+        release.save(output, overwrite=overwrite)
+        return
+    from psd.insecure import write
+
+    write(release, output, seed=seed, overwrite=overwrite)
 
 
 def _built(

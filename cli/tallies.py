@@ -20,7 +20,7 @@ __all__ = ["built_of", "keep", "kept_of", "read_all", "tallies_of"]
 _ALLOWED = {
     "inputs", "output", "epsilon", "method", "settings", "workload", "estimate", "density",
     "covariate", "covariate_column", "covariate_size", "keep_tally", "overwrite",
-    "ledger", "dataset", "analyst",
+    "ledger", "dataset", "analyst", "insecure_seed",
 }  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def built_of(kept: KeptTally, how: dict[str, Any]) -> Release | Series:
     from psd.tallying import build_tally
 
     names = ("epsilon", "method", "estimate", "density", "covariate", "progress", "account")
-    return build_tally(kept, **{name: how[name] for name in names})
+    return build_tally(kept, noise=how.get("noise"), **{name: how[name] for name in names})
 
 
 def keep(

@@ -18,6 +18,7 @@ from psd.domain import Domain
 from psd.epsilon import NANO, parse_epsilon
 from psd.errors import ParameterError
 from psd.inference import noise_variance
+from psd.insecure import refuse_paid
 from psd.intake import Intake
 from psd.memory import parse_memory, room
 from psd.noise import Noise, SecureNoise
@@ -131,6 +132,7 @@ def ask(
         x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
     )
     asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
+    refuse_paid(noise, account)
     spending = Spending(account, claim_of("ask", nano, asked, domain, data))
     left = room(None if memory is None else parse_memory(memory))
     # A question about nobody must be answered: a refusal would tell, for nothing, that there is

@@ -114,7 +114,8 @@ class Public:
         _check_exact("what is to be written", release, (Release,))
         if release.source not in ("curator", "given"):
             raise ParameterError(
-                "a release from replayed answers has no noise and is not saved or exported"
+                "a release from replayed answers, or from a seed, has no noise and is not saved or "
+                "exported"
             )
         return cls(**{field.name: getattr(release, field.name) for field in _fields(cls)})
 

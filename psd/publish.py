@@ -12,13 +12,14 @@ from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import parse_epsilon
 from psd.errors import ParameterError
+from psd.insecure import SeededNoise, refuse_paid
 from psd.known import Known, known, view_of, view_with
 from psd.memory import parse_memory, room
 from psd.noise import Noise, SecureNoise
 from psd.parameters import to_json
 from psd.private_bounds import PrivateBounds
 from psd.reading import count_rows, wanted
-from psd.release import Release
+from psd.release import Release, Source
 from psd.sources import Columns
 from psd.spending import Account, Spending, claim_of
 from psd.tally import Tally
@@ -38,6 +39,7 @@ __all__ = [
     "DEFAULT_METHOD",
     "build",
     "release_of",
+    "source_of",
     "step_of",
     "view_of",
     "view_with",
@@ -128,7 +130,8 @@ def build(
         Polygons outside of which rows are dropped, and nobody is, see `psd.boundary`. Public:
         never made from the points.
     noise : Noise, optional
-        For tests alone; a release from other noise than `SecureNoise` cannot be saved.
+        A release from other noise than `SecureNoise` cannot be saved or exported:
+        `psd.insecure.SeededNoise` for demonstrations, for which no account pays; others for tests.
     progress : callable
         Told the name of each stage; never a number.
     private_report : callable
@@ -186,6 +189,7 @@ def build(
     left = room(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
+    refuse_paid(noise, account)
     spending = Spending(account, claim_of(f"build {method.name}", nano, asked, domain, data))
     progress("reading")
     counted = count_rows(
@@ -220,6 +224,13 @@ def step_of(method: Decomposition, lattice: tuple[int, int]) -> tuple[int, int]:
     """
     named: Callable[[tuple[int, int]], tuple[int, int]] | None = getattr(method, "step", None)
     return (1, 1) if named is None else named(lattice)
+
+
+def source_of(noise: Noise) -> Source:
+    """What a release is to say of where its counts are from: only one kind of noise is secure."""
+    if type(noise) is SecureNoise:
+        return "curator"
+    return "insecure" if isinstance(noise, SeededNoise) else "replay"
 
 
 def release_of(
@@ -307,5 +318,5 @@ def release_of(
         view=given.view,
         covariate=given.published,
         boundary=boundary is not None,
-        source="curator" if type(noise) is SecureNoise else "replay",
+        source=source_of(noise),
     )

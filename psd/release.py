@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from psd.query.packed import Packed
     from psd.statistics.raster import Raster
 
-__all__ = ["Release"]
+__all__ = ["Release", "Source"]
+
+Source = Literal["curator", "given", "replay", "insecure"]
+"""Where counts are from."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,8 +81,9 @@ class Release:
         Whether the covariate is that of a public boundary: where it is 0, nobody is.
     library, inference : str, int
         Versions that made the file and that read it.
-    source : {"curator", "given", "replay"}
-        Where the counts are from; a release from replayed answers cannot be saved.
+    source : {"curator", "given", "replay", "insecure"}
+        Where the counts are from; a release from replayed answers, or from noise that a seed
+        repeats, cannot be saved.
 
     Examples
     --------
@@ -105,7 +109,7 @@ class Release:
     boundary: bool = False
     library: str = __version__
     inference: int = VERSION
-    source: Literal["curator", "given", "replay"] = "given"
+    source: Source = "given"
 
     def __post_init__(self) -> None:
         """Check that tree, domain, covariate, unit and epsilon belong together."""

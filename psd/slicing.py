@@ -14,6 +14,7 @@ from psd.decompositions import method as method_by_name
 from psd.domain import Domain
 from psd.epsilon import parse_epsilon
 from psd.errors import InputDataError, ParameterError
+from psd.insecure import refuse_paid
 from psd.known import known
 from psd.memory import parse_memory, room
 from psd.noise import Noise, SecureNoise
@@ -131,6 +132,7 @@ def build_series(
     left = room(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
+    refuse_paid(noise, account)
     spending = Spending(account, claim_of(f"series {method.name}", nano, asked, domain, data))
     progress("reading")
     counted = count_rows(

@@ -20,6 +20,7 @@ from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import ParameterError
+from psd.insecure import refuse_paid
 from psd.intake import Intake
 from psd.kept import EMPTY, KeptTally, Origin, Terms, merge
 from psd.keys import check_value, users_of_residue
@@ -284,6 +285,7 @@ def build_tally(
     nano = parse_epsilon(epsilon)
     how: dict[str, Any] = {"method": method, "view": given.view, "covariate": given.covariate}
     how |= {"epsilon": nano, "unit": unit, "noise": noise, **_paid(kept, epsilon)}
+    refuse_paid(noise, account)
     # Tallies do not say which columns placed their rows, so the claim is on all places.
     spending = Spending(account, Claim(epsilon=nano, unit=unit, what=f"build {method.name}"))
     spending.charge()
