@@ -85,8 +85,9 @@ def code_in_data(tree: ast.Module) -> Found:
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
             if not (isinstance(node.value, ast.Constant) and node.value.value is False):
                 yield node.value.lineno, "allow_pickle"
-        elif isinstance(node, ast.Call) and "allow_pickle" not in [k.arg for k in node.keywords]:
-            if ast.unparse(node.func) in ("np.load", "np.save"):
+        elif isinstance(node, ast.Call):
+            said = "allow_pickle" in [keyword.arg for keyword in node.keywords]
+            if not said and ast.unparse(node.func) in ("np.load", "np.save"):
                 yield node.lineno, ast.unparse(node.func)
 
 
