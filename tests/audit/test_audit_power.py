@@ -5,8 +5,7 @@ import pytest
 
 import psd
 from psd.audit import audit
-from psd.canaries import Plot
-from psd.curator import Curator
+from psd.canaries import Plot, one_run
 from psd.decompositions.quadtree import Quadtree
 from psd.noise import SecureNoise
 from psd.pairs import Pair, losses
@@ -100,11 +99,9 @@ def test_a_steered_method_fails(monkeypatch):
     assert found.sentence.startswith("not private: after the same answers")
 
 
-def test_the_canaries_are_tossed_by_the_operating_system(tmp_path):
+def test_the_canaries_are_tossed_by_the_operating_system():
     """The truth is no function of anything that a build could know."""
     plot = Plot.of(4, 10**9, Unit())
-    from psd.canaries import one_run
-
     tossed = set()
 
     def build(rows, release):
@@ -133,13 +130,3 @@ def test_smaller_faults_at_larger_sizes(numerator, denominator):
         found = audit("quadtree", 1, runs=128, pairs=0, confidence=SURE)
     assert found.failed is (numerator > denominator)
     assert not found.sentence.startswith("no fault: ")
-
-
-@pytest.mark.nightly
-def test_pairs_see_a_forgotten_k_in_processes_of_their_own():
-    """Nothing is planted in them: what runs there is the library as it is."""
-    original = Curator.__init__
-    with planted.sensitivity_forgets_k():
-        found, _ = by_pairs(psd.Quadtree(height=2), 1, jobs=2)
-    assert Curator.__init__ is original
-    assert not found.failed
