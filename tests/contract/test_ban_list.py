@@ -299,6 +299,14 @@ ALLOWED = {
         "psd.workers",
         "from multiprocessing.connection import Connection",
     ): "ends these processes with their parent",
+    (
+        "processes and network",
+        "psd.intake",
+        "from concurrent.futures import ThreadPoolExecutor",
+    ): "threads of this process, which draw nothing",
+    ("talk", "psd.spending", "warn: Callable[[str], None] = warnings.warn,"): (
+        "where the ledger lies, and whether a file was paid for under another name: no value of it"
+    ),
     ("talk", "psd.engines._spark_session", "import logging"): (
         "silences what PySpark logs, which may quote rows"
     ),
