@@ -32,8 +32,8 @@ EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.MissingExtraError: 7,
     errors.InputDataError: 8,
     errors.LedgerError: 9,
-    errors.RandomnessError: 70,
     errors.AuditError: 10,
+    errors.RandomnessError: 70,
     errors.InternalError: 70,
 }
 INTERNAL = 70

@@ -13,7 +13,7 @@ def lower_limit(successes: int, trials: int, beta: float) -> float:
     Examples
     --------
     >>> round(lower_limit(90, 100, 0.01), 3)
-    0.812
+    0.809
     """
     from scipy.stats import beta as beta_law
 
@@ -28,7 +28,7 @@ def upper_limit(successes: int, trials: int, beta: float) -> float:
     Examples
     --------
     >>> round(upper_limit(10, 100, 0.01), 3)
-    0.188
+    0.191
     """
     return 1.0 - lower_limit(trials - successes, trials, beta)
 
@@ -77,7 +77,7 @@ def log_ratio_limits(
     Examples
     --------
     >>> [round(limit, 2) for limit in log_ratio_limits((500, 1000), (100, 1000), 0.001)]
-    [1.21, 2.08]
+    [1.2, 2.05]
     """
     low, high = lower_limit(*likely, beta / 2), upper_limit(*likely, beta / 2)
     least, most = lower_limit(*unlikely, beta / 2), upper_limit(*unlikely, beta / 2)

@@ -130,8 +130,8 @@ def build(
         Polygons outside of which rows are dropped, and nobody is, see `psd.boundary`. Public:
         never made from the points.
     noise : Noise, optional
-        A release from other noise than `SecureNoise` cannot be saved or exported, and no account
-        pays for it: `psd.insecure.SeededNoise` for demonstrations, others for tests.
+        A release from other noise than `SecureNoise` cannot be saved or exported:
+        `psd.insecure.SeededNoise` for demonstrations, for which no account pays; others for tests.
     progress : callable
         Told the name of each stage; never a number.
     private_report : callable

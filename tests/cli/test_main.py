@@ -68,8 +68,8 @@ CODES = {
     errors.MissingExtraError: 7,
     errors.InputDataError: 8,
     errors.LedgerError: 9,
-    errors.RandomnessError: 70,
     errors.AuditError: 10,
+    errors.RandomnessError: 70,
     errors.InternalError: 70,
 }
 

@@ -303,9 +303,9 @@ ALLOWED = {
         "processes and network",
         "psd.intake",
         "from concurrent.futures import ThreadPoolExecutor",
-    ): "threads that bound users and draw nothing",
+    ): "threads of this process, which draw nothing",
     ("talk", "psd.spending", "warn: Callable[[str], None] = warnings.warn,"): (
-        "says what a ledger knows of names and files, and nothing of rows"
+        "where the ledger lies, and whether a file was paid for under another name: no value of it"
     ),
     ("talk", "psd.engines._spark_session", "import logging"): (
         "silences what PySpark logs, which may quote rows"
