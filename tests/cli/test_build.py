@@ -317,13 +317,14 @@ def test_a_fault_on_the_way_leaves_what_was_there(monkeypatch, points, out, plac
     assert (files(out.parent), out.read_bytes()) == ([out.name], b"an older release")
 
 
-def test_an_interrupt_while_a_package_is_loaded_is_not_lost(points, out):
-    code = """if True:
+@pytest.mark.parametrize("package", ["duckdb", "pyarrow.parquet", "pyproj"])
+def test_an_interrupt_while_a_package_is_loaded_is_not_lost(points, out, package):
+    code = f"""if True:
         import sys
 
         class Interrupted:
             def find_spec(self, name, path=None, target=None):
-                if name == "pandas":
+                if name == "{package}":
                     raise KeyboardInterrupt
 
         sys.meta_path.insert(0, Interrupted())
