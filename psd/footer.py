@@ -12,13 +12,23 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd.errors import ReleaseFormatError
 from psd.page_headers import page_headers
 
-__all__ = ["ARROW_KEY", "MAX_ROWS", "check_size", "footer_at", "most_rows", "opened", "read_bytes"]
+__all__ = [
+    "ARROW_KEY",
+    "MAX_ROWS",
+    "check_order",
+    "check_size",
+    "footer_at",
+    "most_rows",
+    "opened",
+    "read_bytes",
+]
 
 MAX_ROWS = 2**27
 """Most rows of any file."""
@@ -39,6 +49,8 @@ _UNPACKED_EACH = 64
 
 # Strings that are given by what they share with the one before may grow with every row.
 _DELTA_BYTE_ARRAY = 7
+
+_PART = 2**16
 
 _MAGIC = b"PAR1"
 _LIMITS = {
@@ -137,6 +149,35 @@ def check_size(file: pq.ParquetFile, content: bytes, *, floor: int, each: int) -
                     "it unpacks to more than a file of its size holds; it was made to fill memory, "
                     "or is damaged"
                 )
+
+
+def check_order(file: pq.ParquetFile) -> None:
+    """Refuse many rows that are no nodes in level order, before the rest of them is unpacked.
+
+    Node i of a tree, of whose nodes none has more than four children, has a parent between
+    (i - 1) // 4 and i - 1. The parents are read a part at a time, up to the first that has not.
+
+    Parameters
+    ----------
+    file : ParquetFile
+        With a column ``parent``, and ``slice`` where it holds the trees of several.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If a row is in no such place.
+    """
+    columns = [name for name in ("slice", "parent") if name in file.schema_arrow.names]
+    row, first, last = 0, 0, 0
+    for batch in file.iter_batches(_PART, columns=columns):
+        parent, slices = batch["parent"].to_numpy(), batch[columns[0]].to_numpy()
+        rows = np.arange(row, row + len(batch))
+        if len(columns) == 2:
+            begins = np.where(np.diff(slices, prepend=last) != 0, rows, first)
+            rows, first, last = rows - np.maximum.accumulate(begins), begins.max(), slices[-1]
+        if ((parent < (rows - 1) // 4) | (parent >= rows)).any():
+            raise ReleaseFormatError("its rows are not the nodes of a tree in the order of levels")
+        row += len(batch)
 
 
 def _chunks(metadata: pq.FileMetaData, size: int) -> Iterator[tuple[int, int]]:

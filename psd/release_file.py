@@ -26,7 +26,16 @@ from psd.domain import Domain
 from psd.epsilon import epsilon_text, parse_epsilon
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.files import write_whole
-from psd.footer import ARROW_KEY, MAX_ROWS, check_size, footer_at, most_rows, opened, read_bytes
+from psd.footer import (
+    ARROW_KEY,
+    MAX_ROWS,
+    check_order,
+    check_size,
+    footer_at,
+    most_rows,
+    opened,
+    read_bytes,
+)
 from psd.public import Public, check_public
 from psd.release import Release
 from psd.tree import Tree
@@ -253,6 +262,8 @@ def _decoded(file: pq.ParquetFile, content: bytes) -> Release:
     if file.metadata.num_rows == 0:
         raise ReleaseFormatError(f"a release has 1 to {MAX_ROWS:,} nodes")
     check_size(file, content, **NODES)
+    if file.metadata.num_rows > NODES["floor"]:
+        check_order(file)
     known["covariate"] = unpack(known["covariate"], footer.get(COVARIATE_KEY), known["domain"])
     release = Release(tree=tree_of(file.read()), **known, source="curator")
     vars(release)["digest"] = check_digest(footer, KEY, header, header["format"], [release])

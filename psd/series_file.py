@@ -17,7 +17,7 @@ from psd.covariate_file import COVARIATE_KEY, unpack
 from psd.digest import canonical, digest
 from psd.errors import ReleaseFormatError
 from psd.files import write_whole
-from psd.footer import MAX_ROWS, check_size, footer_at, opened, read_bytes
+from psd.footer import MAX_ROWS, check_order, check_size, footer_at, opened, read_bytes
 from psd.public import Public, PublicSeries, check_public
 from psd.release import Release
 from psd.release_file import (
@@ -131,6 +131,8 @@ def _decoded(file: pq.ParquetFile, content: bytes) -> Series:
     if file.metadata.num_rows < len(slices):
         raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
     check_size(file, content, **NODES)
+    if file.metadata.num_rows > NODES["floor"]:
+        check_order(file)
     covariate = unpack(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
     releases = [
         Release(tree=tree_of(table), **{**known, "covariate": covariate}, source="curator")
