@@ -41,14 +41,21 @@ def test_coins_are_floors_of_the_exact_ratio(bits, precision):
         assert selection._coin_floor(depth, bits, precision) == int(exact)
 
 
-def test_a_tie_of_the_coin_reads_on(monkeypatch):
-    depth, bits = 3, 41
+@pytest.mark.parametrize("depth", [1, 3, 64])
+def test_a_tie_of_the_coin_reads_on(depth, monkeypatch):
+    bits = 41
     first, longer = (selection._coin_floor(depth, bits, p) for p in (64, 128))
     following = longer - (first << 64)
     for word, below in ((following - 1, True), (following + 1, False)):
-        words = iter([np.array([first], np.uint64), np.array([word], np.uint64)])
-        monkeypatch.setattr(selection, "random_words", lambda size, words=words: next(words)[:size])
+        words, sizes = iter([first, word]), []
+
+        def one_word(size, words=words, sizes=sizes):
+            sizes.append(size)
+            return np.array([next(words)], np.uint64)
+
+        monkeypatch.setattr(selection, "random_words", one_word)
         assert selection._coins(np.array([depth]), bits).tolist() == [below]
+        assert sizes == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -137,3 +144,56 @@ def test_proposals_cover_groups_whose_totals_wrap():
     found = candidates(*[[(first + 2**20 * g, n, s) for first, n, s in one] for g in range(200)])
     lines = select(found)
     assert (lines >> 20).tolist() == list(range(200))
+
+
+def candidates_of(lengths, scores):
+    """One group of intervals, one after another."""
+    lengths = np.array(lengths, np.int64)
+    return Candidates(
+        group=np.zeros(len(lengths), np.int64),
+        first=np.cumsum(lengths) - lengths,
+        length=lengths,
+        score=np.array(scores, np.int64),
+    )
+
+
+@pytest.mark.parametrize(
+    ("lengths", "share", "line"),
+    [
+        ([1, 1], (0, 2), 0),
+        ([1, 1], (1, 2), 1),  # the first point of the second interval
+        ([3, 1, 4], (3, 8), 3),
+        ([3, 1, 4], (4, 8), 4),
+        ([2**35], (0, 1), 0),
+    ],
+)
+def test_a_point_of_the_weight_is_in_its_interval(lengths, share, line, monkeypatch):
+    def point(bounds):
+        return (bounds // share[1] * share[0]).view(np.int64)
+
+    monkeypatch.setattr(selection, "uniform_below", point)
+    monkeypatch.setattr(selection, "bernoulli_exp", lambda n, d: np.ones(len(n), bool))
+    found = candidates_of(lengths, [0] * len(lengths))
+    assert exponential(found, np.array([NANO]), np.array([1])).tolist() == [line]
+
+
+def test_the_last_point_of_the_longest_interval_is_its_last_line(monkeypatch):
+    """Below 2^61 points, a quotient of floats would be one line too far."""
+    last = lambda bounds: (bounds - np.uint64(1)).view(np.int64)  # noqa: E731
+    monkeypatch.setattr(selection, "uniform_below", last)
+    found = candidates_of([2**35], [0])
+    assert exponential(found, np.array([NANO]), np.array([1])).tolist() == [2**35 - 1]
+
+
+@pytest.mark.parametrize("epsilon", [1, 7, NANO // 3, NANO, 999 * NANO + 1])
+@pytest.mark.parametrize("sensitivity", [1, 3, 562_949, 10**9])
+def test_rates_and_depths_are_exact(epsilon, sensitivity):
+    rate = min((epsilon << 50) // (2 * NANO * sensitivity), 64 << 50)
+    asked = np.array([epsilon]), np.array([sensitivity])
+    assert selection._rates(*asked).tolist() == [rate]
+    deepest = max((64 << 50) // max(rate, 1), 1)
+    for gap in (1, 5, 2**20 + 1, 2**57):
+        whole, rest, _ = selection._depths(candidates_of([1, 1], [0, -gap]), *asked)
+        depth = rate * min(gap, deepest)
+        assert whole.tolist() == [0, depth >> 50]
+        assert rest.tolist() == [0, depth % 2**50]

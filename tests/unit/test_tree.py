@@ -135,6 +135,8 @@ def mixed_families(arrays):
         pytest.param(overlapping_with_the_right_area, "tile", id="overlap of equal area"),
         pytest.param(overlapping_far_apart_in_the_family, "tile", id="first and last overlap"),
         pytest.param(set_at("boxes", 6, [3, 0, 4, 2]), "tile", id="child outside its parent"),
+        pytest.param(set_at("boxes", 6, [4, 2, 5, 4]), "tile", id="child east of its parent"),
+        pytest.param(set_at("boxes", 6, [3, 4, 4, 6]), "tile", id="child north of its parent"),
     ],
 )
 def test_damage_is_refused(damage, rule):
@@ -257,3 +259,24 @@ def test_a_place_in_no_child_is_an_error_of_the_program():
     arrays["boxes"][6] = [3, 2, 4, 3]
     with pytest.raises(InternalError, match="no child"):
         locate(Tree(**arrays), np.array([3], np.int32), np.array([3], np.int32))
+
+
+def chain(levels, box=(0, 0, 4, 4)):
+    """A tree whose nodes have one child each."""
+    boxes = np.tile([0, 0, 4, 4], (levels, 1))
+    boxes[-1] = box
+    none = np.zeros(levels)
+    places = np.arange(levels)
+    return Tree(boxes=boxes, parent=places - 1, level=places, count=none, epsilon=none)
+
+
+def test_a_tree_has_256_levels_and_no_more():
+    check_tree(chain(256), LATTICE)
+    with pytest.raises(ReleaseFormatError, match="more than 256 levels"):
+        check_tree(chain(257), LATTICE)
+
+
+def test_an_only_child_is_its_parent_again():
+    check_tree(chain(2), LATTICE)
+    with pytest.raises(ReleaseFormatError, match="tile"):
+        check_tree(chain(2, box=(0, 0, 4, 3)), LATTICE)
