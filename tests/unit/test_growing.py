@@ -159,6 +159,7 @@ def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
     tree = GrowingTree((4, 4))
     cut = tree.cut(tree.root(), x=[1])
     assert cut.lines.tolist() == [[1, 4]]
+    assert cut.lines.dtype == np.int64
     assert cut.child.tolist() == [[1, 2, -1, -1]]
     cut = tree.cut(cut.cells, x=[1, 2], y=[2, 0])
     assert cut.lines.tolist() == [[1, 2], [2, 4]]
