@@ -1,7 +1,9 @@
 """The audit passes sound builds and catches planted bugs, at sizes that every run can afford."""
 
-import planted
 import pytest
+from mutants.curator import PrunesOnTrueCounts, sensitivity_forgets_k
+from mutants.mutant import replaced
+from mutants.selection import rates_without_the_factor_two
 
 import psd
 from psd.audit import audit
@@ -28,7 +30,7 @@ def counts_drawn_with(numerator, denominator):
     def count(self, true, epsilon, sensitivity):
         return draw(self, true, epsilon * numerator // denominator, sensitivity)
 
-    return planted.replaced(SecureNoise, "count", count)
+    return replaced(SecureNoise, "count", count)
 
 
 def by_canaries(unit=None):
@@ -48,7 +50,7 @@ def test_a_sound_build_passes(unit):
 CAUGHT = {
     "noise of 0.7 times the scale": (lambda: counts_drawn_with(10, 7), None, "not private"),
     "epsilon spent twice": (lambda: counts_drawn_with(2, 1), None, "not private as claimed"),
-    "factor k forgotten": (planted.sensitivity_forgets_k, COUPLE, "not private as claimed"),
+    "factor k forgotten": (sensitivity_forgets_k, COUPLE, "not private as claimed"),
     "noise of 2 times the scale": (lambda: counts_drawn_with(1, 2), None, "larger than needed"),
 }
 
@@ -70,7 +72,7 @@ def by_pairs(method, epsilon, pairs=1_600, confidence=SURE, jobs=1):
 
 
 def test_pairs_catch_the_factor_of_the_exponential_mechanism():
-    with planted.rates_without_the_factor_two():
+    with rates_without_the_factor_two():
         found, (more, _) = by_pairs(ONE_CUT, 1.5, confidence=0.999)
     assert found.failed
     assert more.verdict in ("above the claim", "tells too much")
@@ -85,15 +87,13 @@ def test_pairs_pass_a_sound_cut_and_bound_its_epsilon():
 
 
 def test_what_steers_a_build_past_the_curator_is_told_from_the_first_pair():
-    pair = Pair.of(planted.PrunesOnTrueCounts(), 10**9, Unit())
+    pair = Pair.of(PrunesOnTrueCounts(), 10**9, Unit())
     with pytest.raises(DivergenceError):
         losses(pair, 3, more=False)
 
 
 def test_a_steered_method_fails(monkeypatch):
-    monkeypatch.setattr(
-        Quadtree, "build", lambda _, asked: planted.PrunesOnTrueCounts().build(asked)
-    )
+    monkeypatch.setattr(Quadtree, "build", lambda _, asked: PrunesOnTrueCounts().build(asked))
     found, _ = by_pairs(psd.Quadtree(height=2), 1, pairs=100)
     assert found.failed
     assert found.sentence.startswith("not private: after the same answers")
