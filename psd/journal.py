@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
+from psd.bodies import check_body
 from psd.book import Book, Charge, Dataset
 from psd.composition import Region
 from psd.epsilon import epsilon_text
@@ -57,20 +58,16 @@ def read_book(rows: Iterable[Row]) -> Book:
             if found != _hash(hashes[-1] if hashes else "", number, time, kind, text):
                 raise ValueError("an entry was changed")
             body = json.loads(text)
+            check_body(kind, body)
             if kind == "create":
                 name = body["id"]
-            elif kind == "register":
-                datasets[body["name"]] = Dataset(**body)
-            elif kind == "raise":
-                datasets[body["name"]] = _raised(datasets[body["name"]], time, body["budget"])
             elif kind == "charge":
-                charge = _charge(time, body)
-                charges[charge.id] = charge
+                _charge(charges, datasets, time, body)
             elif kind == "done":
-                charges[body["id"]] = replace(charges[body["id"]], done=True, digest=body["digest"])
+                _finish(charges, body)
             else:
-                raise ValueError("an entry of unknown kind")
-        except (ValueError, KeyError, TypeError):
+                _budget(datasets, kind, time, body)
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise LedgerError(
                 f"entry {len(hashes) + 1} of the ledger was changed, removed or put in by hand; "
                 "nothing is granted from it"
@@ -81,8 +78,10 @@ def read_book(rows: Iterable[Row]) -> Book:
     return Book(id=name, hashes=tuple(hashes), datasets=datasets, charges=charges)
 
 
-def _charge(time: str, body: dict[str, Any]) -> Charge:
-    """Charge of an entry."""
+def _charge(
+    charges: dict[str, Charge], datasets: Mapping[str, Dataset], time: str, body: dict[str, Any]
+) -> None:
+    """Note the charge of an entry."""
     place = body.pop("region")
     region = place and Region(
         bounds=tuple(place["bounds"]),
@@ -91,7 +90,28 @@ def _charge(time: str, body: dict[str, Any]) -> Charge:
         lattice=tuple(place["lattice"]),
     )
     files = tuple(body.pop("files", ()))
-    return Charge(time=time, region=region, files=files, **body)
+    if body["id"] in charges or body["dataset"] not in datasets:
+        raise ValueError("a charge that is there already, or to no dataset")
+    charges[body["id"]] = Charge(time=time, region=region, files=files, **body)
+
+
+def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:
+    """Note that a charge is done."""
+    charge = charges[body["id"]]
+    if charge.done:
+        raise ValueError("a charge that is finished twice")
+    charges[charge.id] = replace(charge, done=True, digest=body["digest"])
+
+
+def _budget(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, Any]) -> None:
+    """Note a dataset, or that its budget was raised."""
+    name = body["name"]
+    if kind == "raise":
+        datasets[name] = _raised(datasets[name], time, body["budget"])
+    elif name in datasets:
+        raise ValueError("a dataset that is there already")
+    else:
+        datasets[name] = Dataset(**body)
 
 
 def _raised(dataset: Dataset, time: str, budget: int) -> Dataset:

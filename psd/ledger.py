@@ -208,6 +208,7 @@ class Ledger:
         BudgetError
             As `check`; nothing was charged.
         """
+        check_name("what is charged for,", claim.what)
         with writing(self.path) as ledger:
             book = read_book(rows(ledger))
             book.check(name, claim, analyst)

@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 
 from psd.errors import LedgerError
@@ -141,11 +142,9 @@ def reading(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
         yield ledger
 
 
-def rows(ledger: sqlite3.Connection) -> list[Row]:
-    """All entries in their order."""
-    return ledger.execute(
-        "SELECT number, time, kind, body, hash FROM entry ORDER BY number"
-    ).fetchall()
+def rows(ledger: sqlite3.Connection) -> Iterator[Row]:
+    """All entries in their order, one by one, since whoever reads them stops at a wrong one."""
+    return ledger.execute("SELECT number, time, kind, body, hash FROM entry ORDER BY number")
 
 
 def appended(ledger: sqlite3.Connection, row: Row) -> None:
@@ -207,6 +206,12 @@ def _existing(path: str | os.PathLike[str]) -> Path:
         ) from None
     if not place.is_file():
         raise LedgerError(f"ledger {path} is no file")
+    if place.stat().st_nlink > 1:
+        # What a crash left half done is undone by the name that it was begun under.
+        raise LedgerError(
+            f"ledger {path} has a second name, a hard link, by which a charge could come undone; "
+            "remove one of the two"
+        )
     if place.stat().st_size == 0:
         raise LedgerError(f"ledger {path} is empty, so what was spent is lost; restore it")
     return place
@@ -222,3 +227,21 @@ def _check_format(path: str | os.PathLike[str], ledger: sqlite3.Connection) -> N
         raise LedgerError(
             f"ledger {path} has format {version}, and this version of psd knows {FORMAT}"
         )
+    if not _objects(ledger) <= _known_objects():
+        raise LedgerError(
+            f"ledger {path} has tables, views or triggers that no ledger has, so nothing is "
+            "granted from it; restore it from a copy"
+        )
+
+
+def _objects(ledger: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Tables, views, indices and triggers of a database, with the statements that make them."""
+    return set(ledger.execute("SELECT type, name, sql FROM sqlite_schema"))
+
+
+@cache
+def _known_objects() -> frozenset[tuple[str, str, str]]:
+    """Those of a ledger: another one's could drop a charge, or never end."""
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.executescript(_SCHEMA)
+        return frozenset(_objects(made))

@@ -134,6 +134,16 @@ def test_a_link_is_the_ledger_it_leads_to(ledger, tmp_path):
         ledger.charge("visits", claim("0.6"))
 
 
+def test_a_hard_link_has_no_part_in_what_a_crash_left_so_it_is_refused(ledger, tmp_path):
+    other = tmp_path / "other.ledger"
+    other.hardlink_to(ledger.path)
+    for use in (ledger.book, lambda: Ledger(other).charge("visits", claim("1"))):
+        with pytest.raises(LedgerError, match="a hard link"):
+            use()
+    other.unlink()
+    assert spent(ledger) == 0
+
+
 def test_names_that_mean_something_in_an_address(tmp_path):
     path = tmp_path / "50% of? all #1 서울&mode=ro.ledger"
     Ledger.create(path).register("visits", 1)
@@ -430,6 +440,74 @@ def test_the_first_entry_that_was_changed_is_named_and_nothing_is_granted(edit, 
     edited(ledger, script)
     for use in (ledger.verify, ledger.book, lambda: ledger.charge("visits", claim("0.1"))):
         with pytest.raises(LedgerError, match=f"entry {number} of the ledger"):
+            use()
+
+
+REGION = {"bounds": [0, 0, 1, 1], "crs": "EPSG:4326", "columns": ["x=lon"], "lattice": [1, 1]}
+DATASET = {
+    "name": "more", "budget": 1, "unit": "record", "time_zone": None, "bound": None, "caps": {}
+}  # fmt: skip
+CHARGE = {
+    "id": "a", "dataset": "visits", "analyst": None, "what": "build", "epsilon": 1, "bound": 1,
+    "region": REGION, "files": [],
+}  # fmt: skip
+FORGED = {
+    "nothing": ("charge", []),
+    "brackets that never close": ("charge", "[" * 200_000),
+    "a field more": ("charge", {**CHARGE, "done": True}),
+    "a field less": ("charge", {name: CHARGE[name] for name in CHARGE if name != "region"}),
+    "epsilon below 0": ("charge", {**CHARGE, "epsilon": -(10**9)}),
+    "epsilon as text": ("charge", {**CHARGE, "epsilon": "1"}),
+    "epsilon without end": ("charge", {**CHARGE, "epsilon": 10**40}),
+    "bounds without a number": ("charge", {**CHARGE, "region": {**REGION, "bounds": ["x"] * 4}}),
+    "bounds that are nowhere": (
+        "charge",
+        {**CHARGE, "region": {**REGION, "bounds": [float("nan")] * 4}},
+    ),
+    "bounds of one number": ("charge", {**CHARGE, "region": {**REGION, "bounds": [1]}}),
+    "a letter that moves the cursor": ("charge", {**CHARGE, "what": "\x1b[2J"}),
+    "files that are no marks": ("charge", {**CHARGE, "files": [[1]]}),
+    "no such dataset": ("charge", {**CHARGE, "dataset": "other"}),
+    "a budget as text": ("register", {**DATASET, "budget": "1"}),
+    "a dataset a second time": ("register", {**DATASET, "name": "visits", "budget": 10**10}),
+    "no such unit": ("register", {**DATASET, "unit": "person"}),
+    "days without a clock": ("register", {**DATASET, "unit": "user-day"}),
+    "caps that are a list": ("register", {**DATASET, "caps": [1]}),
+    "a digest that is a number": ("done", {"id": "0", "digest": 5}),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_an_entry_by_hand_with_the_right_hash_is_found_by_what_it_says(what, ledger):
+    kind, body = FORGED[what]
+    with ledger_file.writing(ledger.path) as file:
+        number, time, kind, text, _ = journal.entry(ledger.book().hashes, kind, body)
+        text = body if isinstance(body, str) else text
+        found = journal._hash(ledger.book().head, number, time, kind, text)
+        ledger_file.appended(file, (number, time, kind, text, found))
+    for use in (ledger.verify, ledger.book, lambda: ledger.charge("visits", claim("0.1"))):
+        with pytest.raises(LedgerError, match="entry 3 of the ledger"):
+            use()
+
+
+ADDED = {
+    "a trigger that drops charges": (
+        "CREATE TRIGGER lost BEFORE INSERT ON entry BEGIN SELECT RAISE(IGNORE); END"
+    ),
+    "a view that never ends": (
+        "DROP TABLE entry; CREATE VIEW entry AS WITH RECURSIVE e(number, time, kind, body, hash) "
+        "AS (VALUES (1, '', '', '', '') UNION ALL SELECT number + 1, '', '', '', '' FROM e) "
+        "SELECT * FROM e"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ADDED)
+def test_a_database_with_more_than_a_ledger_has_is_refused(what, ledger):
+    with closing(sqlite3.connect(ledger.path)) as file:
+        file.executescript(ADDED[what])
+    for use in (ledger.verify, ledger.book, lambda: ledger.charge("visits", claim("0.1"))):
+        with pytest.raises(LedgerError, match="no ledger has"):
             use()
 
 
