@@ -50,7 +50,9 @@ def read_book(rows: Iterable[Row]) -> Book:
         Naming the first entry that does not follow from those before it.
     """
     hashes: list[str] = []
-    name, datasets, charges = "", {}, {}
+    name = ""
+    datasets: dict[str, Dataset] = {}
+    charges: dict[str, Charge] = {}
     for number, time, kind, text, found in rows:
         try:
             if number != len(hashes) + 1 or (number == 1) != (kind == "create"):

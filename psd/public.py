@@ -8,6 +8,7 @@ hung onto a tree.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,6 +42,8 @@ PARAMETERS = frozenset({
     "ledger", "charge",
 })  # fmt: skip
 """Names of parameters that a release may state."""
+
+_NAME = re.compile("[a-z0-9-]{1,40}")
 
 _ARRAYS = {"boxes": "int32", "parent": "int32", "level": "int16", "count": "int64"}
 
@@ -85,6 +88,11 @@ class Public:
         """Check every field; the parameters are copied, since a caller could change theirs."""
         for name, kinds in _KINDS.items():
             _check_exact(name, getattr(self, name), kinds)
+        if _NAME.fullmatch(self.method) is None:
+            raise ParameterError(
+                f"method {self.method[:100]!r} is no name of a method: small letters, digits and "
+                "hyphens, at most 40"
+            )
         for name, value in self.parameters.items():
             _check_exact("a name of a parameter", name, (str,))
             _check_exact(f"parameter {name}", value, (int, str, NoneType))

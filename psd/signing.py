@@ -209,7 +209,7 @@ def _signature(path: Path) -> dict[str, str]:
         raise ReleaseFormatError(f"signature {path} does not exist or is no file")
     try:
         with path.open("rb") as file:
-            body = strict_json(file.read(_LARGEST), _LARGEST)
+            body = strict_json(file.read(_LARGEST + 1), _LARGEST)
     except (OSError, ReleaseFormatError):
         body = None
     known = isinstance(body, dict) and body.keys() == _FIELDS.keys() | {"version"}

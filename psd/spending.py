@@ -125,14 +125,10 @@ class Account:
                     "it: an older copy was put in its place; restore the latest one"
                 )
 
-    @property
-    def receipt(self) -> Receipt | None:
-        """What the last charge is called in its release."""
-        return None if self.last is None else Receipt(ledger=self._id, charge=self.last)
-
-    def charge(self, claim: Claim) -> None:
+    def charge(self, claim: Claim) -> Receipt:
         """Pay for what is drawn next; see `psd.ledger.Ledger.charge`."""
-        self.last = self.ledger.charge(self.dataset, claim, analyst=self.analyst)
+        charge = self.last = self.ledger.charge(self.dataset, claim, analyst=self.analyst)
+        return Receipt(ledger=self._id, charge=charge)
 
     def finish(self, path: str | os.PathLike[str] | None = None) -> None:
         """Note that the last release or answer has been given out.
@@ -177,21 +173,20 @@ class Spending:
     """
 
     def __init__(self, account: Account | None, claim: Claim) -> None:
-        self._account, self._claim, self._charged = account, claim, False
+        self._account, self._claim = account, claim
+        self._receipt: Receipt | None = None
         if account is not None:
             account.check(claim)
 
     def charge(self) -> None:
         """Pay, unless that was done."""
-        if self._account is not None and not self._charged:
-            self._account.charge(self._claim)
-            self._charged = True
+        if self._account is not None and self._receipt is None:
+            self._receipt = self._account.charge(self._claim)
 
     @property
     def stated(self) -> dict[str, int | str]:
         """What the release says of who paid it; nothing without an account."""
-        receipt = None if self._account is None else self._account.receipt
-        return {} if receipt is None or not self._charged else receipt.parameters()
+        return {} if self._receipt is None else self._receipt.parameters()
 
     def before(self, noise: Noise) -> Noise:
         """The same noise, which charges before its first draw."""
