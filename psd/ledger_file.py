@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from psd.errors import LedgerError
+from psd.errors import LedgerError, WriteError
 from psd.files import write_whole
 
 __all__ = [
@@ -78,6 +78,8 @@ def create_file(path: str | os.PathLike[str], first: Row) -> None:
     WriteError
         If the file exists, or cannot be written.
     """
+    if os.path.isfile(path):
+        raise WriteError(f"{path} exists; choose another name, a ledger is never overwritten")
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         made.executescript(_SCHEMA)
         appended(made, first)
