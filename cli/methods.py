@@ -28,7 +28,8 @@ def command() -> None:
         table.add_column(heading, overflow="fold")
     for name in methods():
         kind = method_class(name)
-        table.add_row(name, "", "", f"{(kind.__doc__ or '').splitlines()[0]} ({kind.paper})")
+        about = (kind.__doc__ or "").splitlines()[0].replace(", as in [1]_.", ".")
+        table.add_row(name, "", "", f"{about} ({kind.paper})")
         for field in dataclasses.fields(kind):
             default = "" if field.default is None else str(field.default)
             table.add_row("", field.name, default, field.metadata["doc"])

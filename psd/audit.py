@@ -148,7 +148,7 @@ class Audit:
             return f"not private as claimed: epsilon is over {self.lower:.3g}, the claim is {claim}"
         if "tells too much" in verdicts:
             return "not private as charged: an attack sees more than its epsilons let it see"
-        share = f"{self.lower:.3g} of {claim} is seen, {self.expected:.3g} was to be"
+        share = f"{self.lower:.3g} of {claim} is seen, {self.expected:.3g} was to be expected"
         if "tells too little" in verdicts:
             return f"no fault, but {share}: noise is larger than needed, or the audit weak"
         return f"no fault: {share}"
@@ -223,6 +223,7 @@ def audit(
     nano, unit = parse_epsilon(epsilon), unit or Unit()
     method = method_by_name(method) if isinstance(method, str) else method
     _check(unit, confidence, canaries=canaries, runs=runs, pairs=pairs)
+    jobs = whole(1, 65_536)("jobs", jobs)
     beta = (1 - confidence) / _ATTACKS
     progress("canaries")
     maker = make or partial(_made_of, epsilon=nano, method=method)

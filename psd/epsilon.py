@@ -60,7 +60,7 @@ def parse_epsilon(value: str | float | Decimal) -> int:
     """
     number = _decimal("epsilon", value)
     if number <= 0:
-        raise ParameterError(f"epsilon {value} is not above 0; a release without noise is not made")
+        raise ParameterError(f"epsilon {value} is not above 0; usual values are 0.1 to 10")
     if number > MAX_EPSILON:
         raise ParameterError(
             f"epsilon {value} is above {MAX_EPSILON:,}; usual values are 0.1 to 10"

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
-from psd.errors import LedgerError
+from psd.errors import LedgerError, WriteError
 from psd.files import write_whole
 
 __all__ = [
@@ -79,6 +79,8 @@ def create_file(path: str | os.PathLike[str], first: Row) -> None:
     WriteError
         If the file exists, or cannot be written.
     """
+    if os.path.isfile(path):
+        raise WriteError(f"{path} exists; choose another name, a ledger is never overwritten")
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         made.executescript(_SCHEMA)
         appended(made, first)

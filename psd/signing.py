@@ -18,8 +18,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError
-from psd.files import check_targets, write_whole
+from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
+from psd.files import check_free, check_targets, write_whole
 from psd.release import Release
 from psd.release_file import stated_digest, strict_json
 from psd.series import Series
@@ -74,6 +74,10 @@ def new_key(path: Name) -> Path:
         If cryptography is not installed.
     """
     ed25519, pem = _ed25519(), _serialization()
+    check_free(path, overwrite=True)  # a folder such as . has no name for the public part
+    for target in (path, public_name(path)):
+        if os.path.isfile(target):
+            raise WriteError(f"{target} exists; choose another name, a key is never overwritten")
     check_targets([path, public_name(path)], overwrite=False)
     key = ed25519.Ed25519PrivateKey.generate()
     plain = pem.NoEncryption()
@@ -243,7 +247,10 @@ def _public_key(path: Name) -> Ed25519PublicKey:
     ed25519 = _ed25519()
     key = _loaded(path, lambda pem: _serialization().load_pem_public_key(pem))
     if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise ParameterError(f"key {path} is no public key of Ed25519; it ends in .pub.pem")
+        raise ParameterError(
+            f"key {path} is no public key of Ed25519; psd keygen writes that to a file "
+            "that ends in .pub.pem"
+        )
     public: Ed25519PublicKey = key
     return public
 

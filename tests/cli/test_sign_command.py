@@ -235,3 +235,9 @@ def test_the_commands_run_as_a_process(place):
     assert process("sign", "r.psd.parquet", "--key", "office.pem").returncode == 0
     done = process("verify", "r.psd.parquet", "--key", "office.pub.pem")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_folder_or_a_key_that_exists_is_no_name_for_a_key(place):
+    assert "is a folder" in fails(6, "keygen", ".")
+    for name in ("office.pem", "office.pub.pem"):
+        assert "a key is never overwritten" in fails(6, "keygen", name)
