@@ -64,6 +64,23 @@ def test_only_regions_without_a_common_point_are_apart(other, spent):
     assert spent_within([(region(0, 0, 1, 1), 5), (other, 5)], None) == spent
 
 
+def test_columns_and_rows_are_not_mistaken_for_each_other():
+    """Far from the diagonal, where west is not among the souths."""
+    charges = [
+        (region(100, 0, 102, 1), 1),
+        (region(101, 0.5, 103, 3), 2),
+        (region(104, 2, 105, 3), 4),
+        (region(104, 0, 105, 1), 8),
+    ]
+    assert spent_within(charges, None) == 8
+    assert spent_within(charges[:3], None) == 4
+    assert spent_within(charges[:2], None) == 3
+    assert spent_within(charges, region(99, 0, 103, 3)) == 3
+    assert spent_within(charges, region(99, 2, 103, 3)) == 2
+    assert spent_within(charges, region(104, 1.5, 110, 3)) == 4
+    assert spent_within(charges, region(106, 0, 107, 3)) == 0
+
+
 def test_regions_that_touch_are_caught_when_they_are_taken_apart():
     with touching_regions_are_apart():
         assert spent_within([(region(0, 0, 1, 1), 5), (region(1, 0, 2, 1), 5)], None) != 10
