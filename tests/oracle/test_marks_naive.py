@@ -37,8 +37,10 @@ def rows(seed, size=400):
 NAMES = ["7", "007", "Ann", "é", "서울", ""]
 
 
+@pytest.mark.parametrize("together", [2**14, 3])
 @pytest.mark.parametrize("seed", range(5))
-def test_marks(seed):
+def test_marks(seed, together, monkeypatch):
+    monkeypatch.setattr("psd.marks._TOGETHER", together)
     users, (columns, row), time = rows(seed)
     occurrence = np.random.default_rng(seed).integers(0, 2**30, len(users))
     found = marks(salts(NAMES, KEY)[:, users], columns, row, time, occurrence)

@@ -5,12 +5,13 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
+from hashlib import blake2b
 
 import pytest
 from mutants.ledger import float_epsilon, regions_for_users
 
 from psd import journal, ledger_file
-from psd.book import Claim
+from psd.book import Book, Claim, Dataset
 from psd.composition import Region
 from psd.epsilon import parse_epsilon
 from psd.errors import BudgetError, LedgerError, ParameterError, WriteError
@@ -48,7 +49,8 @@ def edited(ledger, script):
 # Making and opening
 
 
-def test_made_once_and_for_its_owner(tmp_path):
+def test_made_once_and_for_its_owner(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     old = os.umask(0)
     try:
         made = Ledger.create(tmp_path / "a.ledger")
@@ -217,11 +219,11 @@ def test_nobody_writes_between_a_balance_and_its_charge(ledger, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("", 1), "no name"),
-        ((" visits", 1), "no name"),
+        (("", 1), "^dataset '' is no name"),
+        ((" visits", 1), "^dataset ' visits' is no name"),
         (("a\nb", 1), "no name"),
         (("a" * 101, 1), "no name"),
-        (("roads", 0), "budget 0 is not above 0"),
+        (("roads", 0), "^budget 0 is not above 0"),
         (("roads", "nan"), "budget 'nan' is not a decimal"),
         (("roads", "1e-10"), "more than nine decimals"),
         (("roads", 1, "row"), "none of record, user, user-day"),
@@ -239,15 +241,29 @@ def test_datasets_that_are_none(arguments, words, ledger):
     [
         ({"time_zone": "UTC"}, "time zone goes with"),
         ({"max_contributions": 4}, "goes with units that have users"),
-        ({"unit": "user", "max_contributions": 0}, "max_contributions"),
+        ({"unit": "user", "max_contributions": 0}, "^max_contributions 0 is not between 1"),
+        ({"unit": "user", "max_contributions": 10**9 + 1}, "^max_contributions 1000000001 is"),
         ({"unit": "user-day", "time_zone": "Asia/Nowhere"}, "Nowhere"),
-        ({"caps": {"ann": 0}}, "cap 0 is not above 0"),
-        ({"caps": {"": 1}}, "no name"),
+        ({"caps": {"ann": 0}}, "^cap 0 is not above 0"),
+        ({"caps": {"": 1}}, "^analyst '' is no name"),
     ],
 )
 def test_options_that_do_not_go_together(options, words, ledger):
     with pytest.raises(ParameterError, match=words):
         ledger.register("roads", 1, **options)
+
+
+@pytest.mark.parametrize(("name", "bound"), [("a", 1), ("a" * 100, 10**9)])
+def test_what_is_registered_is_kept(name, bound, ledger):
+    ledger.register(name, 2, unit="user-day", max_contributions=bound, caps={"b": 1})
+    assert ledger.book().datasets[name] == Dataset(
+        name=name,
+        budget=2 * 10**9,
+        unit="user-day",
+        time_zone="UTC",
+        bound=bound,
+        caps={"b": 10**9},
+    )
 
 
 @pytest.mark.parametrize("name", ["visits", "Visits", "\uff56isits"])
@@ -298,6 +314,25 @@ def test_a_refused_charge_leaves_no_entry(ledger):
     assert ledger.book().hashes == before
 
 
+def test_nothing_is_left_of_a_budget_that_is_overspent():
+    visits = Dataset(name="visits", budget=-1, unit="record")
+    book = Book(id="", hashes=(), datasets={"visits": visits}, charges={})
+    with pytest.raises(BudgetError, match="has epsilon 0 left"):
+        book.check("visits", claim("1"), None)
+
+
+def test_a_charge_is_named_by_128_random_bits(ledger):
+    first, second = (ledger.charge("visits", claim("0.1")) for _ in range(2))
+    assert first != second
+    assert len(bytes.fromhex(first)) == len(bytes.fromhex(second)) == 16
+
+
+def test_marks_of_files_are_the_same_in_every_version(ledger):
+    book, use = ledger.book(), claim("0.1", files=((3, 5), (7, 11)))
+    texts = (f"{book.id} 3 5", f"{book.id} 7 11")
+    assert book.marks(use) == [blake2b(text.encode(), digest_size=8).hexdigest() for text in texts]
+
+
 def test_a_dataset_that_is_not_there(ledger):
     with pytest.raises(LedgerError, match="'roads' is not registered"):
         ledger.charge("roads", claim("0.1"))
@@ -328,6 +363,24 @@ def test_one_unit_for_each_dataset(options, unit, allowed, ledger):
             ledger.charge("trips", claim("1", unit))
 
 
+@pytest.mark.parametrize(
+    ("options", "unit", "words"),
+    [
+        ({}, USER, "per row, and this is per user;"),
+        ({"unit": "user"}, Unit(), "per user, and this is per row;"),
+        (
+            {"unit": "user-day", "time_zone": "Asia/Seoul"},
+            USER,
+            "per user and day in Asia/Seoul, and this is per user;",
+        ),
+    ],
+)
+def test_both_units_are_said(options, unit, words, ledger):
+    ledger.register("trips", 1, **options)
+    with pytest.raises(LedgerError, match=f"'trips' counts epsilon {words}"):
+        ledger.check("trips", claim("1", unit))
+
+
 def test_a_bound_that_is_chosen_later_is_not_the_one_that_was_registered(ledger):
     ledger.register("any", 1, unit="user")
     ledger.charge("any", claim("0.5", USER, chosen=True))
@@ -344,10 +397,22 @@ def test_caps_of_analysts_within_the_budget(ledger):
         ledger.charge("trips", claim("0.1"), analyst="ann")
     with pytest.raises(BudgetError, match=r"dataset 'trips' has epsilon 0\.3 left"):
         ledger.charge("trips", claim("0.4"), analyst="bob")
-    for who in (None, "eve"):
-        with pytest.raises(LedgerError, match="for the analysts ann, bob"):
+    for who, said in ((None, "nobody"), ("eve", "'eve'")):
+        with pytest.raises(LedgerError, match=f"for the analysts ann, bob, not {said};"):
             ledger.charge("trips", claim("0.1"), analyst=who)
+    with pytest.raises(ParameterError, match=r"^analyst ' bob' is no name"):
+        ledger.charge("visits", claim("0.1"), analyst=" bob")
+    assert ledger.check("trips", claim("0.3"), analyst="bob") == ledger.book()
     ledger.charge("trips", claim("0.3"), analyst="bob")
+
+
+def test_a_cap_is_spent_region_by_region(ledger):
+    ledger.register("trips", 2, caps={"ann": 1, "bob": 1})
+    ledger.charge("trips", claim("1", bounds=(0, 0, 1, 1)), analyst="ann")
+    ledger.charge("trips", claim("1", bounds=(2, 0, 3, 1)), analyst="ann")
+    ledger.charge("trips", claim("1", bounds=(0, 0, 1, 1)), analyst="bob")
+    with pytest.raises(BudgetError, match="analyst 'ann' has epsilon 0 left"):
+        ledger.charge("trips", claim("1", bounds=(1, 0, 2, 1)), analyst="ann")
 
 
 def test_regions_apart_for_rows_and_never_for_users(ledger):
@@ -518,6 +583,16 @@ def test_an_end_that_was_cut_off_is_missed(ledger):
         ledger.verify()
 
 
+@pytest.mark.parametrize("granted", [0, 1])
+def test_a_count_of_the_entries_that_was_taken_away_is_missed(granted, tmp_path):
+    made = Ledger.create(tmp_path / "l")
+    if granted:
+        made.register("visits", 1)
+    edited(made, "DELETE FROM sqlite_sequence")
+    with pytest.raises(LedgerError, match=f"entry {granted + 2} of the ledger was removed"):
+        made.verify()
+
+
 def test_an_older_copy_is_found_by_a_head_noted_elsewhere(ledger):
     copy = ledger.path.read_bytes()
     ledger.charge("visits", claim("0.6"))
@@ -578,5 +653,5 @@ def test_a_budget_is_not_lowered(ledger, budget):
 def test_only_a_dataset_that_is_there_is_raised(ledger):
     with pytest.raises(LedgerError, match="not registered"):
         ledger.raise_budget("roads", 2)
-    with pytest.raises(ParameterError, match="budget"):
+    with pytest.raises(ParameterError, match=r"^budget 'much'"):
         ledger.raise_budget("visits", "much")

@@ -98,7 +98,10 @@ def test_a_file_under_a_second_name_is_warned_of(ledger, tmp_path):
     copy.write_bytes(first.read_bytes())
     assert charged(ledger, "rows", first) == charged(ledger, "rows", first) == []
     (warning,) = charged(ledger, "again", link)
-    assert "charged to dataset 'rows' too" in warning
+    assert warning == (
+        "a file of this input was charged to dataset 'rows' too; the same rows under two names "
+        "have two budgets, and epsilon adds up over both"
+    )
     assert charged(ledger, "again", copy) == []  # nothing of the content is kept
 
 
@@ -107,6 +110,8 @@ server:/a /mnt/net nfs4 rw 0 0
 /dev/vdb /mnt/net/disk ext4 rw 0 0
 server:/b /mnt/a\\040b nfs rw 0 0
 //pc/c /mnt/net/disk/c cifs rw 0 0
+server:/d /mnt/short nfs
+cut off
 """
 
 
@@ -120,10 +125,11 @@ server:/b /mnt/a\\040b nfs rw 0 0
         ("/mnt/net/disk/l", None),
         ("/mnt/net/disk/c/l", "cifs"),
         ("/mnt/a b/l", "nfs"),
+        ("/mnt/short/l", "nfs"),
     ],
 )
 def test_network_file_systems_are_known(monkeypatch, tmp_path, place, kind):
-    (tmp_path / "mounts").write_text(MOUNTS)
+    (tmp_path / "mounts").write_bytes(MOUNTS.encode() + b"/dev/vdc /mnt/\xff ext4 rw 0 0\n")
     monkeypatch.setattr(ledger_file, "MOUNTS", tmp_path / "mounts")
     assert ledger_file.network(place) == kind
 
@@ -131,9 +137,18 @@ def test_network_file_systems_are_known(monkeypatch, tmp_path, place, kind):
 def test_where_nothing_says_what_is_mounted_nothing_is_known(monkeypatch, tmp_path):
     monkeypatch.setattr(ledger_file, "MOUNTS", tmp_path / "none")
     assert ledger_file.network("/mnt/l") is None
+    (tmp_path / "none").write_text("server:/a /elsewhere nfs4 rw 0 0\n")
+    assert ledger_file.network("/mnt/l") is None
 
 
 def test_a_ledger_elsewhere_is_warned_of(monkeypatch, ledger):
-    monkeypatch.setattr("psd.spending.network", lambda path: "nfs4")
+    asked, said = [], []
+    monkeypatch.setattr("psd.spending.network", lambda path: asked.append(path) or "nfs4")
+    Account(ledger, "rows", warn=said.append)
+    assert asked == [ledger.path]
+    assert said == [
+        f"ledger {ledger.path} lies on a network file system (nfs4), where locks may fail and a "
+        "budget be spent twice; keep it on a local disk"
+    ]
     with pytest.warns(UserWarning, match=r"network file system \(nfs4\)"):
         Account(ledger, "rows")

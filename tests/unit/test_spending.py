@@ -1,5 +1,8 @@
 """What a build claims: where its rows lie, as far as that can be held against other releases."""
 
+import os
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -10,7 +13,7 @@ from psd.ledger import Ledger
 from psd.private_bounds import PrivateBounds
 from psd.reading import wanted
 from psd.sources import Columns
-from psd.spending import Account, claim_of
+from psd.spending import Account, Spending, claim_of
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(8, 8))
 ADDRESS = "postgresql://db.example.org/city"
@@ -59,6 +62,81 @@ def test_a_bound_that_is_chosen_is_not_claimed():
     assert claim("points.csv", columns=columns, bound="auto").chosen
     fixed = claim("points.csv", columns=columns, bound=4)
     assert (fixed.chosen, fixed.unit.contributions) == (False, 4)
+
+
+def test_a_claim_says_what_it_costs_and_which_files_it_reads(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").touch()
+    Path("b.csv").touch()
+    found = claim(("a.csv", "b.csv"))
+    assert (found.what, found.epsilon) == ("build", 7)
+    assert found.files == tuple((s.st_dev, s.st_ino) for s in map(os.stat, ("a.csv", "b.csv")))
+    for none in ("missing.csv", pd.DataFrame({"lon": [], "lat": []}), ["a.csv", "-"]):
+        assert claim(none).files == ()
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = Ledger.create(tmp_path / "l")
+    made.register("rows", 1)
+    return made
+
+
+class Recorded:
+    """Noise that gives back what it was asked."""
+
+    def count(self, *args, **named):
+        return "count", args, named
+
+    def select(self, *args, **named):
+        return "select", args, named
+
+    def exceeds(self, *args, **named):
+        return "exceeds", args, named
+
+
+@pytest.mark.parametrize("kind", ["count", "select", "exceeds"])
+def test_the_first_draw_pays_once_and_asks_what_was_asked(kind, ledger):
+    spending = Spending(Account(ledger, "rows"), claim("a.csv"))
+    noise = spending.before(Recorded())
+    assert ledger.book().charges == {}
+    for _ in range(2):
+        assert getattr(noise, kind)(1, 2, three=3) == (kind, (1, 2), {"three": 3})
+        assert ledger.book().spent("rows") == 7
+
+
+def test_nobody_pays_without_an_account():
+    spending, noise = Spending(None, claim("a.csv")), Recorded()
+    assert spending.before(noise) is noise
+    spending.charge()
+    assert spending.stated == {}
+
+
+def test_an_account_spends_for_its_analyst(ledger):
+    account = Account(str(ledger.path), "rows", analyst="ann")
+    ledger.register("bobs", 1, caps={"bob": 1})
+    with pytest.raises(LedgerError, match="not 'ann'"):
+        Account(ledger, "bobs", analyst="ann").check(claim("a.csv"))
+    account.check(claim("a.csv"))
+    account.charge(claim("a.csv"))
+    account.finish()
+    (charge,) = ledger.book().charges.values()
+    assert (charge.id, charge.analyst, charge.done, charge.digest) == (
+        account.last,
+        "ann",
+        True,
+        None,
+    )
+
+
+@pytest.mark.parametrize(("path", "what"), [(None, "the answer"), ("r.parquet", "r.parquet")])
+def test_what_cannot_be_noted_is_named(path, what, ledger, monkeypatch):
+    account = Account(ledger, "rows")
+    account.charge(claim("a.csv"))
+    monkeypatch.setattr("psd.spending.stated_digest", lambda _: "ab")
+    account.last = "0" * 32
+    with pytest.raises(LedgerError, match=f"^{what} was given out and is charged"):
+        account.finish(path)
 
 
 def test_accounts_of_nothing(tmp_path):

@@ -58,14 +58,23 @@ def test_report_adds_up():
 def test_it_shows_nothing():
     counted = tally([batch([(1, 1)])], PLANE)
     assert f"{counted!r} {counted}" == "<Tally: private> <Tally: private>"
+    assert f"{batch([(1, 1)])!r}" == "<Batch: private>"
 
 
-@pytest.mark.parametrize("point", [(0, 90.1), (0, -91), (180.1, 0), (-181, 0), (1e6, 2e6)])
-def test_values_that_are_no_degrees(point):
-    with pytest.raises(DomainError, match="swapped"):
+@pytest.mark.parametrize(
+    ("point", "name"),
+    [((0, 90.1), "y"), ((0, -91), "y"), ((180.1, 0), "x"), ((-181, 0), "x"), ((1e6, 2e6), "x")],
+)
+def test_values_that_are_no_degrees(point, name):
+    with pytest.raises(DomainError, match=f"^column for {name} holds .* swapped"):
         tally([batch([(1, 1)]), batch([point])], EARTH)
     metres = psd.Domain(bounds=(-10, -10, 10, 10), crs="EPSG:3857")
     assert tally([batch([(1, 1), point])], metres).counts.sum() == 1
+
+
+def test_the_ends_of_the_earth_are_degrees():
+    ends = [batch([(180, 90)]), batch([]), batch([(-180, -90)]), batch([(1, 1)])]
+    assert tally(ends, EARTH).report["kept"] == 1
 
 
 def test_rows_but_none_inside():
