@@ -25,6 +25,8 @@ S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
 # What this process works with, if it is a worker.
 _given: list[Any] = []
 
@@ -122,11 +124,30 @@ def _held_signals() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        # A thread of a library may take the signal all the same, and the main one then hears of it.
+        with _noted_signals():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _noted_signals() -> Iterator[None]:
+    """Note what arrives, and let it happen at the end; only the main thread hears of signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    noted: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: noted.append(n)) for number in _ENDING}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for heard in noted[:1]:
+            signal.raise_signal(heard)
 
 
 def _begin(function: Callable[..., Any], shared: object, leash: Connection) -> None:
@@ -135,7 +156,7 @@ def _begin(function: Callable[..., Any], shared: object, leash: Connection) -> N
     threading.Thread(target=_end_with_parent, args=(leash,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
 
 def _end_with_parent(leash: Connection) -> None:

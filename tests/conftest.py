@@ -1,7 +1,11 @@
 """What several suites share for a whole session."""
 
 import pytest
-from postgres import execute, server
+
+# So that a failure in these shows what was compared.
+pytest.register_assert_rewrite("clirun")
+
+from postgres import execute, server  # noqa: E402
 
 
 @pytest.fixture(scope="session")

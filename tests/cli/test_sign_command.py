@@ -145,6 +145,13 @@ def test_other_signatures_are_refused(place, changes, says):
     assert says in fails(5, "verify", "r.psd.parquet", "--key", "office.pub.pem")
 
 
+def test_a_signature_with_something_behind_it_is_refused(place):
+    edited(place)
+    with (place / "r.psd.parquet.sig").open("a") as file:
+        file.write(" " * 5000 + "more")
+    assert "another version" in fails(5, "verify", "r.psd.parquet", "--key", "office.pub.pem")
+
+
 def test_no_signature_and_no_json_are_refused(place):
     said = fails(5, "verify", "r.psd.parquet", "--key", "office.pub.pem")
     assert "r.psd.parquet.sig does not exist" in said

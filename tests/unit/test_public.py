@@ -232,6 +232,12 @@ def test_it_holds_all_that_a_release_is_but_where_its_counts_are_from():
     assert names - {field.name for field in dataclasses.fields(Public)} == {"source"}
 
 
+@pytest.mark.parametrize("name", ["", "visits of 1234 people", "Grid", "g" * 41, "grid\n"])
+def test_the_name_of_a_method_is_no_place_for_text(name, tmp_path):
+    with pytest.raises(ParameterError, match="no name of a method"):
+        made(method=name).save(tmp_path / "r.psd.parquet")
+
+
 def test_it_gives_the_release_again():
     known = covariate()
     release = made(covariate=known, view=View(density="covariate"), parameters={"size": 3})

@@ -146,3 +146,15 @@ def test_accounts_of_nothing(tmp_path):
     ledger.register("rows", 1)
     with pytest.raises(ParameterError, match="nothing was charged"):
         Account(ledger, "rows").finish()
+
+
+def test_each_build_states_its_own_charge(tmp_path):
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    ledger.register("visits", budget=1)
+    account = Account(ledger, "visits")
+    first, second = (Spending(account, claim(pd.DataFrame())) for _ in range(2))
+    assert first.stated == {}
+    first.charge()
+    second.charge()
+    charges = [spending.stated["charge"] for spending in (first, second)]
+    assert charges == list(ledger.book().charges)
