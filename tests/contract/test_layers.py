@@ -21,8 +21,8 @@ PRIVATE = (
     "psd.marks", "psd.counting", "psd.memory", "psd.reading", "psd.bound_choice",
     "psd.private_bounds", "psd.slicing", "psd.kept", "psd.carrying", "psd.keys", "psd.tallying",
     "psd.engines", "psd.ledger", "psd.ledger_file", "psd.journal", "psd.book", "psd.composition",
-    "psd.spending", "psd.asking", "psd.bodies", "psd.audit", "psd.canaries", "psd.pairs", "psd.transcripts",
-    "psd.insecure",
+    "psd.spending", "psd.asking", "psd.bodies", "psd.audit", "psd.canaries", "psd.pairs",
+    "psd.transcripts", "psd.insecure",
 )  # fmt: skip
 PUBLIC = (
     "psd.release", "psd.release_file", "psd.inference", "psd.query", "psd.export", "psd.tree",
