@@ -69,6 +69,12 @@ def test_only_regions_without_a_common_point_are_apart(other, spent):
     assert spent_within([(region(0, 0, 1, 1), 5), (other, 5)], None) == spent
 
 
+@pytest.mark.parametrize("other", [{"crs": "EPSG:3857"}, {"columns": ("x=home", "y=lat")}])
+def test_a_region_says_nothing_of_places_in_another_frame(other):
+    assert spent_within([(region(0, 0, 1, 1), 5)], region(2, 0, 3, 1)) == 0
+    assert spent_within([(region(0, 0, 1, 1), 5)], region(2, 0, 3, 1, **other)) == 5
+
+
 def test_columns_and_rows_are_not_mistaken_for_each_other():
     """Far from the diagonal, where west is not among the souths."""
     charges = [
