@@ -59,14 +59,20 @@ def test_no_product_overflows():
     assert marks(salt, *largest).tolist() == [(pow(x, 5, PRIME) + 2**28 - 1) % PRIME]
 
 
-def naive_kept(users, cells, time, k):
+def test_a_multiple_of_the_prime_leaves_nothing():
+    zero, multiple = np.zeros(1, np.int64), np.array([PRIME])
+    salt = np.array([[0], [0], [5]])
+    assert marks(salt, zero, zero, zero - 2**61, multiple).tolist() == [5]
+
+
+def naive_kept(users, cells, time, k, different=PRIME):
     """Multiset of kept rows: all rows with occurrence numbers, sorted whole."""
     groups = defaultdict(list)
     seen = Counter()
     for user, column, row, moment in zip(users, *cells, time, strict=True):
         occurrence = seen[user, column, row, moment]
         seen[user, column, row, moment] += 1
-        mark = naive_mark(NAMES[user], column, row, moment, occurrence)
+        mark = naive_mark(NAMES[user], column, row, moment, occurrence) % different
         groups[user].append((mark, column, row, moment, occurrence))
     return Counter(
         (user, column, row, moment)
@@ -82,6 +88,16 @@ def test_kept_rows(seed, k):
     places = keep(users, salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
     found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
     assert found == naive_kept(users.tolist(), cells.tolist(), time.tolist(), k)
+
+
+@pytest.mark.parametrize("k", [1, 20])
+@pytest.mark.parametrize("different", [1, 3])
+def test_rows_with_the_same_mark_are_ordered_by_what_they_are(k, different, monkeypatch):
+    monkeypatch.setattr("psd.bounding.marks", lambda *row: marks(*row) % different)
+    users, cells, time = rows(4)
+    places = keep(users, salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
+    found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
+    assert found == naive_kept(users.tolist(), cells.tolist(), time.tolist(), k, different)
 
 
 def test_shares_never_exceed_the_weight_of_a_user():
