@@ -20,6 +20,7 @@ COLUMNS, ROWS, STEP = 7, 4, (2, 3)
 NAMES = ["7", "007", "Ann", "é", "서울", "a b"]
 DOMAIN = psd.Domain(bounds=(0, 0, COLUMNS, ROWS), crs="EPSG:3857", lattice=(COLUMNS, ROWS))
 DAYS = psd.Slices.parse("day", "1969-12-30,1970-01-01,1970-01-02", "UTC")
+MONTHS = psd.Slices.parse("month", "1969-12,1970-01", "UTC")
 
 
 class Below:
@@ -97,7 +98,7 @@ UNITS = [
 
 @pytest.mark.parametrize("memory", [None, 30_000])
 @pytest.mark.parametrize("area", [None, Below()], ids=["whole", "area"])
-@pytest.mark.parametrize("slices", [None, DAYS], ids=["once", "days"])
+@pytest.mark.parametrize("slices", [None, DAYS, MONTHS], ids=["once", "days", "months"])
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_what_is_counted(unit, slices, area, memory):
     rows = table(len(str(unit)))
