@@ -128,13 +128,14 @@ def test_what_is_counted(unit, slices, area, memory):
 
 
 @pytest.mark.parametrize("memory", [None, 30_000])
-def test_users_are_chosen_by_their_ids_and_nothing_else(memory):
-    rows, unit = table(5), UNITS[3]
+@pytest.mark.parametrize("unit", [UNITS[1], UNITS[3]], ids=str)
+def test_users_are_chosen_by_their_ids_and_nothing_else(unit, memory):
+    rows = table(5)
     intake = Intake(
         DOMAIN, unit=unit, step=STEP, memory=memory,
         chosen=lambda ids: np.array([name in ("7", "Ann") for name in ids.to_pylist()], bool),
     )  # fmt: skip
-    for batch in parts(rows, timed=True):
+    for batch in parts(rows, timed=unit.kind == "user-day"):
         intake.add(batch)
     those = np.isin(rows[0], [NAMES.index("7"), NAMES.index("Ann")])
     counts, inside = naive([values[those] for values in rows], unit, area=None, slices=None)
