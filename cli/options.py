@@ -38,6 +38,11 @@ RELEASE = click.argument("release", type=click.Path(dir_okay=False, readable=Fal
 class Once(click.Command):
     """A command whose options stand once each; click alone would take the last of several."""
 
+    def __init__(self, *args: Any, **named: Any) -> None:
+        # Click keeps the names of the first context that asks, which may have no program above it.
+        settings = {"help_option_names": ["-h", "--help"], **(named.pop("context_settings", {}))}
+        super().__init__(*args, context_settings=settings, **named)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse a repeated option, unless repeating is what it is for."""
         given = self.make_parser(ctx).parse_args(list(args))[2]

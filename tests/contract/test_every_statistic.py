@@ -16,10 +16,10 @@ ROWS = {"empty": (), "one place": (5,) * 900, "spread": tuple(range(SIDE * SIDE)
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 
 
-def built(method, rows, view):
+def built(method, rows, view, epsilon=NANO):
     domain = small_domain(SIDE)
     tally = small_tally(SIDE, rows)
-    return release_of(tally, domain, epsilon=NANO, method=method, unit=Unit(), view=view)
+    return release_of(tally, domain, epsilon=epsilon, method=method, unit=Unit(), view=view)
 
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
@@ -49,7 +49,8 @@ def test_statistics_of_every_method(method, rows):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_two_releases_of_every_method(method):
-    a, b = (built(method, ROWS["spread"], View()) for _ in range(2))
+    # Of one epsilon, a few counts may be the same by chance, and are then taken for one release.
+    a, b = (built(method, ROWS["spread"], View(), epsilon) for epsilon in (NANO, NANO // 2))
     shapes = [shapely.box(0, 0, 4, 4), shapely.Point(4, 4).buffer(3)]
     table = psd.difference(a, b, shapes, crs=a.domain.crs)
     assert table.difference.to_numpy() == pytest.approx((table["first"] - table["second"]).tolist())

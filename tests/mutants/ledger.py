@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import secrets
 import sqlite3
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -69,10 +69,10 @@ def _granted(ledger, tries, epsilon):
 
 
 def four_at_once_get_the_budget(_, folder):
-    ledger = _ledger(folder, "0.2")
+    ledger = _ledger(folder, "0.18")  # which four that keep step do not meet
     with ThreadPoolExecutor(4) as spenders:
         granted = spenders.map(lambda _: _granted(ledger, 10, NANO // 100), range(4))
-    assert sum(granted) == 20
+    assert sum(granted) == 18
 
 
 def three_tenths_are_three(_, folder):
@@ -203,10 +203,12 @@ def nothing_is_read_that_cannot_be_paid(_, folder):
 
 def check_then_act():
     """The balance is looked at in one transaction, and the charge written in another."""
+    all_looked = threading.Barrier(4, timeout=10)
 
     def charge(self, name, claim, *, analyst=None):
         self.check(name, claim, analyst=analyst)
-        time.sleep(0.005)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            all_looked.wait()
         body = {"id": secrets.token_hex(16), "dataset": name, "analyst": analyst}
         with writing(self.path) as ledger:
             book = read_book(rows(ledger))

@@ -23,16 +23,17 @@ SPACES = [
 
 
 # Builds that take several times longer still, and the part of their neighbours on top of that.
-SLOW = {"hilbert-rtree": 4, "htf": 4}
+SLOW = {"auto": 4, "hilbert-rtree": 4, "htf": 4}
 
 # A division's sensitivity is approached where a part has many bins, which no small lattice has.
 APPROACHES = {"htf": Fraction(9, 10)}
 
 
 def part(method, parts) -> int:
+    slower = SLOW.get(method.name, 1)
     if has_selections(method):
-        return min(parts[1] * SLOW.get(method.name, 1), 40)
-    return parts[2] if has_shapes(method) or is_adaptive(method) else parts[0]
+        return min(parts[1] * slower, 40)
+    return parts[2] if has_shapes(method) or is_adaptive(method) else min(parts[0] * slower, 40)
 
 
 def has_shapes(method) -> bool:
