@@ -40,8 +40,9 @@ class Once(click.Command):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         # Click keeps the names of the first context that asks, which may have no program above it.
-        settings = {"help_option_names": ["-h", "--help"], **(named.pop("context_settings", {}))}
-        super().__init__(*args, context_settings=settings, **named)
+        own = named.get("context_settings") or {}
+        named["context_settings"] = {"help_option_names": ["-h", "--help"], **own}
+        super().__init__(*args, **named)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse a repeated option, unless repeating is what it is for."""
