@@ -74,10 +74,10 @@ class Shelf:
 
     @cached_property
     def _connection(self) -> Any:
-        """Where ids are hashed."""
+        """Where ids are hashed: in memory, and never in a file that has a name."""
         import duckdb
 
-        return duckdb.connect(config={"threads": 1, "enable_external_access": False})
+        return duckdb.connect(config={"threads": 1, "temp_directory": ""})
 
     def add(self, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64] | None) -> None:
         """Put rows away, each with the part of its user; all batches have times, or none has."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,6 +21,7 @@ import psd
 from psd.curator import Curator
 from psd.domain import Domain
 from psd.epsilon import NANO
+from psd.noise import SecureNoise
 from psd.tally import Tally
 
 
@@ -286,6 +288,34 @@ def worst_loss(
     if worst > Fraction(epsilon, NANO):
         raise Violation(f"loss {worst} above the promised {Fraction(epsilon, NANO)}")
     return worst, pairs
+
+
+def answers_of_the_first(patch):
+    """Let every build have the answers of the first one; a way to begin one.
+
+    A build that asks more, or less, than the first fails.
+    """
+    recorded, position = [], [0]
+
+    def replaying(draw):
+        def answer(*question):
+            if position[0] == len(recorded):
+                recorded.append(draw(*question))
+            position[0] += 1
+            return recorded[position[0] - 1]
+
+        return answer
+
+    for kind in ("count", "select", "exceeds"):
+        patch.setattr(SecureNoise, kind, replaying(getattr(SecureNoise, kind)))
+
+    @contextmanager
+    def again():
+        position[0], first = 0, len(recorded)
+        yield
+        assert position[0] == (first or len(recorded)), "not as many questions as of the first"
+
+    return again
 
 
 # Settings with which each method is exercised on small lattices; a new method runs with its

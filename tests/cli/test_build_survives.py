@@ -128,3 +128,8 @@ def test_no_room_for_rows_of_users(monkeypatch):
         shelf.add(pa.array(["a"] * 100), rows, rows)
     for file in opened:
         file.close()
+
+
+def test_ids_never_lie_in_a_file_with_a_name():
+    asked = Shelf()._connection.sql("SELECT current_setting('temp_directory')")
+    assert asked.fetchone() == ("",)

@@ -21,9 +21,9 @@ import pytest
 import rich.console
 import shapely
 from clirun import Terminal
+from replay import answers_of_the_first
 
 import psd
-from psd.noise import SecureNoise
 from psd_cli import main as entry
 
 PLACE = ["--bounds", "126.4", "37", "127.6", "38"]
@@ -91,28 +91,7 @@ class Stage:
 
 @pytest.fixture
 def replayed(monkeypatch):
-    """Every build gets the answers of the first one, and has to ask as often."""
-    recorded, position = [], [0]
-
-    def replaying(draw):
-        def answer(*question):
-            if position[0] == len(recorded):
-                recorded.append(draw(*question))
-            position[0] += 1
-            return recorded[position[0] - 1]
-
-        return answer
-
-    for kind in ("count", "select", "exceeds"):
-        monkeypatch.setattr(SecureNoise, kind, replaying(getattr(SecureNoise, kind)))
-
-    @contextlib.contextmanager
-    def again():
-        position[0] = 0
-        yield
-        assert position[0] == len(recorded), "fewer questions than on the first data set"
-
-    return again
+    return answers_of_the_first(monkeypatch)
 
 
 @pytest.fixture

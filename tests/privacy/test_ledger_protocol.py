@@ -13,6 +13,7 @@ from mutants.ledger import (
     draw_before_commit,
     refund_on_failure,
 )
+from replay import answers_of_the_first
 
 import psd
 import psd.journal
@@ -254,21 +255,9 @@ DATA = {
 
 def ledgers_of_all(tmp_path, monkeypatch):
     """Entries that builds of several data sets leave, their answers being the same."""
-    recorded, position = [], [0]
-
-    def replaying(draw):
-        def answer(*question):
-            if position[0] == len(recorded):
-                recorded.append(draw(*question))
-            position[0] += 1
-            return recorded[position[0] - 1]
-
-        return answer
-
     left = {}
     with monkeypatch.context() as patch:
-        for kind in ("count", "select", "exceeds"):
-            patch.setattr(SecureNoise, kind, replaying(getattr(SecureNoise, kind)))
+        again = answers_of_the_first(patch)
         patch.setattr(psd.journal, "_now", lambda: "2024-01-01T00:00:00+00:00")
         # Where the file system keeps a file is a number that no row decides.
         patch.setattr(psd.spending, "_files", lambda items: ((1, 2),))
@@ -277,8 +266,8 @@ def ledgers_of_all(tmp_path, monkeypatch):
             patch.setattr(psd.ledger, "_random_id", lambda ids=ids: f"id {next(ids)}")
             folder = tmp_path / name
             folder.mkdir()
-            position[0] = 0
-            left[name] = entries_of_one(folder, text)
+            with again():
+                left[name] = entries_of_one(folder, text)
     return left
 
 
