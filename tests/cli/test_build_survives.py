@@ -131,5 +131,5 @@ def test_no_room_for_rows_of_users(monkeypatch):
 
 
 def test_ids_never_lie_in_a_file_with_a_name():
-    asked = Shelf()._connection.sql("SELECT current_setting('temp_directory')")
+    asked = Shelf()._connection.execute("SELECT current_setting('temp_directory')")
     assert asked.fetchone() == ("",)
