@@ -8,11 +8,12 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError
-from psd.intake import tally
+from psd.intake import Intake, tally
 from psd.tally import Batch
 from psd.unit import Unit
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
+DAYS = psd.Slices.parse("day", "2024-01-01..2024-01-03")
 EARTH = psd.Domain(bounds=(-10, -10, 10, 10))
 
 
@@ -38,13 +39,23 @@ def test_counts_stand_in_order_of_rows_then_columns():
 @pytest.mark.parametrize("batches", [[], [batch([])], [batch([(np.nan, 1), (1, np.nan)])]])
 def test_no_rows(batches):
     counted = tally(batches, PLANE)
+    missing = counted.report["read"]
     assert cells(counted) == []
-    assert counted.report["kept"] == 0
+    report = {"read": missing, "without coordinates": missing, "outside": 0, "kept": 0}
+    assert counted.report == report
 
 
 def test_no_rows_of_users():
     assert cells(tally([], PLANE, unit=Unit(kind="user", max_contributions=3))) == []
     assert cells(tally([batch([], [])], PLANE, unit=Unit(kind="user", max_contributions=3))) == []
+
+
+@pytest.mark.parametrize(("slices", "number"), [(None, 1), (DAYS, 3)])
+def test_it_counts_as_many_cells_as_there_are(slices, number, monkeypatch):
+    asked = []
+    monkeypatch.setattr("psd.intake.cell_counter", lambda cells, _: asked.append(cells))
+    Intake(PLANE, unit=Unit(), slices=slices)
+    assert asked == [number * 8]
 
 
 def test_report_adds_up():
