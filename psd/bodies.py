@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from psd.book import check_name
+from psd.book import is_name
+from psd.domain import MAX_LATTICE
 from psd.epsilon import MAX_EPSILON, NANO
 from psd.unit import MAX_CONTRIBUTIONS
 
@@ -41,25 +43,22 @@ def check_body(kind: str, body: Any) -> None:
 
 def _is_name(value: Any) -> bool:
     """Whether a value is a name that a list can show."""
-    check_name("name", value)
-    return isinstance(value, str)
+    return isinstance(value, str) and is_name(value)
 
 
-def _is_whole(low: int, high: int) -> Valid:
+def _is_whole(low: int, high: int, value: Any) -> bool:
     """Whether a value is an integer between two limits."""
-    return lambda value: type(value) is int and low <= value <= high
+    return type(value) is int and low <= value <= high
 
 
-def _or_none(valid: Valid) -> Valid:
+def _or_none(valid: Valid, value: Any) -> bool:
     """Whether a value is null or valid."""
-    return lambda value: value is None or valid(value)
+    return value is None or valid(value)
 
 
-def _is_list(valid: Valid, size: int | None = None) -> Valid:
-    """Whether a value is a list of what is valid, of a given length."""
-    return lambda value: (
-        isinstance(value, list) and size in (None, len(value)) and all(map(valid, value))
-    )
+def _is_list(valid: Valid, value: Any) -> bool:
+    """Whether a value is a list of what is valid."""
+    return isinstance(value, list) and all(map(valid, value))
 
 
 def _is_text(value: Any) -> bool:
@@ -67,33 +66,49 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _is_unit(value: Any) -> bool:
+    """Whether a value is a unit that a dataset can have."""
+    return value in ("record", "user", "user-day")
+
+
 def _is_caps(value: Any) -> bool:
     """Whether a value is an epsilon for each of some names."""
     return isinstance(value, dict) and all(_is_name(who) and _is_price(value[who]) for who in value)
 
 
+def _is_edge(value: Any) -> bool:
+    """Whether a value is a coordinate."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
 def _is_bounds(value: Any) -> bool:
     """Whether a value is west, south, east and north."""
-    if not _is_list(lambda edge: type(edge) in (int, float) and math.isfinite(edge), 4)(value):
+    if not (_is_list(_is_edge, value) and len(value) == 4):
         return False
-    return bool(value[0] < value[2] and value[1] < value[3])
+    west, south, east, north = value
+    return bool(west < east and south < north)
+
+
+def _is_lattice(value: Any) -> bool:
+    """Whether a value is a number of columns and one of rows."""
+    return _is_list(partial(_is_whole, 1, MAX_LATTICE), value) and len(value) == 2
 
 
 def _is_region(value: Any) -> bool:
     """Whether a value is a region."""
-    if not (isinstance(value, dict) and value.keys() == _REGION.keys()):
+    if not isinstance(value, dict) or value.keys() != _REGION.keys():
         return False
     return all(_REGION[name](value[name]) for name in _REGION)
 
 
-_is_price = _is_whole(1, MAX_EPSILON * NANO)
-_is_bound = _or_none(_is_whole(1, MAX_CONTRIBUTIONS))
+_is_price = partial(_is_whole, 1, MAX_EPSILON * NANO)
+_is_bound = partial(_or_none, partial(_is_whole, 1, MAX_CONTRIBUTIONS))
 
 _REGION: Mapping[str, Valid] = {
     "bounds": _is_bounds,
     "crs": _is_text,
-    "columns": _is_list(_is_text),
-    "lattice": _is_list(_is_whole(1, 2**30), 2),
+    "columns": partial(_is_list, _is_text),
+    "lattice": _is_lattice,
 }
 
 _BODIES: Mapping[str, Mapping[str, Valid]] = {
@@ -101,8 +116,8 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
     "register": {
         "name": _is_name,
         "budget": _is_price,
-        "unit": lambda value: value in ("record", "user", "user-day"),
-        "time_zone": _or_none(_is_name),
+        "unit": _is_unit,
+        "time_zone": partial(_or_none, _is_name),
         "bound": _is_bound,
         "caps": _is_caps,
     },
@@ -110,14 +125,14 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
     "charge": {
         "id": _is_name,
         "dataset": _is_name,
-        "analyst": _or_none(_is_name),
+        "analyst": partial(_or_none, _is_name),
         "what": _is_name,
         "epsilon": _is_price,
         "bound": _is_bound,
-        "region": _or_none(_is_region),
-        "files": _is_list(_is_text),
+        "region": partial(_or_none, _is_region),
+        "files": partial(_is_list, _is_text),
     },
-    "done": {"id": _is_name, "digest": _or_none(_is_text)},
+    "done": {"id": _is_name, "digest": partial(_or_none, _is_text)},
 }
 
 # Ledgers were made before charges had marks of files.

@@ -14,7 +14,7 @@ from psd.epsilon import epsilon_text
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.unit import Unit
 
-__all__ = ["Book", "Charge", "Claim", "Dataset", "check_name"]
+__all__ = ["Book", "Charge", "Claim", "Dataset", "check_name", "is_name"]
 
 _LONGEST = 100
 
@@ -221,6 +221,11 @@ class Book:
             )
 
 
+def is_name(name: str) -> bool:
+    """Whether a name can be told apart in a list."""
+    return 0 < len(name) <= _LONGEST and name.isprintable() and name == name.strip()
+
+
 def check_name(kind: str, name: str) -> None:
     """Refuse names that cannot be told apart in a list.
 
@@ -229,7 +234,7 @@ def check_name(kind: str, name: str) -> None:
     ParameterError
         If the name is empty, long, or holds what cannot be seen.
     """
-    if not (0 < len(name) <= _LONGEST and name.isprintable() and name == name.strip()):
+    if not is_name(name):
         raise ParameterError(
             f"{kind} {name[:_LONGEST]!r} is no name of 1 to {_LONGEST} printable characters"
         )

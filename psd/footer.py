@@ -21,6 +21,7 @@ from psd.page_headers import page_headers
 
 __all__ = [
     "ARROW_KEY",
+    "INSECURE",
     "MAX_ROWS",
     "check_order",
     "check_size",
@@ -35,6 +36,9 @@ MAX_ROWS = 2**27
 
 ARROW_KEY = b"ARROW:schema"
 """A copy of the schema that Arrow may leave in a footer."""
+
+INSECURE = ".insecure"
+"""How the name of a file ends that was made by a seed, and is none of these files."""
 
 MAX_FILE = 2**33
 MAX_FOOTER = 2**25
@@ -75,6 +79,11 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
             if os.fstat(file.fileno()).st_size > MAX_FILE:
                 raise ReleaseFormatError(f"release {path} is larger than any release is")
             start = file.read(len(_MAGIC))
+            if start != _MAGIC and path.name.endswith(INSECURE):
+                raise ReleaseFormatError(
+                    f"{path} was made by a seed (--insecure-seed) and is no release; psd reads it "
+                    "nowhere, since its noise protects nobody"
+                )
             return start + file.read() if start == _MAGIC else start
     except OSError as error:
         raise ReleaseFormatError(f"release {path} cannot be read: {error.strerror}") from None

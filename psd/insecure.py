@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from psd.epsilon import NANO, epsilon_text
 from psd.errors import ParameterError
 from psd.files import write_whole
+from psd.footer import INSECURE
 from psd.parameters import whole
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENDING", "SeededNoise", "check_name", "refuse_paid", "write"]
 
-ENDING = ".insecure"
+ENDING = INSECURE
 """How the name of such a file ends."""
 
 _WARNING = (

@@ -120,16 +120,16 @@ class Ledger:
         LedgerError
             If the dataset is registered already, or the ledger cannot be written.
         """
-        bound = _checked_unit(unit, time_zone, max_contributions)
+        bound, nano = _checked_unit(unit, time_zone, max_contributions), _nano("budget", budget)
         for kind, called in (("dataset", name), *(("analyst", who) for who in caps or {})):
             check_name(kind, called)
         body = {
             "name": name,
-            "budget": _nano("budget", budget),
+            "budget": nano,
             "unit": unit,
             "time_zone": (time_zone or "UTC") if unit == "user-day" else None,
             "bound": bound,
-            "caps": {who: _nano("cap", cap) for who, cap in (caps or {}).items()},
+            "caps": {who: _cap(who, cap, nano) for who, cap in (caps or {}).items()},
         }
         with writing(self.path) as ledger:
             book = read_book(rows(ledger))
@@ -302,6 +302,17 @@ def _nano(name: str, value: str | float | Decimal) -> int:
         return parse_epsilon(value)
     except ParameterError as error:
         raise ParameterError(str(error).replace("epsilon", name, 1)) from None
+
+
+def _cap(who: str, value: str | float | Decimal, budget: int) -> int:
+    """Nano-epsilon of an analyst's cap, which the budget has room for."""
+    nano = _nano("cap", value)
+    if nano > budget:
+        raise ParameterError(
+            f"the cap of {who} is {epsilon_text(nano)}, above the budget {epsilon_text(budget)}, "
+            "so it would never hold anybody back; are the two swapped?"
+        )
+    return nano
 
 
 def _body(claim: Claim) -> dict[str, object]:

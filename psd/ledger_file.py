@@ -38,6 +38,9 @@ TIMEOUT = 20.0
 MOUNTS = Path("/proc/mounts")
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gluster", "fuse.sshfs")
 
+# The longest name of a file on the usual file systems, less what SQLite appends: "-journal".
+_LONGEST = 255 - 8
+
 # Tells a ledger from any other SQLite file: the bytes "psdL".
 _APPLICATION = 0x7073644C
 
@@ -79,6 +82,11 @@ def create_file(path: str | os.PathLike[str], first: Row) -> None:
     WriteError
         If the file exists, or cannot be written.
     """
+    if len(os.fsencode(Path(path).name)) > _LONGEST:
+        raise WriteError(
+            f"{path} has a name of more than {_LONGEST} bytes; beside a ledger lies a file whose "
+            "name is longer by 8 while it is written, so choose a shorter one"
+        )
     if os.path.isfile(path):
         raise WriteError(f"{path} exists; choose another name, a ledger is never overwritten")
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:

@@ -9,6 +9,7 @@ from psd.curator import Curator
 from psd.epsilon import NANO
 from psd.errors import ParameterError
 from psd.growing import Cells
+from psd.shape import split_rule
 
 # Nobody is in the east column but in one cell of the south.
 MASK = [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
@@ -143,6 +144,20 @@ def test_nodes_that_change_after_the_charge_change_no_question():
 
     made, _ = curator(side=4, script=Script("altering", *[None] * 2, split=alter))
     cells = made.cut(made.root(), x=[2])[np.array([0])]
+    leaves = made.shape(cells, NANO, height=1)
+    assert (leaves.boxes[:, 2] <= 2).all()
+    assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
+
+
+def test_nodes_that_another_thread_changes_change_no_question(monkeypatch):
+    def alter(*rule):
+        cells.nodes[:] = 2
+        return split_rule(*rule)
+
+    everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
+    made, _ = curator(side=4, script=everything)
+    cells = made.cut(made.root(), x=[2])[np.array([0])]
+    monkeypatch.setattr("psd.curator.split_rule", alter)
     leaves = made.shape(cells, NANO, height=1)
     assert (leaves.boxes[:, 2] <= 2).all()
     assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]

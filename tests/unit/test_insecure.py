@@ -10,7 +10,7 @@ import pytest
 import psd
 from psd.asking import ask
 from psd.epsilon import NANO
-from psd.errors import ParameterError, WriteError
+from psd.errors import ParameterError, ReleaseFormatError, WriteError
 from psd.insecure import SeededNoise, write
 from psd.ledger import Ledger
 from psd.noise import SecureNoise
@@ -93,10 +93,12 @@ def test_its_own_file_says_what_it_is_and_no_reader_takes_it(tmp_path):
     assert content["warning"].startswith("INSECURE")
     assert content["insecure_seed"] == 7
     assert [row[6] for row in content["nodes"]] == seeded().tree.count.tolist()
-    with pytest.raises(psd.PsdError, match="no readable release file"):
-        psd.Release.load(path)
-    with pytest.raises(psd.PsdError):
-        psd.Series.load(path)
+    for kind in (psd.Release, psd.Series):
+        with pytest.raises(ReleaseFormatError, match=r"demo\.insecure was made by a seed"):
+            kind.load(path)
+        with pytest.raises(ReleaseFormatError, match="no readable release file"):
+            kind.load(path.rename(path.with_name("demo.psd.parquet")))
+        path.with_name("demo.psd.parquet").rename(path)
     with pytest.raises(WriteError, match="exists"):
         write(seeded(), path, seed=7)
 

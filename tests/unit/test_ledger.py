@@ -5,6 +5,7 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
+from dataclasses import replace
 from hashlib import blake2b
 
 import pytest
@@ -245,6 +246,7 @@ def test_datasets_that_are_none(arguments, words, ledger):
         ({"unit": "user", "max_contributions": 10**9 + 1}, "^max_contributions 1000000001 is"),
         ({"unit": "user-day", "time_zone": "Asia/Nowhere"}, "Nowhere"),
         ({"caps": {"ann": 0}}, "^cap 0 is not above 0"),
+        ({"caps": {"ann": 1, "bob": "1.1"}}, "^the cap of bob is 1.1, above the budget 1, so"),
         ({"caps": {"": 1}}, "^analyst '' is no name"),
     ],
 )
@@ -255,14 +257,14 @@ def test_options_that_do_not_go_together(options, words, ledger):
 
 @pytest.mark.parametrize(("name", "bound"), [("a", 1), ("a" * 100, 10**9)])
 def test_what_is_registered_is_kept(name, bound, ledger):
-    ledger.register(name, 2, unit="user-day", max_contributions=bound, caps={"b": 1})
+    ledger.register(name, 2, unit="user-day", max_contributions=bound, caps={"b": 2})
     assert ledger.book().datasets[name] == Dataset(
         name=name,
         budget=2 * 10**9,
         unit="user-day",
         time_zone="UTC",
         bound=bound,
-        caps={"b": 10**9},
+        caps={"b": 2 * 10**9},
     )
 
 
@@ -270,6 +272,16 @@ def test_what_is_registered_is_kept(name, bound, ledger):
 def test_a_dataset_has_one_budget(name, ledger):
     with pytest.raises(LedgerError, match=r"registered in .* already"):
         ledger.register(name, 5)
+
+
+@pytest.mark.parametrize("name", ["l" * 247, "\u00e9" * 123])
+def test_the_longest_name_can_be_charged(name, tmp_path):
+    made = Ledger.create(tmp_path / name)
+    made.register("visits", 1)
+    made.charge("visits", claim("1"))
+    with pytest.raises(WriteError, match="a name of more than 247 bytes"):
+        Ledger.create(tmp_path / (name + "\u00e9"))
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 # Charging
@@ -454,6 +466,13 @@ def test_a_charge_is_unfinished_until_it_is_noted_and_charged_ever_after(ledger)
     for unknown in (first, "0" * 32):
         with pytest.raises(LedgerError, match="is finished, or is not in"):
             ledger.finish(unknown)
+
+
+@pytest.mark.parametrize("what", ["", " build", "build\n", "b" * 101])
+def test_what_is_charged_for_has_a_name(what, ledger):
+    with pytest.raises(ParameterError, match=r"^what is charged for, ' ?b?"):
+        ledger.charge("visits", replace(claim("0.5"), what=what))
+    assert spent(ledger) == 0
 
 
 def test_a_clock_that_goes_back_changes_nothing(ledger, monkeypatch):

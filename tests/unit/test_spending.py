@@ -129,6 +129,15 @@ def test_an_account_spends_for_its_analyst(ledger):
     )
 
 
+def test_the_digest_of_a_file_is_noted(ledger, monkeypatch):
+    account = Account(ledger, "rows")
+    account.charge(claim("a.csv"))
+    monkeypatch.setattr("psd.spending.stated_digest", lambda path: f"digest of {path}")
+    account.finish("r.parquet")
+    (charge,) = ledger.book().charges.values()
+    assert (charge.done, charge.digest) == (True, "digest of r.parquet")
+
+
 @pytest.mark.parametrize(("path", "what"), [(None, "the answer"), ("r.parquet", "r.parquet")])
 def test_what_cannot_be_noted_is_named(path, what, ledger, monkeypatch):
     account = Account(ledger, "rows")

@@ -1,0 +1,162 @@
+"""What an entry of a ledger may say: one field at a time is left out, added or wrong."""
+
+import math
+
+import pytest
+
+from psd.bodies import check_body
+
+REGION = {"bounds": [0, 1.5, 2, 3], "crs": "EPSG:4326", "columns": ["x=lon"], "lattice": [8, 2**30]}
+
+# One sound body of each kind.
+SOUND = {
+    "create": {"id": "me"},
+    "register": {
+        "name": "visits",
+        "budget": 10,
+        "unit": "record",
+        "time_zone": None,
+        "bound": None,
+        "caps": {"ann": 3},
+    },
+    "raise": {"name": "visits", "budget": 10},
+    "charge": {
+        "id": "c",
+        "dataset": "visits",
+        "analyst": None,
+        "what": "build",
+        "epsilon": 7,
+        "bound": 1,
+        "region": REGION,
+        "files": ["ab"],
+    },
+    "done": {"id": "c", "digest": None},
+}
+
+MOST = 10**12  # epsilon 1,000
+NAMES = (["a", "x" * 100], ["", " a", "a\n", "x" * 101, None, 1, ["a"], {"a": 1}])
+PRICES = ([1, MOST], [0, -1, MOST + 1, 1.0, True, "1", None, [1]])
+BOUNDS = ([None, 1, 10**9], [0, 10**9 + 1, 1.0, True, "1", [1]])
+TEXTS = ([[], ["", "a"]], [None, "a", ["a", 1], [None], ("a",), {"a": 1}])
+
+
+def or_none(sound, wrong):
+    return [*sound, None], [value for value in wrong if value is not None]
+
+
+# What each field may be, and what it may not be.
+VALUES = {
+    ("create", "id"): NAMES,
+    ("register", "name"): NAMES,
+    ("register", "budget"): PRICES,
+    ("register", "unit"): (["record", "user"], ["rows", "user-slice", "", None, 1, ["record"]]),
+    ("register", "time_zone"): ([None], ["UTC", "", 1, ["UTC"]]),
+    ("register", "bound"): BOUNDS,
+    ("register", "caps"): (
+        [{}, {"ann": 1, "bob": MOST}],
+        [None, [], ["ann"], "ann", {"ann": 0}, {"ann": 1, "bob": 1.5}, {"": 1}, {"ann": None}],
+    ),
+    ("raise", "name"): NAMES,
+    ("raise", "budget"): PRICES,
+    ("charge", "id"): NAMES,
+    ("charge", "dataset"): NAMES,
+    ("charge", "analyst"): or_none(*NAMES),
+    ("charge", "what"): NAMES,
+    ("charge", "epsilon"): PRICES,
+    ("charge", "bound"): BOUNDS,
+    ("charge", "region"): ([None, REGION], [[], "all", {}, list(REGION), {**REGION, "more": 1}]),
+    ("charge", "files"): TEXTS,
+    ("done", "id"): NAMES,
+    ("done", "digest"): ([None, "", "ef"], [1, b"ef", ["ef"]]),
+}
+
+EDGES = [
+    None, [], [0, 1, 2], [0, 1, 2, 3, 4], (0, 1, 2, 3), "0123", [0, 1, 2, None], [0, 1, 2, "3"],
+    [False, 1, 2, 3], [0, 1, 2, math.inf], [0, -math.inf, 2, 3], [0, 1, math.nan, 3],
+    [2, 1, 2, 3], [3, 1, 2, 3], [0, 3, 2, 3], [0, 4, 2, 3], [1, 0, 1, 3],
+]  # fmt: skip
+
+# The same of each field of a region.
+REGIONS = {
+    "bounds": ([[0, 1, 2, 3], [-1.5, -2, -1, -1.75], [1, -9, 2, 0]], EDGES),
+    "crs": (["", "EPSG:4326"], [None, 4326, ["EPSG:4326"]]),
+    "columns": TEXTS,
+    "lattice": (
+        [[1, 1], [2**30, 2**30]],
+        [None, [], [1], [1, 1, 1], (1, 1), [0, 1], [1, 0], [1, 2**30 + 1], [1.0, 1], [True, 1]],
+    ),
+}
+
+
+def cases(position):
+    own = [
+        (kind, {**SOUND[kind], field: value})
+        for (kind, field), values in VALUES.items()
+        for value in values[position]
+    ]
+    regions = [
+        ("charge", {**SOUND["charge"], "region": {**REGION, field: value}})
+        for field, values in REGIONS.items()
+        for value in values[position]
+    ]
+    return own + regions
+
+
+def test_every_field_is_tried():
+    assert set(VALUES) == {(kind, field) for kind, body in SOUND.items() for field in body}
+    assert set(REGIONS) == set(REGION)
+
+
+@pytest.mark.parametrize(("kind", "body"), cases(0))
+def test_what_is_written_is_read(kind, body):
+    check_body(kind, body)
+
+
+@pytest.mark.parametrize(("kind", "body"), cases(1))
+def test_what_is_not_written_is_refused(kind, body):
+    with pytest.raises(ValueError, match=r"^a value that is not written$|^days without a clock"):
+        check_body(kind, body)
+
+
+@pytest.mark.parametrize(("kind", "field"), [key for key in VALUES if key != ("charge", "files")])
+def test_a_field_that_is_missing(kind, field):
+    body = {name: value for name, value in SOUND[kind].items() if name != field}
+    with pytest.raises(ValueError, match=r"^other fields$"):
+        check_body(kind, body)
+
+
+def test_charges_before_there_were_marks_of_files():
+    check_body("charge", {k: v for k, v in SOUND["charge"].items() if k != "files"})
+
+
+@pytest.mark.parametrize("kind", SOUND)
+def test_a_field_that_no_entry_has(kind):
+    with pytest.raises(ValueError, match=r"^other fields$"):
+        check_body(kind, {**SOUND[kind], "more": 1})
+
+
+@pytest.mark.parametrize("kind", SOUND)
+@pytest.mark.parametrize("body", [None, [], "", 1])
+def test_a_body_that_is_none(kind, body):
+    with pytest.raises(ValueError, match=r"^no fields$"):
+        check_body(kind, body)
+
+
+def test_an_entry_that_no_ledger_has():
+    with pytest.raises(KeyError):
+        check_body("refund", {})
+
+
+@pytest.mark.parametrize("field", REGION)
+def test_a_region_without_a_field(field):
+    region = {name: value for name, value in REGION.items() if name != field}
+    with pytest.raises(ValueError, match=r"^a value that is not written$"):
+        check_body("charge", {**SOUND["charge"], "region": region})
+
+
+def test_days_have_a_clock():
+    days = {**SOUND["register"], "unit": "user-day", "time_zone": "UTC"}
+    check_body("register", days)
+    for wrong in ({**days, "time_zone": None}, {**days, "unit": "user"}):
+        with pytest.raises(ValueError, match=r"^days without a clock, or a clock without days$"):
+            check_body("register", wrong)
