@@ -147,11 +147,11 @@ def test_proposals_cover_groups_whose_totals_wrap():
 
 
 def candidates_of(lengths, scores):
-    """One group of intervals, one after another."""
+    """One group of intervals, with a hundred lines between each two."""
     lengths = np.array(lengths, np.int64)
     return Candidates(
         group=np.zeros(len(lengths), np.int64),
-        first=np.cumsum(lengths) - lengths,
+        first=np.cumsum(lengths) - lengths + 100 * np.arange(len(lengths)),
         length=lengths,
         score=np.array(scores, np.int64),
     )
@@ -161,9 +161,10 @@ def candidates_of(lengths, scores):
     ("lengths", "share", "line"),
     [
         ([1, 1], (0, 2), 0),
-        ([1, 1], (1, 2), 1),  # the first point of the second interval
-        ([3, 1, 4], (3, 8), 3),
-        ([3, 1, 4], (4, 8), 4),
+        ([1, 1], (1, 2), 101),  # the first point of the second interval
+        ([3, 1, 4], (3, 8), 103),
+        ([3, 1, 4], (4, 8), 204),
+        ([3, 1, 4], (7, 8), 207),
         ([2**35], (0, 1), 0),
     ],
 )
@@ -185,7 +186,7 @@ def test_the_last_point_of_the_longest_interval_is_its_last_line(monkeypatch):
     assert exponential(found, np.array([NANO]), np.array([1])).tolist() == [2**35 - 1]
 
 
-@pytest.mark.parametrize("epsilon", [1, 7, NANO // 3, NANO, 999 * NANO + 1])
+@pytest.mark.parametrize("epsilon", [1, 7, NANO // 3, NANO, 99 * NANO + 1, 999 * NANO + 1])
 @pytest.mark.parametrize("sensitivity", [1, 3, 562_949, 10**9])
 def test_rates_and_depths_are_exact(epsilon, sensitivity):
     rate = min((epsilon << 50) // (2 * NANO * sensitivity), 64 << 50)
