@@ -86,7 +86,7 @@ def survivors(group: str) -> tuple[int, list[Change]]:
 
 def main(groups: list[str]) -> int:
     """Run groups; print figures and what is left to do."""
-    wrong = 0
+    wrong, counted = 0, [0, 0]
     listed = {
         Change(entry["function"], entry["before"], entry["after"]): entry["group"]
         for entry in PLAN.get("equivalent", [])
@@ -101,7 +101,9 @@ def main(groups: list[str]) -> int:
         for change in gone:
             print(f"  listed as equivalent, and noticed or not made: {change}")
         wrong += len(left) + len(gone)
+        counted = [counted[0] + number, counted[1] + len(known)]
         sys.stdout.flush()
+    print(f"in all: {counted[0]:,} changes, {counted[1]} equivalent, {wrong} to look at")
     return int(wrong > 0)
 
 
