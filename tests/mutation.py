@@ -18,6 +18,7 @@ TOP = Path(__file__).resolve().parents[1]
 PLAN = tomllib.loads((TOP / "tests" / "mutation.toml").read_text(encoding="utf-8"))
 # What tells that a change was noticed; a loop without an end is noticed by the clock.
 NOTICED = ("killed", "timeout", "caught by type check", "suspicious", "segfault")
+CLOCK = "timeout"
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,17 @@ def change_of(work: Path, name: str) -> Change:
 _HEADS = ("---", "+++")
 
 
-def survivors(group: str) -> tuple[int, list[Change]]:
-    """Number of changes of a group, and those that no test noticed."""
+@dataclass(frozen=True)
+class Tried:
+    """What became of the changes of a group."""
+
+    number: int
+    alive: list[Change]  # no test noticed
+    late: list[Change]  # the clock noticed, which a busy machine makes go off too
+
+
+def tried(group: str) -> Tried:
+    """Make every change of a group and run its tests."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         copied(group, work)
@@ -80,8 +90,13 @@ def survivors(group: str) -> tuple[int, list[Change]]:
         found = results(work)
         if not found or "not checked" in found.values():
             raise SystemExit(f"{group}: the changes could not be tried\n{said[-5000:]}")
-        unseen = [name for name, outcome in found.items() if outcome not in NOTICED]
-        return len(found), [change_of(work, name) for name in unseen]
+        alive = [name for name, outcome in found.items() if outcome not in NOTICED]
+        late = [name for name, outcome in found.items() if outcome == CLOCK]
+        return Tried(
+            number=len(found),
+            alive=[change_of(work, name) for name in alive],
+            late=[change_of(work, name) for name in late],
+        )
 
 
 def main(groups: list[str]) -> int:
@@ -92,16 +107,19 @@ def main(groups: list[str]) -> int:
         for entry in PLAN.get("equivalent", [])
     }
     for group in groups or PLAN["groups"]:
-        number, alive = survivors(group)
+        found = tried(group)
         known = {change for change, of in listed.items() if of == group}
-        left, gone = [c for c in alive if c not in known], known - set(alive)
-        print(f"{group}: {number} changes, {number - len(alive)} noticed, {len(known)} equivalent")
+        left, gone = [c for c in found.alive if c not in known], known - {*found.alive, *found.late}
+        noticed = found.number - len(known) - len(left)
+        print(f"{group}: {found.number} changes, {noticed} noticed, {len(known)} equivalent")
+        for change in found.late:
+            print(f"  noticed by the clock alone: {change}")
         for change in left:
             print(f"  survives: {change}")
         for change in gone:
             print(f"  listed as equivalent, and noticed or not made: {change}")
         wrong += len(left) + len(gone)
-        counted = [counted[0] + number, counted[1] + len(known)]
+        counted = [counted[0] + found.number, counted[1] + len(known)]
         sys.stdout.flush()
     print(f"in all: {counted[0]:,} changes, {counted[1]} equivalent, {wrong} to look at")
     return int(wrong > 0)
