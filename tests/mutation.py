@@ -5,6 +5,7 @@ which modules and tests. It ends with 1 if a change survives that is not listed 
 if one is listed that did not survive. Messages are not changed.
 """
 
+import ast
 import json
 import re
 import subprocess
@@ -43,10 +44,34 @@ def copied(group: str, work: Path) -> None:
             target.write_bytes((TOP / name).read_bytes())
     (work / "cli").rename(work / "psd_cli")  # the name it is installed under
     plan = PLAN["groups"][group]
+    for module in plan["mutate"]:
+        file = work / module
+        file.write_text(bare(file.read_text("utf-8")), "utf-8")
     settings = f"[tool.mutmut]\nonly_mutate = {json.dumps(plan['mutate'])}\n"
     settings += f"pytest_add_cli_args_test_selection = {json.dumps(plan['tests'])}\n"
     file = work / "pyproject.toml"
     file.write_text(file.read_text("utf-8").replace("[tool.mutmut]\n", settings), "utf-8")
+
+
+# What makes something else of a function, and what keeps its results from one change to the next.
+_WRAPPERS, _CACHES = ("property", "cached_property", "contextmanager"), ("cache", "lru_cache")
+
+
+def bare(text: str) -> str:
+    """The same module without decorators of functions, since mutmut leaves decorated ones out."""
+    lines = text.split("\n")
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    for node in sorted(found, key=lambda node: -node.lineno):
+        for decorator in node.decorator_list:
+            name = ast.unparse(decorator).split("(")[0]
+            if name in _WRAPPERS:
+                again = f"{' ' * node.col_offset}{node.name} = {name}({node.name})"
+                lines.insert(node.end_lineno or node.lineno, again)
+            if name in _WRAPPERS + _CACHES:
+                del lines[decorator.lineno - 1]
+            elif name not in ("staticmethod", "classmethod"):
+                raise SystemExit(f"{node.name} is decorated by {name}, so it would not be changed")
+    return "\n".join(lines)
 
 
 def mutmut(work: Path, *arguments: str) -> str:

@@ -92,7 +92,8 @@ def test_an_undecided_table_is_computed_with_more_bits(monkeypatch):
     truth = thresholds(law)
     monkeypatch.setattr("psd.noise.thresholds._GUARD_BITS", 1)
     assert _entries(law, 1) is None
-    assert (thresholds.__wrapped__(law) == truth).all()
+    again = getattr(thresholds, "__wrapped__", thresholds)(law)  # not what is kept
+    assert (again == truth).all()
     assert law.floor(5, 63) == truth[-5]
 
 
