@@ -70,7 +70,10 @@ def test_every_method_and_local_protocol_is_replayed():
 @pytest.mark.nightly
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("side", "k", "parts", "pairs"), SPACES)
-def test_all_neighbours(method, side, k, parts, pairs):
-    worst, checked = worst_loss(method, side, k)
+def test_four_times_as_many_neighbours(method, side, k, parts, pairs):
+    if part(method, parts) == 1:
+        pytest.skip("every run has all neighbours")
+    every = -(-part(method, parts) // 4)
+    worst, checked = worst_loss(method, side, k, every=every)
     assert is_used_up(worst, method, k)
-    assert checked == pairs
+    assert abs(checked - pairs / every) <= pairs / every * 0.02
