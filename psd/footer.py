@@ -108,6 +108,8 @@ def opened(content: bytes, **options: object) -> pq.ParquetFile:
 
 def footer_at(path: str | os.PathLike[str]) -> dict[bytes, bytes]:
     """Keys of the footer of a file; none where it is no Parquet file that can be read."""
+    if not os.path.isfile(path):
+        return {}  # to open a pipe would be to wait for whoever writes to it
     try:
         with pq.ParquetFile(os.fspath(path), **_LIMITS) as file:
             return dict(file.metadata.metadata or {})

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from psd.errors import ReleaseFormatError
 from psd.footer import footer_at
-from psd.release_file import KEY, SERIES_KEY, strict_json
+from psd.release_file import KEY, SERIES_KEY, read, strict_json
+from psd.series_file import is_series
+from psd.series_file import read as read_series
 
-__all__ = ["Receipt", "receipt_of", "receipts"]
+__all__ = ["Receipt", "is_sound", "receipt_of", "receipts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,8 @@ class Receipt:
 def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, Receipt]]:
     """Receipts of the releases in a folder, in the order of their names.
 
-    Files that are no releases, or were damaged, are passed over: they say nothing.
+    Files that are no releases, or were damaged, are passed over: they say nothing. Only footers
+    are read; see `is_sound` before one is believed.
     """
     for path in sorted(Path(folder).glob("*.parquet")):
         found = receipt_of(path)
@@ -65,3 +68,20 @@ def receipt_of(path: str | os.PathLike[str]) -> Receipt | None:
         return Receipt(ledger=str(said["ledger"]), charge=str(said["charge"]))
     except (ReleaseFormatError, KeyError, IndexError, TypeError):
         return None
+
+
+def is_sound(path: str | os.PathLike[str]) -> bool:
+    """Whether a file loads as a release or a series: the words of its footer are written easily.
+
+    Anybody may still make a sound release that says anything.
+
+    Examples
+    --------
+    >>> is_sound("missing.psd.parquet")
+    False
+    """
+    try:
+        (read_series if is_series(path) else read)(path)
+    except ReleaseFormatError:
+        return False
+    return True

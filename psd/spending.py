@@ -17,7 +17,7 @@ from psd.composition import Region
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger import Ledger
 from psd.ledger_file import network
-from psd.receipts import Receipt, receipts
+from psd.receipts import Receipt, is_sound, receipts
 from psd.release_file import stated_digest
 from psd.sources._paths import STDIN, expanded, is_path
 
@@ -119,10 +119,11 @@ class Account:
         """
         book = self.ledger.book()
         for path, receipt in receipts(folder):
-            if receipt.ledger == book.id and receipt.charge not in book.charges:
+            if receipt.ledger == book.id and receipt.charge not in book.charges and is_sound(path):
                 raise LedgerError(
                     f"release {path} was paid from ledger {self.ledger.path}, which does not know "
-                    "it: an older copy was put in its place; restore the latest one"
+                    "it: an older copy was put in its place, or that file is forged; restore the "
+                    "latest copy, or remove the file"
                 )
 
     def charge(self, claim: Claim) -> Receipt:

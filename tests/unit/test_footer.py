@@ -1,6 +1,7 @@
 """Small files that would fill memory: what is refused before a page is unpacked."""
 
 import io
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +42,16 @@ def file_of(made, **options):
 
 def checked(content, **limits):
     check_size(opened(content), content, **{**LIMITS, **limits})
+
+
+def test_what_is_no_file_has_no_footer_and_is_not_opened(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "file").write_bytes(file_of(table(3).replace_schema_metadata({"a": "b"})))
+    assert footer_at(tmp_path / "file")[b"a"] == b"b"
+    monkeypatch.setattr(pq, "ParquetFile", lambda *_, **__: pytest.fail("it is opened"))
+    for path in (tmp_path / "pipe", tmp_path / "link", tmp_path, "/dev/zero", "no\0name"):
+        assert footer_at(path) == {}
 
 
 # --- rows ---------------------------------------------------------------------------------

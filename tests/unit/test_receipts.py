@@ -1,15 +1,19 @@
 """Releases say who paid them, and a ledger that has forgotten one is found out."""
 
+import json
+import os
 import shutil
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import psd
 from psd import ledger_file
 from psd.errors import LedgerError
 from psd.ledger import Ledger
-from psd.receipts import receipt_of, receipts
+from psd.receipts import is_sound, receipt_of, receipts
 from psd.slices import Slices
 from psd.spending import Account
 
@@ -70,6 +74,82 @@ def test_an_older_copy_is_noticed(ledger, tmp_path):
     built(Account(ledger, "rows"), tmp_path / "elsewhere")
     with pytest.raises(LedgerError, match="an older copy"):
         Account(ledger, "rows").compare(tmp_path)
+
+
+def said_by(footer, path):
+    """A file of one row whose footer says something."""
+    words = {key: json.dumps(value) for key, value in footer.items()}
+    pq.write_table(pa.table({"x": [1]}).replace_schema_metadata(words), path)
+    return path
+
+
+@pytest.mark.parametrize("key", ["psd", "psd-series"])
+def test_words_in_a_footer_are_no_release_and_block_no_ledger(key, ledger, tmp_path):
+    own = {"ledger": ledger.book().id, "charge": "never"}
+    named = {"parameters": own if key == "psd" else [own]}
+    path = said_by({key: named}, tmp_path / "a.parquet")
+    assert receipt_of(path).charge == "never"
+    assert not is_sound(path)
+    Account(ledger, "rows").compare(tmp_path)
+
+
+def test_only_what_is_not_known_is_read_whole(ledger, tmp_path, monkeypatch):
+    account = Account(ledger, "rows")
+    built(account, tmp_path / "r.psd.parquet")
+    asked = []
+    monkeypatch.setattr("psd.spending.is_sound", lambda path: asked.append(path) or False)
+    account.compare(tmp_path)
+    assert asked == []
+    other = Ledger.create(tmp_path / "other.ledger")
+    other.register("rows", 1)
+    Account(other, "rows").compare(tmp_path)
+    assert asked == []
+    ledger.path.unlink()
+    Ledger.create(ledger.path).register("rows", 1)
+    Account(ledger, "rows").compare(tmp_path)
+    assert asked == []  # another ledger by its id
+
+
+def test_releases_and_series_are_sound(ledger, tmp_path):
+    slices = Slices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
+    how = {"domain": DOMAIN, "epsilon": 1, "method": "grid"}
+    psd.build_series(POINTS, slices=slices, time="time", **how).save(tmp_path / "s")
+    psd.build(POINTS, **how).save(tmp_path / "r")
+    assert is_sound(tmp_path / "s")
+    assert is_sound(tmp_path / "r")
+    (tmp_path / "r").write_bytes((tmp_path / "r").read_bytes()[:-100])
+    assert not is_sound(tmp_path / "r")
+
+
+def test_an_older_copy_is_noticed_by_a_series(ledger, tmp_path):
+    shutil.copy(ledger.path, tmp_path / "older")
+    slices = Slices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
+    how = {"domain": DOMAIN, "epsilon": 1, "method": "grid", "slices": slices, "time": "time"}
+    psd.build_series(POINTS, account=Account(ledger, "rows"), **how).save(tmp_path / "s.parquet")
+    shutil.copy(tmp_path / "older", ledger.path)
+    with pytest.raises(LedgerError) as refused:
+        Account(ledger, "rows").compare(tmp_path)
+    assert str(refused.value) == (
+        f"release {tmp_path / 's.parquet'} was paid from ledger {ledger.path}, which does not know "
+        "it: an older copy was put in its place, or that file is forged; restore the latest copy, "
+        "or remove the file"
+    )
+
+
+def test_what_is_no_file_is_not_waited_for(ledger, tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").symlink_to("a.parquet")
+    (tmp_path / "c.parquet").symlink_to("/dev/zero")
+    (tmp_path / "d.parquet").symlink_to("nowhere")
+    built(Account(ledger, "rows"), tmp_path / "r.psd.parquet")
+    open_ = pq.ParquetFile
+
+    def opened(path, **how):
+        assert os.path.isfile(path), "whoever opens a pipe waits for ever"
+        return open_(path, **how)
+
+    monkeypatch.setattr(pq, "ParquetFile", opened)
+    assert [path.name for path, _ in receipts(tmp_path)] == ["r.psd.parquet"]
 
 
 def test_other_ledgers_and_other_files_are_none_of_its_business(ledger, tmp_path):
