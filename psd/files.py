@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from psd.errors import WriteError
+from psd.leftovers import held_folder, hidden, hold, sweep
 
 __all__ = ["check_free", "check_targets", "write_whole", "written"]
 
@@ -105,7 +104,8 @@ def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterato
     Yields
     ------
     Path
-        File to write, in a folder of its own that is removed in any case.
+        File to write, in a hidden folder of its own. It is removed when the block ends, or, if
+        the process is killed, by the next write into the folder of the target.
 
     Raises
     ------
@@ -113,8 +113,9 @@ def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterato
         If the file cannot be written or moved.
     """
     target = check_free(path, overwrite=overwrite)
+    sweep(target.parent)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=".psd-", dir=target.parent))
+        folder, handle = held_folder(target.parent)
     except OSError as error:
         raise WriteError(f"cannot write beside {target}: {error.strerror}") from None
     try:
@@ -126,6 +127,7 @@ def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterato
         raise WriteError(f"cannot write {target}: {error.strerror or 'unknown reason'}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
 
 
 def write_whole(
@@ -135,8 +137,14 @@ def write_whole(
 
     Guarantees
     ----------
-    Where the system knows such files (Linux), a process that is killed leaves nothing behind;
-    elsewhere it may leave a hidden folder with a part of the content.
+    - A target that is replaced is the old file or the new one at any moment.
+    - Where the system knows files without a name (Linux), a process that is killed leaves
+      nothing behind, with one exception: a new file that is to replace another has a hidden name
+      (``.psd-`` and 16 digits) beside it for a moment, since only what has a name can take
+      another's. A kill in that moment leaves it there, whole and with its permissions.
+    - Elsewhere a kill may leave a hidden folder, readable by its owner alone, with a part of the
+      content; and an empty target where there are no hard links either.
+    - What was left under a hidden name is removed by the next write into the same folder.
 
     Parameters
     ----------
@@ -155,6 +163,7 @@ def write_whole(
         If the file cannot be written or moved.
     """
     target = check_free(path, overwrite=overwrite)
+    sweep(target.parent)
     try:
         handle = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, mode)
     except (OSError, AttributeError):
@@ -164,6 +173,7 @@ def write_whole(
         return
     try:
         with open(handle, "wb") as file:
+            hold(handle)
             file.write(content)
             file.flush()
             os.fsync(handle)
@@ -181,10 +191,18 @@ def _give_name(source: Path, target: Path, *, overwrite: bool) -> None:
     except FileExistsError:
         if not overwrite:
             raise WriteError(f"{target} appeared while it was written; it was kept") from None
-        beside = target.with_name(f".psd-{secrets.token_hex(8)}")
+        _replace(source, target)
+    _sync(target.parent)
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Put a file without a name, which is held, in the place of another."""
+    beside = hidden(target.parent)
+    try:
         _link(source, beside)
         beside.replace(target)
-    _sync(target.parent)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -2,7 +2,8 @@
 
 A process of its own, without a thread, forks one child for each build. The child counts the
 calls and returns of what touches the ledger, the noise and the release, and kills itself at the
-one it was given, or does so at a point that has a name. Output: how many steps a whole build has.
+one it was given, or does so at a point that has a name, a few times over a release and a tally
+that stand there already. Output: how many steps a whole build has.
 """
 
 import os
@@ -29,7 +30,15 @@ from psd.spending import Spending
 from psd_cli import build  # noqa: F401
 from psd_cli.main import run
 
-STEPS = ("ledger.py", "ledger_file.py", "spending.py", "files.py", "publish.py", "__init__.py")
+STEPS = (
+    "ledger.py",
+    "ledger_file.py",
+    "spending.py",
+    "files.py",
+    "leftovers.py",
+    "publish.py",
+    "__init__.py",
+)
 
 BUILD = (
     "build points.csv -o out/r.psd.parquet --epsilon 1 --bounds 0 0 4 4 --ledger city.ledger "
@@ -51,7 +60,8 @@ def watched(frame):
     return name in STEPS and os.path.basename(folder) in ("psd", "noise")
 
 
-# Where a build is killed by name: owner, function, and whether when it begins or has ended.
+# Where a build is killed by name: owner, function, and whether when it begins or has ended, the
+# first time or the second.
 POINTS = {
     "before-the-charge": (Spending, "charge", "begins"),
     "after-the-charge": (Spending, "charge", "ended"),
@@ -59,18 +69,25 @@ POINTS = {
     "while-writing": (psd.files, "_give_name", "begins"),
     "after-the-name": (psd.files, "_give_name", "ended"),
     "before-the-note": (Ledger, "finish", "begins"),
+    "over-the-release": (Path, "replace", "begins"),
+    "over-the-tally": (Path, "replace", "begins again"),
+    "over-both": (Path, "replace", "ended again"),
 }
+OVER = ("--overwrite", "--keep-tally", "out/k.tally")
 
 
 def deadly(point):
     """Let the process end at a point."""
     owner, name, when = POINTS[point]
-    step = getattr(owner, name)
+    step, calls = getattr(owner, name), []
 
     def killed(*arguments, **options):
-        if when == "ended":
+        calls.append(name)
+        here = "again" not in when or len(calls) == 2
+        if "ended" in when or not here:
             step(*arguments, **options)
-        os.kill(os.getpid(), signal.SIGKILL)
+        if here:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(owner, name, killed)
 
@@ -121,12 +138,26 @@ def prepared(folder, template):
     return folder
 
 
+def kill_over(folder, template, options, points):
+    """Kill builds over a release and a tally, keep a copy of each, and run each again."""
+    whole = prepared(folder / "over", template)
+    assert child(whole, 0, *options, *OVER) == 0
+    for point in points:
+        place = folder / f"{point}-killed"
+        shutil.copytree(whole, place)
+        assert os.WTERMSIG(child(place, 0, *options, *OVER, point=point)) == signal.SIGKILL
+        shutil.copytree(place, folder / f"{point}-again")
+        assert child(folder / f"{point}-again", 0, *options, *OVER) == 0, point
+
+
 def main(folder, method, number, points):
     """Kill so many builds at steps that are evenly spaced, and at points that are named."""
     options = METHODS[method]
     template = folder / "template"
     Ledger.create(template).register("rows", 1000)
-    for point in points:
+    over = [point for point in points if point.startswith("over-")]
+    kill_over(folder, template, options, over)
+    for point in (point for point in points if point not in over):
         place = prepared(folder / f"killed-{point}", template)
         assert os.WTERMSIG(child(place, 0, *options, point=point)) == signal.SIGKILL
     assert child(prepared(folder / "whole", template), 0, *options) == 0

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import stat
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -15,6 +16,7 @@ from psd.book import Claim
 from psd.epsilon import NANO
 from psd.errors import BudgetError
 from psd.ledger import Ledger
+from psd.tally_file import read_tally
 from psd.unit import Unit
 
 TESTS = Path(__file__).parents[1]
@@ -142,6 +144,37 @@ def test_killed_at_named_points(tmp_path):
     places, _ = killed(tmp_path, 0, *POINTS)
     reached = {place.name.removeprefix("killed-"): check_left(place) for place in places}
     assert reached == POINTS
+
+
+# Where a build over a release and its tally is killed: which of the two are new by then, and the
+# permissions of the file that is about to take the place of the next.
+OVER = {
+    "over-the-release": (False, False, 0o644),
+    "over-the-tally": (True, False, 0o600),
+    "over-both": (True, True, None),
+}
+
+
+def files_of(place):
+    return {path.name: path for path in (place / "out").iterdir()}
+
+
+def test_killed_while_a_release_and_its_tally_are_replaced(tmp_path):
+    killed(tmp_path, 0, *OVER)
+    older = files_of(tmp_path / "over")
+    assert {*older} == {"r.psd.parquet", "k.tally"}
+    for point, (*is_new, mode) in OVER.items():
+        found = files_of(tmp_path / f"{point}-killed")
+        psd.Release.load(found["r.psd.parquet"])
+        read_tally(found["k.tally"])
+        whole = [found.pop(name) for name in ("r.psd.parquet", "k.tally")]
+        changed = [path.read_bytes() != older[path.name].read_bytes() for path in whole]
+        assert changed == is_new, point
+        hidden = [(path.name[:5], stat.S_IMODE(path.stat().st_mode)) for path in found.values()]
+        assert hidden == ([] if mode is None else [(".psd-", mode)]), point
+        # The next build charges again, and takes away what was left.
+        assert {*files_of(tmp_path / f"{point}-again")} == {*older}
+        assert len(Ledger(tmp_path / f"{point}-again" / "city.ledger").verify().charges) == 3
 
 
 @pytest.mark.nightly

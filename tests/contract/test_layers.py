@@ -31,7 +31,7 @@ PUBLIC = (
     "psd.covariate_file", "psd.dasymetric", "psd.pieces", "psd.outlines", "psd.rasters",
     "psd.raster_files", "psd.errors", "psd.parameters", "psd.registry", "psd.demand", "psd.pages",
     "psd.published", "psd.statistics", "psd.unit", "psd.clock", "psd.postgres", "psd.boundary",
-    "psd.known", "psd.receipts",
+    "psd.known", "psd.receipts", "psd.leftovers",
     "psd.slices", "psd.series", "psd.series_file", "psd.public", "psd.digest", "psd.footer",
     "psd.page_headers", "psd.signing", "psd.binomial",
 )  # fmt: skip

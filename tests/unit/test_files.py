@@ -7,7 +7,7 @@ import pytest
 
 from psd import files
 from psd.errors import WriteError
-from psd.files import check_free, written
+from psd.files import check_free, write_whole, written
 
 
 def test_a_file_appears_when_the_block_has_ended(tmp_path):
@@ -139,6 +139,37 @@ def test_a_link_to_nowhere_is_not_followed(tmp_path):
     with pytest.raises(WriteError), written(target) as path:
         path.write_bytes(b"new")
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.bin"]
+
+
+@pytest.mark.parametrize("error", [PermissionError(errno.EPERM, "no"), KeyboardInterrupt()])
+def test_a_replacement_that_fails_at_the_last_leaves_the_old_file(tmp_path, monkeypatch, error):
+    target = tmp_path / "out.bin"
+    target.write_bytes(b"old")
+
+    def fails(*_):
+        assert len(list(tmp_path.iterdir())) == 2
+        raise error
+
+    monkeypatch.setattr(files.Path, "replace", fails)
+    with pytest.raises((WriteError, KeyboardInterrupt)):
+        write_whole(target, b"new", overwrite=True)
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_file_that_is_to_replace_another_is_held_until_it_has(tmp_path, monkeypatch):
+    target = tmp_path / "out.bin"
+    target.write_bytes(b"old")
+    replace = files.Path.replace
+
+    def late(path, to):
+        write_whole(tmp_path / "other.bin", b"by another process")
+        return replace(path, to)
+
+    monkeypatch.setattr(files.Path, "replace", late)
+    write_whole(target, b"new", overwrite=True)
+    assert target.read_bytes() == b"new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.bin", "out.bin"]
 
 
 def test_free_places_are_given_back_as_paths(tmp_path):
