@@ -12,10 +12,15 @@ from pathlib import Path
 from psd.errors import WriteError
 from psd.leftovers import held_folder, hidden, hold, sweep
 
-__all__ = ["check_free", "check_targets", "write_whole", "written"]
+__all__ = ["BESIDE_DATABASES", "check_free", "check_targets", "write_whole", "written"]
+
+BESIDE_DATABASES = ("-journal", "-wal", "-shm")
+"""What SQLite appends to the name of a database, such as a ledger, for files of its own."""
 
 # What file systems without hard links answer, such as exFAT and some shares.
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+_DATABASE = b"SQLite format 3\0"
 
 # Whatever the process withholds, what is published is for its owner alone to change.
 _MODE = 0o644
@@ -29,6 +34,9 @@ def check_free(
 ) -> Path:
     """Refuse a target that exists, or whose folder does not, before any work is done.
 
+    A link is a target that exists, wherever it leads; where it may, it is the link that is
+    replaced, and what it leads to stays.
+
     Parameters
     ----------
     path : path-like
@@ -41,7 +49,8 @@ def check_free(
     Raises
     ------
     WriteError
-        If the file exists and is not to be overwritten, or cannot be created there.
+        If the file exists and is not to be overwritten, cannot be created there, or would be
+        taken for a part of a database.
     """
     path = Path(path)
     try:
@@ -57,13 +66,43 @@ def check_free(
         raise WriteError(
             f"{path} exists; choose another name, or allow it (--overwrite, overwrite=True)"
         )
+    if path.is_symlink() and not overwrite:
+        raise WriteError(
+            f"{path} is a link that leads nowhere; remove it, or allow to replace it "
+            "(--overwrite, overwrite=True)"
+        )
     if path.exists() and any(Path(item).exists() and path.samefile(item) for item in inputs):
         raise WriteError(f"{path} is read as an input too; choose another name for the output")
     if not path.parent.is_dir():
         raise WriteError(f"folder {path.parent} does not exist; create it first")
     if not os.access(path.parent, os.W_OK):
         raise WriteError(f"folder {path.parent} is not writable; choose another one")
+    _check_apart(path)
     return path
+
+
+def _check_apart(path: Path) -> None:
+    """Refuse a name that is one of a database's own: what lies there may undo it, or be deleted."""
+    for end in BESIDE_DATABASES:
+        database = Path(str(path)[: -len(end)])
+        if path.name.lower().endswith(end) and _is_database(database):
+            raise WriteError(
+                f"{path} has the name of a file that SQLite keeps, and deletes, beside {database}; "
+                "choose another name"
+            )
+
+
+def _is_database(path: Path) -> bool:
+    """Whether a file is one of SQLite, such as a ledger; one that may not be read could be."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(_DATABASE)) == _DATABASE
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 def check_targets(

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from psd.errors import LedgerError, WriteError
-from psd.files import write_whole
+from psd.files import BESIDE_DATABASES, write_whole
 
 __all__ = [
     "FORMAT",
@@ -89,6 +89,12 @@ def create_file(path: str | os.PathLike[str], first: Row) -> None:
         )
     if os.path.isfile(path):
         raise WriteError(f"{path} exists; choose another name, a ledger is never overwritten")
+    for beside in (f"{path}{end}" for end in BESIDE_DATABASES):
+        if os.path.lexists(beside):
+            raise WriteError(
+                f"{beside} lies there, which SQLite would take for a part of the ledger; remove it "
+                "or choose another name"
+            )
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         made.executescript(_SCHEMA)
         appended(made, first)

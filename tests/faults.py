@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import json
 import os
 import resource
 import shutil
@@ -12,13 +13,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from badinput import SECRET, table
 from clirun import Outcome, cli
 
+import psd
 from psd import files, journal, ledger_file
 from psd.book import Claim
 from psd.epsilon import NANO
@@ -234,6 +238,18 @@ def appearing(patch):
     patch.setattr(Spending, "charge", charged)
 
 
+def linked_to_nowhere(patch):
+    """A link into a folder that is missing."""
+    Path(OUTPUT).unlink()
+    Path(OUTPUT).symlink_to("missing/r")
+
+
+def no_link(outcome):
+    """A file, and nothing made where the link led."""
+    assert not Path(OUTPUT).is_symlink()
+    assert not Path("out/missing").exists()
+
+
 def older():
     """The release that stands there from the beginning, kept beside the folder."""
     return Path("../older").read_bytes()
@@ -361,6 +377,22 @@ def restored(patch):
     shutil.copy("copy", LEDGER)
 
 
+def never():
+    """What a release says of a charge that was never made."""
+    return {"ledger": Ledger(LEDGER).book().id, "charge": "never"}
+
+
+def worded(patch):
+    """The words in the footer of a table of one row."""
+    words = {"psd": json.dumps({"parameters": never()})}
+    pq.write_table(pa.table({"x": [1]}).replace_schema_metadata(words), "out/a.parquet")
+
+
+def forged(patch):
+    """A release that somebody made with this library."""
+    replace(psd.Release.load(OUTPUT), parameters=never()).save("out/a.parquet")
+
+
 def head_of_later(args):
     """Ask an older copy for a head that was noted."""
     shutil.copy(LEDGER, "copy")
@@ -445,6 +477,7 @@ def raised_then_spent(args):
 
 
 INTERRUPTED = "interrupted; nothing is half-written, and what was charged stays charged"
+RESERVED = "has the name of a file that SQLite keeps"
 SURVIVES = "tests/cli/test_ledger_survives.py"
 PROTOCOL = "tests/privacy/test_ledger_protocol.py"
 FORMATS = ("gpkg", "parquet", "geojson", "csv", "tif", "npy")
@@ -483,6 +516,9 @@ PROCESSES = (
         told="cannot write to standard output", charged=1, written=True),
     Fault(name="F02-output", given="a folder for releases that is read-only",
         setup=denied("out"), run=process(owner=True), code=6, told="folder out is not writable"),
+    Fault(name="F02-kept", given="a release that may not be replaced (`chattr +i`)",
+        setup=raising(Path, "replace", OSError(errno.EPERM, os.strerror(errno.EPERM))), code=6,
+        told=f"cannot write {OUTPUT}", charged=1),
     Fault(name="F02-ledger", given="the folder of the ledger is read-only",
         setup=denied("."), run=process(owner=True), code=9,
         told="check its permissions, and those of its folder"),
@@ -499,6 +535,12 @@ PROCESSES = (
     Elsewhere(name="F04-points", given="kill -9 before the charge, after it, while drawing, while "
         "writing, after the release has its name, before it is noted",
         test=f"{SURVIVES}::test_killed_at_named_points", holds="the same"),
+    Elsewhere(name="F04-replaced", given="kill -9 over a release and a tally, before and after "
+        "each is replaced",
+        test=f"{SURVIVES}::test_killed_while_a_release_and_its_tally_are_replaced",
+        holds="of each the old file or the new one, whole; one that was about to take the place of "
+        "another lies beside it under a hidden name, with its permissions, until the next write "
+        "into the folder"),
     Elsewhere(name="F04-large", given="kill -9 at 12 moments of a build of 300,000 rows",
         test="tests/cli/test_build_survives.py::test_kill_leaves_nothing",
         holds="the release or nothing, no temporary file"),
@@ -508,6 +550,9 @@ PROCESSES = (
         args=BUILD.replace(INPUT, "-"), run=signalled(signal.SIGINT), code=130, told=INTERRUPTED),
     Fault(name="F05-drawing", given="Ctrl-C while noise is drawn",
         setup=raising(SecureNoise, "count", KeyboardInterrupt()), code=130, told=INTERRUPTED,
+        charged=1),
+    Fault(name="F05-replaced", given="Ctrl-C when the release is to take the place of the old one",
+        setup=raising(Path, "replace", KeyboardInterrupt()), code=130, told=INTERRUPTED,
         charged=1),
     Fault(name="F05-written", given="Ctrl-C when the release is written and not noted",
         setup=raising(Account, "finish", KeyboardInterrupt()), code=130, told=INTERRUPTED,
@@ -531,6 +576,13 @@ PROCESSES = (
     Fault(name="F09-output", given="another build has written the release first",
         args=BUILD.replace("--overwrite ", ""), setup=appearing, code=6,
         told="exists; choose another name", charged=1),
+    Fault(name="F09-link", given="a link to nowhere in the place of the release",
+        args=BUILD.replace("--overwrite ", ""), setup=linked_to_nowhere, code=6,
+        told="is a link that leads nowhere; remove it"),
+    Fault(name="F09-over-link", given="the same, with `--overwrite`", setup=linked_to_nowhere,
+        charged=1, after=no_link, holds="the release takes the place of the link"),
+    Fault(name="F09-pipe", given="a pipe beside the release, by the name of another",
+        setup=lambda patch: os.mkfifo("out/a.psd.parquet"), charged=1),
     Fault(name="F09-ledgers", given="the same rows from two ledgers", run=in_two_ledgers,
         charged=1, holds="both are paid: two ledgers know nothing of each other"),
     Fault(name="F10-other", given="a release on another file system than the temporary files",
@@ -576,10 +628,21 @@ PROCESSES = (
 LEDGERS = (
     Fault(name="L03-page", given="a damaged page", setup=damaged_page, code=9, told="is damaged",
         charged=None),
+    Fault(name="L03-journal", given="a release by the name of the ledger's journal",
+        args=BUILD.replace(OUTPUT, f"{LEDGER}-journal"), code=6, told=RESERVED),
+    Fault(name="L03-log", given="a kept tally by the name of its log",
+        args=f"{BUILD} --keep-tally {LEDGER}-wal", code=6, told=RESERVED),
+    Fault(name="L03-beside", given="a ledger that is made beside such a file",
+        args="ledger create new", setup=lambda patch: Path("new-journal").touch(), code=6,
+        told="which SQLite would take for a part of the ledger"),
     Fault(name="L04-older", given="an older copy, and a release beside it that it does not know",
         setup=restored, code=9, told="an older copy was put in its place"),
     Fault(name="L04-ask", given="the same, for an answer", args=ASK, setup=restored, code=9,
         told="an older copy was put in its place"),
+    Fault(name="L04-words", given="a file beside it, no release, that names a charge it never made",
+        setup=worded, charged=1),
+    Fault(name="L04-forged", given="the same in a release that is sound but for that",
+        setup=forged, code=9, told="or that file is forged"),
     Fault(name="L04-head", given="an older copy, and the head that was noted",
         args=f"ledger verify {LEDGER} --head", run=head_of_later, code=9,
         told="this is an older copy, or another ledger"),

@@ -5,9 +5,11 @@ import os
 
 import pytest
 
+import psd
 from psd import files
 from psd.errors import WriteError
-from psd.files import check_free, write_whole, written
+from psd.files import BESIDE_DATABASES, check_free, write_whole, written
+from psd.ledger import Ledger
 
 
 def test_a_file_appears_when_the_block_has_ended(tmp_path):
@@ -133,12 +135,26 @@ def test_a_folder_that_refuses_is_reported(tmp_path, monkeypatch):
         check_free(tmp_path / "out.bin", overwrite=False)
 
 
-def test_a_link_to_nowhere_is_not_followed(tmp_path):
+@pytest.mark.parametrize("to", ["elsewhere", "missing/elsewhere", "out.bin"])
+def test_a_link_to_nowhere_is_a_target_that_exists(tmp_path, to):
     target = tmp_path / "out.bin"
-    target.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(WriteError), written(target) as path:
+    target.symlink_to(to)
+    with pytest.raises(WriteError, match=r"out\.bin is a link that leads nowhere; remove it"):
+        check_free(target, overwrite=False)
+    assert check_free(target, overwrite=True) == target
+
+
+@pytest.mark.parametrize("to", ["elsewhere", "missing/elsewhere", "there"])
+def test_a_link_is_replaced_and_not_followed(tmp_path, to):
+    (tmp_path / "there").write_bytes(b"there")
+    links = [tmp_path / "a", tmp_path / "b"]
+    for link in links:
+        link.symlink_to(to)
+    write_whole(links[0], b"new", overwrite=True)
+    with written(links[1], overwrite=True) as path:
         path.write_bytes(b"new")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["out.bin"]
+    assert [link.is_symlink() for link in links] == [False, False]
+    assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == [b"new", b"new", b"there"]
 
 
 @pytest.mark.parametrize("error", [PermissionError(errno.EPERM, "no"), KeyboardInterrupt()])
@@ -170,6 +186,44 @@ def test_a_file_that_is_to_replace_another_is_held_until_it_has(tmp_path, monkey
     write_whole(target, b"new", overwrite=True)
     assert target.read_bytes() == b"new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.bin", "out.bin"]
+
+
+@pytest.mark.parametrize("end", BESIDE_DATABASES)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_a_database_keeps_beside_it_is_no_target(tmp_path, monkeypatch, end, overwrite):
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger.create("city.ledger").path.resolve()
+    (tmp_path / "link").symlink_to(tmp_path)
+    for path in (f"{ledger}{end}", f"city.ledger{end}", f"link/city.ledger{end}"):
+        with pytest.raises(WriteError, match=f"{end} has the name of a file that SQLite keeps"):
+            check_free(path, overwrite=overwrite)
+    (tmp_path / "city.parquet").write_bytes(b"SQLite")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for free in ("city.parquet", "folder", "pipe", "missing", "city.ledger.", ""):
+        check_free(f"{free}{end}", overwrite=overwrite)
+
+
+def test_a_file_that_may_not_be_read_could_be_a_database(tmp_path, monkeypatch):
+    (tmp_path / "l").write_bytes(b"?")
+
+    def refuses(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(files.Path, "open", refuses)
+    with pytest.raises(WriteError, match="SQLite"):
+        check_free(tmp_path / "l-journal", overwrite=False)
+
+
+def test_a_ledger_outlives_a_release_in_any_place(tmp_path):
+    """SQLite would take the release for what a crash left, and delete it."""
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    domain = psd.Domain(bounds=(0, 0, 4, 4))
+    made = psd.Release.from_counts(psd.grid_tree(domain, 2), [1, 2, 3, 4], 1.0, domain=domain)
+    with pytest.raises(WriteError):
+        made.save(tmp_path / "city.ledger-journal")
+    ledger.register("rows", 1)
+    assert list(tmp_path.iterdir()) == [ledger.path]
 
 
 def test_free_places_are_given_back_as_paths(tmp_path):

@@ -7,6 +7,7 @@ import stat
 from contextlib import closing
 from dataclasses import replace
 from hashlib import blake2b
+from pathlib import Path
 
 import pytest
 from mutants.ledger import float_epsilon, regions_for_users
@@ -282,6 +283,25 @@ def test_the_longest_name_can_be_charged(name, tmp_path):
     with pytest.raises(WriteError, match="a name of more than 247 bytes"):
         Ledger.create(tmp_path / (name + "\u00e9"))
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm"])
+def test_no_ledger_is_made_beside_what_would_undo_it(end, tmp_path):
+    beside = tmp_path / f"l{end}"
+    for lies in (Path.touch, Path.mkdir, lambda path: path.symlink_to("nowhere")):
+        lies(beside)
+        with pytest.raises(WriteError) as refused:
+            Ledger.create(tmp_path / "l")
+        assert str(refused.value) == (
+            f"{beside} lies there, which SQLite would take for a part of the ledger; remove it or "
+            "choose another name"
+        )
+        assert list(tmp_path.iterdir()) == [beside]
+        beside.rmdir() if beside.is_dir() else beside.unlink()
+    (tmp_path / "l.ledger-journal").touch()
+    Ledger.create(tmp_path / "l")
+    with pytest.raises(WriteError, match="has the name of a file that SQLite keeps"):
+        Ledger.create(beside)
 
 
 # Charging
