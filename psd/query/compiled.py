@@ -113,7 +113,7 @@ def _walked(
         for row in sums:
             row[: len(chunk)] = 0.0
         frames[0] = (0, len(chunk), 0, 0, 1)
-        _walk(packed.boxes, family, packed.inside, values, errors, lists, places, frames)
+        _walk_down(packed.boxes, family, packed.inside, values, errors, lists, places, frames)
         for row, found in zip(sums, result, strict=True):
             found[start : start + size] = row[: len(chunk)]
     return result
@@ -411,3 +411,11 @@ def _walk_of(source: str) -> Any:
 
 
 _walk = _walk_of(hashlib.sha256(Path(str(uniformity.__file__)).read_bytes()).hexdigest())
+
+
+def _walk_down(*arguments: Any) -> None:
+    """Walk, also where the disk has no room to keep what was compiled."""
+    try:
+        _walk(*arguments)
+    except OSError:  # of the keeping, before the first step; what was compiled is there
+        _walk(*arguments)

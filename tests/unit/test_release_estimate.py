@@ -162,13 +162,30 @@ from numba.core import caching
 for name, kind in vars(caching).items():
     if name.endswith("CacheLocator"):
         kind.get_cache_path = lambda self: {blocked!r}
+from psd.query import compiled
+assert compiled._walk.stats.cache_path is None
+{TOTAL}"""
+    subprocess.run([sys.executable, "-c", script], check=True, env=dict(os.environ))
+
+
+def test_compiles_where_the_disk_is_full(tmp_path):
+    script = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+{TOTAL}"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    kept = [file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()]
+    assert max(kept, default=0) <= 1000
+
+
+TOTAL = """
+import numpy, psd
 domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 tree = psd.grid_tree(domain, 4)
 release = psd.Release.from_counts(tree, list(range(16)), 1.0, domain=domain)
 from psd.query import compiled
-assert compiled._walk.stats.cache_path is None
 whole = numpy.array([[0.0, 0, 4, 4]])
 total = compiled.compiled_totals(release.packed, release.estimates.count, whole)
 assert abs(total[0] - 120) < 1e-9, total
 """
-    subprocess.run([sys.executable, "-c", script], check=True, env=dict(os.environ))
