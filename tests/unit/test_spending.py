@@ -129,6 +129,16 @@ def test_an_account_spends_for_its_analyst(ledger):
     )
 
 
+def test_what_is_left_is_of_one_dataset(ledger):
+    ledger.register("roads", 5)
+    account = Account(ledger, "rows")
+    before = ledger.book().datasets["rows"].budget
+    assert account.left == before
+    account.charge(claim("a.csv"))
+    assert account.left == before - 7
+    assert Account(ledger, "roads").left == 5 * 10**9
+
+
 def test_the_digest_of_a_file_is_noted(ledger, monkeypatch):
     account = Account(ledger, "rows")
     account.charge(claim("a.csv"))
