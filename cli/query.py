@@ -179,13 +179,15 @@ def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
     import numpy as np
     import shapely
 
+    from psd.crs import transforming
     from psd.query.boxes import as_boxes
 
-    if isinstance(answers, gpd.GeoDataFrame):
-        return answers.to_crs("EPSG:4326")
-    shapes = shapely.box(*as_boxes(regions)[0].T)
-    shapes = np.resize(shapes, len(answers))  # again for every slice of a series
-    return gpd.GeoDataFrame(answers, geometry=shapes, crs=crs).to_crs("EPSG:4326")
+    with transforming("the answers", "EPSG:4326"):
+        if isinstance(answers, gpd.GeoDataFrame):
+            return answers.to_crs("EPSG:4326")
+        shapes = shapely.box(*as_boxes(regions)[0].T)
+        shapes = np.resize(shapes, len(answers))  # again for every slice of a series
+        return gpd.GeoDataFrame(answers, geometry=shapes, crs=crs).to_crs("EPSG:4326")
 
 
 def _text(answers: Any, form: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.covariate import MAX_SIDE, Covariate
+from psd.crs import known_crs, transforming
 from psd.errors import DomainError, ParameterError
 
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ def bounds_of(
         raise ParameterError("the boundary holds geometries that are no polygons; give its area")
     if shapes.crs is None:
         raise DomainError("the boundary has no CRS; assign it in your GIS, it is never guessed")
-    west, south, east, north = map(float, shapes.to_crs(crs).total_bounds)
+    with transforming("the boundary", crs):
+        known_crs(shapes.crs)
+        west, south, east, north = map(float, shapes.to_crs(known_crs(crs)).total_bounds)
     if not np.isfinite([west, south, east, north]).all():
         raise DomainError(f"the boundary is empty, or cannot be expressed in {crs}")
     return west, south, east, north

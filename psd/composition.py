@@ -14,9 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Region", "spent_within"]
+__all__ = ["BY_FIELDS", "Region", "spent_within"]
 
 Bounds = tuple[float, float, float, float]
+
+BY_FIELDS = "reader=csv"
+"""Among the columns of a region: rows are placed by the fields of CSV, and by nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +33,8 @@ class Region:
     crs : str
         Of the bounds, in its canonical text.
     columns : tuple of str
-        What says where a row lies: names of columns and layers. A row may lie in one place by
-        one of them and elsewhere by another.
+        What says where a row lies: who reads it, and the names of columns. A row may lie in one
+        place by one of them and elsewhere by another.
     lattice : tuple of int
         Columns and rows that the release divides the region into, for the record.
     """

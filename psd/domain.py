@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd.crs import known_crs, transforming
 from psd.errors import DomainError
 
 __all__ = ["DEFAULT_LATTICE", "Domain"]
@@ -250,16 +251,7 @@ def _checked_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
 
 def _checked_crs(text: str) -> tuple[str, bool]:
     """Canonical text of a CRS and whether its coordinates are degrees."""
-    from pyproj import CRS
-    from pyproj.exceptions import CRSError
-
-    try:
-        crs = CRS.from_user_input(text)
-    except (CRSError, UnicodeError, RecursionError):
-        raise DomainError(
-            f"crs {str(text)[:80]!r} is not a coordinate reference system; write for instance "
-            "EPSG:4326"
-        ) from None
+    crs = known_crs(text)
     if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
         raise DomainError(f"crs {text!r} has no map coordinates x and y; try EPSG:4326")
     authority = crs.to_authority(min_confidence=100)
@@ -274,8 +266,11 @@ def _area_of_use(crs: str) -> tuple[float, float, float, float] | None:
     found = CRS.from_user_input(crs)
     if found.area_of_use is None or found.geodetic_crs is None:
         return None
-    there = Transformer.from_crs(found.geodetic_crs, found, always_xy=True)
-    bounds: tuple[float, float, float, float] = there.transform_bounds(*found.area_of_use.bounds)
+    with transforming("the area that it is made for", crs):
+        there = Transformer.from_crs(found.geodetic_crs, found, always_xy=True)
+        bounds: tuple[float, float, float, float] = there.transform_bounds(
+            *found.area_of_use.bounds
+        )
     return bounds if all(map(math.isfinite, bounds)) else None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from psd.bodies import check_body
 from psd.book import Book, Charge, Dataset
-from psd.composition import Region
+from psd.composition import BY_FIELDS, Region
 from psd.epsilon import epsilon_text
 from psd.errors import LedgerError
 from psd.ledger_file import Row
@@ -84,17 +84,26 @@ def _charge(
     charges: dict[str, Charge], datasets: Mapping[str, Dataset], time: str, body: dict[str, Any]
 ) -> None:
     """Note the charge of an entry."""
-    place = body.pop("region")
-    region = place and Region(
+    region = _region(body.pop("region"))
+    files = tuple(body.pop("files", ()))
+    if body["id"] in charges or body["dataset"] not in datasets:
+        raise ValueError("a charge that is there already, or to no dataset")
+    charges[body["id"]] = Charge(time=time, region=region, files=files, **body)
+
+
+def _region(place: Mapping[str, Any] | None) -> Region | None:
+    """Region of an entry; everywhere if the entry does not say who placed the rows by columns.
+
+    Then it may have been a geometry, which lies elsewhere than the columns beside it.
+    """
+    if place is None or BY_FIELDS not in place["columns"]:
+        return None
+    return Region(
         bounds=tuple(place["bounds"]),
         crs=place["crs"],
         columns=tuple(place["columns"]),
         lattice=tuple(place["lattice"]),
     )
-    files = tuple(body.pop("files", ()))
-    if body["id"] in charges or body["dataset"] not in datasets:
-        raise ValueError("a charge that is there already, or to no dataset")
-    charges[body["id"]] = Charge(time=time, region=region, files=files, **body)
 
 
 def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:

@@ -190,7 +190,8 @@ def build(
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
     refuse_paid(noise, account)
-    spending = Spending(account, claim_of(f"build {method.name}", nano, asked, domain, data))
+    claim = claim_of(f"build {method.name}", nano, asked, domain, data, engine=engine)
+    spending = Spending(account, claim)
     progress("reading")
     counted = count_rows(
         data, domain, asked, epsilon=nano, noise=spending.before(noise), step=step,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.crs import known_crs
 from psd.errors import DomainError, InputDataError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -101,16 +102,12 @@ def _read_image(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
 
 def _check_crs(path: Path, text: str | None, domain: Domain) -> None:
     """Refuse a raster whose CRS is unknown, or not the domain's."""
-    from pyproj import CRS
-    from pyproj.exceptions import CRSError
-
     if text is None:
         raise DomainError(f"covariate {path} has no CRS; assign it, it is never guessed")
     try:
-        found = CRS.from_user_input(text)
-    except CRSError:
-        raise DomainError(f"covariate {path} has a CRS that cannot be read") from None
-    wanted = CRS.from_user_input(domain.crs)
+        found, wanted = known_crs(text), known_crs(domain.crs)
+    except DomainError as error:
+        raise DomainError(f"covariate {path}: {error}") from None
     known = found.to_authority(min_confidence=70), wanted.to_authority(min_confidence=70)
     if found != wanted and (known[0] is None or known[0] != known[1]):
         raise DomainError(

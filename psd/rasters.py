@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from psd.arrays import ranges
+from psd.crs import known_crs, transforming
 from psd.errors import DomainError, ParameterError
 from psd.outlines import outlines
 from psd.pieces import pieces
@@ -153,10 +154,11 @@ def _near(shapes: geopandas.GeoSeries, domain: Domain) -> geopandas.GeoSeries:
     import shapely
     from pyproj import Transformer
 
-    if shapes.crs == domain.crs:
+    if known_crs(shapes.crs) == domain.crs:
         return shapes
-    there = Transformer.from_crs(domain.crs, shapes.crs, always_xy=True)
-    box = np.array(there.transform_bounds(*domain.bounds))
+    with transforming("the bounds", "the CRS of the polygons"):
+        there = Transformer.from_crs(domain.crs, shapes.crs, always_xy=True)
+        box = np.array(there.transform_bounds(*domain.bounds))
     reach = 0.1 * np.tile(box[2:] - box[:2], 2) * (-1, -1, 1, 1)
     if not np.isfinite(box).all() or (reach[2:] <= 0).any():
         return shapes

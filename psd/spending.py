@@ -10,19 +10,21 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd.book import Claim
-from psd.composition import Region
+from psd.composition import BY_FIELDS, Region
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger import Ledger
 from psd.ledger_file import network
 from psd.receipts import Receipt, is_sound, receipts
 from psd.release_file import stated_digest
-from psd.sources._paths import STDIN, expanded, is_path
+from psd.sources._paths import STDIN, expanded, is_path, kind
 
 if TYPE_CHECKING:
     from psd.domain import Domain
+    from psd.engines import Engine
     from psd.noise import Noise
     from psd.private_bounds import PrivateBounds
     from psd.reading import Wanted
@@ -217,7 +219,13 @@ class _Paid:
 
 
 def claim_of(
-    what: str, epsilon: int, asked: Wanted, place: Domain | PrivateBounds, data: Any
+    what: str,
+    epsilon: int,
+    asked: Wanted,
+    place: Domain | PrivateBounds,
+    data: Any,
+    *,
+    engine: Engine | None = None,
 ) -> Claim:
     """Claim of a build of rows, from its public arguments.
 
@@ -232,14 +240,18 @@ def claim_of(
     place : Domain or PrivateBounds
         Where; bounds that are found are everywhere until they are.
     data : object or list of objects
-        What is read. A row of a file has one place by its columns; a view, a query, a table in
-        memory or a stream may show the same row in several.
+        What is read. A row of CSV has one place, by its fields. A geometry may lie elsewhere than
+        the fields beside it, and a view, a query, a table in memory or a stream may show the same
+        row in several places.
+    engine : Engine, optional
+        Reads elsewhere, by its own rules of what is CSV.
     """
     from psd.domain import Domain
 
-    items, region = data if isinstance(data, list | tuple) else [data], None
-    are_files = all(is_path(item) and str(item) != STDIN for item in items)
-    if are_files and isinstance(place, Domain):
+    files = _files(data if isinstance(data, list | tuple) else [data])
+    by_fields = engine is None and {kind(path) for path in files} == {"csv"}
+    region = None
+    if by_fields and isinstance(place, Domain):
         region = region_of(place, asked.columns)
     return Claim(
         epsilon=epsilon,
@@ -247,30 +259,29 @@ def claim_of(
         what=what,
         region=region,
         chosen=asked.choice is not None,
-        files=_files(items) if are_files else (),
+        files=tuple(files.values()),
     )
 
 
-def _files(items: Iterable[Any]) -> tuple[tuple[int, int], ...]:
-    """Where the file system keeps the input files; what cannot be read is refused later."""
+def _files(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
+    """Input files, and where the file system keeps them; none if an input is something else.
+
+    What cannot be read is refused later.
+    """
+    if not all(is_path(item) and str(item) != STDIN for item in items):
+        return {}
     try:
-        states = [path.stat() for path in expanded(items)]
+        states = {path: path.stat() for path in expanded(items)}
     except (InputDataError, OSError):
-        return ()
-    return tuple((state.st_dev, state.st_ino) for state in states)
+        return {}
+    return {path: (state.st_dev, state.st_ino) for path, state in states.items()}
 
 
 def region_of(domain: Domain, columns: Columns) -> Region:
-    """Region of a domain, and what places a row in it."""
-    named = {
-        "x": columns.x,
-        "y": columns.y,
-        "geometry": columns.geometry,
-        "layer": columns.layer,
-    }
+    """Region of a domain for rows of CSV, and what places them in it."""
     return Region(
         bounds=domain.bounds,
         crs=domain.crs,
-        columns=tuple(f"{name}={value}" for name, value in named.items() if value is not None),
+        columns=(BY_FIELDS, f"x={columns.x}", f"y={columns.y}"),
         lattice=domain.lattice,
     )

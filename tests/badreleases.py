@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from badinput import SECRET
 from clirun import Outcome, cli
 from faults import INPUT, OUTPUT, QUERY, TESTS, Fault, here
+from pyproj import CRS
 
 import psd
 from psd.errors import ReleaseFormatError
@@ -158,6 +159,21 @@ def queue(patch):
     os.mkfifo(OUTPUT)
 
 
+SHIFTED = "+proj=utm +zone=31 +ellps=WGS84 +nadgrids=./queue +type=crs"
+
+
+def waiting(crs):
+    """A release in a CRS, and a FIFO beside it that nobody writes to."""
+    domain = {"bounds": [0, 0, 4, 4], "crs": crs, "lattice": [2**20, 2**20]}
+
+    def setup(patch):
+        os.mkfifo("queue")
+        Path("p.wkt").write_text("POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))")
+        header({"domain": domain})(patch)
+
+    return setup
+
+
 def golden(name):
     """A release that an earlier version wrote."""
     return written(lambda: (TESTS / "golden" / name).read_bytes())
@@ -272,6 +288,14 @@ RELEASES = (
     damaged("R14-circle", "a link to itself", linked("r.psd.parquet"), "is no file"),
     damaged("R14-device", "a link to /dev/zero", linked("/dev/zero"), "is no file"),
     damaged("R14-queue", "a FIFO", queue, "is no file"),
+    *(damaged(f"R14-crs-{name}", f"a CRS that names a FIFO, {how}", waiting(crs), "names a file",
+        args=f"query {OUTPUT} --polygons p.wkt --polygons-crs EPSG:4326")
+        for name, how, crs in (
+            ("proj", "in the words of PROJ", SHIFTED),
+            ("wkt", "in WKT", CRS(SHIFTED).to_wkt()),
+            ("json", "in JSON", CRS(SHIFTED).to_json()),
+            ("init", "which is opened when the CRS is read", "+init=./queue:1"),
+        )),
 )
 
 NAMES = (

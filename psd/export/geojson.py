@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psd.crs import transforming
 from psd.export._gdal import write_layer
 
 if TYPE_CHECKING:
@@ -17,4 +18,6 @@ SUFFIX = ".geojson"
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write features in EPSG:4326, whatever the CRS of the release."""
-    write_layer(table.to_crs("EPSG:4326"), path, "GeoJSON", layer=path.stem, RFC7946="YES")
+    with transforming("the release", "EPSG:4326"):
+        table = table.to_crs("EPSG:4326")
+    write_layer(table, path, "GeoJSON", layer=path.stem, RFC7946="YES")

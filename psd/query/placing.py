@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.arrays import sum_by
+from psd.crs import transforming
 from psd.errors import DomainError, ParameterError
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ def in_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
 
     if _same(shapes.crs, domain):
         return np.asarray(shapes.array, dtype=object)
-    step = _segment_length(shapes, domain)
+    with transforming("the bounds of the release", "the CRS of the regions"):
+        step = _segment_length(shapes, domain)
     vertices = shapely.get_num_coordinates(shapes.array) + shapely.length(shapes.array) / step
     if (vertices > MOST_VERTICES).any():
         number = _first(vertices > MOST_VERTICES)
@@ -157,7 +159,8 @@ def in_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
             "simplify it, or bring it to the CRS of the release"
         )
     divided = gpd.GeoSeries(shapely.segmentize(shapes.array, step), crs=shapes.crs)
-    return np.asarray(divided.to_crs(domain.crs).array, dtype=object)
+    with transforming("a region", domain.crs):
+        return np.asarray(divided.to_crs(domain.crs).array, dtype=object)
 
 
 def _same(crs: Any, domain: Domain) -> bool:

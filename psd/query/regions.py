@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.crs import known_crs
 from psd.errors import DomainError, ParameterError
 from psd.query.placing import MOST_VERTICES
 
@@ -114,18 +115,11 @@ def regions_table(regions: Any, crs: Any = None) -> geopandas.GeoSeries:
 
 def _agreed(own: list[Any], said: Any) -> Any:
     """The one CRS of all regions, from what they carry and from what the caller says."""
-    from pyproj import CRS
-    from pyproj.exceptions import CRSError
-
     found: list[Any] = []
     for crs in [said, *own]:
         if crs is None or any(crs is known for known, _ in found):
             continue
-        try:
-            found.append((crs, CRS.from_user_input(crs)))
-        except CRSError:
-            named = repr(str(crs)[:80])
-            raise DomainError(f"crs {named} is not a coordinate reference system") from None
+        found.append((crs, known_crs(crs)))
     if not found or (said is None and any(crs is None for crs in own)):
         raise DomainError(_NO_CRS)
     for _, other in found[1:]:

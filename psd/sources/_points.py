@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.crs import known_crs
 from psd.errors import DomainError, InputDataError
 
 if TYPE_CHECKING:
@@ -47,17 +48,17 @@ def projection(crs: Any, domain: Domain, what: str) -> Projection:
     DomainError
         If there is no CRS, or none that is known.
     """
-    from pyproj import CRS, Transformer
-    from pyproj.exceptions import CRSError, ProjError
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
 
     if crs is None:
         raise DomainError(_NO_CRS.format(what=what))
     try:
-        source, target = CRS.from_user_input(crs), CRS.from_user_input(domain.crs)
+        source, target = known_crs(crs), known_crs(domain.crs)
         if source.equals(target, ignore_axis_order=True):
             return lambda here: here
         transformer = Transformer.from_crs(source, target, always_xy=True)
-    except (CRSError, ProjError):
+    except (DomainError, ProjError):
         raise DomainError(
             f"{what} has a CRS that cannot be brought to {domain.crs}; is it a local one?"
         ) from None

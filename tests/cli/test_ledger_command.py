@@ -1,8 +1,11 @@
 """psd ledger, psd ask, and psd build with a ledger: what they say, and their exit codes."""
 
+import itertools
 import json
 import stat
 
+import geopandas as gpd
+import pandas as pd
 import pytest
 from clirun import BOUNDS, fails, files, passes, write_points
 
@@ -82,6 +85,32 @@ def test_an_overdraft_says_what_is_left_and_leaves_no_file(ledger, here):
     said = fails(4, *BUILD[:3], "other.psd.parquet", *BUILD[4:], *LEDGER)
     assert "dataset 'rows' has epsilon 0.2 left, and this costs 0.4; nothing was drawn" in said
     assert files(here) == ["city.ledger", "points.csv", "r.psd.parquet"]
+
+
+WHOLE = ("-o", "r.psd.parquet", "--epsilon", 1, "--method", "quadtree", "--set", "height=1")
+BY_COLUMNS = ("both.csv", "--bounds", 0, 0, 4, 4)
+ELSEWHERE = ("--bounds", 10, 0, 14, 4)
+
+
+@pytest.mark.parametrize("name", ["both.gpkg", "both.shp", "both.fgb", "both.geojson", "both.pq"])
+def test_columns_and_geometries_of_the_same_rows_add_up(name, ledger):
+    table = pd.DataFrame({"lon": [1.0], "lat": [1.0]})
+    table.to_csv("both.csv", index=False)
+    layer = gpd.GeoDataFrame(table, geometry=gpd.points_from_xy([11.0], [1.0]), crs="EPSG:4326")
+    layer.to_parquet(name) if name.endswith(".pq") else layer.to_file(name)
+    for number, order in enumerate(itertools.permutations([BY_COLUMNS, (name, *ELSEWHERE)])):
+        ledger.register(str(number), 1)
+        paid = ("--ledger", "city.ledger", "--dataset", number)
+        passes("build", *order[0], *WHOLE, "--overwrite", *paid)
+        said = fails(4, "build", *order[1], *WHOLE, "--overwrite", *paid)
+        assert "has epsilon 0 left" in said
+
+
+def test_columns_of_text_far_apart_do_not_add_up(ledger):
+    pd.DataFrame({"lon": [1.0, 11.0], "lat": [1.0, 1.0]}).to_csv("both.csv", index=False)
+    for bounds in (BY_COLUMNS, ("both.csv", *ELSEWHERE)):
+        passes("build", *bounds, *WHOLE, "--overwrite", *LEDGER)
+    assert ledger.book().spent("rows") == 10**9
 
 
 def test_series_and_users_are_charged(ledger, here):

@@ -363,3 +363,17 @@ def test_as_a_process(release):
     ended = process(*args, cwd=release.parent)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert read_csv(ended.stdout)["estimate"].round(9).tolist() == [19]
+
+
+def test_a_local_crs_has_no_way_to_another(release):
+    three_by_three('LOCAL_CS["mine",UNIT["metre",1]]').save(release, overwrite=True)
+    regions = release.parent / "p.wkt"
+    regions.write_text("POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))")
+    asked = ("query", release, "--polygons", regions, "--polygons-crs", "EPSG:4326")
+    for args in (
+        asked,
+        ("query", release, "--box", 0, 0, 1, 1, "--format", "geojson"),
+        ("export", release, release.parent / "cells.geojson"),
+    ):
+        assert fails(3, *args).endswith("; is one of the two a local CRS?\n")
+    assert files(release.parent) == ["p.wkt", "r.psd.parquet"]

@@ -26,7 +26,7 @@ from mutants.mutant import Mutant, replaced
 from psd import book
 from psd.book import Book, Claim
 from psd.bound_choice import BoundChoice
-from psd.composition import Region, spent_within
+from psd.composition import BY_FIELDS, Region, spent_within
 from psd.domain import Domain
 from psd.epsilon import NANO
 from psd.errors import BudgetError, LedgerError
@@ -141,7 +141,7 @@ def heads_know_no_rows(_, folder):
 
 def touching_regions_overlap(*_):
     regions = [
-        Region(bounds=bounds, crs="EPSG:4326", columns=("x=lon", "y=lat"), lattice=(8, 8))
+        Region(bounds=bounds, crs="EPSG:4326", columns=(BY_FIELDS, "x=lon"))
         for bounds in ((0, 0, 1, 1), (1, 0, 2, 1))
     ]
     assert spent_within([(regions[0], 5), (regions[1], 5)], None) == 10
@@ -150,9 +150,8 @@ def touching_regions_overlap(*_):
 def users_add_up_over_regions(_, folder):
     ledger = _ledger(folder)
     for west in (0, 5):
-        region = Region(
-            bounds=(west, 0, west + 1, 1), crs="EPSG:4326", columns=("x=lon",), lattice=(8, 8)
-        )
+        bounds = (west, 0, west + 1, 1)
+        region = Region(bounds=bounds, crs="EPSG:4326", columns=(BY_FIELDS, "x=lon"))
         ledger.charge("users", _claim(NANO // 2, USER, region))
     assert ledger.book().spent("users") == NANO
 

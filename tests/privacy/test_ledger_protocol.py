@@ -260,7 +260,7 @@ def ledgers_of_all(tmp_path, monkeypatch):
         again = answers_of_the_first(patch)
         patch.setattr(psd.journal, "_now", lambda: "2024-01-01T00:00:00+00:00")
         # Where the file system keeps a file is a number that no row decides.
-        patch.setattr(psd.spending, "_files", lambda items: ((1, 2),))
+        patch.setattr(psd.spending, "_files", lambda items: {Path(item): (1, 2) for item in items})
         for name, text in DATA.items():
             ids = iter(range(100))
             patch.setattr(psd.ledger, "_random_id", lambda ids=ids: f"id {next(ids)}")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from psd.book import Claim
-from psd.composition import Region
+from psd.composition import BY_FIELDS, Region
 from psd.epsilon import NANO
 from psd.errors import BudgetError, LedgerError
 from psd.ledger import Ledger
@@ -19,7 +19,7 @@ from psd.unit import Unit
 POINTS = list(itertools.product(range(5), repeat=2))
 SIDES = st.sampled_from([(0, 1), (1, 2), (2, 4), (0, 4), (3, 4)])
 REGIONS = st.none() | st.builds(
-    lambda x, y: Region(bounds=(x[0], y[0], x[1], y[1]), crs="EPSG:4326", columns=("x",)),
+    lambda x, y: Region(bounds=(x[0], y[0], x[1], y[1]), crs="EPSG:4326", columns=(BY_FIELDS,)),
     SIDES,
     SIDES,
 )

@@ -8,13 +8,18 @@ import pytest
 
 from psd import journal
 from psd.book import Charge
-from psd.composition import Region
+from psd.composition import BY_FIELDS, Region
 from psd.errors import LedgerError
 from psd.journal import entry, read_book
 
 FIRST = "2024-01-01T00:00:00+00:00"
 DATASET = {"name": "visits", "budget": 10, "unit": "record", "time_zone": None, "bound": None}
-REGION = {"bounds": [0, 1, 2, 3], "crs": "EPSG:4326", "columns": ["x=lon"], "lattice": [8, 4]}
+REGION = {
+    "bounds": [0, 1, 2, 3],
+    "crs": "EPSG:4326",
+    "columns": [BY_FIELDS, "x=lon"],
+    "lattice": [8, 4],
+}
 CHARGE = {
     "id": "c",
     "dataset": "visits",
@@ -68,7 +73,8 @@ def test_what_was_written_is_read():
     done = ("done", {"id": "c", "digest": "ef"})
     rows = chained(*REGISTERED, ("charge", CHARGE), ("charge", open_), raised, again, done)
     book = read_book(rows)
-    place = Region(bounds=(0, 1, 2, 3), crs="EPSG:4326", columns=("x=lon",), lattice=(8, 4))
+    columns = ("reader=csv", "x=lon")
+    place = Region(bounds=(0, 1, 2, 3), crs="EPSG:4326", columns=columns, lattice=(8, 4))
     common = {**CHARGE, "time": FIRST}
     assert book.charges == {
         "c": Charge(**{**common, "region": place, "files": ("ab", "cd")}, done=True, digest="ef"),
@@ -77,6 +83,15 @@ def test_what_was_written_is_read():
     assert (book.id, book.hashes) == ("me", tuple(row[4] for row in rows))
     assert book.datasets["visits"].raised == (f"{FIRST} from 0.00000001", f"{FIRST} from 2.5")
     assert book.datasets["visits"].budget == 2_500_000_001
+
+
+@pytest.mark.parametrize("columns", [[], ["x=lon", "y=lat"], ["x=lon", "y=lat", "geometry=g"]])
+def test_a_region_that_may_be_that_of_a_geometry_is_everywhere(columns):
+    regions = ({**REGION, "bounds": [w, 1, w + 1, 3], "columns": columns} for w in (0, 5))
+    charges = [("charge", {**CHARGE, "id": str(n), "region": r}) for n, r in enumerate(regions)]
+    book = read_book(chained(*REGISTERED, *charges))
+    assert [charge.region for charge in book.charges.values()] == [None, None]
+    assert book.spent("visits") == 14
 
 
 NONSENSE = {

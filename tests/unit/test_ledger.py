@@ -14,18 +14,19 @@ from mutants.ledger import float_epsilon, regions_for_users
 
 from psd import journal, ledger_file
 from psd.book import Book, Claim, Dataset
-from psd.composition import Region
+from psd.composition import BY_FIELDS, Region
 from psd.epsilon import parse_epsilon
 from psd.errors import BudgetError, LedgerError, ParameterError, WriteError
 from psd.ledger import Ledger
 from psd.unit import Unit
 
+BY_COLUMNS = (BY_FIELDS, "x=lon", "y=lat")
 USER = Unit(kind="user", max_contributions=4)
 ZONED = Unit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul")
 
 
 def claim(epsilon, unit=None, bounds=None, **more):
-    region = bounds and Region(bounds=bounds, crs="EPSG:4326", columns=("x=lon", "y=lat"))
+    region = bounds and Region(bounds=bounds, crs="EPSG:4326", columns=BY_COLUMNS)
     return Claim(
         epsilon=parse_epsilon(epsilon), unit=unit or Unit(), what="build", region=region, **more
     )
@@ -660,7 +661,7 @@ def test_entries_hold_public_names_and_numbers_alone(ledger):
         "region": {
             "bounds": [0, 0, 1, 1],
             "crs": "EPSG:4326",
-            "columns": ["x=lon", "y=lat"],
+            "columns": ["reader=csv", "x=lon", "y=lat"],
             "lattice": [1, 1],
         },
         "files": [],

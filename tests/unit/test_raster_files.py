@@ -53,7 +53,9 @@ def test_a_crs_in_the_words_of_another_program_is_the_same_crs(tmp_path):
     ("text", "crs", "error", "told"),
     [
         pytest.param(HEAD + "1 " * 8, None, DomainError, "no CRS", id="no CRS"),
-        pytest.param(HEAD + "1 " * 8, "land", DomainError, "cannot be read", id="no such CRS"),
+        pytest.param(
+            HEAD + "1 " * 8, "land", DomainError, "not a coordinate reference", id="no such CRS"
+        ),
         pytest.param(HEAD + "1 " * 8, "EPSG:4326", DomainError, "warp it", id="other CRS"),
         pytest.param(HEAD + "1 " * 7, "EPSG:3857", InputDataError, "no raster", id="too few"),
         pytest.param(HEAD + "x " * 8, "EPSG:3857", InputDataError, "no raster", id="text"),

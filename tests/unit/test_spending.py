@@ -9,10 +9,11 @@ import pytest
 import psd
 from psd.composition import Region
 from psd.errors import LedgerError, ParameterError
+from psd.intake import tally
 from psd.ledger import Ledger
 from psd.private_bounds import PrivateBounds
 from psd.reading import wanted
-from psd.sources import Columns
+from psd.sources import Columns, read
 from psd.spending import Account, Spending, claim_of
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(8, 8))
@@ -23,38 +24,71 @@ def claim(data, place=DOMAIN, columns=None, bound=None):
     return claim_of("build", 7, wanted(columns or Columns(), max_contributions=bound), place, data)
 
 
-REGION = Region(bounds=(0, 0, 4, 4), crs="EPSG:3857", columns=("x=lon", "y=lat"), lattice=(8, 8))
+BY_COLUMNS = ("reader=csv", "x=lon", "y=lat")
+REGION = Region(bounds=(0, 0, 4, 4), crs="EPSG:3857", columns=BY_COLUMNS, lattice=(8, 8))
+INPUTS = ("a.csv", "b.csv", "c.tsv.gz", "a.gpkg", "a.shp", "a.fgb", "a.geojson", "a.parquet")
 
 
+@pytest.fixture
+def inputs(tmp_path, monkeypatch):
+    """Empty files by name, files that only their first bytes tell, and a folder of two kinds."""
+    monkeypatch.chdir(tmp_path)
+    Path("both").mkdir()
+    for name in (*INPUTS, "both/a.csv", "both/a.gpkg", "plain"):
+        Path(name).touch()
+    Path("layers").write_bytes(b"SQLite format 3\0")
+
+
+@pytest.mark.usefixtures("inputs")
+@pytest.mark.parametrize("data", ["a.csv", ("a.csv", "b.csv"), "c.tsv.gz", "*.csv", "plain"])
+def test_places_are_known_of_rows_of_text(data):
+    assert claim(data).region == REGION
+
+
+@pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize(
-    ("data", "region"),
+    "data",
     [
-        ("points.csv", REGION),
-        (["a.csv", "b.csv"], REGION),
-        ("hdfs:///city/visits.parquet", None),
-        ([psd.PostGIS(ADDRESS, table="visits_at_home")], None),
-        ([psd.SparkTable("city.visits"), "a.csv"], None),
-        ([psd.PostGIS(ADDRESS, query="SELECT lon + 9 AS lon, lat FROM visits")], None),
-        (["points.csv", "-"], None),
-        (pd.DataFrame({"lon": [], "lat": [], "table": []}), None),
+        *INPUTS[3:],
+        "both",
+        "both/*",
+        "layers",
+        ["a.csv", "a.gpkg"],
+        ["a.csv", "-"],
+        "-",
+        "missing.csv",
+        [],
+        "hdfs:///city/visits.csv",
+        [psd.PostGIS(ADDRESS, table="visits_at_home")],
+        [psd.SparkTable("city.visits"), "a.csv"],
+        [psd.PostGIS(ADDRESS, query="SELECT lon + 9 AS lon, lat FROM visits")],
+        pd.DataFrame({"lon": [], "lat": [], "table": []}),
     ],
 )
-def test_places_are_known_of_rows_of_files(data, region):
-    assert claim(data).region == region
+def test_places_of_all_other_rows_are_everywhere(data):
+    assert claim(data).region is None
 
 
+@pytest.mark.usefixtures("inputs")
+def test_an_engine_says_by_itself_what_places_a_row():
+    asked = wanted(Columns(), max_contributions=None)
+    found = claim_of("build", 7, asked, DOMAIN, "a.csv", engine=psd.Spark())
+    assert (found.region, len(found.files)) == (None, 1)
+
+
+@pytest.mark.usefixtures("inputs")
 def test_columns_that_place_a_row_are_part_of_the_place():
-    columns = Columns(x="home_x", y="home_y", geometry="point", layer="homes")
-    assert claim("points.gpkg", columns=columns).region.columns == (
+    columns = Columns(x="home_x", y="home_y")
+    assert claim("a.csv", columns=columns).region.columns == (
+        "reader=csv",
         "x=home_x",
         "y=home_y",
-        "geometry=point",
-        "layer=homes",
     )
 
 
+@pytest.mark.usefixtures("inputs")
 def test_bounds_that_are_found_are_everywhere():
-    assert claim("points.csv", PrivateBounds(crs="EPSG:4326")).region is None
+    assert claim("a.csv", PrivateBounds(crs="EPSG:4326")).region is None
 
 
 def test_a_bound_that_is_chosen_is_not_claimed():
@@ -177,3 +211,19 @@ def test_each_build_states_its_own_charge(tmp_path):
     second.charge()
     charges = [spending.stated["charge"] for spending in (first, second)]
     assert charges == list(ledger.book().charges)
+
+
+class Elsewhere:
+    """An engine, which counts as this process does."""
+
+    def tally(self, data, columns, domain, **how):
+        return tally(read(data, columns, domain), domain, **how)
+
+
+@pytest.mark.parametrize(("engine", "region"), [(None, REGION), (Elsewhere(), None)])
+def test_a_build_claims_by_its_engine(engine, region, inputs, ledger):
+    Path("a.csv").write_text("lon,lat\n1,1\n")
+    psd.build("a.csv", domain=DOMAIN, epsilon=1, method="grid", engine=engine,
+        account=Account(ledger, "rows"))  # fmt: skip
+    (charge,) = ledger.book().charges.values()
+    assert charge.region == region

@@ -1,0 +1,156 @@
+"""Which texts are a CRS, and which would have PROJ open a file."""
+
+import json
+import os
+
+import geopandas as gpd
+import pytest
+from pyproj import CRS
+from pyproj.exceptions import ProjError
+from shapely import Point, box
+
+import psd
+from psd.boundary import Boundary, bounds_of
+from psd.crs import known_crs, transforming
+from psd.errors import DomainError
+from psd.query.placing import placed
+from psd.query.regions import regions_table
+
+FILE = "/nowhere/shifts.gsb"
+LONLAT = CRS("EPSG:4326").to_wkt()
+UTM = "+proj=utm +zone=31 +ellps=intl"
+BOUND = CRS(f"{UTM} +nadgrids={FILE} +type=crs")
+HEIGHTS = CRS(f"{UTM} +geoidgrids={FILE} +vunits=m +type=crs")
+MERCATOR = (
+    "+proj=merc +a=6378137 +b=6378137 +lat_ts=0 +lon_0=0 +x_0=0 +y_0=0 +k=1 +units=m "
+    "+nadgrids=@null +wktext +no_defs"
+)
+TURNED = "+proj=ob_tran +o_proj=longlat +o_lon_p=-162 +o_lat_p=39.25 +lon_0=180 +type=crs"
+EXTENDED = 'PROJCS["m",GEOGCS["g",DATUM["d",SPHEROID["s",6378137,0]],PRIMEM["Greenwich",0],\
+UNIT["degree",0.0174532925199433]],PROJECTION["Mercator_1SP"],PARAMETER["central_meridian",0],\
+PARAMETER["scale_factor",1],PARAMETER["false_easting",0],PARAMETER["false_northing",0],\
+UNIT["metre",1],EXTENSION["PROJ4","{}"]]'
+SHIFTED = 'GEOGCS["x",DATUM["d",SPHEROID["s",6378137,298.2],EXTENSION["PROJ4_GRIDS","{}"]],\
+PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]]'
+
+
+def derived(method, parameter="o_lon_p", value=-162):
+    """A definition in JSON with another method, or another parameter."""
+    found = CRS(TURNED).to_json_dict()
+    found["conversion"]["method"]["name"] = method
+    found["conversion"]["parameters"][0] |= {"name": parameter, "value": value}
+    return json.dumps(found)
+
+
+STEPS = f"PROJ-based operation method: +proj=tinshift +file={FILE}"
+FILES = {
+    "grids of shifts": f"{UTM} +nadgrids={FILE} +type=crs",
+    "grids that may be missing": f"{UTM} +nadgrids=@{FILE}",
+    "grids after those of nothing": f"{UTM} +nadgrids=@null,{FILE}",
+    "grids twice": f"{UTM} +nadgrids=@null +nadgrids={FILE}",
+    "grids of heights": f"{UTM} +geoidgrids={FILE} +vunits=m",
+    "spaces around the sign": f"{UTM} +nadgrids = {FILE}",
+    "no plus": f"proj=utm zone=31 nadgrids={FILE}",
+    "a list of definitions": f"+init={FILE}:100",
+    "one beside a projection": f"+proj=longlat +init={FILE}:100 +type=crs",
+    "triangles": f"+proj=tinshift +file={FILE} +type=crs",
+    "a model": f"+proj=defmodel +model={FILE} +type=crs",
+    "a pipeline": f"+proj=pipeline +step +proj=hgridshift +grids={FILE} +type=crs",
+    "WKT": BOUND.to_wkt(),
+    "WKT on lines": BOUND.to_wkt(pretty=True),
+    "WKT of heights": HEIGHTS.to_wkt(),
+    "JSON": BOUND.to_json(),
+    "JSON of heights": HEIGHTS.to_json(),
+    "JSON that hides a letter": derived(STEPS).replace("file=", "f\\u0069le="),
+    "a method": derived(STEPS),
+    "a method without a file": derived("PROJ-based operation method: +proj=noop"),
+    "a method with more": derived(f"PROJ ob_tran o_proj=longlat +nadgrids={FILE}"),
+    "a parameter with more": derived("PROJ airy", f"nadgrids={FILE} +lon_0"),
+    "an extension of old WKT": EXTENDED.format(f"{MERCATOR} +nadgrids={FILE}"),
+    "grids of old WKT": SHIFTED.format(FILE),
+    "a datum of that name": LONLAT.replace("World Geodetic System 1984", f"x nadgrids={FILE}"),
+}  # fmt: skip
+PLAIN = {
+    "a code": "EPSG:5179",
+    "two codes": "EPSG:25832+5783",
+    "a code of Esri": "ESRI:54009",
+    "a URN": "urn:ogc:def:crs:OGC:1.3:CRS84",
+    "a name": "WGS 84 / UTM zone 31N",
+    "an old code": "+init=epsg:4326",
+    "WKT": CRS("EPSG:27700").to_wkt(),
+    "old WKT": CRS("EPSG:3857").to_wkt("WKT1_GDAL"),
+    "WKT of Esri": CRS("EPSG:2154").to_wkt("WKT1_ESRI"),
+    "old WKT of shifts by nothing": SHIFTED.format("@null"),
+    "JSON": CRS("EPSG:27700").to_json(),
+    "a projection": UTM,
+    "a datum by three numbers": f"{UTM} +towgs84=1,2,3",
+    "the web's": MERCATOR,
+    "a sphere": "+proj=longlat +a=6378137 +b=6378137 +nadgrids=@null",
+    "turned poles": TURNED,
+    "a local one": 'LOCAL_CS["mine",UNIT["metre",1]]',
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_crs_that_names_a_file_is_refused(what):
+    for use in (known_crs, lambda crs: psd.Domain(bounds=(0, 0, 1, 1), crs=crs)):
+        with pytest.raises(DomainError, match=r"^crs .* names a file") as caught:
+            use(FILES[what])
+        assert str(caught.value).count("\n") == 0
+
+
+@pytest.mark.parametrize("what", PLAIN)
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
+def test_a_crs_of_numbers_is_what_it_was(what):
+    assert known_crs(PLAIN[what]).to_wkt() == CRS(PLAIN[what]).to_wkt()
+
+
+@pytest.mark.parametrize("crs", [BOUND, HEIGHTS, CRS(EXTENDED.format(FILES["grids of shifts"]))])
+def test_a_crs_that_a_layer_brings_is_refused_too(crs):
+    with pytest.raises(DomainError, match="names a file"):
+        known_crs(crs)
+
+
+def test_a_crs_that_a_layer_brings_stays_what_it_is():
+    crs = gpd.GeoSeries([Point(0, 0)], crs=5179).crs
+    assert known_crs(crs) == crs
+
+
+def test_nobody_waits_for_a_queue(tmp_path):
+    os.mkfifo(tmp_path / "queue")
+    for text in (f"+proj=tinshift +file={tmp_path}/queue", f"+init={tmp_path}/queue:1"):
+        with pytest.raises(DomainError, match="names a file"):
+            known_crs(text)
+
+
+@pytest.mark.parametrize("text", ["", "EPSG:0", "\udc80", "{" * 9, "+proj=none"])
+def test_what_is_no_crs_is_none(text):
+    with pytest.raises(DomainError, match="is not a coordinate reference system"):
+        known_crs(text)
+
+
+LOCAL = psd.Domain(bounds=(0, 0, 1, 1), crs=PLAIN["a local one"])
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda shapes: Boundary.from_polygons(shapes, LOCAL),
+        lambda shapes: bounds_of(shapes, LOCAL.crs),
+        lambda shapes: placed(regions_table(shapes), LOCAL),
+    ],
+)
+@pytest.mark.parametrize(
+    ("crs", "told"), [("EPSG:4326", "is one of the two a local CRS"), (BOUND, "names a file")]
+)
+def test_polygons_come_to_a_domain_by_a_way_that_is_known(use, crs, told):
+    with pytest.raises(DomainError, match=told):
+        use(gpd.GeoSeries([box(0, 0, 1, 1)], crs=crs))
+
+
+def test_errors_of_proj_are_sentences():
+    told = r"^a region cannot be brought to EPSG:4326; is one"
+    with pytest.raises(DomainError, match=told), transforming("a region", "EPSG:4326"):
+        raise ProjError("words of PROJ")
+    with transforming("a region", "EPSG:4326"):
+        pass
