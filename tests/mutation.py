@@ -53,8 +53,13 @@ def copied(group: str, work: Path) -> None:
     file.write_text(file.read_text("utf-8").replace("[tool.mutmut]\n", settings), "utf-8")
 
 
-# What makes something else of a function, and what keeps its results from one change to the next.
+# What makes something else of a function, and what keeps its results.
 _WRAPPERS, _CACHES = ("property", "cached_property", "contextmanager"), ("cache", "lru_cache")
+
+# A cache for each change, whose name is in the environment: what was kept before it hides it.
+_KEEP = """(lambda made, kept: lambda *given: kept[key]
+    if (key := (__import__("os").environ.get("MUTANT_UNDER_TEST"), given)) in kept
+    else kept.setdefault(key, made(*given)))({name}, {{}})"""
 
 
 def bare(text: str) -> str:
@@ -63,14 +68,15 @@ def bare(text: str) -> str:
     found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     for node in sorted(found, key=lambda node: -node.lineno):
         for decorator in node.decorator_list:
-            name = ast.unparse(decorator).split("(")[0]
-            if name in _WRAPPERS:
-                again = f"{' ' * node.col_offset}{node.name} = {name}({node.name})"
-                lines.insert(node.end_lineno or node.lineno, again)
-            if name in _WRAPPERS + _CACHES:
-                del lines[decorator.lineno - 1]
-            elif name not in ("staticmethod", "classmethod"):
-                raise SystemExit(f"{node.name} is decorated by {name}, so it would not be changed")
+            kind = ast.unparse(decorator).split("(")[0]
+            if kind in ("staticmethod", "classmethod"):
+                continue
+            if kind not in _WRAPPERS + _CACHES:
+                raise SystemExit(f"{node.name} is decorated by {kind}, so it would not be changed")
+            wrapped = (_KEEP if kind in _CACHES else kind + "({name})").format(name=node.name)
+            again = f"{' ' * node.col_offset}{node.name} = {wrapped}"
+            lines.insert(node.end_lineno or node.lineno, again)
+            del lines[decorator.lineno - 1]
     return "\n".join(lines)
 
 
