@@ -485,8 +485,20 @@ def test_a_charge_is_unfinished_until_it_is_noted_and_charged_ever_after(ledger)
     assert (open_.done, open_.digest, open_.analyst) == (False, None, None)
     assert spent(ledger) == 750_000_000
     for unknown in (first, "0" * 32):
-        with pytest.raises(LedgerError, match="is finished, or is not in"):
-            ledger.finish(unknown)
+        for digest in (None, "cd" * 32):
+            with pytest.raises(LedgerError, match="is finished, or is not in"):
+                ledger.finish(unknown, digest=digest)
+
+
+def test_the_same_digest_is_noted_once_and_an_answer_has_none(ledger):
+    first, second = (ledger.charge("visits", claim("0.1")) for _ in range(2))
+    ledger.finish(first, digest="ab" * 32)
+    head = ledger.book().head
+    ledger.finish(first, digest="ab" * 32)
+    assert ledger.book().head == head
+    ledger.finish(second)
+    with pytest.raises(LedgerError, match="is finished"):
+        ledger.finish(second)
 
 
 @pytest.mark.parametrize("what", ["", " build", "build\n", "b" * 101])
