@@ -173,7 +173,7 @@ def command(
     read: list[str | Path] = [*here, *filter(None, [covariate, workload, boundary, ledger])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
     account = account_of(ledger, dataset, analyst, output)
-    tallies = tallies_of(ctx, inputs)
+    tallies = tallies_of(ctx, inputs, account)
     wanted = slices_of(by, slices, per, columns["time"], columns["time_zone"])
     place = (
         Place(domain=tallies.terms.domain)

@@ -164,7 +164,8 @@ def history(file: str, dataset: str | None, form: str) -> None:
     """List what was charged, in its order, of all datasets or of one.
 
     "charged, not finished" is a build that runs, or one that ended after its charge and before
-    its release was noted as written. It stays charged.
+    its release was noted as written. It stays charged. A release that is there all the same is
+    noted by the next `psd build` that writes beside it.
 
     \b
     Examples:

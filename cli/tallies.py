@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from psd.kept import KeptTally
     from psd.release import Release
     from psd.series import Series
+    from psd.spending import Account
     from psd.tally import Tally
 
 __all__ = ["built_of", "keep", "kept_of", "read_all", "tallies_of"]
@@ -24,8 +25,10 @@ _ALLOWED = {
 }  # fmt: skip
 
 
-def tallies_of(ctx: click.Context, inputs: Sequence[str]) -> KeptTally | None:
-    """Tally of all inputs, where they are tallies; None where they are rows."""
+def tallies_of(
+    ctx: click.Context, inputs: Sequence[str], account: Account | None
+) -> KeptTally | None:
+    """Tally of all inputs, where they are tallies that can be paid; None where they are rows."""
     from psd.tally_file import is_tally
 
     which = [is_tally(item) for item in inputs]
@@ -39,7 +42,19 @@ def tallies_of(ctx: click.Context, inputs: Sequence[str]) -> KeptTally | None:
             raise click.UsageError(
                 f"{param.opts[0]} is about rows; tallies were counted with their own"
             )
+    if account is not None:
+        _check_claim(account, inputs, ctx.params["epsilon"])
     return read_all(inputs)
+
+
+def _check_claim(account: Account, inputs: Sequence[str], epsilon: str) -> None:
+    """Refuse what could not be paid, before a count is read."""
+    from psd.book import Claim
+    from psd.epsilon import parse_epsilon
+    from psd.tally_file import unit_of
+
+    nano = parse_epsilon(epsilon)
+    account.check(Claim(epsilon=nano, unit=unit_of(inputs), what="build"))
 
 
 def read_all(inputs: Sequence[str]) -> KeptTally:

@@ -225,6 +225,9 @@ class Ledger:
     def finish(self, charge: str, *, digest: str | None = None) -> None:
         """Note that what was paid has been given out.
 
+        A digest that is noted already is left as it is: whoever finds the release first may
+        note it, the build itself or the next one.
+
         Parameters
         ----------
         charge : str
@@ -235,11 +238,15 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If there is no such charge, or it is finished, or the ledger cannot be written.
+            If there is no such charge, or it is finished in another way, or the ledger cannot
+            be written.
         """
         with writing(self.path) as ledger:
             book = read_book(rows(ledger))
-            if charge not in book.charges or book.charges[charge].done:
+            known = book.charges.get(charge)
+            if known is not None and digest is not None and known.digest == digest:
+                return
+            if known is None or known.done:
                 raise LedgerError(f"charge {charge} is finished, or is not in {self.path}")
             appended(ledger, entry(book.hashes, "done", {"id": charge, "digest": digest}))
 

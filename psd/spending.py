@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from psd.book import Claim
 from psd.composition import BY_FIELDS, Region
-from psd.errors import InputDataError, LedgerError, ParameterError
+from psd.errors import InputDataError, LedgerError, ParameterError, ReleaseFormatError
 from psd.ledger import Ledger
 from psd.ledger_file import network
-from psd.receipts import Receipt, is_sound, receipts
+from psd.receipts import Receipt, is_sound, receipt_of, receipts
 from psd.release_file import stated_digest
+from psd.signing import verify
 from psd.sources._paths import STDIN, expanded, is_path, kind
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Account:
         self.dataset = dataset
         self.analyst = analyst
         self.last: str | None = None
+        self._paid: set[Receipt] = set()
         book = self.ledger.book()
         book.dataset(dataset)
         self._id, self._warn = book.id, warn
@@ -110,9 +112,11 @@ class Account:
             )
 
     def compare(self, folder: str | os.PathLike[str]) -> None:
-        """Refuse a ledger that has forgotten a release which lies in a folder.
+        """Hold a ledger against the releases in a folder.
 
-        Every release says, by two random ids, which charge of which ledger paid it.
+        Every release says, by two random ids, which charge of which ledger paid it. One that is
+        sound, and whose build ended before that was noted, is noted as done; nothing is given
+        back.
 
         Raises
         ------
@@ -121,42 +125,73 @@ class Account:
         """
         book = self.ledger.book()
         for path, receipt in receipts(folder):
-            if receipt.ledger == book.id and receipt.charge not in book.charges and is_sound(path):
+            if receipt.ledger != book.id:
+                continue
+            charge = book.charges.get(receipt.charge)
+            if charge is None and is_sound(path):
                 raise LedgerError(
                     f"release {path} was paid from ledger {self.ledger.path}, which does not know "
                     "it: an older copy was put in its place, or that file is forged; restore the "
                     "latest copy, or remove the file"
                 )
+            if charge is not None and not charge.done:
+                self._complete(charge.id, path)
+
+    def _complete(self, charge: str, path: Path) -> None:
+        """Note a release as done that its build has not noted, or not yet."""
+        try:
+            digest = verify(path)
+        except ReleaseFormatError:  # damaged, or gone meanwhile: it stays as it is
+            return
+        try:
+            self.ledger.finish(charge, digest=digest)
+        except LedgerError:
+            if not self.ledger.book().charges[charge].done:
+                raise
 
     def charge(self, claim: Claim) -> Receipt:
         """Pay for what is drawn next; see `psd.ledger.Ledger.charge`."""
-        charge = self.last = self.ledger.charge(self.dataset, claim, analyst=self.analyst)
-        return Receipt(ledger=self._id, charge=charge)
+        self.last = self.ledger.charge(self.dataset, claim, analyst=self.analyst)
+        receipt = Receipt(ledger=self._id, charge=self.last)
+        self._paid.add(receipt)
+        return receipt
 
     def finish(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Note that the last release or answer has been given out.
+        """Note that a release, or what was paid last, has been given out.
 
         Parameters
         ----------
         path : path-like, optional
-            The release file, whose digest goes into the ledger; `psd info` shows the same.
+            The release file, which says what paid it; its digest goes into the ledger, and
+            `psd info` shows the same. Without one, what was paid last is an answer.
 
         Raises
         ------
         ParameterError
-            If nothing was charged by this account.
+            If nothing was charged by this account, or not this release.
         LedgerError
             If the ledger cannot be written; what was given out is charged nevertheless.
         """
         if self.last is None:
             raise ParameterError("nothing was charged by this account, so nothing is finished")
+        charge = self.last if path is None else self._charge_of(path)
         try:
-            self.ledger.finish(self.last, digest=None if path is None else stated_digest(path))
+            self.ledger.finish(charge, digest=None if path is None else stated_digest(path))
         except LedgerError as error:
             what = "the answer" if path is None else path
             raise LedgerError(
                 f"{what} was given out and is charged, but is not noted as done: {error}"
             ) from None
+
+    def _charge_of(self, path: str | os.PathLike[str]) -> str:
+        """Charge of a release that this account paid."""
+        receipt = receipt_of(path)
+        if receipt is None or receipt not in self._paid:
+            raise ParameterError(
+                f"{path} is no release that this account paid, so nothing is noted as done; name "
+                "the file that such a release was saved to"
+            )
+        return receipt.charge
 
 
 class Spending:

@@ -7,6 +7,8 @@ import io
 import json
 import os
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,7 +22,7 @@ from psd.epsilon import MAX_EPSILON, NANO
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
 from psd.files import write_whole
 from psd.footer import check_size, footer_at, opened
-from psd.kept import KeptTally, Origin, Terms
+from psd.kept import KeptTally, Origin, Terms, merge
 from psd.marks import PRIME
 from psd.parameters import whole
 from psd.release_file import strict_json
@@ -29,7 +31,7 @@ from psd.slices import Slices
 from psd.tally import Tally
 from psd.unit import MAX_CONTRIBUTIONS, Unit
 
-__all__ = ["digest", "is_tally", "read_tally", "tally_of_release", "write_tally"]
+__all__ = ["digest", "is_tally", "read_tally", "tally_of_release", "unit_of", "write_tally"]
 
 FORMAT = 1
 MAX_HEADER = 2**24
@@ -121,17 +123,42 @@ def read_tally(path: str | os.PathLike[str]) -> KeptTally:
     InputDataError
         If the file is missing, malformed or damaged, or of an unknown version.
     """
-    path = Path(path)
+    with _guarded(Path(path)) as place:
+        content = place.read_bytes()
+        _check_size(content, place)
+        kept = _kept(content)
+        _check(kept)
+        return kept
+
+
+def unit_of(paths: Sequence[str | os.PathLike[str]]) -> Unit:
+    """Unit of the tally of several files together; no count is read.
+
+    Raises
+    ------
+    InputDataError
+        If what they say of themselves cannot be read, or not be merged.
+    """
+    return merge([_without_counts(path) for path in paths]).unit
+
+
+def _without_counts(path: str | os.PathLike[str]) -> KeptTally:
+    """What the footer of a tally says, of no rows."""
+    with _guarded(Path(path)) as place:
+        header = _header_of(footer_at(place)[KEY])
+        return _tally_of(header, _schema(header).empty_table())
+
+
+@contextmanager
+def _guarded(path: Path) -> Iterator[Path]:
+    """Refuse what is no tally, and say in a sentence that one is damaged."""
     if not path.is_file():
         raise InputDataError(f"tally {path} does not exist or is no file")
     if not is_tally(path):
         raise InputDataError(f"tally {path} is no tally of psd tally or --keep-tally, or damaged")
     try:
-        content = path.read_bytes()
-        _check_size(content, path)
-        kept = _kept(content)
-        _check(kept)
-        return kept
+        yield path
+        return
     except InputDataError:
         raise
     except _DAMAGED:
@@ -174,16 +201,32 @@ def tally_of_release(
 def _kept(content: bytes) -> KeptTally:
     """Tally of a header and a table; whatever is wrong is one of `_DAMAGED`."""
     file = opened(content)
-    header = strict_json(file.metadata.metadata[KEY], MAX_HEADER)
-    _expect(isinstance(header, dict) and header.keys() == _FIELDS)
-    _expect(type(header["format"]) is int and header["format"] == FORMAT)
-    _expect(isinstance(header["carried"], bool) and header["bound"] in get_args(Bound))
-    _expect(header["release"] is None or isinstance(header["release"], str))
-    schema = _CARRIED if header["carried"] else _COUNTS
+    header = _header_of(file.metadata.metadata[KEY])
+    schema = _schema(header)
     _expect(file.schema_arrow.remove_metadata().equals(schema))
     # Ids stay numbers: a long one that is said once may stand in any number of rows.
     table = opened(content, read_dictionary=["user"]).read() if header["carried"] else file.read()
     _expect(not any(table[name].null_count for name in schema.names))
+    return _tally_of(header, table)
+
+
+def _header_of(text: bytes) -> dict[str, Any]:
+    """Fields of a header, none of them missing."""
+    header = strict_json(text, MAX_HEADER)
+    _expect(isinstance(header, dict) and header.keys() == _FIELDS)
+    _expect(type(header["format"]) is int and header["format"] == FORMAT)
+    _expect(isinstance(header["carried"], bool) and header["bound"] in get_args(Bound))
+    _expect(header["release"] is None or isinstance(header["release"], str))
+    return dict(header)
+
+
+def _schema(header: dict[str, Any]) -> pa.Schema:
+    """Columns of a tally."""
+    return _CARRIED if header["carried"] else _COUNTS
+
+
+def _tally_of(header: dict[str, Any], table: pa.Table) -> KeptTally:
+    """Tally of what a header says and of the rows of a table."""
     terms = _terms(header)
     counts = _carried(table) if header["carried"] else _counts(table, terms.slices is not None)
     origins = tuple(map(_origin, header["origins"]))
@@ -257,7 +300,7 @@ def _counts(table: pa.Table, has_slices: bool) -> Tally:
 
 def _carried(table: pa.Table) -> Carried:
     """Lines of users."""
-    coded = table["user"].unify_dictionaries().combine_chunks()
+    coded = table["user"].dictionary_encode().unify_dictionaries().combine_chunks()
     ids = coded.dictionary.dictionary_encode()  # a file may list an id twice
     _expect(ids.null_count == 0)
     mark, columns, rows, time, counts = (table[name].to_numpy() for name in _NUMBERS)

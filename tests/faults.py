@@ -531,7 +531,7 @@ PROCESSES = (
     Elsewhere(name="F04-steps", given="kill -9 at 60 steps, evenly spaced; at night 2,000",
         test=f"{SURVIVES}::test_killed_builds_keep_what_they_were_charged",
         holds="nothing half-written, no release and no draw without a charge; again is charged "
-        "again in full"),
+        "again in full, and a release that was there is noted"),
     Elsewhere(name="F04-points", given="kill -9 before the charge, after it, while drawing, while "
         "writing, after the release has its name, before it is noted",
         test=f"{SURVIVES}::test_killed_at_named_points", holds="the same"),
@@ -665,6 +665,9 @@ LEDGERS = (
         told="has epsilon 0 left", charged=1),
     Fault(name="L12-left", given="a charge that was never finished", setup=lambda patch: charge(),
         charged=2, after=unfinished, holds="`psd ledger history` says so; it stays charged"),
+    Elsewhere(name="L12-noted", given="a release whose build was killed before it was noted",
+        test=f"{SURVIVES}::test_killed_at_named_points",
+        holds="the next build notes it as done, with its digest; it stays charged"),
     Fault(name="L13-network", given="a ledger on NFS, as `/proc/mounts` says", setup=on_a_network,
         charged=1, after=warned("network file system (nfs4)"), holds="a warning"),
     Fault(name="L14-raised", given="a budget that is raised: refused before, paid after",

@@ -150,6 +150,13 @@ def kill_over(folder, template, options, points):
         assert child(folder / f"{point}-again", 0, *options, *OVER) == 0, point
 
 
+def again(folder, name, *options):
+    """Run a build that was killed once more, on a copy of what it left."""
+    place = folder / f"again-{name}"
+    shutil.copytree(folder / f"killed-{name}", place)
+    assert child(place, 0, *options, "--overwrite") == 0, name
+
+
 def main(folder, method, number, points):
     """Kill so many builds at steps that are evenly spaced, and at points that are named."""
     options = METHODS[method]
@@ -160,6 +167,7 @@ def main(folder, method, number, points):
     for point in (point for point in points if point not in over):
         place = prepared(folder / f"killed-{point}", template)
         assert os.WTERMSIG(child(place, 0, *options, point=point)) == signal.SIGKILL
+        again(folder, point, *options)
     assert child(prepared(folder / "whole", template), 0, *options) == 0
     steps = int((folder / "whole" / "steps").read_text())
     assert number <= steps, "two kills at one step"
@@ -168,8 +176,7 @@ def main(folder, method, number, points):
         place = prepared(folder / f"killed-{step}", template)
         assert os.WTERMSIG(child(place, step, *options)) == signal.SIGKILL
         if i % 4 == 0:
-            shutil.copytree(place, folder / f"again-{step}")
-            assert child(folder / f"again-{step}", 0, *options, "--overwrite") == 0, step
+            again(folder, step, *options)
     print(steps)
 
 

@@ -149,6 +149,20 @@ def test_the_balance_is_looked_at_before_the_rows(ledger, points):
     assert ledger.book().charges == {}
 
 
+def test_the_balance_is_looked_at_before_the_counts_of_a_tally(ledger, points, tmp_path):
+    kept = tmp_path / "points.tally"
+    assert cli("tally", points, "-o", kept, *BOUNDS).code == 0
+    with kept.open("r+b") as file:
+        file.seek(4)
+        file.write(bytes(24))  # the head of the first page of counts
+    line = ("build", kept, "-o", tmp_path / "r.psd.parquet", *QUADTREE, "--ledger", ledger.path)
+    said = fails(4, *line, "--epsilon", 11, "--dataset", "rows")
+    assert "'rows' has epsilon 10 left, and this costs 11" in said
+    assert "counts epsilon per user" in fails(9, *line, "--epsilon", 1, "--dataset", "users")
+    assert "is damaged" in fails(8, *line, "--epsilon", 1, "--dataset", "rows")
+    assert ledger.book().charges == {}
+
+
 @pytest.mark.parametrize(
     ("content", "code"),
     [("lon,lat\nx,1\n", 8), ("lat,x\n1,1\n", 8), ("lon,lat\n99,1\n", 3), ("lon,lat\n1,91\n", 3)],

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from psd.errors import InputDataError, ParameterError
 from psd.kept import EMPTY, Origin, Terms, bound_of, merge
 from psd.keys import MAX_RESIDUES, check_value, key_of_file, residue_of, users_of_residue
 from psd.sources import Columns
-from psd.tally_file import KEY, is_tally, read_tally, write_tally
+from psd.tally_file import KEY, is_tally, read_tally, unit_of, write_tally
 from psd.tallying import Recipe, build_tally, tally_rows
 from psd.unit import Unit
 
@@ -328,6 +329,38 @@ def test_the_file_gives_the_same_tally(tmp_path, name):
     assert [entry.name for entry in tmp_path.iterdir()] == ["t"]
 
 
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_unit_is_known_before_a_count_is_read(tmp_path, name):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path, changes in zip(paths, ({"residue": (0, 2)}, {"residue": (1, 2)}), strict=True):
+        how = VARIANTS[name]
+        how = dataclasses.replace(how, **changes) if how.unit.has_user else how
+        write_tally(counted(how, part=path.name), path)
+    whole = [merge([read_tally(path) for path in some]).unit for some in (paths[:1], paths)]
+    for path in paths:
+        with path.open("r+b") as file:
+            file.seek(4)
+            file.write(bytes(24))  # the head of the first page
+        with pytest.raises(InputDataError, match="is damaged"):
+            read_tally(path)
+    assert [unit_of(some) for some in (paths[:1], paths)] == whole
+
+
+def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
+    write_tally(counted(part="a"), tmp_path / "a")
+    unit = dataclasses.replace(K4, max_contributions=3)
+    write_tally(counted(part="b", unit=unit), tmp_path / "b")
+    assert unit_of([tmp_path / "a", tmp_path / "b"]) == Unit(kind="user", max_contributions=7)
+
+
+def test_a_tally_whose_header_is_damaged_has_no_unit(tmp_path):
+    path = rewritten(tmp_path, counted(), edit(format=2))
+    with pytest.raises(InputDataError, match="damaged, or of another version"):
+        unit_of([path])
+    with pytest.raises(InputDataError, match="does not exist"):
+        unit_of([tmp_path / "absent"])
+
+
 def test_a_tally_is_kept_from_others_and_from_overwriting(tmp_path):
     os.umask(0o000)
     try:
@@ -407,6 +440,8 @@ def test_headers_are_read_strictly(tmp_path, header):
     path = rewritten(tmp_path, counted(), header)
     with pytest.raises(InputDataError, match="is damaged, or of another version"):
         read_tally(path)
+    with suppress(InputDataError):  # the header alone may be sound
+        unit_of([path])
 
 
 def changed(name, at, value):

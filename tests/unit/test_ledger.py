@@ -126,8 +126,9 @@ def test_what_is_no_ledger_is_refused_in_a_sentence_and_left_as_it_is(what, tmp_
         lambda: Ledger(path).charge("visits", claim("1")),
         lambda: Ledger(path).verify(),
     ):
-        with pytest.raises(LedgerError, match=words):
+        with pytest.raises(LedgerError, match=words) as refused:
             use()
+        assert str(path) in str(refused.value)
     assert (path.read_bytes() if path.is_file() else None) == before
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["x.ledger"] * (what != "missing")
 
@@ -214,6 +215,97 @@ def test_nobody_writes_between_a_balance_and_its_charge(ledger, monkeypatch):
         with pytest.raises(LedgerError, match="in use"), ledger_file.writing(ledger.path):
             pass  # nobody else even looks at the balance in order to charge
     ledger.charge("visits", claim("0.1"))
+
+
+# Locks
+
+
+def contents(ledger):
+    """All files of its folder, byte for byte."""
+    return {path.name: path.read_bytes() for path in ledger.path.parent.iterdir()}
+
+
+def test_whoever_reads_sees_one_moment(ledger, monkeypatch):
+    monkeypatch.setattr(ledger_file, "TIMEOUT", 0.05)
+    with ledger_file.reading(ledger.path) as file:
+        before = list(ledger_file.rows(file))
+        with pytest.raises(LedgerError, match="in use by another process"):
+            ledger.charge("visits", claim("0.1"))
+        assert list(ledger_file.rows(file)) == before
+        assert ledger_file.last_number(file) == len(before)
+    ledger.charge("visits", claim("0.1"))
+    assert len(ledger.verify().charges) == 1
+
+
+def test_several_read_at_once(ledger, monkeypatch):
+    monkeypatch.setattr(ledger_file, "TIMEOUT", 0.05)
+    with ledger_file.reading(ledger.path) as file:
+        assert list(ledger_file.rows(file))
+        assert ledger.verify().head == ledger.book().head
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    """Whether a transaction was open when a connection was closed, of each."""
+    seen = []
+
+    class Watched(sqlite3.Connection):
+        def close(self):
+            seen.append(self.in_transaction)
+            super().close()
+
+    opened = sqlite3.connect
+    monkeypatch.setattr(
+        ledger_file.sqlite3, "connect", lambda *a, **named: opened(*a, **named, factory=Watched)
+    )
+    return seen
+
+
+def append_and_fail(ledger):
+    """Append an entry, and fail before the end."""
+    with ledger_file.writing(ledger.path) as file:
+        row = journal.entry(ledger.book().hashes, "raise", {"name": "visits", "budget": 9 * 10**9})
+        ledger_file.appended(file, row)
+        raise KeyboardInterrupt
+
+
+def test_what_fails_is_taken_back_and_lets_go_at_once(ledger, ended, monkeypatch):
+    monkeypatch.setattr(ledger_file, "TIMEOUT", 0.05)
+    before = contents(ledger)
+    with pytest.raises(KeyboardInterrupt):
+        append_and_fail(ledger)
+    assert contents(ledger) == before
+    assert ended[-1] is False
+    ledger.charge("visits", claim("1"))
+    assert ended[-1] is False
+
+
+def append_when_ended(ledger):
+    """Append what is there already, after the engine has ended the transaction."""
+    with ledger_file.writing(ledger.path) as file:
+        file.execute("ROLLBACK")
+        ledger_file.appended(file, (1, "", "", "", ""))
+
+
+def test_an_end_by_the_engine_is_not_ended_again(ledger):
+    with pytest.raises(LedgerError, match="refuses the entry"):
+        append_when_ended(ledger)
+    ledger.charge("visits", claim("1"))
+
+
+def test_trying_leaves_a_ledger_as_it_was(ledger, ended, monkeypatch):
+    monkeypatch.setattr(ledger_file, "TIMEOUT", 0.05)
+    before = contents(ledger)
+    with ledger_file.trying(ledger.path):
+        with pytest.raises(LedgerError, match="in use"):
+            ledger.charge("visits", claim("0.1"))
+        assert ledger.book().charges == {}  # reading goes on
+    assert contents(ledger) == before
+    assert ended[-1] is False
+    with pytest.raises(BudgetError):
+        ledger.check("visits", claim("2"))
+    assert contents(ledger) == before
+    ledger.charge("visits", claim("1"))
 
 
 # Registering
@@ -485,8 +577,20 @@ def test_a_charge_is_unfinished_until_it_is_noted_and_charged_ever_after(ledger)
     assert (open_.done, open_.digest, open_.analyst) == (False, None, None)
     assert spent(ledger) == 750_000_000
     for unknown in (first, "0" * 32):
-        with pytest.raises(LedgerError, match="is finished, or is not in"):
-            ledger.finish(unknown)
+        for digest in (None, "cd" * 32):
+            with pytest.raises(LedgerError, match="is finished, or is not in"):
+                ledger.finish(unknown, digest=digest)
+
+
+def test_the_same_digest_is_noted_once_and_an_answer_has_none(ledger):
+    first, second = (ledger.charge("visits", claim("0.1")) for _ in range(2))
+    ledger.finish(first, digest="ab" * 32)
+    head = ledger.book().head
+    ledger.finish(first, digest="ab" * 32)
+    assert ledger.book().head == head
+    ledger.finish(second)
+    with pytest.raises(LedgerError, match="is finished"):
+        ledger.finish(second)
 
 
 @pytest.mark.parametrize("what", ["", " build", "build\n", "b" * 101])

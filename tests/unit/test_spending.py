@@ -8,11 +8,14 @@ import pytest
 
 import psd
 from psd.composition import Region
+from psd.epsilon import NANO
 from psd.errors import LedgerError, ParameterError
 from psd.intake import tally
 from psd.ledger import Ledger
 from psd.private_bounds import PrivateBounds
 from psd.reading import wanted
+from psd.signing import verify
+from psd.slices import Slices
 from psd.sources import Columns, read
 from psd.spending import Account, Spending, claim_of
 
@@ -173,23 +176,155 @@ def test_what_is_left_is_of_one_dataset(ledger):
     assert Account(ledger, "roads").left == 5 * 10**9
 
 
-def test_the_digest_of_a_file_is_noted(ledger, monkeypatch):
-    account = Account(ledger, "rows")
-    account.charge(claim("a.csv"))
-    monkeypatch.setattr("psd.spending.stated_digest", lambda path: f"digest of {path}")
-    account.finish("r.parquet")
-    (charge,) = ledger.book().charges.values()
-    assert (charge.done, charge.digest) == (True, "digest of r.parquet")
+def saved(account, path, epsilon="0.1"):
+    """A release that an account paid and has not noted as done."""
+    table = pd.DataFrame({"lon": [1.0], "lat": [1.0]})
+    psd.build(table, domain=DOMAIN, epsilon=epsilon, method="grid", account=account).save(path)
+    return path
 
 
-@pytest.mark.parametrize(("path", "what"), [(None, "the answer"), ("r.parquet", "r.parquet")])
-def test_what_cannot_be_noted_is_named(path, what, ledger, monkeypatch):
+def states(ledger):
+    """Epsilon, whether it is done, and digest of each charge."""
+    return [(c.epsilon, c.done, c.digest) for c in ledger.book().charges.values()]
+
+
+def test_the_digest_of_a_file_is_noted_with_the_charge_that_paid_it(ledger, tmp_path):
     account = Account(ledger, "rows")
-    account.charge(claim("a.csv"))
-    monkeypatch.setattr("psd.spending.stated_digest", lambda _: "ab")
-    account.last = "0" * 32
-    with pytest.raises(LedgerError, match=f"^{what} was given out and is charged"):
+    first, second = saved(account, tmp_path / "a", "0.1"), saved(account, tmp_path / "b", "0.2")
+    digests = [psd.Release.load(path).digest for path in (first, second)]
+    account.finish(first)
+    assert states(ledger) == [(NANO // 10, True, digests[0]), (NANO // 5, False, None)]
+    account.finish(second)
+    assert states(ledger) == [(NANO // 10, True, digests[0]), (NANO // 5, True, digests[1])]
+
+
+def test_a_file_that_an_account_did_not_pay_is_not_finished_by_it(ledger, tmp_path):
+    others = saved(Account(ledger, "rows"), tmp_path / "others")
+    free = saved(None, tmp_path / "free")
+    account = Account(ledger, "rows")
+    saved(account, tmp_path / "own")
+    for path in (others, free, tmp_path / "missing"):
+        with pytest.raises(ParameterError) as refused:
+            account.finish(path)
+        assert str(refused.value) == (
+            f"{path} is no release that this account paid, so nothing is noted as done; name the "
+            "file that such a release was saved to"
+        )
+    assert [done for _, done, _ in states(ledger)] == [False, False]
+
+
+def test_what_is_noted_already_costs_no_entry(ledger, tmp_path):
+    account = Account(ledger, "rows")
+    path = saved(account, tmp_path / "r")
+    account.finish(path)
+    head = ledger.book().head
+    account.finish(path)
+    assert ledger.book().head == head
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_what_cannot_be_noted_is_named(is_file, ledger, tmp_path, monkeypatch):
+    account = Account(ledger, "rows")
+    path = saved(account, tmp_path / "r.parquet")
+
+    def broken(*_, **__):
+        raise LedgerError("the ledger is gone")
+
+    monkeypatch.setattr(ledger, "finish", broken)
+    with pytest.raises(LedgerError) as refused:
+        account.finish(path if is_file else None)
+    what = path if is_file else "the answer"
+    assert str(refused.value) == (
+        f"{what} was given out and is charged, but is not noted as done: the ledger is gone"
+    )
+
+
+# What a build that ended early has left
+
+
+def series(account, path):
+    """A series that an account paid and has not noted as done."""
+    table = pd.DataFrame({"lon": [1.0], "lat": [1.0], "time": ["2024-01-01"]})
+    slices = Slices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
+    made = psd.build_series(
+        table, domain=DOMAIN, epsilon="0.1", method="grid", slices=slices, time="time",
+        account=account,
+    )  # fmt: skip
+    made.save(path)
+    return made
+
+
+@pytest.mark.parametrize("save", [saved, series])
+def test_a_release_that_its_build_did_not_note_is_noted_later(save, ledger, tmp_path):
+    other = Ledger.create(tmp_path / "other")
+    other.register("rows", 1)
+    saved(Account(other, "rows"), tmp_path / "a.parquet")
+    path = tmp_path / "r.parquet"
+    save(Account(ledger, "rows"), path)
+    ledger.charge("rows", claim("a.csv"))
+    Account(ledger, "rows").compare(tmp_path)
+    assert states(ledger) == [(NANO // 10, True, verify(path)), (7, False, None)]
+    assert ledger.book().spent("rows") == NANO // 10 + 7
+    assert states(other) == [(NANO // 10, False, None)]
+
+
+def test_a_release_that_is_noted_is_not_read_again(ledger, tmp_path, monkeypatch):
+    account = Account(ledger, "rows")
+    account.finish(saved(account, tmp_path / "r.parquet"))
+    monkeypatch.setattr("psd.spending.verify", lambda path: pytest.fail(f"read {path}"))
+    account.compare(tmp_path)
+
+
+def test_a_damaged_release_notes_nothing_and_a_sound_copy_does(ledger, tmp_path):
+    path = saved(Account(ledger, "rows"), tmp_path / "a.parquet")
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    Account(ledger, "rows").compare(tmp_path)
+    assert states(ledger) == [(NANO // 10, False, None)]
+    content[40] ^= 1
+    (tmp_path / "b.parquet").write_bytes(content)
+    Account(ledger, "rows").compare(tmp_path)
+    assert states(ledger) == [(NANO // 10, True, verify(tmp_path / "b.parquet"))]
+
+
+def test_a_series_and_its_slices_have_one_charge(ledger, tmp_path):
+    made = series(Account(ledger, "rows"), tmp_path / "a.parquet")
+    made.releases[0].save(tmp_path / "b.parquet")
+    Account(ledger, "rows").compare(tmp_path)
+    assert states(ledger) == [(NANO // 10, True, made.digest)]
+
+
+def test_a_build_that_still_runs_may_note_its_release_first(ledger, tmp_path, monkeypatch):
+    account = Account(ledger, "rows")
+    path = saved(account, tmp_path / "r.parquet")
+
+    def meanwhile(path):
         account.finish(path)
+        return "ab" * 32  # as if it had been replaced
+
+    monkeypatch.setattr("psd.spending.verify", meanwhile)
+    Account(ledger, "rows").compare(tmp_path)
+    assert states(ledger) == [(NANO // 10, True, verify(path))]
+
+
+def test_a_build_whose_release_was_noted_by_another_ends_well(ledger, tmp_path):
+    account = Account(ledger, "rows")
+    path = saved(account, tmp_path / "r.parquet")
+    Account(ledger, "rows").compare(tmp_path)
+    account.finish(path)
+    assert states(ledger) == [(NANO // 10, True, verify(path))]
+
+
+def test_a_ledger_that_cannot_note_what_is_there_says_so(ledger, tmp_path, monkeypatch):
+    saved(Account(ledger, "rows"), tmp_path / "r.parquet")
+
+    def broken(*_, **__):
+        raise LedgerError("the ledger is gone")
+
+    monkeypatch.setattr(ledger, "finish", broken)
+    with pytest.raises(LedgerError, match="ledger is gone"):
+        Account(ledger, "rows").compare(tmp_path)
 
 
 def test_accounts_of_nothing(tmp_path):
