@@ -1,5 +1,8 @@
 """What several suites share for a whole session."""
 
+import ipaddress
+import socket
+
 import pytest
 
 # So that a failure in these shows what was compared.
@@ -14,3 +17,31 @@ def postgis():
     with server() as url:
         execute(url, "CREATE EXTENSION postgis")
         yield url
+
+
+def is_local(end, address):
+    """Whether an address is one of this machine: a file, or a number that loops back."""
+    if end.family == socket.AF_UNIX:
+        return True
+    try:
+        return ipaddress.ip_address(address[0]).is_loopback
+    except ValueError:
+        return address[0] == "localhost"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_network():
+    """Refuse connections to other machines: a test that needs one is none of this package."""
+
+    def guarded(connect):
+        def local(end, address):
+            if not is_local(end, address):
+                raise PermissionError(f"a test connects beyond this machine, to {address[0]}")
+            return connect(end, address)
+
+        return local
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "connect_ex"):
+            patch.setattr(socket.socket, name, guarded(getattr(socket.socket, name)))
+        yield

@@ -148,17 +148,34 @@ def worst_exact_loss(
 
     With ``places``, rows are in these cells alone.
     """
-    domain, noise = small_domain(side), noise or SecureNoise()
-    scales = cache(lambda epsilon, sensitivity: count_scales(noise, epsilon, sensitivity))
     allowed = set(range(side * side) if places is None else places)
     users = [more for more in additions(side, k) if len(more) == k and allowed.issuperset(more)]
-    data_sets_there = filter(allowed.issuperset, data_sets(side, rows))
-    worst = 0.0
-    for data, script in itertools.product(data_sets_there, scripts):
+    pairs = [
+        (data, [data + more for more in users])
+        for data in filter(allowed.issuperset, data_sets(side, rows))
+    ]
+    return _worst_of(method, pairs, side, k, noise or SecureNoise(), scripts)
+
+
+def worst_loss_of_a_move(method, *, side: int, rows: int, scripts=SCRIPTS[:1]) -> float:
+    """Largest loss where one row is replaced by another, beside so many rows that stay."""
+    cells = range(side * side)
+    pairs = [
+        ((*data, here), [(*data, there) for there in cells if there > here])
+        for data, here in itertools.product(data_sets(side, rows), cells)
+    ]
+    return _worst_of(method, pairs, side, 1, SecureNoise(), scripts)
+
+
+def _worst_of(method, pairs, side, k, noise, scripts) -> float:
+    """Largest loss between a data set and the others that it is beside."""
+    domain, worst = small_domain(side), 0.0
+    scales = cache(lambda epsilon, sensitivity: count_scales(noise, epsilon, sensitivity))
+    for (data, others), script in itertools.product(pairs, scripts):
         for first in walks(method, small_tally(side, data, k), domain, script):
-            for more in users:
+            for other in others:
                 second = Replayer(first.calls)
-                run(method, small_tally(side, data + more, k), domain, NANO, second)
+                run(method, small_tally(side, other, k), domain, NANO, second)
                 worst = max(worst, pair_loss(first.calls, second.calls, scales))
     return worst
 

@@ -1,14 +1,19 @@
 """Pages whose examples run as they are written, in their order."""
 
+import os
 import re
 import shlex
+import shutil
 import subprocess
+import sys
+from math import exp
 from pathlib import Path
 
 import pytest
 from clirun import cli
 
 import psd
+from psd import signing
 from psd.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,7 +22,15 @@ ROOT = Path(__file__).resolve().parents[2]
 def blocks(page):
     """Kind and content of every block of code."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    return re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+
+
+def shell(text):
+    """What a text of the shell prints, with this Python as python."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = ["bash", "-euc", text]
+    environment = {**os.environ, "PATH": path}
+    return subprocess.run(command, check=True, stdout=-1, text=True, env=environment).stdout
 
 
 def run_page(page):
@@ -27,13 +40,17 @@ def run_page(page):
         if kind == "python":
             exec(block, {})
             continue
+        if "psd " not in block:
+            shell(block)
+            continue
         for line in block.replace("\\\n", " ").splitlines():
+            line = line.strip()
             if not line.startswith("psd "):
-                subprocess.run(["bash", "-c", line], check=True)
+                shell(line)
                 continue
             words = [
                 name
-                for word in shlex.split(line)[1:]
+                for word in shlex.split(line, comments=True)[1:]
                 for name in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
             ]
             outcome = cli(*words)
@@ -76,3 +93,31 @@ def test_examples_of_the_ledger_run(folder):
     book = Ledger("city.ledger").verify()
     assert [charge.done for charge in book.charges.values()] == [True] * 3
     assert Ledger("town.ledger").book().spent("visits") == 600_000_000
+
+
+def test_examples_of_signing_run(folder):
+    shutil.copy(ROOT / "tests" / "golden" / "seoul.psd.parquet", folder)
+    assert run_page("signing.md") == ["keygen", "sign", "verify", "verify"]
+    (folder / "office.pem").unlink()  # the reader has the rest
+    assert cli("verify", "seoul.psd.parquet", "--key", "office.pub.pem").code == 0
+    Path("seoul.psd.parquet.sig").unlink()
+    assert cli("verify", "seoul.psd.parquet", "--key", "office.pub.pem").code == 5
+    assert {"new_key", "sign", "verify"} <= set(signing.__all__)
+
+
+@pytest.mark.nightly
+def test_examples_of_epsilon_run(folder):
+    assert run_page("epsilon.md") == ["plan", "plan", "ledger", "ledger"]
+    assert Ledger("city.ledger").book().datasets["people"].budget == 2_000_000_000
+
+
+def test_odds_of_the_page_are_those_that_its_command_prints():
+    text = (ROOT / "docs" / "epsilon.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) : 1 \| ([\d.]+) % \| ([\d.]+) % ", text, re.M)
+    printed = [line.split() for line in shell(blocks("epsilon.md")[0][1]).splitlines()]
+    assert len(rows) == len(printed) == 5
+    for row, line in zip(rows, printed, strict=True):
+        epsilon, odds, even, rare = map(float, line)
+        assert odds == round(exp(epsilon), 3)
+        digits = len(row[1].partition(".")[2])
+        assert row == (line[0], f"{odds:.{digits}f}", f"{even:.1%}"[:-1], f"{rare:.1%}"[:-1])

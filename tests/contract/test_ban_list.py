@@ -24,7 +24,7 @@ EXACT = (
     "psd.intake", "psd.shelf", "psd.marks", "psd.kept", "psd.slicing", "psd.carrying", "psd.shape",
     "psd.bound_choice", "psd.private_bounds", "psd.ids", "psd.keys", "psd.reading", "psd.tallying",
     "psd.bins", "psd.growing", "psd.hilbert", "psd.cutting", "psd.spending", "psd.book",
-    "psd.journal",
+    "psd.journal", "psd.publish", "psd.engines._counts", "psd.engines.spark",
 )  # fmt: skip
 
 Found = Iterator[tuple[int, str]]

@@ -255,6 +255,7 @@ def epsilon_unchecked():
 
 BUDGET = "tests/privacy/test_budget.py::"
 ORACLE = BUDGET + "test_methods_spend_exactly_epsilon"
+LAYERS = BUDGET + "test_layers_that_cost_more_than_epsilon_together_are_refused"
 BESIDE = "families that overlap, accounted as if they were disjoint"
 PARSE = "tests/unit/test_epsilon.py::"
 
@@ -266,7 +267,7 @@ MUTANTS = (
         plant=layers_take_the_largest,
         check=is_refused,
         sound=SecondLayerBeside(),
-        test=ORACLE,
+        test=LAYERS,
     ),
     Mutant(
         id="grid-beside-kd-tree",
@@ -275,7 +276,7 @@ MUTANTS = (
         plant=layers_take_the_largest,
         check=is_refused,
         sound=GridBesideKDTree(),
-        test=ORACLE,
+        test=LAYERS,
     ),
     Mutant(
         id="curve-beside-counts",
@@ -284,7 +285,7 @@ MUTANTS = (
         plant=layers_take_the_largest,
         check=is_refused,
         sound=CurveBeside(),
-        test=ORACLE,
+        test=LAYERS,
     ),
     Mutant(
         id="boxes-of-intervals-beside",
@@ -293,7 +294,7 @@ MUTANTS = (
         plant=layers_take_the_largest,
         check=is_refused,
         sound=BoxesOfIntervals(),
-        test=ORACLE,
+        test=LAYERS,
     ),
     Mutant(
         id="levels-beside-each-other",

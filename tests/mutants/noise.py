@@ -154,11 +154,15 @@ def noise_for_one_record():
 
 
 LAW = "tests/statistical/test_discrete_laplace.py::test_one_scale_has_the_law"
+BUILD = (
+    "tests/statistical/test_build_noise.py::test_noise_is_discrete_laplace_of_scale_k_over_epsilon"
+)
+WHOLE = "tests/unit/test_secure_noise.py::test_no_question_draws_nothing"
 EACH = "tests/statistical/test_discrete_laplace.py::test_a_scale_per_draw_has_the_laws"
 SPLITS = "tests/statistical/test_exceeds.py::test_splits_have_their_probability"
 EXACT = "tests/privacy/test_exact_loss.py::test_loss_is_at_most_epsilon_and_uses_it"
 FORKS = "tests/unit/test_noise_laplace.py::test_forked_children_draw_different_noise"
-COUNTS = {"check": law_of_counts, "sound": (NANO // 10,), "test": LAW}
+COUNTS = {"check": law_of_counts, "sound": (NANO // 10,), "test": BUILD}
 FACTORS = "a wrong scale, by a factor that an average would not show"
 
 MUTANTS = (
@@ -214,7 +218,7 @@ MUTANTS = (
         wrong="noisy counts are floats, whose last bits tell where they came from",
         like="float samplers (Mironov 2012)",
         plant=floats,
-        **COUNTS,
+        **{**COUNTS, "test": WHOLE},
     ),
     Mutant(
         id="noise-zero-twice",
@@ -230,7 +234,7 @@ MUTANTS = (
         wrong="the sign of the noise is left out",
         like="one-sided noise, which rules out all smaller counts",
         plant=one_sided,
-        **COUNTS,
+        **{**COUNTS, "test": LAW},
     ),
     Mutant(
         id="noise-seeded",

@@ -161,7 +161,7 @@ def squared_deviations():
 
 EXACT = "tests/privacy/test_exact_loss.py::test_one_cut_tells_no_more_than_epsilon"
 LAW = "tests/statistical/test_selection.py::test_law"
-ALL = "tests/unit/test_noise_selection.py::test_no_candidate_loses_its_support"
+ALL = "tests/unit/test_secure_noise.py::test_a_candidate_far_below_the_best_can_be_selected"
 
 MUTANTS = (
     Mutant(

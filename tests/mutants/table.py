@@ -10,7 +10,9 @@ HEAD = """\
 A privacy test that never fails proves nothing. So {} bugs are kept beside the tests, each a
 small patch of the package or a broken method. Every run plants them one by one: the check that
 sound code passes has to fail under each of them (`pytest tests/privacy/test_mutants.py`). The
-last column names the test of every run that checks the same of sound code.
+last column names the test of every run that checks the same of sound code. Where the bug is in the
+package and not in a method, that test is run with it too, and has to fail
+(`pytest tests/privacy/test_named_tests.py`; all of them with `-m nightly`).
 
 This page is made by `python tests/mutants/table.py > docs/planted-bugs.md`.
 """

@@ -448,7 +448,7 @@ MUTANTS = (
         like="aliases of ids",
         plant=ids_as_they_are,
         check=one_user_has_one_id,
-        test="tests/unit/test_sources_csv.py::test_ids_are_text",
+        test="tests/unit/test_tally.py::test_spellings_that_nobody_tells_apart_are_one_user",
     ),
     Mutant(
         id="ids-as-numbers",
@@ -456,7 +456,7 @@ MUTANTS = (
         like="columns of ids that a table without types takes for numbers",
         plant=ids_as_numbers,
         check=two_users_have_two_ids,
-        test="tests/unit/test_sources_csv.py::test_ids_are_text",
+        test="tests/unit/test_tally.py::test_ids_that_look_like_numbers_are_text",
     ),
     Mutant(
         id="ids-missing",

@@ -6,6 +6,7 @@ from curve import spent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mutants.budget import (
+    BoxesOfIntervals,
     CurveBeside,
     ForgetsTheRoot,
     GridBesideKDTree,
@@ -32,6 +33,18 @@ def test_methods_spend_exactly_epsilon(method, side, script):
     rows = tuple(np.random.default_rng(side).integers(0, side * side, 500))
     curator, _ = run(method, small_tally(side, rows), small_domain(side), NANO, Recorder(script))
     assert curator.spent == largest_sum(curator.questions, side) == NANO
+
+
+@pytest.mark.parametrize(
+    "method", [SecondLayerBeside(), GridBesideKDTree(), CurveBeside(), BoxesOfIntervals()]
+)
+def test_layers_that_cost_more_than_epsilon_together_are_refused(method):
+    """And what is refused draws nothing: the first layer alone is paid and drawn."""
+    recorder = Recorder(SCRIPTS[0])
+    curator = Curator(small_tally(4, (0, 5)), small_domain(4), epsilon=NANO, noise=recorder)
+    with pytest.raises(BudgetError):
+        method.build(curator)
+    assert (curator.spent, len(curator.questions), len(recorder.calls)) == (NANO, 1, 1)
 
 
 @settings(derandomize=True, max_examples=200, deadline=None)

@@ -9,7 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact_loss import ROUNDING, OneCut, one_cut_loss, worst_exact_loss
+from exact_loss import (
+    ROUNDING,
+    OneCut,
+    one_cut_loss,
+    worst_exact_loss,
+    worst_loss_of_a_move,
+)
 from replay import (
     SCRIPTS,
     has_selections,
@@ -17,6 +23,7 @@ from replay import (
 )
 from shapes import worst_with_half
 
+from psd.decompositions.grid import Grid
 from psd.decompositions.privtree import PrivTree
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
@@ -29,7 +36,7 @@ def least_worst(method, side, k, rows) -> float:
     does so over more records than delta only; what it pays for a few is that of the worst path.
     """
     if isinstance(method, PrivTree):
-        return worst_with_half(k, levels=side - 1, most=rows)
+        return worst_with_half(k, levels=(side - 1).bit_length(), most=rows)
     return 0.6 if has_selections(method) else 1
 
 
@@ -59,6 +66,41 @@ def test_loss_is_at_most_epsilon_and_uses_it(method, side, k):
 @pytest.mark.parametrize("method", METHODS)
 def test_loss_over_more_data_sets(method, side, k):
     check_loss(method, side, k, rows=2)
+
+
+# Those with few enough shapes that a larger lattice, or one row more, takes seconds.
+MANY_SHAPES = ("auto", "hilbert-rtree", "htf", "htree", "kd-cell")
+FEW = [method for method in METHODS if method.values[0].name not in MANY_SHAPES]
+FEWER = [m for m in FEW if m.values[0].name not in ("kd-standard", "privtree")]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", FEW)
+def test_loss_on_a_larger_lattice(method):
+    check_loss(method, 4, 1, rows=1)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", FEWER)
+def test_loss_beside_three_rows(method):
+    check_loss(method, 3, 1, rows=3)
+
+
+@pytest.mark.parametrize("method", FEW)
+def test_a_row_that_moves_costs_two_steps_at_most(method):
+    assert worst_loss_of_a_move(method, side=3, rows=0) <= 2 + ROUNDING
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", FEWER)
+def test_a_row_that_moves_beside_others_costs_no_more(method):
+    assert worst_loss_of_a_move(method, side=3, rows=1) <= 2 + ROUNDING
+
+
+def test_a_move_between_disjoint_cells_costs_both_steps():
+    """More than epsilon: replacing a row is not what one epsilon is for."""
+    worst = worst_loss_of_a_move(Grid(size=2), side=3, rows=1)
+    assert worst == pytest.approx(2, rel=1e-9)
 
 
 @pytest.mark.parametrize(("p", "q"), [(1, 2), (1, 3), (3, 4)])

@@ -31,6 +31,8 @@ from psd.errors import ParameterError
         pytest.param(1, NANO, id="whole number"),
         pytest.param(np.int64(2), 2 * NANO, id="numpy whole number"),
         pytest.param(Decimal("0.25"), 250_000_000, id="Decimal"),
+        pytest.param("1.001", 1_001_000_000, id="above its float in nano-units"),
+        pytest.param("0.29", 290_000_000, id="below its float in nano-units"),
         pytest.param("1e-9", 1, id="smallest"),
         pytest.param(1e-9, 1, id="smallest as float"),
         pytest.param("1000", 1000 * NANO, id="largest"),

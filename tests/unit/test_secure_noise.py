@@ -1,9 +1,12 @@
 """What the mechanisms of a release hand to the samplers, and what they make of the draws."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import psd.noise
+import psd.noise.words
 from psd.epsilon import NANO
 from psd.noise import SecureNoise
 from psd.noise.selection import Candidates
@@ -66,3 +69,12 @@ def test_selections_are_those_of_the_exponential_mechanism(monkeypatch):
     monkeypatch.setattr(psd.noise, "exponential", lambda *question: question)
     question = (object(), np.array([1]), np.array([2]))
     assert SecureNoise().select(*question) == question
+
+
+def test_a_candidate_far_below_the_best_can_be_selected(monkeypatch):
+    """Float weights are 0 from 745 units below the best, and lead past it whatever the bits are."""
+    zeros = SimpleNamespace(urandom=bytes)  # all bits 0: the first candidate
+    monkeypatch.setattr(psd.noise.words, "os", zeros)
+    group, each = np.zeros(2, np.int64), np.ones(2, np.int64)
+    found = Candidates(group=group, first=np.arange(2), length=each, score=np.array([-2_000, 0]))
+    assert SecureNoise().select(found, np.array([NANO]), np.array([1])).tolist() == [0]

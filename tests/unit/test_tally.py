@@ -103,6 +103,20 @@ def test_a_row_inside_without_id_is_refused(place):
         tally([batch([(1, 1)] * 3, users)], PLANE, unit=Unit(kind="user", max_contributions=1))
 
 
+def rows_kept(users):
+    """Number of rows that are kept where each user keeps one."""
+    made = batch([(1, 1)] * len(users), users)
+    return tally([made], PLANE, unit=Unit(kind="user", max_contributions=1)).counts.sum()
+
+
+def test_spellings_that_nobody_tells_apart_are_one_user():
+    assert rows_kept(["Zoe\u0301", "Zo\u00e9", " Zo\u00e9", "Zo\u00e9\ufeff"]) == 1
+
+
+def test_ids_that_look_like_numbers_are_text():
+    assert rows_kept(["007", "7", "7.0", "9007199254740993", "9007199254740992"]) == 5
+
+
 @pytest.mark.parametrize("time", [None, ["2024-01-01", "NaT"]], ids=["no column", "no value"])
 def test_rows_without_a_time_are_refused_where_days_are_protected(time):
     made = batch([(1, 1), (1, 1)], ["a", "a"])
