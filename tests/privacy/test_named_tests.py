@@ -36,12 +36,3 @@ def test_named_tests_fail_with_their_bugs():
 @pytest.mark.parametrize("bug", IN_THE_PACKAGE)
 def test_every_named_test_fails_with_its_bug(bug):
     assert ended(bug) == [1]
-
-
-TESTS = {mutant.test: mutant.id for mutant in MUTANTS if mutant.id in IN_THE_PACKAGE}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("bug", TESTS.values())
-def test_every_named_test_passes_without_it(bug):
-    assert ended("--sound", bug) == [0]
