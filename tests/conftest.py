@@ -1,9 +1,15 @@
 """What several suites share for a whole session."""
 
 import ipaddress
+import signal
 import socket
 
 import pytest
+
+# A shell starts what runs in the background deaf to Ctrl-C, and so would be the processes that
+# tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # So that a failure in these shows what was compared.
 pytest.register_assert_rewrite("clirun")
