@@ -27,6 +27,7 @@ def select(found, epsilon=NANO, sensitivity=1):
 
 @pytest.mark.parametrize("bits", [26, 31, 41, 60])
 def test_weights_are_upper_bounds_and_tight(bits):
+    assert len(selection._weights(bits)) == selection._DEEPEST + 1
     for depth, weight in enumerate(selection._weights(bits).tolist()):
         exact = Decimal(2) ** bits * Decimal(-depth).exp()
         assert exact <= weight < exact + 2
@@ -39,6 +40,17 @@ def test_coins_are_floors_of_the_exact_ratio(bits, precision):
     for depth in range(1, selection._DEEPEST + 1):
         exact = Decimal(2) ** (bits + precision) * Decimal(-depth).exp() / weights[depth]
         assert selection._coin_floor(depth, bits, precision) == int(exact)
+
+
+def test_a_vague_enclosure_is_made_with_more_bits(monkeypatch):
+    def vague(*asked):
+        low, high = enclosure(*asked)
+        return low - 2**70, high + 2**70
+
+    enclosure = selection.exp_enclosure
+    exact = Decimal(2) ** (37 + 64) * Decimal(-64).exp() / selection._weights(37).tolist()[64]
+    monkeypatch.setattr(selection, "exp_enclosure", vague)
+    assert selection._coin_floor(64, 37, 64) == int(exact)  # of bits that nothing else asks for
 
 
 @pytest.mark.parametrize("depth", [1, 3, 64])

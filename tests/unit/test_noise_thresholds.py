@@ -93,6 +93,7 @@ def test_an_undecided_table_is_computed_with_more_bits(monkeypatch):
     monkeypatch.setattr("psd.noise.thresholds._GUARD_BITS", 1)
     assert _entries(law, 1) is _entries(law, 2) is None
     assert thresholds(law)[::-1].tolist() == truth
+    assert thresholds(law).dtype == np.uint64
     assert law.floor(5, 63) == truth[4]
 
 
