@@ -243,7 +243,7 @@ def _check_format(path: str | os.PathLike[str], ledger: sqlite3.Connection) -> N
         raise LedgerError(
             f"ledger {path} has format {version}, and this version of psd knows {FORMAT}"
         )
-    if not _objects(ledger) <= _known_objects():
+    if not _objects(ledger) <= _known_objects(_SCHEMA):
         raise LedgerError(
             f"ledger {path} has tables, views or triggers that no ledger has, so nothing is "
             "granted from it; restore it from a copy"
@@ -256,8 +256,8 @@ def _objects(ledger: sqlite3.Connection) -> set[tuple[str, str, str]]:
 
 
 @cache
-def _known_objects() -> frozenset[tuple[str, str, str]]:
+def _known_objects(schema: str) -> frozenset[tuple[str, str, str]]:
     """Those of a ledger: another one's could drop a charge, or never end."""
     with closing(sqlite3.connect(":memory:")) as made:
-        made.executescript(_SCHEMA)
+        made.executescript(schema)
         return frozenset(_objects(made))

@@ -61,3 +61,10 @@ def test_another_database_is_named(tmp_path):
         Ledger(tmp_path / "notes.sqlite").book()
     words = "is no ledger of psd, but another database"
     assert str(raised.value) == f"ledger {tmp_path / 'notes.sqlite'} {words}"
+
+
+def test_what_a_ledger_has_is_looked_up_without_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = ledger_file._known_objects("CREATE TABLE a (b);")
+    assert found == {("table", "a", "CREATE TABLE a (b)")}
+    assert list(tmp_path.iterdir()) == []

@@ -166,6 +166,14 @@ def test_an_account_spends_for_its_analyst(ledger):
     )
 
 
+def test_standard_input_is_no_file_even_where_one_has_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("-", "a.csv"):
+        Path(name).touch()
+    assert claim(["a.csv", "-"]).files == claim("-").files == ()
+    assert len(claim("a.csv").files) == 1
+
+
 def test_what_is_left_is_of_one_dataset(ledger):
     ledger.register("roads", 5)
     account = Account(ledger, "rows")
