@@ -128,6 +128,10 @@ def _csv(path: Path, name: str) -> pandas.DataFrame:
     if not isinstance(table.index, pd.RangeIndex):  # pandas took the surplus fields as an index
         raise InputDataError(f"{name} {path} has rows with more fields than its first line")
     table.columns = table.columns.str.strip()
+    if not table.columns.is_unique:
+        raise InputDataError(
+            f"{name} {path} has columns whose names differ in nothing but spaces; remove one of them"
+        )
     return table
 
 
