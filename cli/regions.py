@@ -130,7 +130,7 @@ def _csv(path: Path, name: str) -> pandas.DataFrame:
     table.columns = table.columns.str.strip()
     if not table.columns.is_unique:
         raise InputDataError(
-            f"{name} {path} has columns whose names differ in nothing but spaces; remove one of them"
+            f"{name} {path} has columns whose names differ in spaces alone; remove one of them"
         )
     return table
 

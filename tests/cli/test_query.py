@@ -199,7 +199,9 @@ def test_no_boxes_no_answers(release):
         pytest.param(b"west,south,east,north\n0,0,1\n", 8, "line 2: north", id="short-row"),
         pytest.param(b"west,south,east,north\n0,0,1,1,1\n", 8, "more fields", id="long-row"),
         pytest.param(b"west,south,east,north\n0,0,1,1\n0,0,1,1,1\n", 8, "b.csv", id="long-later"),
-        pytest.param(b"west,south,east,north, west\n0,0,1,1,0\n", 8, "but spaces", id="west-twice"),
+        pytest.param(
+            b"west,south,east,north, west\n0,0,1,1,0\n", 8, "spaces alone", id="west-twice"
+        ),
         pytest.param(b'id,west,south,east,north\n"a,0,0,1,1\n', 8, "b.csv", id="open-quote"),
         pytest.param("west,south,east,north\n".encode("utf-16"), 8, "UTF-8", id="utf-16"),
         pytest.param(f"이름,{SIDES}\n".encode("cp949"), 8, "UTF-8", id="cp949"),
