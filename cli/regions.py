@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd.errors import InputDataError
+from psd.errors import DomainError, InputDataError
 
 if TYPE_CHECKING:
     import geopandas
@@ -90,6 +90,7 @@ def _vector_file(path: Path, name: str) -> geopandas.GeoDataFrame:
     import pyarrow as pa
     import pyogrio
     from pyogrio.errors import DataSourceError
+    from pyproj.exceptions import CRSError
     from shapely.errors import ShapelyError
 
     try:
@@ -103,6 +104,10 @@ def _vector_file(path: Path, name: str) -> geopandas.GeoDataFrame:
                     "alone"
                 )
             table = gpd.read_file(path, engine="pyogrio")
+    except CRSError:
+        raise DomainError(
+            f"{name} {path} says a CRS that PROJ does not know; save it in another one"
+        ) from None
     except ShapelyError as error:
         reason = str(error).partition(": ")[2]
         raise InputDataError(

@@ -299,6 +299,18 @@ def test_polygons_that_are_refused(release, table, code, words):
     assert words in fails(code, "query", release, "--polygons", path)
 
 
+def test_a_crs_of_a_layer_that_is_not_known(release):
+    """GDAL takes numbers from PROJ's list that name no CRS of places."""
+    triangle = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
+    feature = {"type": "Feature", "properties": {}, "geometry": triangle}
+    named = {"type": "name", "properties": {"name": "EPSG:5802"}}
+    layer = {"type": "FeatureCollection", "features": [feature], "crs": named}
+    path = release.parent / "q.geojson"
+    path.write_text(json.dumps(layer))
+    said = fails(3, "query", release, "--polygons", path)
+    assert "says a CRS that PROJ does not know" in said
+
+
 @pytest.mark.parametrize(
     ("option", "name"),
     [
