@@ -157,6 +157,13 @@ def again(folder, name, *options):
     assert child(place, 0, *options, "--overwrite") == 0, name
 
 
+def kill_at(place, template, step, options):
+    """Kill a build at a step; one that its draws let end before that is made again."""
+    while (ended := child(prepared(place, template), step, *options)) == 0:
+        shutil.rmtree(place)
+    assert os.WTERMSIG(ended) == signal.SIGKILL
+
+
 def main(folder, method, number, points):
     """Kill so many builds at steps that are evenly spaced, and at points that are named."""
     options = METHODS[method]
@@ -173,8 +180,7 @@ def main(folder, method, number, points):
     assert number <= steps, "two kills at one step"
     for i in range(number):
         step = 1 + i * (steps - 1) // max(number - 1, 1)
-        place = prepared(folder / f"killed-{step}", template)
-        assert os.WTERMSIG(child(place, step, *options)) == signal.SIGKILL
+        kill_at(folder / f"killed-{step}", template, step, options)
         if i % 4 == 0:
             again(folder, step, *options)
     print(steps)
