@@ -54,7 +54,9 @@ class Commands(click.Group):
         """Command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"{__package__}.{cmd_name}").command
+        command: click.Command = importlib.import_module(
+            f"{__package__}.commands.{cmd_name}"
+        ).command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

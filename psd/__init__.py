@@ -3,9 +3,10 @@
 Points enter one object, noisy numbers leave it, and everything after that is ordinary geometry.
 
 `build` turns points into a `Release`; a release answers `Release.query` from its file alone.
-The private side (`psd.sources`, `psd.engines`, `psd.tally`, `psd.curator`, `psd.noise`,
-`psd.decompositions`, `psd.publish`) holds points; the public side (`psd.release`,
-`psd.inference`, `psd.query`, `psd.statistics`, `psd.export`) cannot reach them.
+The private side (`psd.ingest.sources`, `psd.ingest.engines`, `psd.ingest.tally`,
+`psd.curator.curator`, `psd.mechanisms`, `psd.decompositions`, `psd.publish.build`) holds points;
+the public side (`psd.release.record`, `psd.estimation.least_squares`, `psd.query`,
+`psd.statistics`, `psd.export`) cannot reach them.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from typing import TYPE_CHECKING, Any
 from psd._version import __version__
 
 if TYPE_CHECKING:
-    from psd.covariate import Covariate
-    from psd.cutting import grid_tree
     from psd.decompositions import method, methods
     from psd.decompositions.grid import Grid
     from psd.decompositions.quadtree import Quadtree
-    from psd.domain import Domain
-    from psd.engines.spark import Spark, SparkTable
     from psd.errors import PsdError
-    from psd.publish import build
-    from psd.release import Release
-    from psd.series import Series
-    from psd.slices import Slices
-    from psd.slicing import build_series
-    from psd.sources.postgis import PostGIS
-    from psd.statistics.between import difference, ratio
-    from psd.tree import Tree
+    from psd.ingest.engines.spark import Spark, SparkTable
+    from psd.ingest.sources.postgis import PostGIS
+    from psd.publish.build import build
+    from psd.publish.series import build_series
+    from psd.release.record import Release
+    from psd.release.series import Series
+    from psd.space.covariate import Covariate
+    from psd.space.domain import Domain
+    from psd.space.grids import grid_tree
+    from psd.space.time_slices import Slices
+    from psd.space.tree import Tree
+    from psd.statistics.differences import difference, ratio
 
 __all__ = [
     "Covariate",
@@ -58,25 +59,25 @@ __all__ = [
 
 # Where each name lives; imported when first used, so that the command line starts at once.
 _HOMES = {
-    "Covariate": "psd.covariate",
-    "Domain": "psd.domain",
+    "Covariate": "psd.space.covariate",
+    "Domain": "psd.space.domain",
     "Grid": "psd.decompositions.grid",
-    "PostGIS": "psd.sources.postgis",
+    "PostGIS": "psd.ingest.sources.postgis",
     "PsdError": "psd.errors",
     "Quadtree": "psd.decompositions.quadtree",
-    "Release": "psd.release",
-    "Series": "psd.series",
-    "Slices": "psd.slices",
-    "Spark": "psd.engines.spark",
-    "SparkTable": "psd.engines.spark",
-    "Tree": "psd.tree",
-    "build": "psd.publish",
-    "build_series": "psd.slicing",
-    "difference": "psd.statistics.between",
-    "grid_tree": "psd.cutting",
+    "Release": "psd.release.record",
+    "Series": "psd.release.series",
+    "Slices": "psd.space.time_slices",
+    "Spark": "psd.ingest.engines.spark",
+    "SparkTable": "psd.ingest.engines.spark",
+    "Tree": "psd.space.tree",
+    "build": "psd.publish.build",
+    "build_series": "psd.publish.series",
+    "difference": "psd.statistics.differences",
+    "grid_tree": "psd.space.grids",
     "method": "psd.decompositions",
     "methods": "psd.decompositions",
-    "ratio": "psd.statistics.between",
+    "ratio": "psd.statistics.differences",
 }
 
 

@@ -20,8 +20,8 @@ import shapely
 
 import psd
 from psd.decompositions.quadtree import Quadtree
-from psd.ledger import Ledger
-from psd.sources import csv as source
+from psd.ingest.sources import csv as source
+from psd.ledger.ledger import Ledger
 
 # Stands in every table; nothing that is printed or published may hold it.
 SECRET = "secret-8642.13579"

@@ -18,7 +18,7 @@ from pyproj import CRS
 
 import psd
 from psd.errors import ReleaseFormatError
-from psd.release_file import KEY, SCHEMA
+from psd.release.file import KEY, SCHEMA
 
 
 def written(content):

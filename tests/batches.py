@@ -4,7 +4,7 @@ import pytest
 
 import psd
 from psd.errors import InputDataError
-from psd.sources import Columns, read
+from psd.ingest.sources import Columns, read
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 

@@ -8,11 +8,11 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import psd
-from psd.engines._expression import parsed, sql_of
-from psd.engines._spark_session import session
-from psd.intake import tally
-from psd.sources import Columns, read
-from psd.unit import WEIGHT, Unit
+from psd.ingest.engines._expression import parsed, sql_of
+from psd.ingest.engines._spark_session import session
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
+from psd.privacy.unit import WEIGHT, Unit
 
 KEY = bytes(range(16))
 COLUMNS = Columns(user="user", time="time")

@@ -25,9 +25,10 @@ from replay import (
 )
 from shapes import answers_log_probability
 
-import psd.noise
-from psd.epsilon import NANO
-from psd.noise import SecureNoise, selection
+import psd.mechanisms
+from psd.mechanisms import SecureNoise
+from psd.mechanisms import exponential_mechanism as selection
+from psd.privacy.epsilon import NANO
 
 ROUNDING = 1e-9
 
@@ -90,8 +91,8 @@ def sampler_scales(draw) -> list[Fraction]:
         return np.zeros(len(numerators), np.int64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(psd.noise, "discrete_laplace", one)
-        patch.setattr(psd.noise, "discrete_laplace_each", each)
+        patch.setattr(psd.mechanisms, "discrete_laplace", one)
+        patch.setattr(psd.mechanisms, "discrete_laplace_each", each)
         draw()
     return seen
 

@@ -23,13 +23,15 @@ from badinput import SECRET, table
 from clirun import Outcome, cli
 
 import psd
-from psd import files, journal, ledger_file
-from psd.book import Claim
-from psd.epsilon import NANO
-from psd.ledger import Ledger
-from psd.noise import SecureNoise
-from psd.spending import Account, Spending
-from psd.unit import Unit
+from psd._util import atomic_write as files
+from psd.ledger import entries as journal
+from psd.ledger import file as ledger_file
+from psd.ledger.account import Account, Spending
+from psd.ledger.ledger import Ledger
+from psd.ledger.state import Claim
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
 
 TESTS = Path(__file__).parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}

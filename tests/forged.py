@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from psd.digest import digest
-from psd.public import Public, PublicSeries
-from psd.release_file import encode as encode_release
-from psd.series import Series
-from psd.series_file import encode as encode_series
+from psd.release.digest import digest
+from psd.release.file import encode as encode_release
+from psd.release.public import Public, PublicSeries
+from psd.release.series import Series
+from psd.release.series_file import encode as encode_series
 
 
 def encode(made):

@@ -18,26 +18,26 @@ import pandas  # noqa: F401
 import pyarrow.compute  # noqa: F401
 import pyproj  # noqa: F401
 
-import psd.files
-import psd.release_file
-import psd.slicing
-import psd.sources.arrow
-import psd.sources.csv
-import psd.tally_file
-from psd.ledger import Ledger
-from psd.noise import SecureNoise
-from psd.spending import Spending
-from psd_cli import build  # noqa: F401
+import psd._util.atomic_write
+import psd.ingest.sources.arrow
+import psd.ingest.sources.csv
+import psd.ingest.tally_file
+import psd.publish.series
+import psd.release.file
+from psd.ledger.account import Spending
+from psd.ledger.ledger import Ledger
+from psd.mechanisms import SecureNoise
+from psd_cli.commands import build  # noqa: F401
 from psd_cli.main import run
 
 STEPS = (
-    "ledger.py",
-    "ledger_file.py",
-    "spending.py",
-    "files.py",
-    "leftovers.py",
-    "publish.py",
-    "__init__.py",
+    "ledger/ledger.py",
+    "ledger/file.py",
+    "ledger/account.py",
+    "_util/atomic_write.py",
+    "_util/abandoned_files.py",
+    "publish/build.py",
+    "mechanisms/__init__.py",
 )
 
 BUILD = (
@@ -56,8 +56,7 @@ METHODS = {
 
 def watched(frame):
     """Whether a step belongs to the protocol."""
-    folder, name = os.path.split(frame.f_code.co_filename)
-    return name in STEPS and os.path.basename(folder) in ("psd", "noise")
+    return frame.f_code.co_filename.endswith(STEPS)
 
 
 # Where a build is killed by name: owner, function, and whether when it begins or has ended, the
@@ -66,8 +65,8 @@ POINTS = {
     "before-the-charge": (Spending, "charge", "begins"),
     "after-the-charge": (Spending, "charge", "ended"),
     "while-drawing": (SecureNoise, "count", "ended"),
-    "while-writing": (psd.files, "_give_name", "begins"),
-    "after-the-name": (psd.files, "_give_name", "ended"),
+    "while-writing": (psd._util.atomic_write, "_give_name", "begins"),
+    "after-the-name": (psd._util.atomic_write, "_give_name", "ended"),
     "before-the-note": (Ledger, "finish", "begins"),
     "over-the-release": (Path, "replace", "begins"),
     "over-the-tally": (Path, "replace", "begins again"),

@@ -13,13 +13,13 @@ import pandas  # noqa: F401
 import pyarrow.compute  # noqa: F401
 import pyproj  # noqa: F401
 
-import psd.release_file
-import psd.slicing
-import psd.sources.arrow
-import psd.sources.csv
-import psd.tally_file  # noqa: F401
-from psd.spending import Spending
-from psd_cli import build  # noqa: F401
+import psd.ingest.sources.arrow
+import psd.ingest.sources.csv
+import psd.ingest.tally_file
+import psd.publish.series
+import psd.release.file  # noqa: F401
+from psd.ledger.account import Spending
+from psd_cli.commands import build  # noqa: F401
 from psd_cli.main import main
 
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 from replay import SCRIPTS, Recorder, Replayer, Violation, compare, loss, run, small_domain
 
 import psd
-from psd.carrying import carried
-from psd.epsilon import NANO
-from psd.intake import Intake
-from psd.kept import KeptTally, merge
-from psd.keys import users_of_residue
-from psd.sources import Columns
-from psd.tally import Batch
-from psd.tallying import Recipe, origin_of
-from psd.unit import Unit
+from psd.ingest.hash_key import users_of_residue
+from psd.ingest.partial_tally import KeptTally, merge
+from psd.ingest.sources import Columns
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import Intake
+from psd.ingest.user_rows import carried
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.publish.from_tallies import Recipe, origin_of
 
 DOMAIN = small_domain(2)
 KEY = b"sixteen bytes ok"

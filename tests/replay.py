@@ -18,11 +18,11 @@ import numpy as np
 from shapes import ROUNDING, answers_log_probability
 
 import psd
-from psd.curator import Curator
-from psd.domain import Domain
-from psd.epsilon import NANO
-from psd.noise import SecureNoise
-from psd.tally import Tally
+from psd.curator.curator import Curator
+from psd.ingest.tally import Tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.space.domain import Domain
 
 
 class Violation(AssertionError):

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import stats
 
-from psd.epsilon import NANO
-from psd.noise.selection import Candidates, exponential
+from psd.mechanisms.exponential_mechanism import Candidates, exponential
+from psd.privacy.epsilon import NANO
 
 DRAWS = 50_000
 SCORES = np.array([-9, -5, -4, -2, -1, 0, 0, -1, -3, -4, -6, -7, -8, -12, -20, -40])

@@ -9,11 +9,11 @@ import numpy as np
 from replay import SCRIPTS, Recorder, Replayer, compare, loss, run
 from shapes import worst_path
 
-import psd.curator
-import psd.shape
-from psd.domain import Domain
-from psd.epsilon import NANO
-from psd.tally import Tally
+import psd.curator.curator
+import psd.curator.privtree_split
+from psd.ingest.tally import Tally
+from psd.privacy.epsilon import NANO
+from psd.space.domain import Domain
 
 LEVELS = 20
 EPSILONS = (0.5, 1, 1.1, 1.65, 2, 6.5, 8, 20)
@@ -34,7 +34,7 @@ class ShapeAlone:
 
 def rule_of(epsilon, k):
     """Scale and delta as the curator has them, whatever was planted there."""
-    rule = psd.curator.split_rule(np.array([round(epsilon * NANO)]), k)
+    rule = psd.curator.curator.split_rule(np.array([round(epsilon * NANO)]), k)
     return rule.numerator / int(rule.denominator[0]), rule.delta[0]
 
 

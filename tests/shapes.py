@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from psd.epsilon import NANO
-from psd.shape import split_rule
+from psd.curator.privtree_split import split_rule
+from psd.privacy.epsilon import NANO
 
 # Log-probabilities are sums of a few dozen floats of magnitude 1.
 ROUNDING = 1e-9

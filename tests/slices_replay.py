@@ -12,13 +12,13 @@ import pyarrow as pa
 from replay import SCRIPTS, Recorder, Replayer, Violation, compare, loss, small_domain
 
 import psd
-from psd.curator import Curator
-from psd.epsilon import NANO
-from psd.intake import tally
-from psd.slices import Slices
-from psd.slicing import counted_unit, share_of
-from psd.slicing import of_slice as part_of
-from psd.tally import Batch
+from psd.curator.curator import Curator
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.privacy.epsilon import NANO
+from psd.publish.series import counted_unit, share_of
+from psd.publish.series import of_slice as part_of
+from psd.space.time_slices import Slices
 
 DAYS = Slices.parse("day", "2024-01-01..2024-01-03")
 OTHERS = [("v", 0, 0), ("v", 1, 1), ("w", 2, 1)]

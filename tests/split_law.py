@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 from shapes import log_above
 
-from psd.noise import SecureNoise
+from psd.mechanisms import SecureNoise
 
 N = 100_000
 

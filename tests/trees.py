@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 
 import psd
-from psd.inference import noise_variance
-from psd.tree import Tree
+from psd.estimation.least_squares import noise_variance
+from psd.space.tree import Tree
 
 METRES = "EPSG:3857"
 

@@ -15,13 +15,13 @@ import shapely
 from replay import SCRIPTS, Recorder, Replayer, Violation, loss, small_domain
 
 import psd
-from psd.bound_choice import BoundChoice
-from psd.curator import Curator
+from psd.curator.contribution_choice import BoundChoice
+from psd.curator.curator import Curator
+from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions.cascade import Cascade
 from psd.decompositions.grid import Grid
 from psd.decompositions.kd_standard import KDStandard
-from psd.private_bounds import PrivateBounds
-from psd.tally import Batch
+from psd.ingest.tally import Batch
 
 SIDE = 3
 
@@ -96,14 +96,16 @@ def batches(rows, case):
 
 def release_of(rows, case, method, noise, monkeypatch):
     """A release of rows, with a key of the bounding that is always the same."""
-    monkeypatch.setattr("psd.intake.secrets.token_bytes", lambda size: b"sixteen bytes ok")
-    monkeypatch.setattr("psd.reading.read", lambda *_: batches(rows, case))
+    monkeypatch.setattr(
+        "psd.ingest.tally_builder.secrets.token_bytes", lambda size: b"sixteen bytes ok"
+    )
+    monkeypatch.setattr("psd.publish.count_rows.read", lambda *_: batches(rows, case))
 
     def noted(*arguments, **options):
         noise.curator = Curator(*arguments, **options)
         return noise.curator
 
-    monkeypatch.setattr("psd.publish.Curator", noted)
+    monkeypatch.setattr("psd.publish.build.Curator", noted)
     options = {"domain": small_domain(SIDE), **case.options}
     return psd.build(None, epsilon=1, method=method, noise=noise, **options)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from psd import registry
-from psd.parameters import from_settings
+from psd._util import plugins as registry
+from psd._util.fields import from_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from psd.curator import Curator
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.tree import Tree
 
 __all__ = ["Decomposition", "method", "method_class", "methods"]
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from psd.epsilon import geometric_shares
+from psd.privacy.epsilon import geometric_shares
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.tree import Tree
 
 __all__ = ["build_kd", "kd_shares"]
 

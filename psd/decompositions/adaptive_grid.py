@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.cutting import cut_grid, cut_grids
-from psd.epsilon import NANO, split_total
+from psd._util.fields import check_parameters, parameter, share, whole
 from psd.errors import ParameterError
-from psd.parameters import check_parameters, parameter, share, whole
-from psd.view import View
+from psd.privacy.epsilon import NANO, split_total
+from psd.release.post_processing import View
+from psd.space.grids import cut_grid, cut_grids
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.growing import Cells
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.growing_tree import Cells
+    from psd.space.tree import Tree
 
 __all__ = ["AdaptiveGrid", "first_size", "method", "second_sizes"]
 

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
+from psd._util.fields import check_parameters, parameter, share, whole
 from psd.decompositions.cascade import Cascade
-from psd.epsilon import NANO, epsilon_text, geometric_shares, split_total
 from psd.errors import ParameterError
-from psd.growing import Cells
-from psd.parameters import check_parameters, parameter, share, whole
-from psd.view import View
+from psd.privacy.epsilon import NANO, epsilon_text, geometric_shares, split_total
+from psd.release.post_processing import View
+from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.tree import Tree
 
 __all__ = ["Auto", "method"]
 

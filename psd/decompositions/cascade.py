@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.epsilon import NANO, split_total
+from psd._util.fields import check_parameters, parameter, share, whole
 from psd.errors import ParameterError
-from psd.growing import Cells
-from psd.inference import noise_variance
-from psd.parameters import check_parameters, parameter, share, whole
-from psd.view import View
+from psd.estimation.least_squares import noise_variance
+from psd.privacy.epsilon import NANO, split_total
+from psd.release.post_processing import View
+from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.tree import Tree
 
 __all__ = ["Cascade", "method"]
 
@@ -85,7 +85,7 @@ class Cascade:
     multiplied by sqrt(0.3 / h), kept between 1/2 and 2. With at most k records per user, e is
     e / k in these rules.
 
-    A public covariate (`psd.covariate`) steers: a cell where it is 0 is counted with all that
+    A public covariate (`psd.space.covariate`) steers: a cell where it is 0 is counted with all that
     is left and not divided; and sibling counts are compared not with their mean but with
     their shares of the covariate, so that ground is even where the covariate explains it.
 

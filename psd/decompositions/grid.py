@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from psd.cutting import cut_grid
-from psd.epsilon import NANO, split_total
+from psd._util.fields import check_parameters, choice, parameter, share, whole
 from psd.errors import ParameterError
-from psd.parameters import check_parameters, choice, parameter, share, whole
-from psd.view import View
+from psd.privacy.epsilon import NANO, split_total
+from psd.release.post_processing import View
+from psd.space.grids import cut_grid
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.tree import Tree
 
 __all__ = ["Grid", "method"]
 

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.epsilon import NANO, cube_root, split_total, weighted_shares
+from psd._util.fields import check_parameters, parameter, share, whole
 from psd.errors import ParameterError
-from psd.growing import Cells
-from psd.parameters import check_parameters, parameter, share, whole
-from psd.view import View
+from psd.privacy.epsilon import NANO, cube_root, split_total, weighted_shares
+from psd.release.post_processing import View
+from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.tree import Tree
 
 __all__ = ["HTree", "method"]
 

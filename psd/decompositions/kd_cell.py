@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.arrays import ranges
-from psd.cutting import cut_grid
-from psd.epsilon import geometric_shares
-from psd.inference import noise_variance
-from psd.parameters import check_parameters, parameter, share, whole
-from psd.view import View
+from psd._util.arrays import ranges
+from psd._util.fields import check_parameters, parameter, share, whole
+from psd.estimation.least_squares import noise_variance
+from psd.privacy.epsilon import geometric_shares
+from psd.release.post_processing import View
+from psd.space.grids import cut_grid
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.growing import Cells
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.growing_tree import Cells
+    from psd.space.tree import Tree
 
 __all__ = ["KDCell", "NoisyGrid", "method"]
 

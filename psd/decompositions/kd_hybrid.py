@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
+from psd._util.fields import check_parameters, parameter, share, whole
 from psd.decompositions._kd import build_kd
-from psd.parameters import check_parameters, parameter, share, whole
-from psd.view import View
+from psd.release.post_processing import View
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.tree import Tree
 
 __all__ = ["KDHybrid", "method"]
 

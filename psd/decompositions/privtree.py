@@ -13,12 +13,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from psd.parameters import check_parameters, parameter, share, whole
-from psd.view import View
+from psd._util.fields import check_parameters, parameter, share, whole
+from psd.release.post_processing import View
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.tree import Tree
 
 __all__ = ["PrivTree", "method"]
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from psd.demand import CLASSES, class_weights, workload
-from psd.epsilon import geometric_shares, uniform_shares, weighted_shares
+from psd._util.fields import check_parameters, choice, parameter, whole
+from psd.decompositions._workload_shares import CLASSES, class_weights, workload
 from psd.errors import ParameterError
-from psd.parameters import check_parameters, choice, parameter, whole
-from psd.view import View
+from psd.privacy.epsilon import geometric_shares, uniform_shares, weighted_shares
+from psd.release.post_processing import View
 
 if TYPE_CHECKING:
-    from psd.curator import Curator
-    from psd.tree import Tree
+    from psd.curator.curator import Curator
+    from psd.space.tree import Tree
 
 __all__ = ["Quadtree", "method"]
 
@@ -46,8 +46,8 @@ class Quadtree:
     workload : str, optional
         The workload of the last: a size class, ``"tiny"``, ``"small"``, ``"medium"``,
         ``"large"`` or ``"huge"``, or weights of the levels, root first, as
-        `psd.demand.weights_of` finds them for given boxes, such as ``"0 0 3 0 7"``. Declared,
-        never taken from the points. Public.
+        `psd.decompositions._workload_shares.weights_of` finds them for given boxes, such as ``"0 0
+        3 0 7"``. Declared, never taken from the points. Public.
     prune : int
         Below a cell of at most so many estimated records, parts are taken to hold their share
         of its area, as in [1]_ with 32; 0 prunes nothing. A view of the counts, which costs

@@ -13,14 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
-from psd import registry
-from psd.epsilon import epsilon_text
+from psd._util import plugins as registry
+from psd._util.atomic_write import written
 from psd.errors import ParameterError, WriteError
-from psd.files import written
-from psd.public import Public, check_public
+from psd.privacy.epsilon import epsilon_text
+from psd.release.public import Public, check_public
 
 if TYPE_CHECKING:
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["export", "format_of", "is_database", "is_raster", "raster_suffixes", "suffixes"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd.crs import transforming
 from psd.export._gdal import write_layer
+from psd.space.crs import transforming
 
 if TYPE_CHECKING:
     import geopandas

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from psd._util.postgres import connected, home, is_address, table_name
 from psd.errors import ParameterError, WriteError
-from psd.postgres import connected, home, is_address, table_name
 
 if TYPE_CHECKING:
     import geopandas

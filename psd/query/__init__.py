@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from psd.query.answer_table import check_levels
 from psd.query.boxes import answer_boxes, as_boxes
 from psd.query.polygons import answer_polygons
-from psd.query.regions import is_region, refuse_crs
-from psd.query.report import check_levels
+from psd.space.regions import is_region, refuse_crs
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["answer"]
 

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.query.cover import Cover, Fraction, cover, total
-from psd.query.report import report
-from psd.query.sums import Sums, cover_sums, joined
+from psd.query.answer_table import report
+from psd.query.totals import Sums, cover_sums, joined
+from psd.query.traversal import Cover, Fraction, cover, total
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.domain import Domain
-    from psd.release import Release
+    from psd.release.record import Release
+    from psd.space.domain import Domain
 
 __all__ = ["SIDES", "answer_boxes", "as_boxes", "box_estimates", "box_totals"]
 
@@ -149,7 +149,7 @@ def answer_boxes(
     Returns
     -------
     DataFrame
-        ``id`` and the columns of `psd.query.report.COLUMNS`.
+        ``id`` and the columns of `psd.query.answer_table.COLUMNS`.
     """
     import pandas as pd
 
@@ -212,7 +212,7 @@ def _engine(queries: int) -> ModuleType | None:
     if queries < _MANY:
         return None
     try:
-        from psd.query import compiled
+        from psd.query import compiled_walk as compiled
     except ImportError:
         return None
     return compiled

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from psd.arrays import ranges, sum_by
-from psd.inference import Estimates
-from psd.query.cover import Cover, Step
-from psd.query.overlaps import Regions, cut_leaves
-from psd.query.uniformity import nonuniformity_variance, shift_variance
+from psd._util.arrays import ranges, sum_by
+from psd.estimation.least_squares import Estimates
+from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.query.region_overlaps import Regions, cut_leaves
+from psd.query.traversal import Cover, Step
 
 if TYPE_CHECKING:
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["nonuniformity_covariance", "part_variance", "perturbation_covariance", "records_moved"]
 
@@ -72,7 +72,7 @@ def perturbation_covariance(release: Release, regions: Regions) -> Floats:
 def _innovations(covered: Cover, estimates: Estimates) -> sparse.csr_array:
     """How much of each cell's innovation is in each answer, shape (queries, nodes).
 
-    The recursion is that of `psd.query.cover.perturbation_variance`.
+    The recursion is that of `psd.query.traversal.perturbation_variance`.
     """
     slope = np.zeros(0)
     below: Step | None = None
@@ -140,8 +140,8 @@ def nonuniformity_covariance(release: Release, regions: Regions) -> Floats:
     cov(A, B) = (V(A or B) + V(A and B) - V(A less B) - V(B less A)) / 2. Where V is
     n (1 + phi n) f (1 - f) this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a
     leaf cancel. What the neighbours of leaves say of them is off in all regions alike; see
-    `psd.query.uniformity.shift_variance`. A V that is no variance of a measure is made positive
-    semi-definite.
+    `psd.estimation.nonuniformity.shift_variance`. A V that is no variance of a measure is made
+    positive semi-definite.
     """
     query, node, part = cut_leaves(regions.covers())
     covariance = np.zeros((len(regions), len(regions)))

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.epsilon import MAX_EPSILON, NANO
+from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.query.boxes import as_boxes, box_fraction
-from psd.query.cover import Cover, Fraction, cover
-from psd.query.placing import placed
 from psd.query.polygons import polygon_fraction
-from psd.query.regions import is_region, regions_table
-from psd.query.sums import Sums, cover_sums
-from psd.query.uniformity import nonuniformity_variance, shift_variance
-from psd.tree import Tree
-from psd.view import View
+from psd.query.totals import Sums, cover_sums
+from psd.query.traversal import Cover, Fraction, cover
+from psd.release.post_processing import View
+from psd.space.region_checks import placed
+from psd.space.regions import is_region, regions_table
+from psd.space.tree import Tree
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["Explanation", "explain", "explanations", "refined"]
 

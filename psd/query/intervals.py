@@ -19,7 +19,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.query.sums import Sums
+from psd.query.totals import Sums
 
 __all__ = ["interval"]
 

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from psd.errors import ParameterError
 from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
 from psd.query.derived import Derived, combined, quotient
-from psd.query.overlaps import regions_of
+from psd.query.region_overlaps import regions_of
 from psd.query.simultaneous import level_of_each
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["Joint", "joint"]
 

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.outlines import divided, outlines
-from psd.query.cover import Cover, Fraction, cover
-from psd.query.placing import outline_lengths, placed
-from psd.query.regions import regions_table
-from psd.query.report import COLUMNS, report
-from psd.query.sums import cover_sums, joined
+from psd.query.answer_table import COLUMNS, report
+from psd.query.totals import cover_sums, joined
+from psd.query.traversal import Cover, Fraction, cover
+from psd.space.polygon_areas import divided, outlines
+from psd.space.region_checks import outline_lengths, placed
+from psd.space.regions import regions_table
 
 if TYPE_CHECKING:
     import geopandas
     import pandas
 
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["answer_polygons", "cover_polygons", "polygon_fraction"]
 
@@ -46,7 +46,7 @@ def answer_polygons(
     release : Release
         What is asked.
     regions : GeoDataFrame, GeoSeries, region or sequence of regions
-        Polygons and multi-polygons, as in `psd.query.regions.regions_table`. They are brought
+        Polygons and multi-polygons, as in `psd.space.regions.regions_table`. They are brought
         to the CRS of the release by their vertices, after lines are divided at 1/1000 of the
         domain.
     crs : any CRS that pyproj understands, optional
@@ -58,7 +58,7 @@ def answer_polygons(
     -------
     DataFrame or GeoDataFrame
         For a GeoDataFrame the caller's columns and index, then
-        `psd.query.report.COLUMNS`; else ``id`` and these columns.
+        `psd.query.answer_table.COLUMNS`; else ``id`` and these columns.
     """
     import pandas as pd
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psd.arrays import sum_by
+from psd._util.arrays import sum_by
 from psd.errors import ParameterError
-from psd.inference import LEAST_SLOPE, project
+from psd.estimation.least_squares import LEAST_SLOPE, project
 from psd.query.derived import reach
 from psd.query.joint import Joint
-from psd.query.overlaps import regions_of
+from psd.query.region_overlaps import regions_of
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["nested"]
 

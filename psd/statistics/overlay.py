@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.arrays import ranges, sum_by
+from psd._util.arrays import ranges, sum_by
 from psd.errors import ParameterError
+from psd.estimation.nonuniformity import shift_variance
 from psd.query.covariance import part_variance, records_moved
-from psd.query.uniformity import shift_variance
 
 if TYPE_CHECKING:
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["MAX_CELLS", "Overlay", "leaf_overlay", "raster_overlay"]
 
@@ -190,7 +190,7 @@ def _shares(release: Release, node: Integers, low: Floats, high: Floats) -> Floa
 def _perturbation_variance(overlay: Overlay) -> Floats:
     """Variance of each cell's count from the noise, all cells together, the leaves first.
 
-    As in `psd.query.cover`, a cell has a slope and a remainder at each node that it meets. As
+    As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets. As
     soon as it meets a single one, that node's own variance ends the recursion: most cells are
     done after a level or two.
     """

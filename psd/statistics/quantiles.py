@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from psd.errors import ParameterError
 from psd.query.derived import reach
-from psd.statistics.areas import areas
-from psd.statistics.draws import check_draws, redrawn
+from psd.space.ground_areas import areas
+from psd.statistics.error_draws import check_draws, redrawn
 from psd.statistics.overlay import raster_overlay
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["quantiles", "weighted_quantiles"]
 
@@ -36,8 +36,8 @@ def quantiles(
     """Breaks between classes of density; see `Release.quantiles`."""
     import pandas as pd
 
-    from psd.parameters import choice
-    from psd.query.report import check_levels
+    from psd._util.fields import choice
+    from psd.query.answer_table import check_levels
 
     check_draws(draws, seed)
     check_levels(confidence, 1.0)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.statistics.areas import areas, unit_of_area
+from psd.space.ground_areas import areas, unit_of_area
 from psd.statistics.overlay import raster_overlay
 
 if TYPE_CHECKING:
-    from psd.release import Release
+    from psd.release.record import Release
 
 __all__ = ["Raster", "raster"]
 

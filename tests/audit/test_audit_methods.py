@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 
 import psd
-from psd.audit import audit
-from psd.binomial import accuracy, epsilon_of, log_ratio_limits, lower_limit, upper_limit
-from psd.canaries import guesses
-from psd.epsilon import NANO
+from psd.audit.audit import audit
+from psd.audit.binomial_bounds import (
+    accuracy,
+    epsilon_of,
+    log_ratio_limits,
+    lower_limit,
+    upper_limit,
+)
+from psd.audit.canaries import guesses
+from psd.audit.pairs import Pair, losses
 from psd.errors import ParameterError
-from psd.pairs import Pair, losses
-from psd.unit import WEIGHT, Unit
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import WEIGHT, Unit
 
 UNITS = [Unit(), Unit(kind="user", max_contributions=3)]
 every_unit = pytest.mark.parametrize("unit", UNITS, ids=["record", "user"])

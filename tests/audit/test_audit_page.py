@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import psd
-from psd_cli.audit import command
+from psd_cli.commands.audit import command
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "audit.md").read_text(encoding="utf-8")

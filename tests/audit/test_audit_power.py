@@ -6,13 +6,13 @@ from mutants.mutant import replaced
 from mutants.selection import rates_without_the_factor_two
 
 import psd
-from psd.audit import audit
-from psd.canaries import Plot, one_run
+from psd.audit.audit import audit
+from psd.audit.canaries import Plot, one_run
+from psd.audit.pairs import Pair, losses
+from psd.audit.transcripts import DivergenceError
 from psd.decompositions.quadtree import Quadtree
-from psd.noise import SecureNoise
-from psd.pairs import Pair, losses
-from psd.transcripts import DivergenceError
-from psd.unit import Unit
+from psd.mechanisms import SecureNoise
+from psd.privacy.unit import Unit
 
 # A chance of one in a million that a sound build fails, or that a figure is off by luck.
 SURE = 1 - 1e-6

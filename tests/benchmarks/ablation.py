@@ -16,15 +16,15 @@ import numpy as np
 from accuracy import BOUNDS
 
 import psd
-from psd.epsilon import parse_epsilon
-from psd.evaluation import class_errors
-from psd.intake import tally
-from psd.publish import release_of
-from psd.sources import Columns, read
-from psd.truth import Sightings, truth_of
-from psd.unit import Unit
-from psd.view import View
-from psd.workload import workload
+from psd.evaluation.evaluate import class_errors
+from psd.evaluation.true_counts import Sightings, truth_of
+from psd.evaluation.workload import workload
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
+from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.unit import Unit
+from psd.publish.build import release_of
+from psd.release.post_processing import View
 
 VIEWS = {
     f"{estimate}, {density}": View(estimate=estimate, density=density)

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import psd
-from psd.comparison import Comparison, compare
+from psd.evaluation.compare import Comparison, compare
 
 BOUNDS = {
     "uk_road_accidents": (-7.6, 49.8, 1.9, 60.9),
@@ -41,9 +41,10 @@ INTRODUCTION = """# Accuracy table
 Made by `{command}` (psd {version}).
 
 Mean relative error |estimate - true| / max(true, 0.001 N) in eight classes of 500 rectangles (U:
-uniform centres, D: centred on data; 0.01 to 10 % of the area; `psd/workload.py`), means of {runs}
-builds with the default parameters, each row protected by itself; the score, their geometric mean;
-and its standard error over the builds. The least score of each data set and epsilon is bold.
+uniform centres, D: centred on data; 0.01 to 10 % of the area; `psd/evaluation/workload.py`), means
+of {runs} builds with the default parameters, each row protected by itself; the score, their
+geometric mean; and its standard error over the builds. The least score of each data set and
+epsilon is bold.
 
 To the right, scores on the same rectangles measured once, where they exist: the best single public
 implementation that is private as coded; an oracle that takes the best of these in every class,

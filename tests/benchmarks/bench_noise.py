@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from psd.noise.laplace import discrete_laplace, discrete_laplace_each
+from psd.mechanisms.laplace import discrete_laplace, discrete_laplace_each
 
 SIZE = 10**6
 REPEATS = 5

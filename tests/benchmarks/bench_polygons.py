@@ -20,8 +20,8 @@ import numpy as np
 import shapely
 
 import psd
-from psd.covariate import Covariate
-from psd.view import DENSITIES, View
+from psd.release.post_processing import DENSITIES, View
+from psd.space.covariate import Covariate
 
 LIMIT = 15.0
 DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import psd
-from psd.curator import Curator
-from psd.epsilon import parse_epsilon
-from psd.intake import tally
-from psd.noise import SecureNoise
-from psd.tally import Batch
+from psd.curator.curator import Curator
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import parse_epsilon
 
 POINTS = 10**6
 REPEATS = 100

@@ -3,10 +3,10 @@
     python tests/benchmarks/bench_query.py [--methods A,B] [--folder ../shared/data] [--runs 3]
 
 10^5 boxes with estimate and both errors, and 10^6 estimates alone, in equal parts from the eight
-classes of `psd.workload`, on a release of at least 100,000 nodes with the view that its method
-has. Reading the file, least squares and the view are timed apart, and so is compiling. Times are
-of one core: processor time of all threads, the least of some runs, so that other work on the
-machine counts least. Beside them, in the same run, numpy's walk on 1,000 of the boxes. The exit
+classes of `psd.evaluation.workload`, on a release of at least 100,000 nodes with the view that its
+method has. Reading the file, least squares and the view are timed apart, and so is compiling.
+Times are of one core: processor time of all threads, the least of some runs, so that other work on
+the machine counts least. Beside them, in the same run, numpy's walk on 1,000 of the boxes. The exit
 code is 1 if a limit is missed.
 """
 
@@ -23,14 +23,14 @@ import numpy as np
 from accuracy import BOUNDS, items
 
 import psd
-from psd.epsilon import parse_epsilon
-from psd.intake import tally
-from psd.publish import release_of
+from psd.evaluation.true_counts import Points, Sightings
+from psd.evaluation.workload import workload
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally import Batch, Tally
+from psd.ingest.tally_builder import tally
+from psd.privacy.epsilon import parse_epsilon
+from psd.publish.build import release_of
 from psd.query import boxes as engine
-from psd.sources import Columns, read
-from psd.tally import Batch, Tally
-from psd.truth import Points, Sightings
-from psd.workload import workload
 
 DATA = "uk_road_accidents"
 SETS = 250
@@ -142,7 +142,7 @@ def compiling(domain: psd.Domain) -> float:
     boxes, count = np.array([[0.0, 0, 1, 1]]), release.estimates.count
 
     def first() -> None:
-        from psd.query import compiled
+        from psd.query import compiled_walk as compiled
 
         compiled.compiled_sums(release.packed, count, boxes)
         compiled.compiled_totals(release.packed, count, boxes)

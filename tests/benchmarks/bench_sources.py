@@ -20,7 +20,7 @@ READ = """
 import re, sys, time
 import duckdb, pandas, pyarrow, pyogrio, pyproj, shapely
 import psd
-from psd.sources import Columns, read
+from psd.ingest.sources import Columns, read
 
 domain = psd.Domain(bounds=(126, 37, 128, 38))
 where, table = sys.argv[1:3]

@@ -2,9 +2,9 @@
 
     PYTHONPATH=tests python tests/benchmarks/bounds.py FOLDER [--runs 3] [--tune]
 
-Scores are those of `psd.evaluation`, relative to all rows, so that what a bound leaves out is
-part of the error. The rows of the two sets without users are given to made-up ones: sizes are
-Zipf, and each user's rows are neighbours of each other.
+Scores are those of `psd.evaluation.evaluate`, relative to all rows, so that what a bound leaves
+out is part of the error. The rows of the two sets without users are given to made-up ones: sizes
+are Zipf, and each user's rows are neighbours of each other.
 """
 
 import argparse
@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 
 import psd
-from psd.bound_choice import BoundChoice, _misses, candidate_bounds, choose_bound
+from psd.curator.contribution_choice import BoundChoice, _misses, candidate_bounds, choose_bound
 from psd.decompositions import method
-from psd.epsilon import parse_epsilon
-from psd.evaluation import class_errors, geometric_mean
-from psd.intake import Intake
-from psd.noise import SecureNoise
-from psd.publish import release_of
-from psd.sources import Columns, read
-from psd.truth import Sightings, truth_of
-from psd.unit import Unit
-from psd.workload import workload
+from psd.evaluation.evaluate import class_errors, geometric_mean
+from psd.evaluation.true_counts import Sightings, truth_of
+from psd.evaluation.workload import workload
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import Intake
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.unit import Unit
+from psd.publish.build import release_of
 
 SETS = {
     "uk": ("uk_road_accidents.csv", (-7.6, 49.8, 1.9, 60.9)),

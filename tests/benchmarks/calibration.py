@@ -4,7 +4,7 @@
         [--runs 3] [--confidence .95] [--folder ../shared/data] [-o docs/calibration-table.md]
 
 Every row is the mean over the runs' builds of one method on one public data set; all eight
-classes of `psd/workload.py`. Exits with 1 if a bar is missed: 92 to 99 % pooled over the
+classes of `psd/evaluation/workload.py`. Exits with 1 if a bar is missed: 92 to 99 % pooled over the
 classes, 88 % in each. The data sets are public, so their true errors may be published.
 """
 
@@ -21,10 +21,10 @@ from accuracy import BOUNDS, CLASSES, items
 from numpy.typing import NDArray
 
 import psd
-from psd.intake import tally
-from psd.sources import Columns, read
-from psd.truth import Sightings, Truth, truth_of
-from psd.workload import workload
+from psd.evaluation.true_counts import Sightings, Truth, truth_of
+from psd.evaluation.workload import workload
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
 
 METHODS = ("auto", "grid", "quadtree", "kd-standard", "kd-hybrid", "htree")
 POOLED, EACH, EASY = (0.92, 0.99), 0.88, 0.995
@@ -35,10 +35,10 @@ Made by `{command}` (psd {version}).
 
 Share of queries, in percent, whose {level:g} % interval covers the true count, and the interval's
 mean width in records: eight classes of 500 rectangles (U: uniform centres, D: centred on data;
-0.01 to 10 % of the area; `psd/workload.py`), means of {runs} builds with the default parameters,
-each row protected by itself. Pooled coverage has to be between 92 and 99 %, that of each class at
-least 88 %; what misses is marked with (!). A class above 99.5 % has, in brackets, its share of
-queries whose true count is 0, which every interval from 0 covers.
+0.01 to 10 % of the area; `psd/evaluation/workload.py`), means of {runs} builds with the default
+parameters, each row protected by itself. Pooled coverage has to be between 92 and 99 %, that of
+each class at least 88 %; what misses is marked with (!). A class above 99.5 % has, in brackets,
+its share of queries whose true count is 0, which every interval from 0 covers.
 
 """
 

@@ -18,8 +18,8 @@ from test_exact_loss import FEWER  # noqa: E402
 from test_replay import SPACES, part  # noqa: E402
 
 import psd  # noqa: E402
-from psd.epsilon import NANO  # noqa: E402
-from psd.noise import SecureNoise  # noqa: E402
+from psd.mechanisms import SecureNoise  # noqa: E402
+from psd.privacy.epsilon import NANO  # noqa: E402
 
 N, SCALE = 100_000, 10.0
 

@@ -20,15 +20,15 @@ import numpy as np
 from accuracy import BOUNDS, items
 
 import psd
-from psd.epsilon import parse_epsilon
-from psd.evaluation import class_errors
-from psd.intake import tally
-from psd.publish import release_of
+from psd.evaluation.evaluate import class_errors
+from psd.evaluation.true_counts import Sightings, truth_of
+from psd.evaluation.workload import Workload, workload
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
+from psd.privacy.epsilon import parse_epsilon
+from psd.publish.build import release_of
 from psd.query.boxes import box_totals
-from psd.sources import Columns, read
-from psd.truth import Sightings, truth_of
-from psd.view import View
-from psd.workload import Workload, workload
+from psd.release.post_processing import View
 
 BAR = 1.03
 SIZE = "10 %"

@@ -17,8 +17,8 @@ import pandas as pd
 from accuracy import BOUNDS
 
 import psd
-from psd.comparison import compare
-from psd.plan import METHODS, plan
+from psd.evaluation.compare import compare
+from psd.planning.plan import METHODS, plan
 
 INTRODUCTION = """# Plans and truth
 

@@ -10,11 +10,11 @@ import sys
 import numpy as np
 import pandas as pd
 
-from psd.epsilon import parse_epsilon
-from psd.intake import tally
-from psd.noise import SecureNoise
-from psd.private_bounds import PrivateBounds, find_bounds
-from psd.sources import Columns, read
+from psd.curator.private_bounds import PrivateBounds, find_bounds
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import parse_epsilon
 
 BOX = (-0.52, 51.28, 0.34, 51.7)
 DRAWS = 200

@@ -19,12 +19,12 @@ import numpy as np
 import pandas as pd
 
 import psd
-from psd.curator import Curator
-from psd.epsilon import NANO
-from psd.intake import tally
-from psd.noise import SecureNoise
-from psd.sources import Columns, read
-from psd.tally import Tally
+from psd.curator.curator import Curator
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally import Tally
+from psd.ingest.tally_builder import tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
 
 BOUNDS = (126.40, 37.00, 127.60, 38.00)
 DOMAIN = psd.Domain(bounds=BOUNDS)

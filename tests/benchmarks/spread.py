@@ -21,15 +21,15 @@ import numpy as np
 from accuracy import BOUNDS, items
 
 import psd
-from psd.epsilon import parse_epsilon
-from psd.intake import tally
-from psd.noise import SecureNoise
-from psd.publish import release_of
-from psd.sources import Columns, read
-from psd.tally import Tally
-from psd.tree import locate
-from psd.truth import Sightings
-from psd.workload import workload
+from psd.evaluation.true_counts import Sightings
+from psd.evaluation.workload import workload
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally import Tally
+from psd.ingest.tally_builder import tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import parse_epsilon
+from psd.publish.build import release_of
+from psd.space.tree import locate
 
 METHODS = ("auto", "grid", "quadtree", "kd-hybrid", "kd-standard", "htree")
 CLASSES = [f"{kind} {area} %" for kind in "UD" for area in (".01", ".1", "1", "10")]

@@ -14,15 +14,15 @@ import numpy as np
 import pandas as pd
 
 import psd
-from psd.epsilon import NANO
+from psd.privacy.epsilon import NANO
 from psd.query.boxes import box_fraction
-from psd.query.cover import cover, total
 from psd.query.derived import reach
 from psd.query.simultaneous import level_of_each
-from psd.statistics.areas import areas
+from psd.query.traversal import cover, total
+from psd.space.ground_areas import areas
+from psd.space.tree import Tree, locate
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
-from psd.tree import Tree, locate
 
 DRAWS = 200
 BOUNDS = (126.4, 37, 127.6, 38)

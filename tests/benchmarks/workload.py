@@ -19,14 +19,14 @@ from accuracy import BOUNDS, items
 
 import psd
 from psd.decompositions import Decomposition
-from psd.demand import CLASSES, class_boxes
-from psd.epsilon import parse_epsilon
-from psd.evaluation import class_errors
-from psd.intake import tally
-from psd.publish import release_of
-from psd.sources import Columns, read
-from psd.truth import Sightings, Truth, truth_of
-from psd.workload import Workload
+from psd.decompositions._workload_shares import CLASSES, class_boxes
+from psd.evaluation.evaluate import class_errors
+from psd.evaluation.true_counts import Sightings, Truth, truth_of
+from psd.evaluation.workload import Workload
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
+from psd.privacy.epsilon import parse_epsilon
+from psd.publish.build import release_of
 
 HEADER = ("data", "epsilon", "class", "method", "uniform", "error", "on data", "error")
 SIZES = (32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024)

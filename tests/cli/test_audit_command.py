@@ -5,7 +5,7 @@ import json
 import pytest
 from clirun import cli, fails, passes
 
-from psd.noise import SecureNoise
+from psd.mechanisms import SecureNoise
 
 SMALL = ("audit", "--method", "grid", "--epsilon", 1, "--set", "size=16", "--canaries", 256)
 FAST = (*SMALL, "--runs", 2, "--pairs", 0)

@@ -20,8 +20,8 @@ from clirun import (
 
 import psd
 from psd import errors
-from psd.noise import SecureNoise
-from psd.view import View
+from psd.mechanisms import SecureNoise
+from psd.release.post_processing import View
 
 # One point in the south-west quarter, two in the south-east, three in the north-west.
 ROWS = [(-1, -1), (1, -1), (2, -3), (-1, 1), (-2, 2), (-3, 3)]
@@ -279,16 +279,20 @@ def fail_with(error):
     return fail
 
 
-DRAW, WRITE, SYNC = SecureNoise.__name__ + ".count", "psd.release_file.encode", "psd.files.os.fsync"
+DRAW, WRITE, SYNC = (
+    SecureNoise.__name__ + ".count",
+    "psd.release.file.encode",
+    "psd._util.atomic_write.os.fsync",
+)
 
 
 @pytest.mark.parametrize(
     ("place", "error", "code"),
     [
-        pytest.param(f"psd.noise.{DRAW}", KeyboardInterrupt(), 130, id="interrupted-drawing"),
-        pytest.param(f"psd.noise.{DRAW}", errors.BudgetError("too much"), 4, id="budget"),
-        pytest.param(f"psd.noise.{DRAW}", OSError("no entropy"), 70, id="no-randomness"),
-        pytest.param(f"psd.noise.{DRAW}", MemoryError(), 70, id="out-of-memory"),
+        pytest.param(f"psd.mechanisms.{DRAW}", KeyboardInterrupt(), 130, id="interrupted-drawing"),
+        pytest.param(f"psd.mechanisms.{DRAW}", errors.BudgetError("too much"), 4, id="budget"),
+        pytest.param(f"psd.mechanisms.{DRAW}", OSError("no entropy"), 70, id="no-randomness"),
+        pytest.param(f"psd.mechanisms.{DRAW}", MemoryError(), 70, id="out-of-memory"),
         pytest.param(WRITE, KeyboardInterrupt(), 130, id="interrupted-writing"),
         pytest.param(WRITE, errors.InternalError("two roots"), 70, id="internal"),
         pytest.param(SYNC, KeyboardInterrupt(), 130, id="interrupted-before-the-rename"),
@@ -388,7 +392,9 @@ def test_overwrite_replaces_the_older_release(points, out):
 
 
 def test_a_file_that_appears_meanwhile_is_kept(monkeypatch, points, out):
-    monkeypatch.setattr("psd.files.os.fsync", lambda file: out.write_bytes(b"of somebody else"))
+    monkeypatch.setattr(
+        "psd._util.atomic_write.os.fsync", lambda file: out.write_bytes(b"of somebody else")
+    )
     args = (
         "build",
         points,

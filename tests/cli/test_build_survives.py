@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from psd.errors import WriteError
-from psd.shelf import Shelf
+from psd.ingest.user_partitions import Shelf
 
 ARGS = ("--epsilon", "1", "--bounds", "0", "0", "10", "10", "--method", "quadtree")
 USERS = ("--user", "user", "--max-contributions", "2")
@@ -122,7 +122,7 @@ def test_no_room_for_rows_of_users(monkeypatch):
         opened.append(Path("/dev/full").open("r+b", buffering=0))  # noqa: SIM115
         return opened[-1]
 
-    monkeypatch.setattr("psd.shelf.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("psd.ingest.user_partitions.tempfile.TemporaryFile", full)
     shelf, rows = Shelf(memory=512), np.arange(100)
     with pytest.raises(WriteError, match="rows that do not fit into memory"):
         shelf.add(pa.array(["a"] * 100), rows, rows)

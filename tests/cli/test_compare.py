@@ -13,7 +13,7 @@ import pytest
 from clirun import Terminal, cli, fails, files, passes, process
 
 import psd
-from psd.comparison import COMPARISON_NOTICE
+from psd.evaluation.compare import COMPARISON_NOTICE
 
 BOUNDS = ("--bounds", 0, 0, 10, 10)
 SMALL = ("--methods", "grid,quadtree", "--set", "quadtree.height=3", "--set", "grid.size=4")
@@ -78,7 +78,9 @@ def test_one_run_shows_no_standard_error(visits, tmp_path):
 def test_a_narrow_terminal_drops_columns_and_says_so(visits, tmp_path, monkeypatch):
     from rich.console import Console
 
-    monkeypatch.setattr("psd_cli.compare.console", lambda: Console(width=80, highlight=False))
+    monkeypatch.setattr(
+        "psd_cli.commands.compare.console", lambda: Console(width=80, highlight=False)
+    )
     outcome = cli("compare", visits, "-o", tmp_path / "e.csv", *QUICK)
     assert outcome.code == 0
     assert "too narrow for runs, uniform 0.1 %" in outcome.err
@@ -149,7 +151,7 @@ def test_overwrite_rules(visits, tmp_path, monkeypatch):
     passes(*args, "--overwrite")
     assert csv.read_text().startswith("# PRIVATE")
     assert {path.stat().st_mode & 0o777 for path in (csv, plot)} == {0o600}
-    monkeypatch.setattr("psd.comparison.read", lambda *a: pytest.fail("the input was read"))
+    monkeypatch.setattr("psd.evaluation.compare.read", lambda *a: pytest.fail("the input was read"))
     assert "exists" in fails(6, *args)
     same = ("compare", visits, *QUICK, "--overwrite")
     assert "two different outputs" in fails(6, *same, "-o", plot, "--plot", plot)
@@ -164,7 +166,9 @@ def test_a_plot_needs_its_extra(visits, tmp_path, monkeypatch):
     assert files(tmp_path) == ["visits.csv"]
 
 
-@pytest.mark.parametrize("place", ["psd.plotting.plot_comparison", "psd.files._sync"])
+@pytest.mark.parametrize(
+    "place", ["psd.evaluation.reporting.plots.plot_comparison", "psd._util.atomic_write._sync"]
+)
 def test_an_interrupt_while_writing_leaves_no_file(visits, tmp_path, monkeypatch, place):
     def interrupted(*args):
         raise KeyboardInterrupt

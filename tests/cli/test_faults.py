@@ -10,8 +10,8 @@ from clirun import cli
 from faults import LEDGER, LEDGERS, OUTPUT, POINTS, PROCESSES, Elsewhere, Fault, room
 
 import psd
-from psd.epsilon import NANO
-from psd.ledger import Ledger
+from psd.ledger.ledger import Ledger
+from psd.privacy.epsilon import NANO
 
 TOP = Path(__file__).parents[2]
 TABLE = (*PROCESSES, *LEDGERS, *RELEASES, *NAMES)

@@ -13,7 +13,7 @@ every_command = pytest.mark.parametrize("name", COMMANDS)
 
 
 def command(name):
-    return import_module(f"psd_cli.{name}").command
+    return import_module(f"psd_cli.commands.{name}").command
 
 
 def examples(text):

@@ -7,7 +7,7 @@ import pytest
 from clirun import BOUNDS, fails, files, passes, process, three_by_three, write_points
 
 import psd
-from psd.view import View
+from psd.release.post_processing import View
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from clirun import BOUNDS, fails, files, passes, write_points
 
-from psd.ledger import Ledger
-from psd_cli.ledger import command
+from psd.ledger.ledger import Ledger
+from psd_cli.commands.ledger import command
 
 LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
 QUADTREE = (*BOUNDS, "--method", "quadtree", "--set", "height=1")
@@ -72,7 +72,7 @@ def test_a_charge_without_a_file_is_shown_as_such(ledger, here, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("psd.release.Release.save", full)
+        patch.setattr("psd.release.record.Release.save", full)
         fails(70, *BUILD, *LEDGER)
     assert "charged, not finished" in passes("ledger", "history", "city.ledger")
     (rows,) = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))

@@ -12,12 +12,12 @@ import pytest
 from mutants.ledger import check_then_act
 
 import psd
-from psd.book import Claim
-from psd.epsilon import NANO
 from psd.errors import BudgetError
-from psd.ledger import Ledger
-from psd.tally_file import read_tally
-from psd.unit import Unit
+from psd.ingest.tally_file import read_tally
+from psd.ledger.ledger import Ledger
+from psd.ledger.state import Claim
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
 
 TESTS = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}

@@ -10,15 +10,15 @@ import pytest
 from clirun import cli, fails, passes, process, three_by_three, write_points
 
 import psd
-import psd_cli
+import psd_cli.commands
 from psd import errors
-from psd.release import Release
+from psd.release.record import Release
 from psd_cli.main import COMMANDS, EXIT_CODES
 
 
 def modules_with_a_command():
-    names = [module.name for module in pkgutil.iter_modules(psd_cli.__path__)]
-    return {name for name in names if hasattr(import_module(f"psd_cli.{name}"), "command")}
+    names = [module.name for module in pkgutil.iter_modules(psd_cli.commands.__path__)]
+    return {name for name in names if hasattr(import_module(f"psd_cli.commands.{name}"), "command")}
 
 
 def test_help_lists_the_commands_that_exist():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from psd.ledger import Ledger
+from psd.ledger.ledger import Ledger
 
 TOP = Path(__file__).parents[2]
 BUILD = (
@@ -18,7 +18,10 @@ BUILD = (
     "--set height=1 --ledger city.ledger --dataset rows"
 )
 RUN = "import sys; from psd_cli.main import main; main(sys.argv[1:])"
-UNSYNCED = "import psd.files; psd.files._sync = lambda path: None; psd.files.os.fsync = id; " + RUN
+UNSYNCED = (
+    "import psd._util.atomic_write; psd._util.atomic_write._sync = lambda path: None; "
+    "psd._util.atomic_write.os.fsync = id; " + RUN
+)
 
 # What a call of the kernel is to the protocol; the first that fits.
 STEPS = (

@@ -13,8 +13,8 @@ import pytest
 from clirun import cli
 
 import psd
-from psd import signing
-from psd.ledger import Ledger
+from psd.ledger.ledger import Ledger
+from psd.release import signing
 
 ROOT = Path(__file__).resolve().parents[2]
 

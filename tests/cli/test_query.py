@@ -53,7 +53,7 @@ def test_a_region_beyond_the_bounds_is_answered_in_part_and_said_so(release):
 def test_a_narrow_terminal_loses_columns_and_no_digits(release, monkeypatch):
     from rich.console import Console
 
-    from psd_cli import query
+    from psd_cli.commands import query
 
     monkeypatch.setattr(query, "console", lambda: Console(width=60, highlight=False))
     outcome = cli("query", release, *boxes_args([(-4, -4, 5, 5)]))

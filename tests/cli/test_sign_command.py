@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 import psd
-from psd.signing import new_key, public_name, sign, signature_name, verify
+from psd.release.signing import new_key, public_name, sign, signature_name, verify
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from clirun import process
 from replay import SCRIPTS, Recorder
 
 import psd
-from psd.engines._spark_session import session
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.sources import Columns
-from psd.unit import Unit
+from psd.ingest.engines._spark_session import session
+from psd.ingest.sources import Columns
+from psd.privacy.unit import Unit
 
 pytestmark = pytest.mark.spark
 

@@ -18,14 +18,39 @@ import psd_cli
 ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).parent}
 
 # Where true data are touched, before noise is drawn: integers alone. Coordinates before they are
-# put on the lattice are in `psd.sources` and `psd.domain`, answers in what asks the curator.
+# put on the lattice are in `psd.ingest.sources` and `psd.space.domain`, answers in the
+# decompositions.
 EXACT = (
-    "psd.tally", "psd.points", "psd.curator", "psd.counting", "psd.bounding", "psd.noise",
-    "psd.intake", "psd.shelf", "psd.marks", "psd.kept", "psd.slicing", "psd.carrying", "psd.shape",
-    "psd.bound_choice", "psd.private_bounds", "psd.ids", "psd.keys", "psd.reading", "psd.tallying",
-    "psd.bins", "psd.growing", "psd.hilbert", "psd.cutting", "psd.spending", "psd.book",
-    "psd.journal", "psd.publish", "psd.engines._counts", "psd.engines.spark",
-)  # fmt: skip
+    "psd.curator.contribution_choice",
+    "psd.curator.curator",
+    "psd.curator.points",
+    "psd.curator.private_bounds",
+    "psd.curator.privtree_split",
+    "psd.ingest.cell_counter",
+    "psd.ingest.contribution_bounding",
+    "psd.ingest.engines._counts",
+    "psd.ingest.engines.spark",
+    "psd.ingest.hash_key",
+    "psd.ingest.partial_tally",
+    "psd.ingest.row_hash",
+    "psd.ingest.tally",
+    "psd.ingest.tally_builder",
+    "psd.ingest.user_ids",
+    "psd.ingest.user_partitions",
+    "psd.ingest.user_rows",
+    "psd.ledger.account",
+    "psd.ledger.entries",
+    "psd.ledger.state",
+    "psd.mechanisms",
+    "psd.publish.build",
+    "psd.publish.count_rows",
+    "psd.publish.from_tallies",
+    "psd.publish.series",
+    "psd.space.bin_grid",
+    "psd.space.grids",
+    "psd.space.growing_tree",
+    "psd.space.hilbert",
+)
 
 Found = Iterator[tuple[int, str]]
 
@@ -173,7 +198,11 @@ RULES = {
             "uuid.uuid4()\nimport uuid",
             "stats.norm.rvs(3)",
         ),
-        ("random_words(3)", "import secrets", "from psd.noise.words import random_bits"),
+        (
+            "random_words(3)",
+            "import secrets",
+            "from psd.mechanisms.random_words import random_bits",
+        ),
     ),
     "code in data": Rule(
         code_in_data,
@@ -259,7 +288,7 @@ RULES = {
 ALLOWED = {
     (
         "randomness",
-        "psd.plan",
+        "psd.planning.plan",
         "for answers in _answers(question, density, np.random.default_rng((seed, run))):",
     ): "populations of a plan, made up from public densities",
     (
@@ -267,55 +296,55 @@ ALLOWED = {
         "psd.query.simultaneous",
         "inside = np.clip(sequence.random(1 << 10), 1e-12, 1 - 1e-12)",
     ): "points of a Sobol sequence, over which a public law is integrated",
-    ("randomness", "psd.statistics.draws", "random = np.random.default_rng(seed)"): (
+    ("randomness", "psd.statistics.error_draws", "random = np.random.default_rng(seed)"): (
         "draws of errors around a release, which is public by then"
     ),
     (
         "randomness",
-        "psd.statistics.draws",
+        "psd.statistics.error_draws",
         "release, random = overlay.release, np.random.default_rng(seed)",
     ): "draws of errors around a release, which is public by then",
-    ("randomness", "psd.workload", "random = np.random.RandomState(seed)"): (
+    ("randomness", "psd.evaluation.workload", "random = np.random.RandomState(seed)"): (
         "rectangles of an evaluation, which is PRIVATE and releases nothing"
     ),
-    ("processes and network", "psd.engines._spark_session", "import socket"): (
+    ("processes and network", "psd.ingest.engines._spark_session", "import socket"): (
         "asks whether the port of a Spark server answers"
     ),
     (
         "processes and network",
-        "psd.workers",
+        "psd._util.processes",
         "from concurrent.futures import ProcessPoolExecutor, as_completed",
     ): "builds of one command in processes of this machine, started afresh and not forked",
     (
         "processes and network",
-        "psd.workers",
+        "psd._util.processes",
         "from concurrent.futures.process import BrokenProcessPool",
     ): "says that a process was ended from outside",
-    ("processes and network", "psd.workers", "from multiprocessing import get_context"): (
+    ("processes and network", "psd._util.processes", "from multiprocessing import get_context"): (
         "starts these processes afresh"
     ),
     (
         "processes and network",
-        "psd.workers",
+        "psd._util.processes",
         "from multiprocessing.connection import Connection",
     ): "ends these processes with their parent",
     (
         "processes and network",
-        "psd.intake",
+        "psd.ingest.tally_builder",
         "from concurrent.futures import ThreadPoolExecutor",
     ): "threads of this process, which draw nothing",
-    ("talk", "psd.spending", "warn: Callable[[str], None] = warnings.warn,"): (
+    ("talk", "psd.ledger.account", "warn: Callable[[str], None] = warnings.warn,"): (
         "where the ledger lies, and whether a file was paid for under another name: no value of it"
     ),
-    ("talk", "psd.engines._spark_session", "import logging"): (
+    ("talk", "psd.ingest.engines._spark_session", "import logging"): (
         "silences what PySpark logs, which may quote rows"
     ),
-    ("talk", "psd.engines._spark_session", "for stream in (sys.stdout, sys.stderr):"): (
+    ("talk", "psd.ingest.engines._spark_session", "for stream in (sys.stdout, sys.stderr):"): (
         "holds back what PySpark prints, which may quote rows"
     ),
     (
         "floats on true data",
-        "psd.private_bounds",
+        "psd.curator.private_bounds",
         "each = int(epsilon * Fraction(self.share) / 4)",
     ): "a fraction of epsilon, exact and public",
 }

@@ -10,15 +10,15 @@ from forged import encode
 from replay import small_domain, small_methods, small_tally
 
 import psd
-from psd.covariate import Covariate
-from psd.curator import Curator
+from psd.curator.curator import Curator
 from psd.decompositions.cascade import Cascade
-from psd.epsilon import NANO
-from psd.noise import SecureNoise
-from psd.publish import release_of
-from psd.release_file import decode
-from psd.unit import Unit
-from psd.view import View
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.publish.build import release_of
+from psd.release.file import decode
+from psd.release.post_processing import View
+from psd.space.covariate import Covariate
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 SIDE = 16

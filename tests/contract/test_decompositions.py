@@ -19,11 +19,11 @@ from replay import (
 )
 
 import psd
+from psd._util.fields import from_settings, to_json
 from psd.decompositions import method_class
-from psd.epsilon import NANO
-from psd.inference import infer
-from psd.parameters import from_settings, to_json
-from psd.tree import MAX_CHILDREN, check_tree
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
+from psd.space.tree import MAX_CHILDREN, check_tree
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 ROWS = {

@@ -6,10 +6,10 @@ import shapely
 from replay import small_domain, small_methods, small_tally
 
 import psd
-from psd.epsilon import NANO
-from psd.publish import release_of
-from psd.unit import Unit
-from psd.view import View
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.publish.build import release_of
+from psd.release.post_processing import View
 
 SIDE = 8
 ROWS = {"empty": (), "one place": (5,) * 900, "spread": tuple(range(SIDE * SIDE)) * 4}

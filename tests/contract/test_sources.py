@@ -10,9 +10,9 @@ import pytest
 from postgres import execute, ingest
 
 import psd
-from psd.intake import tally
-from psd.sources import Columns, read
-from psd.unit import unit_of
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
+from psd.privacy.unit import unit_of
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 KEY = b"sixteen bytes ok"

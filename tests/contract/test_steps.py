@@ -5,10 +5,10 @@ import pytest
 
 import psd
 from psd.decompositions import method, methods
-from psd.intake import tally
-from psd.publish import release_of, step_of
-from psd.tally import Batch
-from psd.unit import Unit
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.privacy.unit import Unit
+from psd.publish.build import release_of, step_of
 
 DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(96, 64))
 NAMED = [

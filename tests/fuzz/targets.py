@@ -22,20 +22,20 @@ import pyarrow.parquet as pq
 import shapely  # noqa: F401
 
 import psd
-import psd.clock
+import psd._util.wall_clock
 import psd.export.csv
-import psd.outlines
 import psd.query.boxes
-import psd.query.placing
 import psd.query.polygons
-import psd.query.regions
-import psd.release_file
-import psd.series_file
+import psd.release.file
+import psd.release.series_file
+import psd.space.polygon_areas
+import psd.space.region_checks
+import psd.space.regions
 from psd.errors import PsdError
-from psd.public import Public, PublicSeries
-from psd.slices import Slices
-from psd.sources import Columns, csv
-from psd_cli.regions import read_boxes, read_polygons
+from psd.ingest.sources import Columns, csv
+from psd.release.public import Public, PublicSeries
+from psd.space.time_slices import Slices
+from psd_cli.options.regions import read_boxes, read_polygons
 
 WORLD = psd.Domain(bounds=(-180, -90, 180, 90))
 _TREE = psd.grid_tree(WORLD, 4)
@@ -95,7 +95,7 @@ def releases(content: bytes) -> None:
     """Load a file; or, after a first byte of 1, a header around nodes that are sound."""
     if content[:1] == b"\x01":
         content = _wrapped(content[1:])
-    for module, public in ((psd.release_file, Public), (psd.series_file, PublicSeries)):
+    for module, public in ((psd.release.file, Public), (psd.release.series_file, PublicSeries)):
         try:
             loaded = module.decode(content)
         except PsdError:
@@ -109,8 +109,8 @@ def releases(content: bytes) -> None:
 def _wrapped(header: bytes) -> bytes:
     """A file of the nodes of a release, with a header of any bytes."""
     sink = io.BytesIO()
-    table = pq.read_table(io.BytesIO(psd.release_file.encode(Public.of(RELEASE))))
-    plain = table.replace_schema_metadata({psd.release_file.KEY: header})
+    table = pq.read_table(io.BytesIO(psd.release.file.encode(Public.of(RELEASE))))
+    plain = table.replace_schema_metadata({psd.release.file.KEY: header})
     pq.write_table(plain, sink, write_page_checksum=True)
     return sink.getvalue()
 
@@ -121,15 +121,15 @@ def files() -> list[bytes]:
         pa.table({"lon": [1.0], "lat": [2.0], "time": ["2024-01-31"]}), domain=WORLD, epsilon=1,
         method="grid", time="time", slices=Slices(by="day", names=("2024-01-31",), time_zone="UTC"),
     )  # fmt: skip
-    whole = psd.release_file.encode(Public.of(RELEASE))
-    header = pq.read_schema(io.BytesIO(whole)).metadata[psd.release_file.KEY]
+    whole = psd.release.file.encode(Public.of(RELEASE))
+    header = pq.read_schema(io.BytesIO(whole)).metadata[psd.release.file.KEY]
     other = io.BytesIO()
     pq.write_table(pa.table({"lon": [1.5]}), other)
     before_digests = header.replace(b'"format": 4', b'"format": 3')
     deep = b"\x01" + b"[" * 1000
     made = [
         whole,
-        psd.series_file.encode(PublicSeries.of(series)),
+        psd.release.series_file.encode(PublicSeries.of(series)),
         b"\x01" + before_digests,
         other.getvalue(),
         deep,

@@ -15,7 +15,7 @@ import pytest
 
 import psd
 from psd.errors import ReleaseFormatError
-from psd.view import View
+from psd.release.post_processing import View
 
 HERE = Path(__file__).parent
 FILE = HERE / "seoul.psd.parquet"

@@ -9,14 +9,14 @@ import numpy as np
 from curve import spent
 from replay import SCRIPTS, Recorder, run, small_domain, small_tally
 
-import psd.epsilon
+import psd.privacy.epsilon
 from mutants.mutant import Mutant, replaced
-from psd.curator import Curator, Question
+from psd.curator.curator import Curator, Question
 from psd.decompositions.kd_cell import NoisyGrid
 from psd.decompositions.quadtree import Quadtree
-from psd.epsilon import NANO
 from psd.errors import BudgetError, ParameterError
-from psd.growing import GrowingTree
+from psd.privacy.epsilon import NANO
+from psd.space.growing_tree import GrowingTree
 
 # Methods
 
@@ -150,20 +150,22 @@ def a_refused_question_draws_nothing(*_):
 
 def shares_add_up(*_):
     for total, weights in ((10, (1, 1, 1)), (NANO, (3, 5, 7, 11)), (7, (1,) * 9)):
-        shares = psd.epsilon.weighted_shares(total, weights)
+        shares = psd.privacy.epsilon.weighted_shares(total, weights)
         assert sum(shares) == total
         assert min(shares) >= 0
 
 
 def epsilon_is_read_exactly(*_):
     for text in ("0.1", "0.29", "1.001", "1.1", "0.000000007", "999.999999999"):
-        assert psd.epsilon.parse_epsilon(text) == Fraction(text) * NANO
+        assert psd.privacy.epsilon.parse_epsilon(text) == Fraction(text) * NANO
 
 
 def not_a_number_is_refused(*_):
     for value in ("nan", "inf", float("nan"), float("inf"), "0", "-1"):
         _refuses(
-            ParameterError, lambda value=value: psd.epsilon.parse_epsilon(value), _curator()[1]
+            ParameterError,
+            lambda value=value: psd.privacy.epsilon.parse_epsilon(value),
+            _curator()[1],
         )
 
 
@@ -238,11 +240,11 @@ def shares_rounded_up():
     def weighted_shares(total, weights):
         return tuple(-(-total * weight // sum(weights)) for weight in weights)
 
-    return replaced(psd.epsilon, "weighted_shares", weighted_shares)
+    return replaced(psd.privacy.epsilon, "weighted_shares", weighted_shares)
 
 
 def epsilon_by_float():
-    return replaced(psd.epsilon, "parse_epsilon", lambda value: int(float(value) * NANO))
+    return replaced(psd.privacy.epsilon, "parse_epsilon", lambda value: int(float(value) * NANO))
 
 
 def epsilon_unchecked():
@@ -250,7 +252,7 @@ def epsilon_unchecked():
         number = float(value)
         return round(number * NANO) if abs(number) < 1e9 else 10**18
 
-    return replaced(psd.epsilon, "parse_epsilon", parse_epsilon)
+    return replaced(psd.privacy.epsilon, "parse_epsilon", parse_epsilon)
 
 
 BUDGET = "tests/privacy/test_budget.py::"

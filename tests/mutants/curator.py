@@ -13,16 +13,16 @@ from curve import walk
 
 from mutants.checks import REPLAYED, Replayed
 from mutants.mutant import Mutant, replaced
-from psd.covariate import Covariate
-from psd.curator import Curator
-from psd.cutting import cut_grid, cut_grids
+from psd.curator.curator import Curator
+from psd.curator.points import Points
 from psd.decompositions import adaptive_grid
 from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_sizes
 from psd.decompositions.cascade import Cascade
 from psd.decompositions.grid import Grid, guideline_size
 from psd.decompositions.kd_standard import KDStandard
 from psd.decompositions.quadtree import Quadtree
-from psd.points import Points
+from psd.space.covariate import Covariate
+from psd.space.grids import cut_grid, cut_grids
 
 
 def true_counts(curator, cells):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mutants.mutant import Mutant, replaced
-from psd.domain import Domain
-from psd.intake import tally
-from psd.tally import Batch
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.space.domain import Domain
 
 # Checks
 

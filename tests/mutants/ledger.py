@@ -17,26 +17,26 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import psd.composition
-import psd.journal
-import psd.ledger
-import psd.ledger_file
-import psd.publish
-import psd.spending
+import psd.ledger.account
+import psd.ledger.entries
+import psd.ledger.file
+import psd.ledger.ledger
+import psd.ledger.regions
+import psd.publish.build
 from mutants.mutant import Mutant, replaced
-from psd import book
-from psd.book import Book, Claim
-from psd.bound_choice import BoundChoice
-from psd.composition import BY_FIELDS, Region, spent_within
-from psd.domain import Domain
-from psd.epsilon import NANO
+from psd.curator.contribution_choice import BoundChoice
 from psd.errors import BudgetError, LedgerError
-from psd.journal import entry, read_book
-from psd.ledger import Ledger
-from psd.ledger_file import appended, rows, writing
-from psd.noise import SecureNoise
-from psd.spending import Account, Spending
-from psd.unit import Unit
+from psd.ledger import state as book
+from psd.ledger.account import Account, Spending
+from psd.ledger.entries import entry, read_book
+from psd.ledger.file import appended, rows, writing
+from psd.ledger.ledger import Ledger
+from psd.ledger.regions import BY_FIELDS, Region, spent_within
+from psd.ledger.state import Book, Claim
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.space.domain import Domain
 
 SQUARE = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 TABLE = pd.DataFrame({"lon": [0.5, 1.5], "lat": [0.5, 2.5], "user": ["a", "b"]})
@@ -131,8 +131,8 @@ def heads_know_no_rows(_, folder):
         ids = map("id {}".format, itertools.count())
         (folder / str(number)).mkdir()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(psd.journal, "_now", lambda: "2024-01-01T00:00:00+00:00")
-            patch.setattr(psd.ledger, "_random_id", lambda ids=ids: next(ids))
+            patch.setattr(psd.ledger.entries, "_now", lambda: "2024-01-01T00:00:00+00:00")
+            patch.setattr(psd.ledger.ledger, "_random_id", lambda ids=ids: next(ids))
             patch.setattr(SecureNoise, "count", lambda self, true, *_: np.zeros_like(true))
             ledger = _ledger(folder / str(number))
             _build(Account(ledger, "rows"), TABLE[:number])
@@ -193,7 +193,7 @@ def nothing_is_read_that_cannot_be_paid(_, folder):
         raise MemoryError
 
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(BudgetError, MemoryError):
-        patch.setattr(psd.publish, "count_rows", look)
+        patch.setattr(psd.publish.build, "count_rows", look)
         _build(account)
     assert not looked
 
@@ -214,7 +214,7 @@ def check_then_act():
         body = {"id": secrets.token_hex(16), "dataset": name, "analyst": analyst}
         with writing(self.path) as ledger:
             book = read_book(rows(ledger))
-            appended(ledger, entry(book.hashes, "charge", body | psd.ledger._body(claim)))
+            appended(ledger, entry(book.hashes, "charge", body | psd.ledger.ledger._body(claim)))
         return body["id"]
 
     return replaced(Ledger, "charge", charge)
@@ -223,7 +223,7 @@ def check_then_act():
 @contextlib.contextmanager
 def refund_on_failure():
     """A build that fails gets its charge back, though somebody has seen a draw."""
-    original, charge, paid = psd.publish.release_of, Account.charge, []
+    original, charge, paid = psd.publish.build.release_of, Account.charge, []
 
     def remembering(self, claim):
         paid.append(self.ledger.path)
@@ -238,7 +238,7 @@ def refund_on_failure():
             raise
 
     with (
-        replaced(psd.publish, "release_of", release_of),
+        replaced(psd.publish.build, "release_of", release_of),
         replaced(Account, "charge", remembering),
     ):
         yield
@@ -258,7 +258,7 @@ def float_epsilon():
 @contextlib.contextmanager
 def chain_over_a_fingerprint():
     """What is charged says which rows it was charged for."""
-    count, body, seen = psd.publish.count_rows, psd.ledger._body, []
+    count, body, seen = psd.publish.build.count_rows, psd.ledger.ledger._body, []
 
     def count_rows(*arguments, **options):
         counted = count(*arguments, **options)
@@ -269,8 +269,8 @@ def chain_over_a_fingerprint():
         return {**body(claim), "what": f"{claim.what} of {seen[-1]}"}
 
     with (
-        replaced(psd.publish, "count_rows", count_rows),
-        replaced(psd.ledger, "_body", with_fingerprint),
+        replaced(psd.publish.build, "count_rows", count_rows),
+        replaced(psd.ledger.ledger, "_body", with_fingerprint),
     ):
         yield
 
@@ -314,8 +314,8 @@ def touching_regions_are_apart():
         boxes = {(w, s, e - 1e-9, n - 1e-9): nano for (w, s, e, n), nano in charges.items()}
         return original(boxes, within)
 
-    original = psd.composition._deepest
-    return replaced(psd.composition, "_deepest", deepest)
+    original = psd.ledger.regions._deepest
+    return replaced(psd.ledger.regions, "_deepest", deepest)
 
 
 def regions_for_users():
@@ -323,21 +323,21 @@ def regions_for_users():
 
     def spent(self, name, region=None, analyst=None):
         charges = self.charges_of(name, analyst)
-        return psd.composition.spent_within([(c.region, c.epsilon) for c in charges], region)
+        return psd.ledger.regions.spent_within([(c.region, c.epsilon) for c in charges], region)
 
     return replaced(Book, "spent", spent)
 
 
 def ledger_made_where_missing():
     """Whoever names a ledger that is gone gets a fresh one."""
-    original = psd.ledger_file._existing
+    original = psd.ledger.file._existing
 
     def existing(path):
         if not Path(path).exists():
             Ledger.create(path).register("rows", 1)
         return original(path)
 
-    return replaced(psd.ledger_file, "_existing", existing)
+    return replaced(psd.ledger.file, "_existing", existing)
 
 
 def units_are_not_compared():
@@ -345,7 +345,7 @@ def units_are_not_compared():
 
 
 def entries_without_a_chain():
-    return replaced(psd.journal, "_hash", lambda *fields: "00" * 32)
+    return replaced(psd.ledger.entries, "_hash", lambda *fields: "00" * 32)
 
 
 def balance_after_reading():

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from clirun import BOUNDS, cli, write_points
 
-import psd.publish
+import psd.publish.build
 from mutants.mutant import Mutant, replaced
 from psd.errors import DomainError
-from psd.intake import Intake
-from psd.noise import SecureNoise
+from psd.ingest.tally_builder import Intake
+from psd.mechanisms import SecureNoise
 
 # Two data sets that differ in size and place, in files whose names should stay unknown.
 PLACES = {"d": [(0.5, 0.5), (1.5, -2.5)], "secret-clinic": [(-3.5, 3.5)] * 7}
@@ -64,13 +64,13 @@ def messages_quote_no_value(_, folder):
 
 def _stated(name, value):
     """Something of the tally among the public parameters of a release."""
-    original = psd.publish.release_of
+    original = psd.publish.build.release_of
 
     def release_of(counts, *arguments, **options):
         made = original(counts, *arguments, **options)
         return dataclasses.replace(made, parameters={**made.parameters, name: value(counts)})
 
-    return replaced(psd.publish, "release_of", release_of)
+    return replaced(psd.publish.build, "release_of", release_of)
 
 
 def total_stated():
@@ -88,7 +88,7 @@ def occupied_cells_stated():
 @contextmanager
 def file_name_stated():
     """The name of the input stands in the release."""
-    original, release_of, seen = psd.publish.count_rows, psd.publish.release_of, []
+    original, release_of, seen = psd.publish.build.count_rows, psd.publish.build.release_of, []
 
     def count_rows(data, *arguments, **options):
         seen.append(data)
@@ -102,20 +102,20 @@ def file_name_stated():
         )
 
     with (
-        replaced(psd.publish, "count_rows", count_rows),
-        replaced(psd.publish, "release_of", named),
+        replaced(psd.publish.build, "count_rows", count_rows),
+        replaced(psd.publish.build, "release_of", named),
     ):
         yield
 
 
 def _counted(change):
     """What is counted, changed or told."""
-    original = psd.publish.count_rows
+    original = psd.publish.build.count_rows
 
     def count_rows(*arguments, **options):
         return change(original(*arguments, **options))
 
-    return replaced(psd.publish, "count_rows", count_rows)
+    return replaced(psd.publish.build, "count_rows", count_rows)
 
 
 def rows_logged():

@@ -15,12 +15,12 @@ from goodness import discrete_laplace_p_value, holds
 from split_law import p_value
 
 import psd
-import psd.noise.laplace
-import psd.noise.words
+import psd.mechanisms.laplace
+import psd.mechanisms.random_words
 from mutants.mutant import Mutant, replaced
-from psd.epsilon import NANO
-from psd.noise import SecureNoise
-from psd.noise.geometric import geometric_each
+from psd.mechanisms import SecureNoise
+from psd.mechanisms.geometric import geometric_each
+from psd.privacy.epsilon import NANO
 
 N = 100_000
 
@@ -81,19 +81,19 @@ def forks_differ(*_):
 
 
 def scaled(tenths):
-    original = psd.noise._laplace
-    return replaced(psd.noise, "_laplace", lambda n, d: original(n * tenths, d * 10))
+    original = psd.mechanisms._laplace
+    return replaced(psd.mechanisms, "_laplace", lambda n, d: original(n * tenths, d * 10))
 
 
 def cut_off():
     """Noise stays within five scales, so that some counts tell their true value's side."""
-    original = psd.noise._laplace
+    original = psd.mechanisms._laplace
 
     def within(numerator, denominator):
         limit = 5 * numerator // denominator
         return np.clip(original(numerator, denominator), -limit, limit)
 
-    return replaced(psd.noise, "_laplace", within)
+    return replaced(psd.mechanisms, "_laplace", within)
 
 
 def floats_rounded():
@@ -102,29 +102,29 @@ def floats_rounded():
     def laplace(numerator, denominator):
         return np.rint(random_state.laplace(scale=numerator / denominator)).astype(np.int64)
 
-    return replaced(psd.noise, "_laplace", laplace)
+    return replaced(psd.mechanisms, "_laplace", laplace)
 
 
 def floats():
-    original = psd.noise._laplace
-    return replaced(psd.noise, "_laplace", lambda n, d: original(n, d) + 0.0)
+    original = psd.mechanisms._laplace
+    return replaced(psd.mechanisms, "_laplace", lambda n, d: original(n, d) + 0.0)
 
 
 def zero_counted_twice():
     def by_rejection(numerators, denominators):
-        signs = np.where(psd.noise.words.random_bits(numerators.size), -1, 1)
+        signs = np.where(psd.mechanisms.random_words.random_bits(numerators.size), -1, 1)
         return signs * geometric_each(numerators, denominators)
 
-    return replaced(psd.noise.laplace, "_by_rejection", by_rejection)
+    return replaced(psd.mechanisms.laplace, "_by_rejection", by_rejection)
 
 
 def one_sided():
     """The sign is left out: a noisy count is never below the true one."""
-    return replaced(psd.noise.laplace, "_signed", lambda magnitudes, negative: magnitudes)
+    return replaced(psd.mechanisms.laplace, "_signed", lambda magnitudes, negative: magnitudes)
 
 
 def words_of(source):
-    return replaced(psd.noise.words, "os", SimpleNamespace(urandom=source))
+    return replaced(psd.mechanisms.random_words, "os", SimpleNamespace(urandom=source))
 
 
 def seeded():

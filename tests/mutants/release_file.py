@@ -9,13 +9,13 @@ import json
 import pandas as pd
 from replay import SCRIPTS, Recorder
 
-import psd.publish
-import psd.release_file
-import psd.tree
+import psd.publish.build
+import psd.release.file
+import psd.space.tree
 from mutants.mutant import Mutant, replaced
-from psd.domain import Domain
 from psd.errors import PsdError, ReleaseFormatError
-from psd.release import Release
+from psd.release.record import Release
+from psd.space.domain import Domain
 
 SQUARE = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 
@@ -45,13 +45,13 @@ def only_real_noise_is_saved(_, folder):
 
 def one_reading_of_a_header(*_):
     for text in ('{"epsilon": "1", "epsilon": "9"}', '{"epsilon": NaN}', '{"epsilon": -Infinity}'):
-        _refused(lambda text=text: psd.release_file.strict_json(text.encode()), text)
+        _refused(lambda text=text: psd.release.file.strict_json(text.encode()), text)
 
 
 def _header(**changes):
-    header = json.loads(json.dumps(psd.release_file.header_of(_release())))
-    psd.release_file.arguments(dict(header))
-    _refused(lambda: psd.release_file.arguments({**header, **changes}), str(changes))
+    header = json.loads(json.dumps(psd.release.file.header_of(_release())))
+    psd.release.file.arguments(dict(header))
+    _refused(lambda: psd.release.file.arguments({**header, **changes}), str(changes))
 
 
 def other_fields_are_refused(*_):
@@ -59,7 +59,7 @@ def other_fields_are_refused(*_):
 
 
 def other_versions_are_refused(*_):
-    _header(format=psd.release_file.FORMAT + 1)
+    _header(format=psd.release.file.FORMAT + 1)
 
 
 def cells_that_overlap_are_refused(*_):
@@ -67,7 +67,7 @@ def cells_that_overlap_are_refused(*_):
     boxes = tree.boxes.copy()
     boxes[-1] = boxes[-2]
     _refused(
-        lambda: psd.tree.check_tree(dataclasses.replace(tree, boxes=boxes), SQUARE.lattice),
+        lambda: psd.space.tree.check_tree(dataclasses.replace(tree, boxes=boxes), SQUARE.lattice),
         "a tree of overlapping cells",
     )
 
@@ -76,34 +76,34 @@ def cells_that_overlap_are_refused(*_):
 
 
 def replayed_noise_is_the_curators():
-    original = psd.publish.release_of
+    original = psd.publish.build.release_of
 
     def release_of(*arguments, **options):
         return dataclasses.replace(original(*arguments, **options), source="curator")
 
-    return replaced(psd.publish, "release_of", release_of)
+    return replaced(psd.publish.build, "release_of", release_of)
 
 
 def any_json():
-    return replaced(psd.release_file, "strict_json", json.loads)
+    return replaced(psd.release.file, "strict_json", json.loads)
 
 
 def _arguments(change):
-    original = psd.release_file.arguments
-    return replaced(psd.release_file, "arguments", lambda header: original(change(header)))
+    original = psd.release.file.arguments
+    return replaced(psd.release.file, "arguments", lambda header: original(change(header)))
 
 
 def unknown_fields_are_skipped():
-    known = psd.release_file._FIELDS.keys() | {"format", "domain"}
+    known = psd.release.file._FIELDS.keys() | {"format", "domain"}
     return _arguments(lambda header: {k: v for k, v in header.items() if k in known})
 
 
 def versions_are_not_looked_at():
-    return _arguments(lambda header: {**header, "format": psd.release_file.FORMAT})
+    return _arguments(lambda header: {**header, "format": psd.release.file.FORMAT})
 
 
 def siblings_may_overlap():
-    return replaced(psd.tree, "_children_tile", lambda tree: True)
+    return replaced(psd.space.tree, "_children_tile", lambda tree: True)
 
 
 FILE = "tests/unit/test_release_file.py::"

@@ -11,18 +11,19 @@ import selection_law
 from exact_loss import ROUNDING, OneCut, one_cut_loss
 from goodness import holds
 
-import psd.noise
-import psd.noise.words
+import psd.mechanisms
+import psd.mechanisms.random_words
 from mutants.checks import REPLAYED, Replayed
 from mutants.mutant import Mutant, replaced
-from psd import heterogeneity
-from psd.curator import Curator
+from psd.curator import division_scores as heterogeneity
+from psd.curator.curator import Curator
+from psd.curator.points import Points
 from psd.decompositions.htf import HTF
 from psd.decompositions.htree import HTree
-from psd.epsilon import NANO
-from psd.noise import SecureNoise, selection
-from psd.noise.selection import Candidates
-from psd.points import Points
+from psd.mechanisms import SecureNoise
+from psd.mechanisms import exponential_mechanism as selection
+from psd.mechanisms.exponential_mechanism import Candidates
+from psd.privacy.epsilon import NANO
 
 # Checks
 
@@ -41,7 +42,7 @@ def every_candidate_can_be_selected(gap, _):
     zero, both = np.zeros(2, np.int64), np.ones(2, np.int64)
     found = Candidates(group=zero, first=np.arange(2), length=both, score=np.array([-gap, 0]))
     source = SimpleNamespace(urandom=lambda size: bytes(size))
-    with replaced(psd.noise.words, "os", source):
+    with replaced(psd.mechanisms.random_words, "os", source):
         line = SecureNoise().select(found, np.array([NANO]), np.array([1]))
     assert line.tolist() == [0]
 
@@ -70,10 +71,10 @@ def weights_that_underflow():
         rate = epsilon[candidates.group] / (2.0 * NANO * sensitivity[candidates.group])
         best = np.maximum.reduceat(candidates.score, np.searchsorted(candidates.group, [0]))
         total = np.cumsum(candidates.length * np.exp(rate * (candidates.score - best[0])))
-        point = psd.noise.words.random_words(1)[0] / 2.0**64 * total[-1]
+        point = psd.mechanisms.random_words.random_words(1)[0] / 2.0**64 * total[-1]
         return candidates.first[np.searchsorted(total, [point], side="right")]
 
-    return replaced(psd.noise, "exponential", exponential)
+    return replaced(psd.mechanisms, "exponential", exponential)
 
 
 @dataclass(frozen=True)

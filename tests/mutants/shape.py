@@ -11,12 +11,12 @@ import numpy as np
 from replay import Recorder, Replayer, Violation, loss, run
 from shape_paths import PATH, PLAIN, ShapeAlone, on_path, path_loss
 
-import psd.curator
-import psd.shape
+import psd.curator.curator
+import psd.curator.privtree_split
 from mutants.checks import REPLAYED, Replayed
 from mutants.mutant import Mutant, replaced
 from psd.decompositions.privtree import PrivTree
-from psd.epsilon import NANO
+from psd.privacy.epsilon import NANO
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,11 @@ def five_nodes_tell_no_more_than_their_charge(*_):
 
 def _rule(change):
     """The curator's rule, changed."""
-    original = psd.shape.split_rule
+    original = psd.curator.privtree_split.split_rule
     return replaced(
-        psd.curator, "split_rule", lambda nano, k: change(original(nano, k), original(nano, 1))
+        psd.curator.curator,
+        "split_rule",
+        lambda nano, k: change(original(nano, k), original(nano, 1)),
     )
 
 
@@ -84,18 +86,18 @@ class _HandsBackMargins:
 
 
 def margins_handed_back():
-    original = psd.shape.grow
+    original = psd.curator.privtree_split.grow
 
     def grow(*arguments):
         return original(*arguments[:5], _HandsBackMargins(arguments[5]), *arguments[6:])
 
-    return replaced(psd.curator, "grow", grow)
+    return replaced(psd.curator.curator, "grow", grow)
 
 
 @contextmanager
 def empty_nodes_do_not_draw():
     """A node without records is a leaf of the shape for sure."""
-    original = psd.shape.grow
+    original = psd.curator.privtree_split.grow
 
     def grow(growing, points, cells, rule, height, noise, held):
         class Remembered:
@@ -115,7 +117,7 @@ def empty_nodes_do_not_draw():
         seen = Remembered()
         return original(growing, seen, cells, rule, height, Sparse(), held)
 
-    with replaced(psd.curator, "grow", grow):
+    with replaced(psd.curator.curator, "grow", grow):
         yield
 
 

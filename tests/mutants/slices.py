@@ -5,10 +5,10 @@ from __future__ import annotations
 import slices_replay
 from slices_replay import loss_of
 
-import psd.slicing
+import psd.publish.series
 from mutants.mutant import Mutant, replaced
-from psd.slices import Slices
-from psd.unit import Unit
+from psd.privacy.unit import Unit
+from psd.space.time_slices import Slices
 
 USER = Unit(kind="user", max_contributions=1)
 EVERY_DAY = [("u", day, 0) for day in range(3)]
@@ -24,7 +24,7 @@ def row_of_another_day(*_):
 
 def k_per_slice():
     """Users are bounded slice by slice, where epsilon is that of a bound over all."""
-    counted = psd.slicing.counted_unit
+    counted = psd.publish.series.counted_unit
     return replaced(slices_replay, "counted_unit", lambda unit, bound: counted(unit, "slice"))
 
 

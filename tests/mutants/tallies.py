@@ -10,9 +10,9 @@ import pyarrow as pa
 from merge_replay import OTHERS, counted, parts_of, worst_loss
 
 from mutants.mutant import Mutant, replaced
-from psd import kept
 from psd.errors import InputDataError
-from psd.unit import Unit
+from psd.ingest import partial_tally as kept
+from psd.privacy.unit import Unit
 
 # Checks
 

@@ -11,18 +11,19 @@ import pyarrow as pa
 import pytest
 from units_replay import CASES, CROWDS, METHODS, SLOW, outside_alone, worst
 
-import psd.intake
-import psd.reading
+import psd.ingest.tally_builder
+import psd.publish.count_rows
 from mutants.mutant import Mutant, replaced
 from mutants.selection import half_as_sensitivity_of_every_quantile
-from psd import bound_choice, private_bounds
-from psd.curator import Curator
-from psd.domain import Domain
+from psd.curator import contribution_choice as bound_choice
+from psd.curator import private_bounds
+from psd.curator.curator import Curator
 from psd.errors import InputDataError, ReleaseFormatError
-from psd.intake import tally
-from psd.shelf import Shelf, _joined
-from psd.tally import Batch
-from psd.unit import Unit
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.ingest.user_partitions import Shelf, _joined
+from psd.privacy.unit import Unit
+from psd.space.domain import Domain
 
 # Checks
 
@@ -84,7 +85,7 @@ def bounding_by_row_numbers():
         number = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
         return order[number < k]
 
-    return replaced(psd.intake, "keep", keep)
+    return replaced(psd.ingest.tally_builder, "keep", keep)
 
 
 def bounding_batch_by_batch():
@@ -99,7 +100,7 @@ def bounding_batch_by_batch():
             for piece in (piece for pieces in self._pieces for piece in pieces):
                 yield _joined([piece])
 
-    return replaced(psd.intake, "Shelf", Hasty)
+    return replaced(psd.ingest.tally_builder, "Shelf", Hasty)
 
 
 def a_quota_for_all():
@@ -108,12 +109,14 @@ def a_quota_for_all():
     def keep(units, salt, cells, time, k):
         return np.arange(min(len(units), 2 * k))
 
-    return replaced(psd.intake, "keep", keep)
+    return replaced(psd.ingest.tally_builder, "keep", keep)
 
 
 def whole_users_in_every_cell():
     """Distinct users per cell at scale 1 / epsilon: a user counts as one in each of them."""
-    return replaced(psd.intake, "shares", lambda units, weight: np.full(len(units), weight))
+    return replaced(
+        psd.ingest.tally_builder, "shares", lambda units, weight: np.full(len(units), weight)
+    )
 
 
 def shares_of_all_rows():
@@ -122,32 +125,34 @@ def shares_of_all_rows():
     def shares(units, weight):
         return np.full(len(units), weight * len(np.unique(units)) // max(len(units), 1))
 
-    return replaced(psd.intake, "shares", shares)
+    return replaced(psd.ingest.tally_builder, "shares", shares)
 
 
 def shares_rounded_up():
     """Shares are rounded up, so that those of a user add up to more than M."""
-    return replaced(psd.intake, "shares", lambda units, M: -(-M // np.bincount(units))[units])
+    return replaced(
+        psd.ingest.tally_builder, "shares", lambda units, M: -(-M // np.bincount(units))[units]
+    )
 
 
 def days_bounded_by_user_alone():
     """k rows of a user in all, where a day of the user is the unit."""
-    return replaced(psd.intake.Intake, "_units", lambda self, part: part.users)
+    return replaced(psd.ingest.tally_builder.Intake, "_units", lambda self, part: part.users)
 
 
 def days_of_another_zone():
     """Days begin at midnight in UTC, nine hours after those of the zone."""
-    original, nine_hours = psd.intake.Intake._units, 9 * 3_600_000_000
+    original, nine_hours = psd.ingest.tally_builder.Intake._units, 9 * 3_600_000_000
 
     def units(self, part):
         return original(self, dataclasses.replace(part, time=part.time - nine_hours))
 
-    return replaced(psd.intake.Intake, "_units", units)
+    return replaced(psd.ingest.tally_builder.Intake, "_units", units)
 
 
 def days_share_one_bound():
     """Each day is bounded, and the noise is that of one row."""
-    original = psd.reading.count_rows
+    original = psd.publish.count_rows.count_rows
 
     def count_rows(*arguments, **options):
         counted = original(*arguments, **options)
@@ -155,14 +160,14 @@ def days_share_one_bound():
         tally = dataclasses.replace(counted.tally, contributions=1)
         return dataclasses.replace(counted, unit=unit, tally=tally)
 
-    return replaced(psd.publish, "count_rows", count_rows)
+    return replaced(psd.publish.build, "count_rows", count_rows)
 
 
 def choice_counts_rows():
     """The choice of a bound counts rows over it, of which a user has many."""
     original = bound_choice.choose_bound
     return replaced(
-        psd.reading,
+        psd.publish.count_rows,
         "choose_bound",
         lambda rows, *rest: original(np.repeat(rows, rows), *rest),
     )
@@ -179,13 +184,13 @@ def choice_of_sensitivity_one_half():
 
         return original(rows, choice, epsilon, Halved())
 
-    return replaced(psd.reading, "choose_bound", choose_bound)
+    return replaced(psd.publish.count_rows, "choose_bound", choose_bound)
 
 
 def choice_without_charge():
     """The bound is a quantile of the data, for nothing."""
     return replaced(
-        psd.reading,
+        psd.publish.count_rows,
         "choose_bound",
         lambda rows, *rest: int(np.sort(rows)[int(0.8 * len(rows))]) if len(rows) else 1,
     )
@@ -193,17 +198,17 @@ def choice_without_charge():
 
 def choice_that_is_not_deducted():
     """The bound is chosen for its price, and the method gets all of epsilon."""
-    original = psd.reading.count_rows
+    original = psd.publish.count_rows.count_rows
 
     def count_rows(*arguments, **options):
         return dataclasses.replace(original(*arguments, **options), paid=0)
 
-    return replaced(psd.publish, "count_rows", count_rows)
+    return replaced(psd.publish.build, "count_rows", count_rows)
 
 
 def outside_dropped_only_at_counting():
     """Rows outside the boundary stay in the tally; the cells outside are said to be empty."""
-    return replaced(psd.intake.Intake, "_wanted", lambda *_: None)
+    return replaced(psd.ingest.tally_builder.Intake, "_wanted", lambda *_: None)
 
 
 @contextmanager
@@ -233,7 +238,7 @@ def sides_that_are_not_added():
 
         return original(counts, how, epsilon, Dearer())
 
-    return replaced(psd.reading, "find_bounds", find_bounds)
+    return replaced(psd.publish.count_rows, "find_bounds", find_bounds)
 
 
 def bounds_of_the_data():
@@ -245,16 +250,16 @@ def bounds_of_the_data():
         bounds = tuple(how.outer.from_lattice(np.array([sides]))[0].tolist())
         return dataclasses.replace(how.outer, bounds=bounds, lattice=how.lattice)
 
-    return replaced(psd.reading, "find_bounds", find_bounds)
+    return replaced(psd.publish.count_rows, "find_bounds", find_bounds)
 
 
 def ids_as_they_are():
-    return replaced(psd.intake, "normalised", lambda ids: ids.cast(pa.string()))
+    return replaced(psd.ingest.tally_builder, "normalised", lambda ids: ids.cast(pa.string()))
 
 
 def ids_as_numbers():
     """Ids that look like numbers are numbers, as a table without types has them."""
-    original = psd.intake.normalised
+    original = psd.ingest.tally_builder.normalised
 
     def plain(name):
         return str(float(name)) if name and name.replace(".", "").isdigit() else name
@@ -262,17 +267,17 @@ def ids_as_numbers():
     def numbers(ids):
         return pa.array([plain(name) for name in original(ids).to_pylist()], pa.string())
 
-    return replaced(psd.intake, "normalised", numbers)
+    return replaced(psd.ingest.tally_builder, "normalised", numbers)
 
 
 def a_user_for_each_missing_id():
-    original = psd.intake.normalised
+    original = psd.ingest.tally_builder.normalised
 
     def filled(ids):
         names = original(ids).to_pylist()
         return pa.array([name or f"nobody {at}" for at, name in enumerate(names)], pa.string())
 
-    return replaced(psd.intake, "normalised", filled)
+    return replaced(psd.ingest.tally_builder, "normalised", filled)
 
 
 REMOVED = "tests/privacy/test_units_replay.py::test_a_whole_unit_changes_no_more_than_epsilon"

@@ -13,8 +13,8 @@ from replay import SCRIPTS, Recorder, run, small_domain, small_tally
 
 from psd.decompositions import cascade
 from psd.decompositions.cascade import Cascade
-from psd.epsilon import NANO, split_total
-from psd.inference import noise_variance
+from psd.estimation.least_squares import noise_variance
+from psd.privacy.epsilon import NANO, split_total
 
 
 def quarters(box):

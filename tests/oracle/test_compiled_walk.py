@@ -17,16 +17,16 @@ from trees import (
 )
 
 import psd
-from psd.covariate import Covariate
-from psd.density import PARTS
-from psd.epsilon import NANO
-from psd.publish import release_of as build_of
+from psd.estimation.density import PARTS
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.publish.build import release_of as build_of
 from psd.query import boxes as engine
-from psd.query.compiled import compiled_sums, compiled_totals
-from psd.query.cover import total
-from psd.query.sums import Sums, cover_sums
-from psd.unit import Unit
-from psd.view import DENSITIES, ESTIMATES, View
+from psd.query.compiled_walk import compiled_sums, compiled_totals
+from psd.query.totals import Sums, cover_sums
+from psd.query.traversal import total
+from psd.release.post_processing import DENSITIES, ESTIMATES, View
+from psd.space.covariate import Covariate
 
 SIDE = 64
 CLOSE = {"rel": 1e-9, "abs": 1e-9}

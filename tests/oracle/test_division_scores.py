@@ -8,11 +8,11 @@ import pytest
 from mutants.selection import divisions_of_sensitivity_one, squared_deviations
 from replay import SCRIPTS, Recorder, additions, data_sets, small_domain, small_tally
 
-from psd.bins import BinGrid
-from psd.curator import Curator
-from psd.epsilon import NANO
+from psd.curator.curator import Curator
+from psd.curator.division_scores import deviations
 from psd.errors import BudgetError, ParameterError
-from psd.heterogeneity import deviations
+from psd.privacy.epsilon import NANO
+from psd.space.bin_grid import BinGrid
 
 
 def part(rows, box, side, bins):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from curve import codes, walk
 
-from psd.hilbert import MAX_ORDER, encode, lattice_codes, square_lines
+from psd.space.hilbert import MAX_ORDER, encode, lattice_codes, square_lines
 
 
 def cells(order):

@@ -8,10 +8,10 @@ import pytest
 import trees
 from trees import dense_least_squares, domain_of, leaf_matrix, random_tree
 
-from psd.cutting import grid_tree
-from psd.epsilon import NANO
-from psd.inference import infer
-from psd.tree import Tree
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
+from psd.space.grids import grid_tree
+from psd.space.tree import Tree
 
 KINDS = trees.KINDS | {"every node measured": {"unmeasured": 0.0}}
 

@@ -12,9 +12,9 @@ from test_marks_naive import KEY, naive_mark
 
 import psd
 from psd.errors import DomainError, InputDataError
-from psd.intake import Intake, tally
-from psd.tally import Batch
-from psd.unit import Unit
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import Intake, tally
+from psd.privacy.unit import Unit
 
 COLUMNS, ROWS, STEP = 7, 4, (2, 3)
 NAMES = ["7", "007", "Ann", "é", "서울", "a b"]
@@ -214,19 +214,19 @@ def test_memory_bounds_what_is_worked_on_at_once(processors, memory, workers, mo
             together.append(len(few))
             return super().map(function, few)
 
-    class Shelf(psd.shelf.Shelf):
+    class Shelf(psd.ingest.user_partitions.Shelf):
         def __init__(self, memory):
             shelves.append(memory)
             super().__init__(3_000)  # small parts
 
     def counter(cells, memory):
         counters.append((cells, memory))
-        return psd.counting.cell_counter(cells)
+        return psd.ingest.cell_counter.cell_counter(cells)
 
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
-    monkeypatch.setattr("psd.intake.ThreadPoolExecutor", Pool)
-    monkeypatch.setattr("psd.intake.Shelf", Shelf)
-    monkeypatch.setattr("psd.intake.cell_counter", counter)
+    monkeypatch.setattr("psd.ingest.tally_builder.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("psd.ingest.tally_builder.Shelf", Shelf)
+    monkeypatch.setattr("psd.ingest.tally_builder.cell_counter", counter)
     tally(parts(table(1), timed=True), DOMAIN, unit=UNITS[1], step=STEP, slices=DAYS, memory=memory)
     assert asked == [workers]
     assert 0 < max(together) <= workers
@@ -237,6 +237,8 @@ def test_memory_bounds_what_is_worked_on_at_once(processors, memory, workers, mo
 
 def test_keys_that_are_not_given_have_128_bits(monkeypatch):
     asked = []
-    monkeypatch.setattr("psd.intake.secrets.token_bytes", lambda n: asked.append(n) or bytes(n))
+    monkeypatch.setattr(
+        "psd.ingest.tally_builder.secrets.token_bytes", lambda n: asked.append(n) or bytes(n)
+    )
     tally(parts(table(1), timed=False), DOMAIN, unit=UNITS[1])
     assert asked == [16]

@@ -16,10 +16,10 @@ from trees import (
 )
 
 from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
-from psd.query.overlaps import regions_of
-from psd.statistics.draws import _unevenness, innovations, node_errors
+from psd.query.region_overlaps import regions_of
+from psd.release.post_processing import View
+from psd.statistics.error_draws import _unevenness, innovations, node_errors
 from psd.statistics.overlay import leaf_overlay, raster_overlay
-from psd.view import View
 
 LATTICE = (64, 64)
 

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from psd.bounding import keep, shares
-from psd.marks import PRIME, marks, salts
+from psd.ingest.contribution_bounding import keep, shares
+from psd.ingest.row_hash import PRIME, marks, salts
 
 KEY = b"sixteen bytes ok"
 
@@ -40,7 +40,7 @@ NAMES = ["7", "007", "Ann", "é", "서울", ""]
 @pytest.mark.parametrize("together", [2**14, 3])
 @pytest.mark.parametrize("seed", range(5))
 def test_marks(seed, together, monkeypatch):
-    monkeypatch.setattr("psd.marks._TOGETHER", together)
+    monkeypatch.setattr("psd.ingest.row_hash._TOGETHER", together)
     users, (columns, row), time = rows(seed)
     occurrence = np.random.default_rng(seed).integers(0, 2**30, len(users))
     found = marks(salts(NAMES, KEY)[:, users], columns, row, time, occurrence)
@@ -93,7 +93,9 @@ def test_kept_rows(seed, k):
 @pytest.mark.parametrize("k", [1, 20])
 @pytest.mark.parametrize("different", [1, 3])
 def test_rows_with_the_same_mark_are_ordered_by_what_they_are(k, different, monkeypatch):
-    monkeypatch.setattr("psd.bounding.marks", lambda *row: marks(*row) % different)
+    monkeypatch.setattr(
+        "psd.ingest.contribution_bounding.marks", lambda *row: marks(*row) % different
+    )
     users, cells, time = rows(4)
     places = keep(users, salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
     found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))

@@ -7,9 +7,9 @@ import pytest
 import shapely
 from trees import METRES, dense_least_squares, random_tree, release_of
 
-from psd.covariate import Covariate
-from psd.density import PARTS
-from psd.view import DENSITIES, View
+from psd.estimation.density import PARTS
+from psd.release.post_processing import DENSITIES, View
+from psd.space.covariate import Covariate
 
 SIDE = 64
 

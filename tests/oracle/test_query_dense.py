@@ -13,9 +13,9 @@ from trees import (
     release_of,
 )
 
-from psd.epsilon import NANO
-from psd.inference import infer
-from psd.tree import Tree
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
+from psd.space.tree import Tree
 
 LATTICE = (64, 64)
 

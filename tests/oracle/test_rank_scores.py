@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from replay import SCRIPTS, Recorder, small_domain, small_tally
 
-from psd.curator import Curator
-from psd.epsilon import NANO
+from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
+from psd.privacy.epsilon import NANO
 
 
 def naive(rows, side, box, axis, p, q):

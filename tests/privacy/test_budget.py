@@ -16,9 +16,9 @@ from mutants.budget import (
 )
 from replay import SCRIPTS, Recorder, run, small_domain, small_methods, small_tally
 
-from psd.curator import Curator
-from psd.epsilon import NANO
+from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
+from psd.privacy.epsilon import NANO
 
 
 def largest_sum(questions, side: int) -> int:

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from replay import Violation, small_domain, worst_loss
 
-from psd import covariate, dasymetric, pieces, raster_files, rasters
-from psd.covariate import Covariate
 from psd.decompositions.cascade import Cascade
+from psd.estimation import covariate_density as dasymetric
+from psd.space import covariate, raster_files
+from psd.space import polygon_pieces as pieces
+from psd.space import raster_density as rasters
+from psd.space.covariate import Covariate
 
 
 def known(side, raster):
@@ -56,5 +59,5 @@ def test_a_covariate_made_from_the_points_is_caught():
 @pytest.mark.parametrize("module", [covariate, dasymetric, pieces, rasters, raster_files])
 def test_nothing_that_makes_a_covariate_knows_of_points(module):
     source = inspect.getsource(module)
-    for word in ("tally", "curator", "psd.points", "psd.sources", "psd.noise"):
+    for word in ("tally", "curator", "psd.curator.points", "psd.ingest.sources", "psd.mechanisms"):
         assert word not in source

@@ -13,15 +13,15 @@ import pytest
 from replay import SCRIPTS, Recorder, small_domain, small_tally
 
 import psd
-from psd.curator import Curator
-from psd.epsilon import NANO
+from psd.curator.curator import Curator
 from psd.errors import InputDataError, ParameterError
-from psd.growing import Cells
-from psd.intake import tally
-from psd.noise import SecureNoise
-from psd.sources import Columns, read
-from psd.tally import Batch
-from psd.unit import Unit
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.space.growing_tree import Cells
 from psd_cli.main import run
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
@@ -212,7 +212,7 @@ def test_private_files_have_no_name_until_they_are_whole(tmp_path, monkeypatch):
     rows, release, bounds = tmp_path / "d.csv", tmp_path / "r.parquet", ("--bounds", *"0044")
     rows.write_text("lon,lat,u\n1,1,a\n2,3,b\n")
     assert run(["build", str(rows), "-o", str(release), "--epsilon", "1", *bounds]) == 0
-    monkeypatch.setattr("psd.files.os.fsync", synced)
+    monkeypatch.setattr("psd._util.atomic_write.os.fsync", synced)
     private = ["p.tally", "p.key", "p.csv", "p.html"]
     for name in ("p.tally", "p.csv", "p.html"):
         (tmp_path / name).touch(mode=0o644)

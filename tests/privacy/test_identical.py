@@ -246,7 +246,7 @@ def rows_of(counts):
 
 def states(monkeypatch, what):
     """The header holds something, under the name of a parameter that is allowed."""
-    import psd.publish
+    import psd.publish.build
 
     def talkative(release_of):
         def made(counts, domain, **how):
@@ -255,12 +255,12 @@ def states(monkeypatch, what):
 
         return made
 
-    around(monkeypatch, psd.publish, "release_of", talkative)
+    around(monkeypatch, psd.publish.build, "release_of", talkative)
 
 
 def while_reading(monkeypatch, say):
     """Something is said as soon as the rows have been counted."""
-    import psd.publish
+    import psd.publish.build
 
     def talkative(count_rows):
         def counted(data, *more, **how):
@@ -270,12 +270,12 @@ def while_reading(monkeypatch, say):
 
         return counted
 
-    around(monkeypatch, psd.publish, "count_rows", talkative)
+    around(monkeypatch, psd.publish.build, "count_rows", talkative)
 
 
 def shows_progress(monkeypatch):
     """Progress counts the rows."""
-    import psd.publish
+    import psd.publish.build
 
     def talkative(build):
         def made(data, *, progress, private_report, **how):
@@ -286,12 +286,12 @@ def shows_progress(monkeypatch):
 
         return made
 
-    around(monkeypatch, psd.publish, "build", talkative)
+    around(monkeypatch, psd.publish.build, "build", talkative)
 
 
 def dates_the_library(monkeypatch):
     """The version in the header carries a digest of the input."""
-    import psd.publish
+    import psd.publish.build
 
     def talkative(build):
         def made(data, **how):
@@ -302,11 +302,11 @@ def dates_the_library(monkeypatch):
 
         return made
 
-    around(monkeypatch, psd.publish, "build", talkative)
+    around(monkeypatch, psd.publish.build, "build", talkative)
 
 
 def logs(text, level=logging.DEBUG):
-    logger = logging.getLogger("psd.sources")
+    logger = logging.getLogger("psd.ingest.sources")
     return lambda data, counts: logger.log(level, text, rows_of(counts))
 
 

@@ -16,19 +16,19 @@ from mutants.ledger import (
 from replay import answers_of_the_first
 
 import psd
-import psd.journal
-import psd.ledger
-import psd.spending
-from psd.book import Claim
-from psd.bound_choice import BoundChoice
+import psd.ledger.account
+import psd.ledger.entries
+import psd.ledger.ledger
+from psd.curator.contribution_choice import BoundChoice
+from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError
-from psd.ledger import Ledger
-from psd.noise import SecureNoise
-from psd.private_bounds import PrivateBounds
-from psd.release import Release
-from psd.slices import Slices
-from psd.spending import Account
-from psd.unit import Unit
+from psd.ledger.account import Account
+from psd.ledger.ledger import Ledger
+from psd.ledger.state import Claim
+from psd.mechanisms import SecureNoise
+from psd.privacy.unit import Unit
+from psd.release.record import Release
+from psd.space.time_slices import Slices
 
 ROWS = [(0.5, 0.5, "a", "2024-01-01"), (1.5, -2.5, "b", "2024-01-02")]
 TABLE = pd.DataFrame(ROWS, columns=["lon", "lat", "user", "time"])
@@ -175,7 +175,7 @@ def test_what_cannot_be_read_costs_nothing(content, code, ledger, points):
 
 def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatch):
     """Another release is paid while the rows are read."""
-    count_rows = psd.publish.count_rows
+    count_rows = psd.publish.build.count_rows
 
     def meanwhile(*arguments, **options):
         counted = count_rows(*arguments, **options)
@@ -183,7 +183,7 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
         ledger.charge("rows", claim)
         return counted
 
-    monkeypatch.setattr(psd.publish, "count_rows", meanwhile)
+    monkeypatch.setattr(psd.publish.build, "count_rows", meanwhile)
     assert "has epsilon 0.5 left" in fails(4, *build(ledger, points))
     assert not points.with_name("r.psd.parquet").exists()
     assert [charge.what for charge in ledger.book().charges.values()] == ["another"]
@@ -272,12 +272,14 @@ def ledgers_of_all(tmp_path, monkeypatch):
     left = {}
     with monkeypatch.context() as patch:
         again = answers_of_the_first(patch)
-        patch.setattr(psd.journal, "_now", lambda: "2024-01-01T00:00:00+00:00")
+        patch.setattr(psd.ledger.entries, "_now", lambda: "2024-01-01T00:00:00+00:00")
         # Where the file system keeps a file is a number that no row decides.
-        patch.setattr(psd.spending, "_files", lambda items: {Path(item): (1, 2) for item in items})
+        patch.setattr(
+            psd.ledger.account, "_files", lambda items: {Path(item): (1, 2) for item in items}
+        )
         for name, text in DATA.items():
             ids = iter(range(100))
-            patch.setattr(psd.ledger, "_random_id", lambda ids=ids: f"id {next(ids)}")
+            patch.setattr(psd.ledger.ledger, "_random_id", lambda ids=ids: f"id {next(ids)}")
             folder = tmp_path / name
             folder.mkdir()
             with again():

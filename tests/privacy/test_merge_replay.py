@@ -8,7 +8,7 @@ taken for granted, and users told apart by a digest.
 import pytest
 from merge_replay import OTHERS, counted, worst_loss
 
-from psd.unit import Unit
+from psd.privacy.unit import Unit
 
 
 @pytest.mark.parametrize("k", [1, 2])

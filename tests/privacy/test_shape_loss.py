@@ -21,7 +21,7 @@ from shape_paths import (
 )
 from shapes import ROUNDING, answers_log_probability, worst_path
 
-from psd.epsilon import NANO
+from psd.privacy.epsilon import NANO
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])

@@ -12,11 +12,11 @@ from replay import SCRIPTS, Recorder, small_domain
 from slices_replay import DAYS, OTHERS, batch, loss_of, run, users
 
 import psd
-from psd.epsilon import NANO
-from psd.intake import tally
-from psd.series import Series
-from psd.slicing import counted_unit, series_of
-from psd.unit import Unit
+from psd.ingest.tally_builder import tally
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.publish.series import counted_unit, series_of
+from psd.release.series import Series
 
 
 @pytest.mark.parametrize("k", [1, 2])

@@ -25,9 +25,9 @@ from units_replay import (
 )
 
 from psd.decompositions.grid import Grid
-from psd.epsilon import NANO
-from psd.slicing import counted_unit
-from psd.unit import Kind, Unit
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Kind, Unit
+from psd.publish.series import counted_unit
 
 EVERY = [pytest.param(method, id=str(method)) for method in small_methods()]
 UNITS = [name for name in CASES if name not in SLOW]

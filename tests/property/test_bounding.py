@@ -1,7 +1,7 @@
 """Contribution bounding: what one user can change, and that order is nothing.
 
-Each property is a check of a function that bounds rows. The checks pass for `psd.tally` and must
-fail for bounding that is wrong in a known way.
+Each property is a check of a function that bounds rows. The checks pass for `psd.ingest.tally` and
+must fail for bounding that is wrong in a known way.
 """
 
 import hashlib
@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import psd
-from psd.intake import tally
-from psd.tally import Batch
-from psd.unit import Unit
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.privacy.unit import Unit
 
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
@@ -28,7 +28,7 @@ ALPHA = 1e-6
 
 
 def library(parts, k, key):
-    """Counts per cell by `psd.tally`, from parts that are lists of rows (user, (column, row))."""
+    """Counts per cell by `psd.ingest.tally`, from parts: lists of rows (user, (column, row))."""
     batches = []
     for part in parts:
         x, y = np.array([place for _, place in part], float).reshape(-1, 2).T + 0.5

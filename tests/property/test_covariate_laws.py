@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import domain_of, random_queries, random_tree, release_of
 
-from psd.covariate import Covariate
-from psd.dasymetric import shares_of_parents
-from psd.view import View
+from psd.estimation.covariate_density import shares_of_parents
+from psd.release.post_processing import View
+from psd.space.covariate import Covariate
 
 law = settings(derandomize=True, max_examples=100, deadline=None)
 

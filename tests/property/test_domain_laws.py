@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from psd.domain import Domain
 from psd.errors import DomainError
+from psd.space.domain import Domain
 
 numbers = st.floats(-2e7, 2e7, allow_subnormal=True)
 widths = st.floats(1e-9, 4e7)

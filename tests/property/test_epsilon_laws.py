@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psd.epsilon import (
+from psd.errors import ParameterError
+from psd.privacy.epsilon import (
     MAX_EPSILON,
     NANO,
     epsilon_text,
@@ -13,7 +14,6 @@ from psd.epsilon import (
     uniform_shares,
     weighted_shares,
 )
-from psd.errors import ParameterError
 
 totals = st.integers(1, MAX_EPSILON * NANO)
 levels = st.integers(1, 40)

@@ -10,9 +10,9 @@ from trees import domain_of, random_tree, release_of
 
 import psd
 from psd.query import boxes as engine
-from psd.query.compiled import compiled_sums, compiled_totals
-from psd.query.cover import total
-from psd.view import View
+from psd.query.compiled_walk import compiled_sums, compiled_totals
+from psd.query.traversal import total
+from psd.release.post_processing import View
 
 SIDE = 16
 

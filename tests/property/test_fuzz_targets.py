@@ -67,6 +67,6 @@ def test_a_parser_that_lets_errors_through_is_caught(monkeypatch):
     """Planted: the header is read by a parser that is not guarded."""
     import json
 
-    monkeypatch.setattr("psd.release_file.strict_json", lambda raw, *_: json.loads(raw))
+    monkeypatch.setattr("psd.release.file.strict_json", lambda raw, *_: json.loads(raw))
     with pytest.raises((ValueError, RecursionError)):
         TARGETS["releases"].run(b"\x01{")

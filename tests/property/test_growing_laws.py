@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from psd.growing import GrowingTree
-from psd.tree import check_tree
+from psd.space.growing_tree import GrowingTree
+from psd.space.tree import check_tree
 
 
 def grown(rng, lattice, cuts):

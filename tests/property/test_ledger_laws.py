@@ -9,12 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from psd.book import Claim
-from psd.composition import BY_FIELDS, Region
-from psd.epsilon import NANO
 from psd.errors import BudgetError, LedgerError
-from psd.ledger import Ledger
-from psd.unit import Unit
+from psd.ledger.ledger import Ledger
+from psd.ledger.regions import BY_FIELDS, Region
+from psd.ledger.state import Claim
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
 
 POINTS = list(itertools.product(range(5), repeat=2))
 SIDES = st.sampled_from([(0, 1), (1, 2), (2, 4), (0, 4), (3, 4)])

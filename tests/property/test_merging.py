@@ -1,7 +1,7 @@
 """Tallies of parts merge to the tally of the whole, whatever the parts and the order.
 
-Checks are functions of a way to merge. They pass for `psd.kept.merge` and must fail for ways that
-are wrong as known.
+Checks are functions of a way to merge. They pass for `psd.ingest.partial_tally.merge` and must
+fail for ways that are wrong as known.
 """
 
 import dataclasses
@@ -15,15 +15,15 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import psd
-from psd import kept as kept_module
-from psd.carrying import Carried, carried
-from psd.intake import Intake
-from psd.kept import KeptTally, merge
-from psd.keys import users_of_residue
-from psd.sources import Columns
-from psd.tally import Batch
-from psd.tallying import Recipe, origin_of
-from psd.unit import Unit
+from psd.ingest import partial_tally as kept_module
+from psd.ingest.hash_key import users_of_residue
+from psd.ingest.partial_tally import KeptTally, merge
+from psd.ingest.sources import Columns
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import Intake
+from psd.ingest.user_rows import Carried, carried
+from psd.privacy.unit import Unit
+from psd.publish.from_tallies import Recipe, origin_of
 
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
@@ -76,7 +76,7 @@ def counted(rows, how, residue=None):
     x, y = np.array([(c, r) for _, c, r, _ in rows], float).reshape(-1, 2).T + 0.5
     time = START + np.array([hour for *_, hour in rows], np.int64) * np.timedelta64(3600, "s")
     ids = pa.array([user for user, *_ in rows], pa.string())
-    unit = psd.slicing.counted_unit(how.unit, how.bound)
+    unit = psd.publish.series.counted_unit(how.unit, how.bound)
     chosen = None if residue is None else users_of_residue(KEY, residue)
     intake = Intake(DOMAIN, unit=unit, slices=how.slices, chosen=chosen)
     intake.add(Batch(x=x, y=y, user=ids, time=time.astype("datetime64[us]")))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psd.errors import InputDataError
-from psd.sources import _points
+from psd.ingest.sources import _points
 
 NUMBERS = st.floats(allow_infinity=False, width=64)
 POINTS = st.lists(st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS)), max_size=12)

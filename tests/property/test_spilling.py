@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psd
-from psd.counting import cell_counter
-from psd.intake import Intake
-from psd.tally import Batch
-from psd.unit import Unit
+from psd.ingest.cell_counter import cell_counter
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import Intake
+from psd.privacy.unit import Unit
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(16, 16))
 KEY = b"sixteen bytes ok"
@@ -42,7 +42,7 @@ def counted(unit, memory, size=200, number=12):
 def test_files_change_nothing(unit, monkeypatch):
     in_memory = counted(unit, None)
     opened = []
-    monkeypatch.setattr("psd.shelf.tempfile.TemporaryFile", spy(opened))
+    monkeypatch.setattr("psd.ingest.user_partitions.tempfile.TemporaryFile", spy(opened))
     in_files = counted(unit, 60_000)
     assert len(opened) == 64
     for found, expected in zip(in_files, in_memory, strict=True):

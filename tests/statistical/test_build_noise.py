@@ -9,9 +9,9 @@ from goodness import ALPHA, discrete_laplace_p_value, holds
 from replay import small_tally
 
 import psd
-from psd.curator import Curator
-from psd.epsilon import NANO
-from psd.noise import SecureNoise
+from psd.curator.curator import Curator
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
 
 DOMAIN = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
 CELLS = psd.Grid(size=317)

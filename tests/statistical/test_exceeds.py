@@ -11,10 +11,10 @@ from shapes import log_above
 from split_law import N, p_value
 
 import psd
-from psd.curator import Curator
-from psd.cutting import cut_grid
-from psd.epsilon import NANO
-from psd.noise import SecureNoise
+from psd.curator.curator import Curator
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.space.grids import cut_grid
 
 DOMAIN = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
 SCALES = [Fraction(7, 24), Fraction(7, 3), Fraction(14, 3), Fraction(140, 3)]

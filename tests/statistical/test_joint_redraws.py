@@ -7,13 +7,13 @@ import pytest
 from trees import domain_of, leaf_fractions, release_of
 
 import psd
-from psd.epsilon import NANO
-from psd.inference import infer
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
 from psd.query.derived import fieller, reach
 from psd.query.simultaneous import level_of_each
+from psd.space.tree import Tree
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
-from psd.tree import Tree
 
 DRAWS = 1500
 

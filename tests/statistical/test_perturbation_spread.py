@@ -12,9 +12,9 @@ from replay import SCRIPTS, Recorder, run, small_domain, small_methods, small_ta
 from trees import leaf_fractions, random_queries
 
 import psd
-from psd.epsilon import NANO
-from psd.inference import infer
-from psd.view import View
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
+from psd.release.post_processing import View
 
 SIDE, DRAWS, QUERIES = 32, 2000, 200
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]

@@ -6,8 +6,8 @@ import pytest
 from benchmarks.accuracy import BOUNDS
 
 import psd
-from psd.comparison import compare
-from psd.plan import plan
+from psd.evaluation.compare import compare
+from psd.planning.plan import plan
 
 TOP = Path(__file__).resolve().parents[2]
 SHARED = TOP.parent / "shared" / "data"

@@ -7,10 +7,11 @@ from replay import small_domain, small_tally
 from scipy import stats
 from selection_law import draws, p_value
 
-from psd.curator import Curator
-from psd.epsilon import NANO
-from psd.noise import SecureNoise, selection
-from psd.noise.selection import Candidates, exponential
+from psd.curator.curator import Curator
+from psd.mechanisms import SecureNoise
+from psd.mechanisms import exponential_mechanism as selection
+from psd.mechanisms.exponential_mechanism import Candidates, exponential
+from psd.privacy.epsilon import NANO
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])

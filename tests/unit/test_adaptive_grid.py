@@ -7,9 +7,9 @@ import pytest
 from replay import Recorder, Script, run, small_domain, small_tally
 
 from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_sizes
-from psd.epsilon import NANO
 from psd.errors import ParameterError
-from psd.inference import infer
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
 
 ANY = np.full(1, 10**6)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psd.asking import _reach, ask
 from psd.errors import BudgetError, DomainError, InputDataError, LedgerError, ParameterError
-from psd.ledger import Ledger
-from psd.spending import Account
+from psd.ledger.account import Account
+from psd.ledger.ledger import Ledger
+from psd.publish.single_count import _reach, ask
 
 TABLE = pd.DataFrame(
     {

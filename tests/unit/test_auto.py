@@ -6,10 +6,10 @@ from replay import Recorder, Script, run, small_domain, small_tally
 
 import psd
 from psd.decompositions.auto import Auto
-from psd.domain import Domain
-from psd.epsilon import NANO
 from psd.errors import ParameterError
-from psd.view import View
+from psd.privacy.epsilon import NANO
+from psd.release.post_processing import View
+from psd.space.domain import Domain
 
 
 def answering(total):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from psd.bodies import check_body
+from psd.ledger.entry_schema import check_body
 
 REGION = {"bounds": [0, 1.5, 2, 3], "crs": "EPSG:4326", "columns": ["x=lon"], "lattice": [8, 2**30]}
 

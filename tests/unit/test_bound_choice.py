@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay import SCRIPTS, Recorder, small_domain
 
-from psd.bound_choice import BoundChoice, candidate_bounds, choose_bound
-from psd.epsilon import NANO
+from psd.curator.contribution_choice import BoundChoice, candidate_bounds, choose_bound
 from psd.errors import ParameterError
-from psd.intake import Intake
-from psd.noise import SecureNoise
-from psd.tally import Batch
-from psd.unit import Unit
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import Intake
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
 
 
 def test_the_list_of_bounds_is_public_and_ends_at_the_largest():

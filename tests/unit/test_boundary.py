@@ -14,16 +14,16 @@ from replay import SCRIPTS, Recorder, small_domain
 from trees import random_tree
 
 import psd
-from psd.boundary import Boundary, bounds_of
-from psd.covariate import Covariate
-from psd.curator import Curator
-from psd.epsilon import NANO
+from psd.curator.curator import Curator
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
-from psd.inference import infer
-from psd.posterior import posterior_count
-from psd.release_file import decode
-from psd.tally import Tally
-from psd.tree import Tree
+from psd.estimation.least_squares import infer
+from psd.estimation.posterior import posterior_count
+from psd.ingest.tally import Tally
+from psd.privacy.epsilon import NANO
+from psd.release.file import decode
+from psd.space.boundary import Boundary, bounds_of
+from psd.space.covariate import Covariate
+from psd.space.tree import Tree
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
 STAR = shapely.Polygon([(1, 1), (4, 2), (7, 1), (6, 4), (7, 7), (4, 6), (1, 7), (2, 4)])

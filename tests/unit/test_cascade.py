@@ -8,8 +8,8 @@ from replay import SCRIPTS, Recorder, Script, run, small_domain, small_tally
 
 from psd.decompositions import cascade
 from psd.decompositions.cascade import Cascade
-from psd.epsilon import NANO
 from psd.errors import ParameterError
+from psd.privacy.epsilon import NANO
 
 MANY = Script("many", lambda step, true: true + 10_000, lambda step, scores: 0)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psd.clock import checked_zone, day, hour, month, wall_clock
+from psd._util.wall_clock import checked_zone, day, hour, month, wall_clock
 from psd.errors import InputDataError, ParameterError
 
 SEOUL, LONDON = "Asia/Seoul", "Europe/London"

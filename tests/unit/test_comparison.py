@@ -6,13 +6,14 @@ import pytest
 from benchmarks import accuracy
 
 import psd
-from psd import comparison, workers
-from psd.comparison import compare
+from psd._util import processes as workers
 from psd.errors import DomainError, InputDataError, InternalError, ParameterError
-from psd.evaluation import class_errors, evaluate, geometric_mean
-from psd.plotting import plot_comparison
-from psd.truth import truth_of
-from psd.workload import workload
+from psd.evaluation import compare as comparison
+from psd.evaluation.compare import compare
+from psd.evaluation.evaluate import class_errors, evaluate, geometric_mean
+from psd.evaluation.reporting.plots import plot_comparison
+from psd.evaluation.true_counts import truth_of
+from psd.evaluation.workload import workload
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 SMALL = psd.Quadtree(height=3)
@@ -216,7 +217,9 @@ def test_results_are_in_the_order_of_the_tasks():
 def test_nothing_shows_itself(found):
     assert repr(found) == "<Comparison: private>"
     coordinates = points()["lon"].to_numpy(), points()["lat"].to_numpy()
-    table = psd.intake.tally([psd.tally.Batch(x=coordinates[0], y=coordinates[1])], DOMAIN)
+    table = psd.ingest.tally_builder.tally(
+        [psd.ingest.tally.Batch(x=coordinates[0], y=coordinates[1])], DOMAIN
+    )
     queries = workload(*coordinates, DOMAIN.bounds)
     truth = truth_of(queries, coordinates, table, DOMAIN, bounded=False)
     assert repr(truth) == "<Truth: private>"

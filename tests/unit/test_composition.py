@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants.ledger import touching_regions_are_apart
 
-from psd.composition import Region, spent_within
+from psd.ledger.regions import Region, spent_within
 
 HERE = ("x=lon", "y=lat")
 

@@ -13,11 +13,11 @@ import pytest
 from forged import encode, stamped
 from trees import random_tree, release_of
 
-from psd.covariate import Covariate
-from psd.covariate_file import COVARIATE_KEY, pack
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.release_file import decode
-from psd.view import View
+from psd.release.covariate_codec import COVARIATE_KEY, pack
+from psd.release.file import decode
+from psd.release.post_processing import View
+from psd.space.covariate import Covariate
 
 KEY = COVARIATE_KEY.decode()
 RASTER = (np.arange(6, dtype=np.uint16) * 9_999).reshape(2, 3)
@@ -144,7 +144,7 @@ def test_a_bomb_is_not_unpacked(monkeypatch):
         def __getattr__(self, name):
             return getattr(self.inflate, name)
 
-    monkeypatch.setattr("psd.covariate_file.zlib.decompressobj", Watched)
+    monkeypatch.setattr("psd.release.covariate_codec.zlib.decompressobj", Watched)
     with pytest.raises(ReleaseFormatError, match="covariate is not of the size"):
         decode(rewritten(bomb))
     assert unpacked == [len(NUMBERS) + 1]

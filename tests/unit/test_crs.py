@@ -10,11 +10,11 @@ from pyproj.exceptions import ProjError
 from shapely import Point, box
 
 import psd
-from psd.boundary import Boundary, bounds_of
-from psd.crs import known_crs, transforming
 from psd.errors import DomainError
-from psd.query.placing import placed
-from psd.query.regions import regions_table
+from psd.space.boundary import Boundary, bounds_of
+from psd.space.crs import known_crs, transforming
+from psd.space.region_checks import placed
+from psd.space.regions import regions_table
 
 FILE = "/nowhere/shifts.gsb"
 LONLAT = CRS("EPSG:4326").to_wkt()

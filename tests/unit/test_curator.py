@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from replay import SCRIPTS, Recorder, Script, small_domain, small_tally
 
-from psd.covariate import Covariate
-from psd.curator import Curator
-from psd.epsilon import NANO
+from psd.curator.curator import Curator
+from psd.curator.privtree_split import split_rule
 from psd.errors import ParameterError
-from psd.growing import Cells
-from psd.shape import split_rule
+from psd.privacy.epsilon import NANO
+from psd.space.covariate import Covariate
+from psd.space.growing_tree import Cells
 
 # Nobody is in the east column but in one cell of the south.
 MASK = [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
@@ -157,7 +157,7 @@ def test_nodes_that_another_thread_changes_change_no_question(monkeypatch):
     everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
     made, _ = curator(side=4, script=everything)
     cells = made.cut(made.root(), x=[2])[np.array([0])]
-    monkeypatch.setattr("psd.curator.split_rule", alter)
+    monkeypatch.setattr("psd.curator.curator.split_rule", alter)
     leaves = made.shape(cells, NANO, height=1)
     assert (leaves.boxes[:, 2] <= 2).all()
     assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
@@ -165,7 +165,7 @@ def test_nodes_that_another_thread_changes_change_no_question(monkeypatch):
 
 @pytest.mark.parametrize(("most", "leaves"), [(4, 1), (5, 4), (20, 4), (21, 16)])
 def test_a_shape_has_so_many_nodes_and_no_more(most, leaves, monkeypatch):
-    monkeypatch.setattr("psd.shape._MOST_NODES", most)
+    monkeypatch.setattr("psd.curator.privtree_split._MOST_NODES", most)
     everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
     made, _ = curator(side=4, script=everything)
     assert len(made.shape(made.root(), NANO, height=2)) == leaves

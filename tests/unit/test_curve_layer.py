@@ -5,15 +5,15 @@ import pytest
 from curve import codes
 from replay import SCRIPTS, Recorder, run, small_domain, small_tally
 
-from psd.curator import Curator
+from psd.curator.curator import Curator
 from psd.decompositions.hilbert_rtree import HilbertRTree, rounded
-from psd.domain import Domain
-from psd.epsilon import NANO
 from psd.errors import BudgetError, ParameterError
-from psd.hilbert import MAX_ORDER, lattice_codes
-from psd.noise import SecureNoise
-from psd.tally import Tally
-from psd.tree import check_tree
+from psd.ingest.tally import Tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.space.domain import Domain
+from psd.space.hilbert import MAX_ORDER, lattice_codes
+from psd.space.tree import check_tree
 
 LARGE = Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
 

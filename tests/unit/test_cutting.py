@@ -7,10 +7,10 @@ import pytest
 from trees import domain_of
 
 import psd
-from psd.cutting import cut_grid, cut_grids, grid_tree
 from psd.errors import ParameterError
-from psd.growing import GrowingTree
-from psd.tree import check_tree
+from psd.space.grids import cut_grid, cut_grids, grid_tree
+from psd.space.growing_tree import GrowingTree
+from psd.space.tree import check_tree
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from replay import SCRIPTS, Recorder, run, small_domain, small_tally
 from trees import domain_of
 
 import psd
-from psd.decompositions.grid import tiny_size
-from psd.demand import (
+from psd.decompositions._workload_shares import (
     CLASSES,
     class_boxes,
     class_weights,
@@ -18,12 +17,13 @@ from psd.demand import (
     variance,
     weights_of,
 )
-from psd.epsilon import NANO, geometric_shares, uniform_shares
+from psd.decompositions.grid import tiny_size
 from psd.errors import ParameterError
-from psd.inference import infer
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO, geometric_shares, uniform_shares
 from psd.query.boxes import box_fraction
-from psd.query.cover import cover, perturbation_variance
-from psd.tree import Tree
+from psd.query.traversal import cover, perturbation_variance
+from psd.space.tree import Tree
 
 
 def tree_of(height, shares):

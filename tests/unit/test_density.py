@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from trees import METRES, domain_of, random_queries, random_tree, release_of
 
 import psd
-from psd import density as module
-from psd.density import PARTS, smooth_density
-from psd.tree import Tree
-from psd.view import View
+from psd.estimation import density as module
+from psd.estimation.density import PARTS, smooth_density
+from psd.release.post_processing import View
+from psd.space.tree import Tree
 
 EVEN = 1 / PARTS**2
 SIDE = module._RASTER

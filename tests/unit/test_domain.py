@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from psd.domain import Domain
 from psd.errors import DomainError
+from psd.space.domain import Domain
 
 METRES = "EPSG:3857"
 

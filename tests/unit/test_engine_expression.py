@@ -10,16 +10,16 @@ import pyarrow as pa
 import pytest
 
 import psd
-from psd.clock import wall_clock
-from psd.engines import _expression
-from psd.engines._counts import tally_of
-from psd.engines._expression import parsed, sql_of
-from psd.engines._parse import COMPOSED, double
+from psd._util.wall_clock import wall_clock
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.intake import tally
-from psd.sources import Columns
-from psd.tally import Batch
-from psd.unit import Unit
+from psd.ingest.engines import _expression
+from psd.ingest.engines._counts import tally_of
+from psd.ingest.engines._expression import parsed, sql_of
+from psd.ingest.engines._parse import COMPOSED, double
+from psd.ingest.sources import Columns
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.privacy.unit import Unit
 
 TYPES = {"string": "string", "double": "float64", "int64": "int64", "timestamp[us]": "timestamp"}
 ROWS = engines.rows()

@@ -12,8 +12,8 @@ from replay import SCRIPTS, Recorder
 
 import psd
 from psd.errors import DomainError, InputDataError, MissingExtraError, ParameterError
-from psd.sources import Columns
-from psd.unit import Unit
+from psd.ingest.sources import Columns
+from psd.privacy.unit import Unit
 
 pytest.importorskip("pysail", reason="pysail is not installed: pip install -e '.[test]'")
 
@@ -159,7 +159,7 @@ def test_refused_before_anything_is_read(url, data, columns, error, told):
 
 def test_a_tally_that_is_kept_has_no_name_of_a_file_here(url, inputs, tmp_path):
     """Paths are those of the cluster; nobody looks for them on this machine."""
-    from psd.tally_file import read_tally
+    from psd.ingest.tally_file import read_tally
 
     kept, output = tmp_path / "kept.tally", tmp_path / "out.psd.parquet"
     words = ("--engine", "spark", "--spark-url", url, "--keep-tally", kept, "--epsilon", 1)
@@ -216,7 +216,9 @@ def test_no_session_to_use():
 
 
 def test_packages_that_are_missing(monkeypatch):
-    monkeypatch.setattr("psd.engines._spark_session.find_spec", lambda name: name != "py4j" or None)
+    monkeypatch.setattr(
+        "psd.ingest.engines._spark_session.find_spec", lambda name: name != "py4j" or None
+    )
     with pytest.raises(MissingExtraError, match=r"psd-publisher\[spark\]"):
         psd.Spark(url="local[1]").tally("a.csv", Columns(), engines.DOMAIN, unit=Unit())
 

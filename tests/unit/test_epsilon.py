@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from psd.epsilon import (
+from psd.errors import ParameterError
+from psd.privacy.epsilon import (
     NANO,
     _cube_root_power,
     cube_root,
@@ -19,7 +20,6 @@ from psd.epsilon import (
     uniform_shares,
     weighted_shares,
 )
-from psd.errors import ParameterError
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from replay import SCRIPTS, Recorder
 
 import psd
 from psd.errors import InputDataError, MissingExtraError, ParameterError
-from psd.evaluation import evaluate
-from psd.plotting import plot_evaluation
-from psd.tally_file import tally_of_release, write_tally
-from psd.tallying import kept_for
-from psd.workload import AREAS, workload
+from psd.evaluation.evaluate import evaluate
+from psd.evaluation.reporting.plots import plot_evaluation
+from psd.evaluation.workload import AREAS, workload
+from psd.ingest.tally_file import tally_of_release, write_tally
+from psd.publish.from_tallies import kept_for
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 BOXES = np.array([(0.0, 0, 10, 10), (1, 1, 4, 7), (3.3, 2.1, 3.9, 9.5), (9, 9, 9.5, 9.5)])

@@ -8,8 +8,8 @@ import shapely
 from trees import random_queries, random_tree, release_of
 
 from psd.query.explain import refined
-from psd.tree import check_tree
-from psd.view import View
+from psd.release.post_processing import View
+from psd.space.tree import check_tree
 
 LATTICE = (64, 64)
 VIEWS = (View(), View(density="smooth"), View(estimate="signed"), View(estimate="posterior"))

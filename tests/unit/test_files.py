@@ -6,10 +6,10 @@ import os
 import pytest
 
 import psd
-from psd import files
+from psd._util import atomic_write as files
+from psd._util.atomic_write import BESIDE_DATABASES, check_free, write_whole, written
 from psd.errors import WriteError
-from psd.files import BESIDE_DATABASES, check_free, write_whole, written
-from psd.ledger import Ledger
+from psd.ledger.ledger import Ledger
 
 
 def test_a_file_appears_when_the_block_has_ended(tmp_path):

@@ -11,8 +11,8 @@ from forged import encode, stamped
 from trees import random_tree, release_of
 
 import psd
-from psd.errors import InputDataError, ReleaseFormatError
-from psd.footer import (
+from psd._util.parquet_pages import page_headers
+from psd._util.untrusted_parquet import (
     MAX_FOOTER,
     MAX_ROWS,
     check_order,
@@ -22,10 +22,10 @@ from psd.footer import (
     opened,
     read_bytes,
 )
-from psd.page_headers import page_headers
-from psd.release_file import NODES, SCHEMA, decode
-from psd.series_file import decode as decode_series
-from psd.tally_file import read_tally
+from psd.errors import InputDataError, ReleaseFormatError
+from psd.ingest.tally_file import read_tally
+from psd.release.file import NODES, SCHEMA, decode
+from psd.release.series_file import decode as decode_series
 
 LIMITS = {"floor": 100, "each": 2}
 
@@ -142,7 +142,7 @@ def in_file(**columns):
 
 @pytest.mark.parametrize("part", [1, 3, 2**16])
 def test_nodes_stand_in_the_order_of_levels(part, monkeypatch):
-    monkeypatch.setattr("psd.footer._PART", part)
+    monkeypatch.setattr("psd._util.untrusted_parquet._PART", part)
     full = [-1, *np.repeat(np.arange(20), 4)]
     check_order(in_file(parent=full))
     check_order(in_file(parent=[-1, 0, 1, 2, 3, 4, 5]))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from trees import random_tree
 
-from psd.epsilon import NANO
 from psd.errors import ReleaseFormatError
-from psd.inference import infer, noise_variance, pruned
-from psd.tree import Tree
+from psd.estimation.least_squares import infer, noise_variance, pruned
+from psd.privacy.epsilon import NANO
+from psd.space.tree import Tree
 
 
 def areas(tree):

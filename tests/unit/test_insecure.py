@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 import psd
-from psd.asking import ask
-from psd.epsilon import NANO
 from psd.errors import ParameterError, ReleaseFormatError, WriteError
-from psd.insecure import SeededNoise, write
-from psd.ledger import Ledger
-from psd.noise import SecureNoise
-from psd.noise.selection import Candidates
-from psd.spending import Account
+from psd.ledger.account import Account
+from psd.ledger.ledger import Ledger
+from psd.mechanisms import SecureNoise
+from psd.mechanisms.exponential_mechanism import Candidates
+from psd.privacy.epsilon import NANO
+from psd.publish.insecure import SeededNoise, write
+from psd.publish.single_count import ask
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
 POINTS = pd.DataFrame({"lon": [1.0, 2, 7], "lat": [1.0, 2, 7]})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psd.query.intervals import interval
-from psd.query.sums import Sums
+from psd.query.totals import Sums
 
 
 def sums(**given):

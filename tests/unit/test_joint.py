@@ -10,8 +10,8 @@ from trees import domain_of
 
 import psd
 from psd.errors import ParameterError
-from psd.inference import noise_variance
-from psd.query import overlaps as regions_module
+from psd.estimation.least_squares import noise_variance
+from psd.query import region_overlaps as regions_module
 from psd.query.covariance import _positive
 from psd.query.derived import fieller, reach
 

@@ -6,11 +6,11 @@ from hashlib import blake2b
 
 import pytest
 
-from psd import journal
-from psd.book import Charge
-from psd.composition import BY_FIELDS, Region
 from psd.errors import LedgerError
-from psd.journal import entry, read_book
+from psd.ledger import entries as journal
+from psd.ledger.entries import entry, read_book
+from psd.ledger.regions import BY_FIELDS, Region
+from psd.ledger.state import Charge
 
 FIRST = "2024-01-01T00:00:00+00:00"
 DATASET = {"name": "visits", "budget": 10, "unit": "record", "time_zone": None, "bound": None}

@@ -5,11 +5,11 @@ import pytest
 from replay import SCRIPTS, Recorder, Script, run, small_domain, small_tally
 from trees import domain_of
 
-from psd.curator import Curator
+from psd.curator.curator import Curator
 from psd.decompositions.kd_cell import KDCell, NoisyGrid
-from psd.epsilon import NANO, geometric_shares
-from psd.growing import Cells
-from psd.inference import noise_variance
+from psd.estimation.least_squares import noise_variance
+from psd.privacy.epsilon import NANO, geometric_shares
+from psd.space.growing_tree import Cells
 
 
 def grid_of(counts, epsilon=NANO, k=1):

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import psd
-from psd.carrying import Carried
 from psd.errors import InputDataError, ParameterError
-from psd.kept import EMPTY, Origin, Terms, bound_of, merge
-from psd.keys import MAX_RESIDUES, check_value, key_of_file, residue_of, users_of_residue
-from psd.sources import Columns
-from psd.tally_file import KEY, is_tally, read_tally, unit_of, write_tally
-from psd.tallying import Recipe, build_tally, tally_rows
-from psd.unit import Unit
+from psd.ingest.hash_key import MAX_RESIDUES, check_value, key_of_file, residue_of, users_of_residue
+from psd.ingest.partial_tally import EMPTY, Origin, Terms, bound_of, merge
+from psd.ingest.sources import Columns
+from psd.ingest.tally_file import KEY, is_tally, read_tally, unit_of, write_tally
+from psd.ingest.user_rows import Carried
+from psd.privacy.unit import Unit
+from psd.publish.from_tallies import Recipe, build_tally, tally_rows
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
 SECRET = bytes(range(32))
@@ -534,9 +534,9 @@ def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
     kept = counted(how)
     write_tally(kept, tmp_path / "t")
     found = build_tally([read_tally(tmp_path / "t")], epsilon=1, method=method, noise=Exact())
-    from psd.intake import tally
-    from psd.publish import release_of
-    from psd.sources import read
+    from psd.ingest.sources import read
+    from psd.ingest.tally_builder import tally
+    from psd.publish.build import release_of
 
     batches = read(table(), how.columns, DOMAIN)
     counts = tally(batches, DOMAIN, unit=how.unit, key=how.key)

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 from mutants.ledger import float_epsilon, regions_for_users
 
-from psd import journal, ledger_file
-from psd.book import Book, Claim, Dataset
-from psd.composition import BY_FIELDS, Region
-from psd.epsilon import parse_epsilon
 from psd.errors import BudgetError, LedgerError, ParameterError, WriteError
-from psd.ledger import Ledger
-from psd.unit import Unit
+from psd.ledger import entries as journal
+from psd.ledger import file as ledger_file
+from psd.ledger.ledger import Ledger
+from psd.ledger.regions import BY_FIELDS, Region
+from psd.ledger.state import Book, Claim, Dataset
+from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.unit import Unit
 
 BY_COLUMNS = (BY_FIELDS, "x=lon", "y=lat")
 USER = Unit(kind="user", max_contributions=4)

@@ -4,9 +4,9 @@ import sqlite3
 
 import pytest
 
-from psd import ledger_file
 from psd.errors import LedgerError
-from psd.ledger import Ledger
+from psd.ledger import file as ledger_file
+from psd.ledger.ledger import Ledger
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import os
 
 import pytest
 
-from psd import leftovers
+from psd._util import abandoned_files as leftovers
+from psd._util.abandoned_files import held_folder, hidden, hold, sweep
+from psd._util.atomic_write import write_whole, written
 from psd.errors import WriteError
-from psd.files import write_whole, written
-from psd.leftovers import held_folder, hidden, hold, sweep
 
 
 def names(folder):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from noise_paths import enumerate_paths
 
-from psd.noise import bernoulli
-from psd.noise.bernoulli import bernoulli_exp, checked_pair
+from psd.mechanisms import bernoulli
+from psd.mechanisms.bernoulli import bernoulli_exp, checked_pair
 
 
 @pytest.fixture

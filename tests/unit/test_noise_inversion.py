@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from noise_paths import Tape
 
-from psd.noise.inversion import invert, unit_geometric
-from psd.noise.thresholds import Survival, thresholds
+from psd.mechanisms.certified_thresholds import Survival, thresholds
+from psd.mechanisms.inversion import invert, unit_geometric
 
 LAW = Survival(10, 1, two_sided=True)
 M = thresholds(LAW).size

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from noise_paths import Tape, enumerate_paths
 
-from psd.noise import geometric, laplace
-from psd.noise.geometric import LIMIT, _scaled, geometric_each, refuse_beyond_limit
-from psd.noise.laplace import discrete_laplace, discrete_laplace_each
-from psd.noise.thresholds import Survival, thresholds
+from psd.mechanisms import geometric, laplace
+from psd.mechanisms.certified_thresholds import Survival, thresholds
+from psd.mechanisms.geometric import LIMIT, _scaled, geometric_each, refuse_beyond_limit
+from psd.mechanisms.laplace import discrete_laplace, discrete_laplace_each
 
 TOP = 2**63 - 1
 SCALES = [(1, 1), (2, 3), (3, 2), (5, 1)]

@@ -6,9 +6,9 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 
-from psd.epsilon import NANO
-from psd.noise import selection
-from psd.noise.selection import Candidates, exponential
+from psd.mechanisms import exponential_mechanism as selection
+from psd.mechanisms.exponential_mechanism import Candidates, exponential
+from psd.privacy.epsilon import NANO
 
 getcontext().prec = 80
 

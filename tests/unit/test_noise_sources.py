@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import psd.noise.words
+import psd.mechanisms.random_words
 
-FOLDER = Path(psd.noise.words.__file__).parent
+FOLDER = Path(psd.mechanisms.random_words.__file__).parent
 BANNED_MODULES = {"random", "secrets", "uuid", "time", "cmath", "scipy"}
 BANNED_NAMES = {
     *("random", "default_rng", "RandomState", "Generator"),
@@ -64,4 +64,4 @@ def test_the_reading_sees_an_offence(source):
 
 def test_one_place_asks_the_operating_system():
     users = [path.name for path in FOLDER.glob("*.py") if "os.urandom(" in path.read_text()]
-    assert users == ["words.py"]
+    assert users == ["random_words.py"]

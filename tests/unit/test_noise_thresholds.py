@@ -5,7 +5,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from psd.noise.thresholds import (
+from psd.mechanisms.certified_thresholds import (
     MAX_TABLE_SCALE,
     Survival,
     _entries,
@@ -61,7 +61,9 @@ def test_probabilities_lie_in_their_enclosures(law):
 
 def test_each_end_of_an_enclosure_takes_the_end_of_q_that_widens_it(monkeypatch):
     ends = {1: (64, 128), 2: (40, 40)}  # of 256: q from 1/4 to 1/2, and q**2 as if known
-    monkeypatch.setattr("psd.noise.thresholds.exp_enclosure", lambda n, d, bits: ends[n])
+    monkeypatch.setattr(
+        "psd.mechanisms.certified_thresholds.exp_enclosure", lambda n, d, bits: ends[n]
+    )
     low, high = Survival(1, 1, two_sided=True).enclosure(2, 8)
     assert (low, high) == (80 * 256 // (256 + 128), 80 * 256 // (256 + 64))
 
@@ -90,7 +92,7 @@ def test_few_guard_bits_leave_a_floor_undecided_but_never_wrong(law):
 def test_an_undecided_table_is_computed_with_more_bits(monkeypatch):
     law = Survival(1013, 97, two_sided=True)  # asked for nowhere else, so that it is not kept
     truth = _entries(law, 64)
-    monkeypatch.setattr("psd.noise.thresholds._GUARD_BITS", 1)
+    monkeypatch.setattr("psd.mechanisms.certified_thresholds._GUARD_BITS", 1)
     assert _entries(law, 1) is _entries(law, 2) is None
     assert thresholds(law)[::-1].tolist() == truth
     assert thresholds(law).dtype == np.uint64

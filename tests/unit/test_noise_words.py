@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from noise_paths import Tape
 
-from psd.noise.words import random_bits, random_words, uniform_below
+from psd.mechanisms.random_words import random_bits, random_words, uniform_below
 
 LAST = 2**64 - 1
 

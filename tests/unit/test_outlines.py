@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import shapely
 
-from psd.outlines import divided, outlines
+from psd.space.polygon_areas import divided, outlines
 
 WORLD = np.array([-2.0, -2.0, 2.0, 2.0])
 

@@ -8,14 +8,14 @@ import pytest
 from replay import SCRIPTS, Recorder
 
 import psd
-from psd.epsilon import NANO
+from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
-from psd.kept import KeptTally, Origin, Terms, merge
-from psd.private_bounds import PrivateBounds
-from psd.tally import Tally
-from psd.tally_file import read_tally, write_tally
-from psd.tallying import build_tally, kept_for
-from psd.unit import Unit
+from psd.ingest.partial_tally import KeptTally, Origin, Terms, merge
+from psd.ingest.tally import Tally
+from psd.ingest.tally_file import read_tally, write_tally
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.publish.from_tallies import build_tally, kept_for
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 USERS = {"user": "u", "max_contributions": "auto"}

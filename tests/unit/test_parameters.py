@@ -6,11 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from psd.decompositions import method, methods
-from psd.decompositions.grid import Grid
-from psd.decompositions.quadtree import Quadtree
-from psd.errors import ParameterError
-from psd.parameters import (
+from psd._util.fields import (
     check_parameters,
     choice,
     from_settings,
@@ -19,6 +15,10 @@ from psd.parameters import (
     to_json,
     whole,
 )
+from psd.decompositions import method, methods
+from psd.decompositions.grid import Grid
+from psd.decompositions.quadtree import Quadtree
+from psd.errors import ParameterError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.plan import MEASURES, area_of, default_runs, plan, square
-from psd.plan_text import words
-from psd.workload import workload
+from psd.evaluation.workload import workload
+from psd.planning.plan import MEASURES, area_of, default_runs, plan, square
+from psd.planning.text import words
 
 QUICK = {"domain": square(100.0), "methods": ["quadtree"], "densities": ["uniform"], "runs": 1}
 
@@ -119,7 +119,11 @@ def test_progress_counts_builds():
 
 
 def test_no_data_is_read(monkeypatch):
-    for place in ("psd.reading.read", "psd.publish.count_rows", "psd.sources.read"):
+    for place in (
+        "psd.publish.count_rows.read",
+        "psd.publish.build.count_rows",
+        "psd.ingest.sources.read",
+    ):
         monkeypatch.setattr(place, lambda *a, **k: pytest.fail("data was read"))
     quick()
 
@@ -170,7 +174,7 @@ def test_runs_fit_the_size():
     ],
 )
 def test_refusals_before_anything_is_drawn(wrong, told, monkeypatch):
-    monkeypatch.setattr("psd.plan.population", lambda *a, **k: pytest.fail("it was drawn"))
+    monkeypatch.setattr("psd.planning.plan.population", lambda *a, **k: pytest.fail("it was drawn"))
     with pytest.raises(ParameterError, match=told):
         quick(**wrong)
 
@@ -183,7 +187,7 @@ def test_no_such_area(area):
 
 def test_a_thousand_million_records_need_modest_memory():
     script = """
-from psd.plan import plan, square
+from psd.planning.plan import plan, square
 found = plan(10**9, domain=square(1e5), epsilons=["1"], methods=["quadtree"],
              densities=["clustered"], sizes=[0.01], runs=1)
 assert found.table["mean_count"].max() > 10**7

@@ -5,8 +5,8 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.plan import square
-from psd.population import CLUSTERING, DENSITIES, AssumedDensity, group_size, population
+from psd.planning.plan import square
+from psd.planning.population import CLUSTERING, DENSITIES, AssumedDensity, group_size, population
 
 DOMAIN = square(100.0)
 SIDE = 2**20

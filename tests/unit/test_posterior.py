@@ -6,12 +6,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trees import domain_of, random_tree
 
-from psd import posterior
-from psd.cutting import grid_tree
-from psd.epsilon import NANO
-from psd.inference import infer, noise_variance
-from psd.posterior import posterior_count
-from psd.tree import Tree
+from psd.estimation import posterior
+from psd.estimation.least_squares import infer, noise_variance
+from psd.estimation.posterior import posterior_count
+from psd.privacy.epsilon import NANO
+from psd.space.grids import grid_tree
+from psd.space.tree import Tree
 
 law = settings(derandomize=True, max_examples=120, deadline=None)
 

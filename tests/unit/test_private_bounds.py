@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 import psd
-from psd.bound_choice import BoundChoice
-from psd.epsilon import NANO
+from psd.curator.contribution_choice import BoundChoice
+from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.noise import SecureNoise
-from psd.private_bounds import PrivateBounds, find_bounds
-from psd.tally import Tally
+from psd.ingest.tally import Tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
 
 
 def test_the_area_of_use():

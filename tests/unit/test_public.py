@@ -11,16 +11,17 @@ from trees import domain_of, random_tree, release_of
 
 import psd
 from psd import export as exporting
-from psd import release_file, series_file
-from psd.covariate import Covariate
-from psd.curator import Curator
+from psd.curator.curator import Curator
 from psd.decompositions import method
-from psd.epsilon import NANO
 from psd.errors import ParameterError
-from psd.noise import SecureNoise
-from psd.public import PARAMETERS, Public, PublicSeries
-from psd.tree import Tree
-from psd.view import View
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.release import file as release_file
+from psd.release import series_file
+from psd.release.post_processing import View
+from psd.release.public import PARAMETERS, Public, PublicSeries
+from psd.space.covariate import Covariate
+from psd.space.tree import Tree
 
 MONTHS = psd.Slices.parse("month", "2024-01..2024-02")
 

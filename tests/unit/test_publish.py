@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import psd
-from psd import publish
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
-from psd.unit import Unit
+from psd.privacy.unit import Unit
+from psd.publish import build as publish
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 TABLE = pd.DataFrame({"lon": [0.5, 1.5, 3.5], "lat": [0.5, 0.5, 3.5], "id": ["a", "a", "b"]})
@@ -45,7 +45,9 @@ def build(data=TABLE, **arguments):
     ],
 )
 def test_parameters_come_before_the_file_is_looked_at(monkeypatch, arguments, words):
-    monkeypatch.setattr("psd.reading.read", lambda *args: pytest.fail("the input was read"))
+    monkeypatch.setattr(
+        "psd.publish.count_rows.read", lambda *args: pytest.fail("the input was read")
+    )
     with pytest.raises(ParameterError, match=words):
         build("points.csv", **arguments)
 
@@ -97,7 +99,7 @@ def test_a_release_of_other_noise_is_a_replay_and_is_not_saved(tmp_path):
 
 
 def test_a_subclass_of_the_noise_is_other_noise():
-    from psd.noise import SecureNoise
+    from psd.mechanisms import SecureNoise
 
     class Quiet(SecureNoise):
         def count(self, true, epsilon, sensitivity):

@@ -8,12 +8,12 @@ import pytest
 from trees import domain_of, random_tree, release_of
 
 import psd
-from psd.arrays import ranges, sum_by
-from psd.epsilon import NANO
+from psd._util.arrays import ranges, sum_by
 from psd.errors import ParameterError
-from psd.inference import infer
-from psd.query.uniformity import dispersion, nonuniformity_variance
-from psd.tree import Tree
+from psd.estimation.least_squares import infer
+from psd.estimation.nonuniformity import dispersion, nonuniformity_variance
+from psd.privacy.epsilon import NANO
+from psd.space.tree import Tree
 
 COLUMNS = [
     "id",

@@ -11,8 +11,8 @@ from trees import METRES, random_queries, random_tree, release_of
 
 import psd
 from psd.errors import DomainError, ParameterError
-from psd.query.report import COLUMNS
-from psd.view import View
+from psd.query.answer_table import COLUMNS
+from psd.release.post_processing import View
 
 SIZE = 64
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import psd
-from psd.covariate import Covariate
 from psd.errors import DomainError, InputDataError, MissingExtraError
-from psd.raster_files import read_raster
+from psd.space.covariate import Covariate
+from psd.space.raster_files import read_raster
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 VALUES = np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]])

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import psd
-from psd import ledger_file
 from psd.errors import LedgerError
-from psd.ledger import Ledger
-from psd.receipts import is_sound, receipt_of, receipts
-from psd.slices import Slices
-from psd.spending import Account
+from psd.ledger import file as ledger_file
+from psd.ledger.account import Account
+from psd.ledger.ledger import Ledger
+from psd.ledger.receipts import is_sound, receipt_of, receipts
+from psd.space.time_slices import Slices
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4))
 POINTS = pd.DataFrame({"lon": [1.0, 2.0], "lat": [1.0, 3.0], "time": ["2024-01-01", "2024-01-02"]})
@@ -97,7 +97,7 @@ def test_only_what_is_not_known_is_read_whole(ledger, tmp_path, monkeypatch):
     account = Account(ledger, "rows")
     built(account, tmp_path / "r.psd.parquet")
     asked = []
-    monkeypatch.setattr("psd.spending.is_sound", lambda path: asked.append(path) or False)
+    monkeypatch.setattr("psd.ledger.account.is_sound", lambda path: asked.append(path) or False)
     account.compare(tmp_path)
     assert asked == []
     other = Ledger.create(tmp_path / "other.ledger")
@@ -223,7 +223,7 @@ def test_where_nothing_says_what_is_mounted_nothing_is_known(monkeypatch, tmp_pa
 
 def test_a_ledger_elsewhere_is_warned_of(monkeypatch, ledger):
     asked, said = [], []
-    monkeypatch.setattr("psd.spending.network", lambda path: asked.append(path) or "nfs4")
+    monkeypatch.setattr("psd.ledger.account.network", lambda path: asked.append(path) or "nfs4")
     Account(ledger, "rows", warn=said.append)
     assert asked == [ledger.path]
     assert said == [

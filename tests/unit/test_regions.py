@@ -10,9 +10,9 @@ import shapely
 
 import psd
 from psd.errors import DomainError, ParameterError
-from psd.query import placing
-from psd.query.placing import MOST_VERTICES
-from psd.query.regions import MOST_TEXT, is_region, regions_table
+from psd.space import region_checks as placing
+from psd.space.region_checks import MOST_VERTICES
+from psd.space.regions import MOST_TEXT, is_region, regions_table
 
 SQUARE = shapely.box(126.5, 37.2, 126.9, 37.7)
 HOLED = SQUARE.difference(shapely.box(126.6, 37.3, 126.7, 37.4))

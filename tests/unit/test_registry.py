@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from psd import registry
+from psd._util import plugins as registry
 from psd.errors import ParameterError
 
 

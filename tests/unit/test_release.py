@@ -5,9 +5,9 @@ import pytest
 from trees import domain_of, random_tree, release_of
 
 import psd
-from psd.epsilon import NANO
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.inference import infer
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from trees import random_queries, random_tree, release_of
 import psd
 from psd.errors import ParameterError
 from psd.query import boxes as engine
-from psd.query import compiled
-from psd.tree import MAX_LEVELS
+from psd.query import compiled_walk as compiled
+from psd.space.tree import MAX_LEVELS
 
 SIDE = 64
 
@@ -92,8 +92,8 @@ def test_only_many_boxes_are_compiled(release, monkeypatch):
 @pytest.fixture
 def without_numba(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "psd.query.compiled", raising=False)
-    monkeypatch.delattr("psd.query.compiled", raising=False)
+    monkeypatch.delitem(sys.modules, "psd.query.compiled_walk", raising=False)
+    monkeypatch.delattr("psd.query.compiled_walk", raising=False)
 
 
 def test_without_numba_the_answers_are_the_same(release, without_numba):
@@ -162,7 +162,7 @@ from numba.core import caching
 for name, kind in vars(caching).items():
     if name.endswith("CacheLocator"):
         kind.get_cache_path = lambda self: {blocked!r}
-from psd.query import compiled
+from psd.query import compiled_walk as compiled
 assert compiled._walk.stats.cache_path is None
 {TOTAL}"""
     subprocess.run([sys.executable, "-c", script], check=True, env=dict(os.environ))
@@ -184,7 +184,7 @@ import numpy, psd
 domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 tree = psd.grid_tree(domain, 4)
 release = psd.Release.from_counts(tree, list(range(16)), 1.0, domain=domain)
-from psd.query import compiled
+from psd.query import compiled_walk as compiled
 whole = numpy.array([[0.0, 0, 4, 4]])
 total = compiled.compiled_totals(release.packed, release.estimates.count, whole)
 assert abs(total[0] - 120) < 1e-9, total

@@ -17,8 +17,8 @@ from trees import domain_of, random_tree, release_of
 
 import psd
 from psd.errors import ReleaseFormatError, WriteError
-from psd.release_file import SCHEMA, decode
-from psd.view import ESTIMATES, View
+from psd.release.file import SCHEMA, decode
+from psd.release.post_processing import ESTIMATES, View
 
 
 def small_release():
@@ -150,7 +150,7 @@ def test_a_failed_save_leaves_no_file(tmp_path, monkeypatch, overwrite):
     def fails(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("psd.files.os.fsync", fails)
+    monkeypatch.setattr("psd._util.atomic_write.os.fsync", fails)
     with pytest.raises(WriteError, match="No space left"):
         small_release().save(tmp_path / "release.psd.parquet", overwrite=overwrite)
     assert list(tmp_path.iterdir()) == []

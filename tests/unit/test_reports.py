@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import psd
-from psd.comparison import compare
+from psd._util.html import page, paragraph, section, table_block
 from psd.errors import MissingExtraError, ParameterError
-from psd.evaluation import PRIVATE_NOTICE, evaluate
-from psd.pages import page, paragraph, section, table_block
-from psd.report_figures import kinds_of, wilson
-from psd.reports import RASTER, check_report, comparison_page, evaluation_page
+from psd.evaluation.compare import compare
+from psd.evaluation.evaluate import PRIVATE_NOTICE, evaluate
+from psd.evaluation.reporting.figures import kinds_of, wilson
+from psd.evaluation.reporting.pages import RASTER, check_report, comparison_page, evaluation_page
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import psd.noise
-import psd.noise.words
-from psd.epsilon import NANO
-from psd.noise import SecureNoise
-from psd.noise.selection import Candidates
+import psd.mechanisms
+import psd.mechanisms.random_words
+from psd.mechanisms import SecureNoise
+from psd.mechanisms.exponential_mechanism import Candidates
+from psd.privacy.epsilon import NANO
 
 DRAWS = np.array([3, -2, 0, -7])
 
@@ -27,8 +27,8 @@ def asked(monkeypatch):
         seen.append(("each", numerators.tolist(), denominators.tolist()))
         return DRAWS[: len(numerators)]
 
-    monkeypatch.setattr(psd.noise, "discrete_laplace", one)
-    monkeypatch.setattr(psd.noise, "discrete_laplace_each", each)
+    monkeypatch.setattr(psd.mechanisms, "discrete_laplace", one)
+    monkeypatch.setattr(psd.mechanisms, "discrete_laplace_each", each)
     return seen
 
 
@@ -66,7 +66,7 @@ def test_no_question_draws_nothing(asked):
 
 
 def test_selections_are_those_of_the_exponential_mechanism(monkeypatch):
-    monkeypatch.setattr(psd.noise, "exponential", lambda *question: question)
+    monkeypatch.setattr(psd.mechanisms, "exponential", lambda *question: question)
     question = (object(), np.array([1]), np.array([2]))
     assert SecureNoise().select(*question) == question
 
@@ -74,7 +74,7 @@ def test_selections_are_those_of_the_exponential_mechanism(monkeypatch):
 def test_a_candidate_far_below_the_best_can_be_selected(monkeypatch):
     """Float weights are 0 from 745 units below the best, and lead past it whatever the bits are."""
     zeros = SimpleNamespace(urandom=bytes)  # all bits 0: the first candidate
-    monkeypatch.setattr(psd.noise.words, "os", zeros)
+    monkeypatch.setattr(psd.mechanisms.random_words, "os", zeros)
     group, each = np.zeros(2, np.int64), np.ones(2, np.int64)
     found = Candidates(group=group, first=np.arange(2), length=each, score=np.array([-2_000, 0]))
     assert SecureNoise().select(found, np.array([NANO]), np.array([1])).tolist() == [0]

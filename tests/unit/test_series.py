@@ -13,17 +13,17 @@ import shapely
 from forged import encode, stamped
 
 import psd
-from psd.covariate import Covariate
 from psd.decompositions.adaptive_grid import AdaptiveGrid
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError
-from psd.intake import tally
-from psd.noise import SecureNoise
-from psd.release_file import SERIES_KEY
-from psd.series_file import decode, is_series
-from psd.slicing import counted_unit, of_slice, series_of
-from psd.tally import Batch
-from psd.unit import Unit
-from psd.view import View
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.unit import Unit
+from psd.publish.series import counted_unit, of_slice, series_of
+from psd.release.file import SERIES_KEY
+from psd.release.post_processing import View
+from psd.release.series_file import decode, is_series
+from psd.space.covariate import Covariate
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
 MONTHS = psd.Slices.parse("month", "2024-01..2024-04", "Asia/Seoul")

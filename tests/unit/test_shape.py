@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from replay import SCRIPTS, Recorder, small_domain, small_tally
 
-import psd.shape
-from psd.curator import Curator
-from psd.epsilon import NANO
+import psd.curator.privtree_split
+from psd.curator.curator import Curator
+from psd.curator.privtree_split import split_rule
 from psd.errors import BudgetError, ParameterError
-from psd.growing import Cells
-from psd.noise import SecureNoise
-from psd.noise.thresholds import exp_enclosure
-from psd.shape import split_rule
+from psd.mechanisms import SecureNoise
+from psd.mechanisms.certified_thresholds import exp_enclosure
+from psd.privacy.epsilon import NANO
+from psd.space.growing_tree import Cells
 
 ECHO, ALL, _ = SCRIPTS
 
@@ -41,7 +41,7 @@ def test_rule(epsilon, k, delta):
 
 
 def test_bound_of_ln_4():
-    above, unit = psd.shape._LN_4, Fraction(1, 10**18)
+    above, unit = psd.curator.privtree_split._LN_4, Fraction(1, 10**18)
     assert exp_enclosure(above.numerator, above.denominator, 128)[1] <= 2**126
     below = above - unit
     assert exp_enclosure(below.numerator, below.denominator, 128)[0] >= 2**126
@@ -117,7 +117,7 @@ def test_depth_counts_from_the_cells_that_were_asked():
 
 
 def test_too_many_nodes_end_the_shape_at_a_level(monkeypatch):
-    monkeypatch.setattr(psd.shape, "_MOST_NODES", 40)
+    monkeypatch.setattr(psd.curator.privtree_split, "_MOST_NODES", 40)
     asked = curator()
     leaves = asked.shape(asked.root(), NANO, height=20)
     assert (len(leaves), len(asked.tree()), asked.spent) == (16, 21, NANO)

@@ -5,7 +5,7 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.slices import MAX_SLICES, Slices
+from psd.space.time_slices import MAX_SLICES, Slices
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import shapely
 from batches import DOMAIN, SECRET, one, refused
 
 from psd.errors import DomainError, InputDataError
-from psd.sources import Columns, _arrow, read
+from psd.ingest.sources import Columns, _arrow, read
 
 TABLE = pa.table({"lon": [127.5, None], "lat": [37.5, 37.5], "id": [2**53 + 1, None]})
 

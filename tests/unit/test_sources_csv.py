@@ -8,10 +8,10 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError
-from psd.intake import tally
-from psd.sources import Columns, read
-from psd.sources import csv as source
-from psd.unit import Unit
+from psd.ingest.sources import Columns, read
+from psd.ingest.sources import csv as source
+from psd.ingest.tally_builder import tally
+from psd.privacy.unit import Unit
 
 EARTH = psd.Domain(bounds=(-180, -90, 180, 90))
 PRIVATE = "8642.13579"

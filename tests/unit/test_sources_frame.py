@@ -12,10 +12,10 @@ from shapely import Point, Polygon
 
 import psd
 from psd.errors import DomainError, InputDataError
-from psd.intake import tally
-from psd.sources import Columns, read
-from psd.sources import frame as source
-from psd.unit import Unit, unit_of
+from psd.ingest.sources import Columns, read
+from psd.ingest.sources import frame as source
+from psd.ingest.tally_builder import tally
+from psd.privacy.unit import Unit, unit_of
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 KEY = b"sixteen bytes ok"

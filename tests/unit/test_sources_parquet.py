@@ -13,8 +13,8 @@ import shapely
 from batches import DOMAIN, SECRET, one, refused
 
 from psd.errors import DomainError, InputDataError
-from psd.intake import tally
-from psd.sources import Columns, parquet, read
+from psd.ingest.sources import Columns, parquet, read
+from psd.ingest.tally_builder import tally
 
 
 @pytest.fixture

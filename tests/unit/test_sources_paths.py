@@ -5,7 +5,7 @@ import os
 import pytest
 
 from psd.errors import InputDataError
-from psd.sources._paths import expanded, is_path, kind, partition, unchanged
+from psd.ingest.sources._paths import expanded, is_path, kind, partition, unchanged
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from postgres import execute, rows
 
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.intake import tally
-from psd.sources import Columns, read
-from psd.unit import unit_of
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
+from psd.privacy.unit import unit_of
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 SECRET = "8642.13579"

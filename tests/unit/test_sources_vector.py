@@ -15,7 +15,7 @@ import shapely
 from batches import DOMAIN, SECRET, one, refused
 
 from psd.errors import DomainError, InputDataError
-from psd.sources import Columns, read, vector
+from psd.ingest.sources import Columns, read, vector
 
 EVERY = pytest.mark.parametrize("ending", ["gpkg", "shp", "fgb", "geojson"])
 LINE = shapely.LineString([(1, 2), (3, 4)])

@@ -7,17 +7,17 @@ import pandas as pd
 import pytest
 
 import psd
-from psd.composition import Region
-from psd.epsilon import NANO
+from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError, ParameterError
-from psd.intake import tally
-from psd.ledger import Ledger
-from psd.private_bounds import PrivateBounds
-from psd.reading import wanted
-from psd.signing import verify
-from psd.slices import Slices
-from psd.sources import Columns, read
-from psd.spending import Account, Spending, claim_of
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
+from psd.ledger.account import Account, Spending, claim_of
+from psd.ledger.ledger import Ledger
+from psd.ledger.regions import Region
+from psd.privacy.epsilon import NANO
+from psd.publish.count_rows import wanted
+from psd.release.signing import verify
+from psd.space.time_slices import Slices
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(8, 8))
 ADDRESS = "postgresql://db.example.org/city"
@@ -279,7 +279,7 @@ def test_a_release_that_its_build_did_not_note_is_noted_later(save, ledger, tmp_
 def test_a_release_that_is_noted_is_not_read_again(ledger, tmp_path, monkeypatch):
     account = Account(ledger, "rows")
     account.finish(saved(account, tmp_path / "r.parquet"))
-    monkeypatch.setattr("psd.spending.verify", lambda path: pytest.fail(f"read {path}"))
+    monkeypatch.setattr("psd.ledger.account.verify", lambda path: pytest.fail(f"read {path}"))
     account.compare(tmp_path)
 
 
@@ -311,7 +311,7 @@ def test_a_build_that_still_runs_may_note_its_release_first(ledger, tmp_path, mo
         account.finish(path)
         return "ab" * 32  # as if it had been replaced
 
-    monkeypatch.setattr("psd.spending.verify", meanwhile)
+    monkeypatch.setattr("psd.ledger.account.verify", meanwhile)
     Account(ledger, "rows").compare(tmp_path)
     assert states(ledger) == [(NANO // 10, True, verify(path))]
 

@@ -11,11 +11,11 @@ from trees import domain_of, random_tree, release_of
 
 import psd
 from psd.errors import DomainError, MissingExtraError, ParameterError
-from psd.statistics.areas import areas, unit_of_area
+from psd.release.post_processing import View
+from psd.space.ground_areas import areas, unit_of_area
 from psd.statistics.overlay import MAX_CELLS
 from psd.statistics.quantiles import weighted_quantiles
-from psd.statistics.top import candidates, membership
-from psd.view import View
+from psd.statistics.top_cells import candidates, membership
 
 
 def grid_release(counts, epsilon=1.0, crs="EPSG:3857"):

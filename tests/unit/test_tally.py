@@ -8,9 +8,9 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError
-from psd.intake import Intake, tally
-from psd.tally import Batch
-from psd.unit import Unit
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import Intake, tally
+from psd.privacy.unit import Unit
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 DAYS = psd.Slices.parse("day", "2024-01-01..2024-01-03")
@@ -53,7 +53,9 @@ def test_no_rows_of_users():
 @pytest.mark.parametrize(("slices", "number"), [(None, 1), (DAYS, 3)])
 def test_it_counts_as_many_cells_as_there_are(slices, number, monkeypatch):
     asked = []
-    monkeypatch.setattr("psd.intake.cell_counter", lambda cells, _: asked.append(cells))
+    monkeypatch.setattr(
+        "psd.ingest.tally_builder.cell_counter", lambda cells, _: asked.append(cells)
+    )
     Intake(PLANE, unit=Unit(), slices=slices)
     assert asked == [number * 8]
 

@@ -5,7 +5,7 @@ import pytest
 from trees import random_tree
 
 from psd.errors import InternalError, ReleaseFormatError
-from psd.tree import Tree, _rules, box_sides, check_tree, locate
+from psd.space.tree import Tree, _rules, box_sides, check_tree, locate
 
 LATTICE = (4, 4)
 

@@ -12,11 +12,11 @@ from forged import encode
 
 import psd
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.inference import infer
-from psd.posterior import posterior_count
-from psd.release_file import decode
-from psd.unit import WEIGHT, Unit, unit_of
-from psd.view import View
+from psd.estimation.least_squares import infer
+from psd.estimation.posterior import posterior_count
+from psd.privacy.unit import WEIGHT, Unit, unit_of
+from psd.release.file import decode
+from psd.release.post_processing import View
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 DAY = {"per": "day", "time": "t", "time_zone": "Asia/Seoul"}

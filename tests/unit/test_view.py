@@ -9,8 +9,8 @@ from trees import random_tree, release_of
 
 import psd
 from psd.errors import ParameterError
-from psd.publish import view_of, view_with
-from psd.view import ESTIMATES, View
+from psd.publish.build import view_of, view_with
+from psd.release.post_processing import ESTIMATES, View
 
 DOMAIN = psd.Domain(bounds=(0, 0, 64, 64), crs="EPSG:3857", lattice=(64, 64))
 

@@ -1,0 +1,189 @@
+"""psd audit: attacks on builds of made-up data, against the epsilon that they claim."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from psd.decompositions import methods
+
+from ..options.common import Once, console, integer, number, stages
+from ..options.common import settings as texts_of
+
+if TYPE_CHECKING:
+    from psd.audit.audit import Audit
+    from psd.audit.canaries import Plot
+    from psd.privacy.unit import Unit
+
+__all__ = ["command"]
+
+
+@click.command("audit", cls=Once, short_help="Attack builds of made-up data.")
+@click.option("--method", required=True, type=click.Choice(methods()), help="What is audited.")
+@click.option("--epsilon", required=True, help="Of each build; faults show best at 1 to 2.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Parameter of the method."
+)
+@click.option(
+    "--unit",
+    "kind",
+    type=click.Choice(["record", "user"]),
+    default="record",
+    show_default=True,
+    help="What is added or removed.",
+)
+@click.option("--max-contributions", type=integer, help="Rows of a user; goes with --unit user.")
+@click.option(
+    "--canaries", type=integer, default=1024, show_default=True, help="In a build, at most."
+)
+@click.option(
+    "--runs",
+    type=integer,
+    default=32,
+    show_default=True,
+    help="Builds with canaries, by psd build.",
+)
+@click.option(
+    "--pairs",
+    type=integer,
+    default=5_000,
+    show_default=True,
+    help="Small trees on each of two data sets; 0 for none.",
+)
+@click.option(
+    "--confidence",
+    type=number,
+    default=0.999,
+    show_default=True,
+    help="Of all findings together.",
+)
+@click.option("--jobs", type=integer, help="Processes; as many as there are processors by default.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For people or for programs.",
+)
+def command(
+    method: str,
+    epsilon: str,
+    settings: tuple[str, ...],
+    kind: str,
+    max_contributions: int | None,
+    form: str,
+    jobs: int | None,
+    **sizes: Any,
+) -> None:
+    """Attack builds of made-up data, and hold what is seen against the epsilon claimed.
+
+    Canaries are rows, or users, that are there or not by a coin: psd build makes releases of
+    them, and an attacker who knows everything else guesses them from the release files. Pairs
+    are small trees of two data sets that differ in one of them. The lower bound on epsilon holds
+    with the confidence; above the claim, the exit code is 10. What a sound build lets an attack
+    see stands beside it, so a bound that is too low is noticed too. No data are read.
+
+    \b
+    Examples:
+      psd audit --method quadtree --epsilon 1
+      psd audit --method kd-standard --epsilon 2 --set height=1 --set structure_share=0.9
+      psd audit --method grid --epsilon 1 --unit user --max-contributions 4 --format json
+    """  # noqa: D301
+    from psd._util.processes import available
+    from psd.audit.audit import audit
+    from psd.decompositions import method as method_by_name
+    from psd.errors import AuditError
+
+    unit = _unit_of(kind, max_contributions)
+    made = method_by_name(method, texts_of(settings))
+    words = ["--method", method, *(word for text in settings for word in ("--set", text))]
+    with stages() as stage:
+        found = audit(
+            made,
+            epsilon,
+            unit=unit,
+            jobs=available() if jobs is None else jobs,
+            make=_by_command(epsilon, words),
+            progress=stage,
+            **sizes,
+        )
+    click.echo(_as_json(found)) if form == "json" else _show(found)
+    if found.failed:
+        raise AuditError(f"{method} is {found.sentence}")
+
+
+def _unit_of(kind: str, bound: int | None) -> Unit:
+    """The unit that the options name."""
+    from psd.privacy.unit import Unit
+
+    if (kind == "user") != (bound is not None):
+        raise click.UsageError("--unit user and --max-contributions go together")
+    return Unit() if bound is None else Unit(kind="user", max_contributions=bound)
+
+
+def _by_command(epsilon: str, words: list[str]) -> Callable[[Plot], Callable[[Path, Path], None]]:
+    """Builds by the command `psd build`, arguments and all."""
+    from ..main import cli
+
+    def make(plot: Plot) -> Callable[[Path, Path], None]:
+        args = ["--epsilon", epsilon, "--crs", "EPSG:3857", *words]
+        args += ["--bounds", *(f"{edge:g}" for edge in plot.bounds)]
+        if plot.unit.has_user:
+            args += ["--user", "user", "--max-contributions", str(plot.unit.max_contributions)]
+
+        def build(rows: Path, release: Path) -> None:
+            with redirect_stdout(io.StringIO()):
+                cli.main(["build", str(rows), "-o", str(release), *args], standalone_mode=False)
+
+        return build
+
+    return make
+
+
+def _as_json(found: Audit) -> str:
+    """The audit as an object."""
+    from psd.privacy.epsilon import epsilon_text
+
+    def finite(value: object) -> object:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    rows = [{**dataclasses.asdict(f), "verdict": f.verdict} for f in found.findings]
+    content = {
+        "method": found.method,
+        "epsilon": epsilon_text(found.epsilon),
+        "unit": found.unit.promise,
+        "confidence": found.confidence,
+        "lower": found.lower,
+        "expected": found.expected,
+        "reach": found.reach,
+        "failed": found.failed,
+        "outcome": found.sentence,
+        "findings": [{name: finite(v) for name, v in row.items()} for row in rows],
+    }
+    return json.dumps(content, indent=2, allow_nan=False)
+
+
+def _show(found: Audit) -> None:
+    """The audit as a table, and its outcome."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("attack", "samples", "seen", "lower", "upper", "expected", "verdict"):
+        table.add_column(heading, justify="left" if heading in ("attack", "verdict") else "right")
+    for row in found.findings:
+        figures = (row.seen, row.lower, row.upper, row.expected)
+        shown = ("-" if math.isnan(figure) else f"{figure:.3f}" for figure in figures)
+        table.add_row(row.attack, f"{row.samples:,}", *shown, row.verdict)
+    console().print(table)
+    if found.reach:
+        click.echo(f"a pair of small trees tells {found.reach:.3f} at most, as far as was seen")
+    click.echo(f"confidence {found.confidence:g}, {found.unit.promise}: {found.sentence}")

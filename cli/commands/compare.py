@@ -1,0 +1,224 @@
+"""psd compare: true errors of several methods, for the holder of the data alone."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.common import (
+    Once,
+    builds,
+    console,
+    integer,
+    items,
+    make_room,
+    number,
+    overwrite,
+)
+from ..options.common import settings as texts_of
+from ..options.inputs import INPUTS, files, inputs_of, places
+
+if TYPE_CHECKING:
+    from psd.decompositions import Decomposition
+    from psd.evaluation.compare import Comparison
+
+__all__ = ["command"]
+
+
+@click.command("compare", cls=Once, short_help="Compare methods on the data (PRIVATE).")
+@INPUTS
+@click.option("-o", "--output", required=True, type=click.Path(), help="CSV to write; PRIVATE.")
+@click.option(
+    "--bounds",
+    required=True,
+    nargs=4,
+    type=number,
+    metavar="W S E N",
+    help="West south east north of the domain, from public knowledge, never from the data.",
+)
+@click.option(
+    "--methods",
+    "names",
+    default="all",
+    show_default=True,
+    metavar="A,B,...",
+    help="Methods with commas between them; `psd methods` lists them.",
+)
+@click.option(
+    "--epsilons",
+    default="0.1,1",
+    show_default=True,
+    metavar="E,F,...",
+    help="Budgets with commas between them.",
+)
+@click.option(
+    "--runs", type=integer, default=3, show_default=True, help="Builds of each, to average over."
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="METHOD.KEY=VALUE",
+    help="Parameter of one of the methods.",
+)
+@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
+@places
+@click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
+@click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
+@click.option("--jobs", type=integer, help="Parallel processes; else one per processor.")
+@click.option("--plot", type=click.Path(), help="PNG or SVG of the errors; PRIVATE.")
+@click.option("--report", type=click.Path(), help="HTML page with plots and ranking; PRIVATE.")
+@overwrite
+def command(
+    inputs: tuple[str, ...],
+    output: str,
+    bounds: tuple[float, float, float, float],
+    names: str,
+    epsilons: str,
+    settings: tuple[str, ...],
+    crs: str,
+    plot: str | None,
+    report: str | None,
+    overwrite: bool,
+    table: str | None,
+    query: str | None,
+    **how: Any,
+) -> None:
+    """Build by every method at every epsilon several times; show the true errors. PRIVATE.
+
+    Errors are the mean relative ones of `psd evaluate`, in its eight classes of rectangles, and
+    the score is their geometric mean, with its standard error over the runs. Where the rows of
+    users are bounded, what the bound leaves out counts as an error. No release is written.
+
+    \b
+    Examples:
+      psd compare accidents.csv --bounds -7.6 49.8 1.9 60.9 -o errors.private.csv
+      psd compare visits.csv --bounds 126.4 37 127.6 38 --methods quadtree,grid \\
+          --epsilons 0.1,0.5,1 --runs 5 --set quadtree.height=9 \\
+          --user user_id --max-contributions 4 \\
+          -o errors.private.csv --plot errors.private.png --report errors.private.html
+    """  # noqa: D301
+    from psd._util.atomic_write import check_targets
+    from psd.evaluation.reporting.pages import check_report
+    from psd.evaluation.reporting.plots import check_plot
+    from psd.space.domain import Domain
+
+    check_targets(filter(None, (output, plot, report)), overwrite=overwrite, inputs=files(inputs))
+    if plot:
+        check_plot(Path(plot))
+    if report:
+        check_report(Path(report))
+    methods = _methods(names, texts_of(settings, "METHOD.KEY=VALUE", "quadtree.height=9"))
+    domain = Domain(bounds=bounds, crs=crs)
+    with builds() as finished:
+        from psd.evaluation.compare import COMPARISON_NOTICE, compare
+
+        found = compare(
+            inputs_of(inputs, table, query),
+            domain=domain,
+            methods=methods,
+            epsilons=items(epsilons),
+            progress=finished,
+            **how,
+        )
+    _print(found)
+    click.echo(COMPARISON_NOTICE)
+    _save(found, output, plot, report, overwrite=overwrite)
+
+
+def _methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
+    """Methods by their names, each with its own settings."""
+    from psd.decompositions import method, methods
+
+    asked = list(methods()) if names == "all" else items(names)
+    own: dict[str, dict[str, str]] = {name: {} for name in asked}
+    for setting, value in settings.items():
+        name, dot, key = setting.partition(".")
+        if not (name and dot and key):
+            raise click.UsageError(
+                f"--set {setting}={value} is not METHOD.KEY=VALUE, such as quadtree.height=9"
+            )
+        if name not in own:
+            raise click.UsageError(f"--set {setting}: {name} is not among the compared methods")
+        own[name][key] = value
+    return [method(name, own[name]) for name in asked]
+
+
+# What a narrow terminal does without, in this order; the file holds all.
+_DISPENSABLE = (
+    "runs",
+    "uniform_0.1 %",
+    "on data_0.1 %",
+    "uniform_1 %",
+    "on data_1 %",
+    "standard_error",
+)
+
+
+def _print(found: Comparison) -> None:
+    """The table for people; the best of each column and epsilon is bold and has a star."""
+    from rich.table import Table
+
+    out, columns = console(), _columns(found)
+    left_out = [name for name in _DISPENSABLE if make_room(columns, name, out.width)]
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in columns:
+        justify: Any = "left" if name == "method" else "right"
+        table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=True)
+    for row in zip(*columns.values(), strict=True):
+        shown = [f"[bold]{value}[/bold]" if value.endswith("*") else value for value in row]
+        table.add_row(*shown)
+    out.print("PRIVATE: mean true relative errors")
+    out.print(table)
+    out.print("score: geometric mean of the eight classes; *: least of its epsilon", markup=False)
+    if left_out:
+        named = ", ".join(name.replace("_", " ") for name in left_out)
+        click.echo(f"(too narrow for {named}; see the file)", err=True)
+
+
+def _columns(found: Comparison) -> dict[str, list[str]]:
+    """Columns of the table as text, the words of a heading separated by underscores."""
+    table = found.table
+    rated = {name: name.replace(" ", "_", 1) for name in found.classes if "uniform" in name}
+    rated |= {name: name.replace("data ", "data_") for name in found.classes if "data" in name}
+    groups = table.groupby("epsilon", sort=False)
+    several = groups["method"].transform("size") > 1
+    columns = {"method": table["method"].tolist(), "epsilon": table["epsilon"].tolist()}
+    for name, heading in {**rated, "score": "score"}.items():
+        best = several & (table[name] == groups[name].transform("min"))
+        columns[heading] = [
+            f"{value:.4f}{'*' if star else ' '}"
+            for value, star in zip(table[name], best, strict=True)
+        ]
+    errors = table["score_error"]
+    columns["standard_error"] = ["-" if value != value else f"{value:.4f}" for value in errors]
+    columns["runs"] = table["runs"].astype(str).tolist()
+    return columns
+
+
+def _save(
+    found: Comparison, output: str, plot: str | None, report: str | None, *, overwrite: bool
+) -> None:
+    """Table as CSV under a first line that marks it, picture and page: all files or none."""
+    from psd._util.atomic_write import written
+    from psd.evaluation.compare import COMPARISON_NOTICE
+    from psd.evaluation.reporting.pages import comparison_page
+    from psd.evaluation.reporting.plots import plot_comparison
+
+    def opened(path: str) -> Path:
+        target = together.enter_context(written(path, overwrite=overwrite))
+        target.touch(mode=0o600)
+        return target
+
+    with ExitStack() as together:
+        rows = found.table.to_csv(index=False, lineterminator="\n")
+        opened(output).write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
+        if plot:
+            plot_comparison(found, opened(plot))
+        if report:
+            opened(report).write_text(comparison_page(found), encoding="utf-8")
+    for name in filter(None, (output, plot, report)):
+        click.echo(f"wrote {name} (PRIVATE)")

@@ -1,0 +1,74 @@
+"""psd difference: the same regions in two releases."""
+
+from __future__ import annotations
+
+import click
+
+from ..options.common import RELEASE, number, overwrite, stages
+from ..options.time_slices import OTHER_SLICE, SLICE, release_at
+
+__all__ = ["command"]
+
+
+@click.command("difference", short_help="Compare regions in two releases, with errors.")
+@RELEASE
+@click.argument("other", type=click.Path(dir_okay=False))
+@SLICE
+@OTHER_SLICE
+@click.option(
+    "--box", multiple=True, nargs=4, type=number, metavar="W S E N", help="A box; may be repeated."
+)
+@click.option("--boxes", type=click.Path(), help="CSV with west,south,east,north and maybe id.")
+@click.option(
+    "--polygons", type=click.Path(), help="Polygons: GeoPackage, GeoJSON, GeoParquet, ..."
+)
+@click.option("--ratio", is_flag=True, help="Divide the counts instead of subtracting them.")
+@click.option("--confidence", type=number, default=0.95, show_default=True, help="Of the interval.")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), help="Output.")
+@click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
+@overwrite
+def command(
+    release: str,
+    other: str,
+    slice_name: str | None,
+    other_slice: str | None,
+    box: tuple[tuple[float, float, float, float], ...],
+    boxes: str | None,
+    polygons: str | None,
+    ratio: bool,
+    confidence: float,
+    form: str | None,
+    output: str | None,
+    overwrite: bool,
+) -> None:
+    """Counts in RELEASE minus those in OTHER, or over them, and how far that may be off.
+
+    Both releases need the same bounds, CRS and lattice. Whoever is counted in both has spent the
+    epsilons of both; comparing them costs nothing more.
+
+    \b
+    Examples:
+      psd difference june.psd.parquet may.psd.parquet --boxes boxes.csv
+      psd difference june.psd.parquet may.psd.parquet --polygons districts.gpkg --ratio
+      psd difference year.psd.parquet year.psd.parquet --slice 2024-06 --other-slice 2024-05 \\
+          --boxes boxes.csv
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free
+    from psd.statistics import differences as between
+
+    from ..output import tables
+    from . import query
+
+    form = tables.form_of(form, output)
+    if output:
+        inputs = (release, other, boxes or "", polygons or "")
+        check_free(output, overwrite=overwrite, inputs=inputs)
+    regions = query.given_regions(box, boxes, polygons, None)
+    with stages() as stage:
+        stage("reading")
+        first, second = release_at(release, slice_name), release_at(other, other_slice)
+        stage("answering")
+        verb = between.ratio if ratio else between.difference
+        found = verb(first, second, regions, confidence=confidence)
+    query.warn_beyond(first, regions)
+    tables.put(found, form, output, overwrite=overwrite)

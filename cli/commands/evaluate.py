@@ -1,0 +1,142 @@
+"""psd evaluate: true errors of a release, for the holder of the data alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.common import RELEASE, Once, console, overwrite, stages
+from ..options.inputs import INPUTS, files, inputs_of, places
+from ..options.tallies import kept_of
+from ..options.time_slices import SLICE, release_at, slice_at
+
+if TYPE_CHECKING:
+    from psd.evaluation.evaluate import Evaluation
+    from psd.release.record import Release
+
+__all__ = ["command"]
+
+
+@click.command("evaluate", cls=Once, short_help="Compare a release with its data (PRIVATE).")
+@RELEASE
+@SLICE
+@INPUTS
+@click.option("--boxes", type=click.Path(), help="CSV of boxes instead of the eight classes.")
+@places
+@click.option("--time", help="Column of moments; with --slice.")
+@click.option("--tally", type=click.Path(), help="Private tally of the build, for bounded users.")
+@click.option("-o", "--output", type=click.Path(), help="CSV of every query; PRIVATE.")
+@click.option("--plot", type=click.Path(), help="PNG or SVG of the errors by class; PRIVATE.")
+@click.option("--report", type=click.Path(), help="HTML page with plots and maps; PRIVATE.")
+@overwrite
+def command(
+    release: str,
+    slice_name: str | None,
+    inputs: tuple[str, ...],
+    boxes: str | None,
+    tally: str | None,
+    output: str | None,
+    plot: str | None,
+    report: str | None,
+    overwrite: bool,
+    table: str | None,
+    query: str | None,
+    **columns: Any,
+) -> None:
+    """Show the true relative error of a release and its parts. The result is PRIVATE.
+
+    Queries are 500 rectangles in each of eight classes (0.01, 0.1, 1 and 10 % of the area, with
+    uniform centres and centred on data), or those of --boxes. The parts are perturbation error
+    (the noise), non-uniformity error (cells that a query covers in part) and, where the rows of
+    users were bounded, bounding error; they add up to the whole.
+
+    \b
+    Examples:
+      psd evaluate uk.psd.parquet accidents.csv
+      psd evaluate seoul.psd.parquet visits.csv --tally seoul.private-tally.parquet \\
+          -o errors.private.csv --report errors.private.html
+      psd evaluate year.psd.parquet visits.csv --slice 2024-06 --time time --tally year.tally
+    """  # noqa: D301
+    from psd._util.atomic_write import check_targets
+    from psd.evaluation.evaluate import PRIVATE_NOTICE, evaluate
+    from psd.evaluation.reporting.pages import RASTER, check_report
+    from psd.evaluation.reporting.plots import check_plot
+
+    from ..options.regions import read_boxes
+
+    given = filter(None, (tally, boxes))
+    targets = filter(None, (output, plot, report))
+    check_targets(targets, overwrite=overwrite, inputs=(release, *files(inputs), *given))
+    if plot:
+        check_plot(Path(plot))
+    if report:
+        check_report(Path(report))
+    with stages() as stage:
+        stage("reading")
+        loaded = release_at(release, slice_name)
+        during = None if slice_name is None else slice_at(release, slice_name)
+        kept = kept_of(tally, loaded, release, slice_name) if tally else None
+        sides = ["west", "south", "east", "north"]
+        queries = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
+        stage("evaluating")
+        raster = RASTER if report else None
+        data = inputs_of(inputs, table, query)
+        columns |= {"kept": kept, "raster": raster, "during": during}
+        found = evaluate(loaded, data, boxes=queries, **columns)
+    _print(found)
+    click.echo(PRIVATE_NOTICE)
+    if output:
+        _write(found, output, overwrite=overwrite)
+    if plot:
+        _plot(found, plot, overwrite=overwrite)
+    if report:
+        _report(found, loaded, report, overwrite=overwrite)
+
+
+def _print(found: Evaluation) -> None:
+    """Summary: relative errors in percent."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, title="PRIVATE: mean true relative errors")
+    for name in found.summary.columns:
+        heading = name.replace("true_relative_", "").replace("_", "\n")
+        table.add_column(heading, justify="left" if name == "class" else "right")
+    for name, *values in found.summary.itertuples(index=False):
+        table.add_row(name, *(f"{100 * value:.2f}%" for value in values))
+    out = console()
+    out.print(table)
+    out.print(f"score (geometric mean of the classes): {found.score:.4f}")
+
+
+def _write(found: Evaluation, output: str, *, overwrite: bool) -> None:
+    """Every query as CSV, under a first line that marks the file."""
+    from psd._util.atomic_write import write_whole
+    from psd.evaluation.evaluate import PRIVATE_NOTICE
+
+    rows = found.answers.to_csv(index=False, lineterminator="\n")
+    content = f"# {PRIVATE_NOTICE}\n{rows}".encode()
+    write_whole(output, content, overwrite=overwrite, mode=0o600)
+    click.echo(f"wrote {output} (PRIVATE)")
+
+
+def _plot(found: Evaluation, output: str, *, overwrite: bool) -> None:
+    """Parts of the error by class, as bars."""
+    from psd._util.atomic_write import written
+    from psd.evaluation.reporting.plots import plot_evaluation
+
+    with written(output, overwrite=overwrite) as target:
+        target.touch(mode=0o600)
+        plot_evaluation(found, target)
+    click.echo(f"wrote {output} (PRIVATE)")
+
+
+def _report(found: Evaluation, release: Release, output: str, *, overwrite: bool) -> None:
+    """All of it as a web page."""
+    from psd._util.atomic_write import write_whole
+    from psd.evaluation.reporting.pages import evaluation_page
+
+    content = evaluation_page(found, release).encode()
+    write_whole(output, content, overwrite=overwrite, mode=0o600)
+    click.echo(f"wrote {output} (PRIVATE)")

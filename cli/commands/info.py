@@ -1,0 +1,135 @@
+"""psd info: what a release is and what it promises."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from ..options.common import RELEASE, console
+from ..options.time_slices import SLICE, release_or_series_at
+
+if TYPE_CHECKING:
+    from psd.release.record import Release
+
+__all__ = ["command"]
+
+
+@click.command("info", short_help="Show what a release is and what it promises.")
+@RELEASE
+@SLICE
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For people or for programs.",
+)
+def command(release: str, slice_name: str | None, form: str) -> None:
+    """Show method, guarantee, domain and levels of a release.
+
+    \b
+    Examples:
+      psd info seoul.psd.parquet
+      psd info seoul.psd.parquet --format json
+    """  # noqa: D301
+    from psd.release.record import Release
+
+    from ..output import series as series_info
+
+    loaded = release_or_series_at(release, slice_name)
+    if not isinstance(loaded, Release):
+        series_info.show(loaded, form)
+        return
+    if form == "json":
+        click.echo(json.dumps({**_facts(loaded), "levels": _levels(loaded)}, indent=2))
+        return
+    _print(loaded)
+
+
+def _facts(release: Release) -> dict[str, Any]:
+    """Everything that is the same for all cells."""
+    from psd.privacy.epsilon import epsilon_text
+
+    return {
+        "method": release.method,
+        "parameters": dict(release.parameters),
+        "epsilon": epsilon_text(release.epsilon),
+        "unit": release.unit,
+        "promise": f"epsilon {epsilon_text(release.epsilon)} {release.unit_of_privacy.promise}",
+        "counts": release.unit_of_privacy.counted,
+        "max_contributions": release.max_contributions,
+        "time_zone": release.time_zone or "none",
+        "bounds": list(release.domain.bounds),
+        "crs": release.domain.crs,
+        "lattice": list(release.domain.lattice),
+        "cells": len(release.tree),
+        "leaves": int(release.tree.is_leaf.sum()),
+        "estimated_total": round(release.total, 1),
+        "total_perturbation_error": round(float(np.sqrt(release.estimates.variance[0])), 1),
+        "estimate": release.view.estimate,
+        "density": release.view.density,
+        "covariate": _covariate(release),
+        "boundary": _boundary(release),
+        "library": release.library,
+        "digest": release.digest,
+    }
+
+
+def _covariate(release: Release) -> str:
+    """Size of the covariate, and how much of the domain it does not rule out."""
+    known = release.covariate
+    if known is None:
+        return "none"
+    return f"{known.columns} x {known.rows} cells, {known.covered:.1%} of them not empty"
+
+
+def _boundary(release: Release) -> str:
+    """How much of the domain is inside the boundary."""
+    if not release.boundary or release.covariate is None:
+        return "none"
+    return f"{release.covariate.covered:.1%} of the bounds; nobody is outside"
+
+
+def _levels(release: Release) -> list[dict[str, Any]]:
+    """Cells, measured cells, and largest epsilon and its noise for each level."""
+    from psd.estimation.least_squares import noise_variance
+    from psd.privacy.epsilon import epsilon_text
+
+    rows = []
+    for depth, level in enumerate(release.tree.levels):
+        nano = int(release.tree.epsilon[level].max())
+        unit = release.unit_of_privacy
+        noise = float(noise_variance(np.array([nano]), unit.contributions)[0] ** 0.5) / unit.scale
+        rows.append(
+            {
+                "level": depth,
+                "cells": level.stop - level.start,
+                "measured": int((release.tree.epsilon[level] > 0).sum()),
+                "epsilon": epsilon_text(nano) or "0",
+                "noise_per_cell": round(noise, 2) if nano else None,
+            }
+        )
+    return rows
+
+
+def _print(release: Release) -> None:
+    """Facts and levels as two tables."""
+    from rich.table import Table
+
+    facts, out = Table(box=None, show_header=False, pad_edge=False), console()
+    for name, value in _facts(release).items():
+        shown = ", ".join(f"{k}={v}" for k, v in value.items()) if name == "parameters" else value
+        facts.add_row(name, " ".join(map(str, shown)) if isinstance(shown, list) else str(shown))
+    out.print(facts)
+    levels = Table(box=None, pad_edge=False)
+    rows = _levels(release)
+    for name in rows[0]:
+        levels.add_column(name, justify="right")
+    for row in rows:
+        levels.add_row(*("-" if value is None else str(value) for value in row.values()))
+    out.print()
+    out.print(levels)

@@ -1,0 +1,264 @@
+"""psd ledger: budgets of datasets, and what was spent of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.common import Once, console, integer
+from ..options.common import settings as pairs_of
+
+if TYPE_CHECKING:
+    from psd.ledger.state import Book, Charge
+
+__all__ = ["command"]
+
+_FILE = click.argument("file", type=click.Path(readable=False))
+_FORM = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For people or for programs.",
+)
+
+
+@click.group(
+    "ledger",
+    invoke_without_command=True,
+    short_help="Keep budgets of datasets, and what was spent of them.",
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Keep the budgets of datasets in a file, and every release that was paid from them.
+
+    A ledger is made once, and a dataset registered once. `psd build` and `psd ask` with --ledger
+    then charge epsilon to it before they draw; what was charged stays charged, also if the build
+    failed after that. The releases of a dataset never cost more than its budget together.
+
+    \b
+    Examples:
+      psd ledger create city.ledger
+      psd ledger register city.ledger visits --budget 2
+      psd ledger status city.ledger
+      psd ledger history city.ledger visits
+      psd ledger verify city.ledger
+    """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@command.command("create", cls=Once, short_help="Make a ledger.")
+@_FILE
+def create(file: str) -> None:
+    """Make a ledger without datasets, readable by its owner alone.
+
+    \b
+    Examples:
+      psd ledger create city.ledger
+    """  # noqa: D301
+    from psd.ledger.ledger import Ledger
+
+    Ledger.create(file)
+    click.echo(f"wrote {file}; keep it beside the data, and keep it for as long as the data")
+
+
+@command.command("register", cls=Once, short_help="Enter a dataset with its budget.")
+@_FILE
+@click.argument("dataset")
+@click.option("--budget", required=True, help="Epsilon of all its releases together.")
+@click.option(
+    "--unit",
+    type=click.Choice(["record", "user", "user-day"]),
+    default="record",
+    show_default=True,
+    help="Unit of privacy of all its releases.",
+)
+@click.option("--time-zone", help="Of the days, with --unit user-day; UTC by default.")
+@click.option("--max-contributions", type=integer, help="Where all releases must have the same k.")
+@click.option(
+    "--cap",
+    "caps",
+    multiple=True,
+    metavar="NAME=EPSILON",
+    help="Cap of an analyst; with any, nobody else spends. May be repeated.",
+)
+def register(
+    file: str,
+    dataset: str,
+    budget: str,
+    unit: Any,
+    time_zone: str | None,
+    max_contributions: int | None,
+    caps: tuple[str, ...],
+) -> None:
+    """Enter a dataset with its budget, which only `psd ledger raise` changes.
+
+    What the same people may be in is one dataset, also when months or files are added to it.
+
+    \b
+    Examples:
+      psd ledger register city.ledger accidents --budget 1
+      psd ledger register city.ledger visits --budget 2 --unit user --cap ann=1.5 --cap bob=0.5
+    """  # noqa: D301
+    from psd.ledger.ledger import Ledger
+
+    own = pairs_of(caps, "NAME=EPSILON", "ann=0.5", option="--cap")
+    Ledger(file).register(
+        dataset,
+        budget,
+        unit=unit,
+        time_zone=time_zone,
+        max_contributions=max_contributions,
+        caps=own,
+    )
+    click.echo(f"registered {dataset} in {file}: budget {budget} per {unit}")
+
+
+@command.command("raise", cls=Once, short_help="Raise the budget of a dataset.")
+@_FILE
+@click.argument("dataset")
+@click.option("--budget", required=True, help="Epsilon of all releases together, past ones too.")
+def raised(file: str, dataset: str, budget: str) -> None:
+    """Raise the budget of a dataset; when, and from what, stays in the ledger.
+
+    A larger budget is a weaker promise to the people in the data: say to them that it changed.
+
+    \b
+    Examples:
+      psd ledger raise city.ledger visits --budget 3
+    """  # noqa: D301
+    from psd.ledger.ledger import Ledger
+
+    Ledger(file).raise_budget(dataset, budget)
+    click.echo(f"raised {dataset} in {file}: budget {budget}")
+
+
+@command.command("status", cls=Once, short_help="Show what is left of each budget.")
+@_FILE
+@_FORM
+def status(file: str, form: str) -> None:
+    """Show what was spent of each budget, and what is left of it.
+
+    Of disjoint regions the dearest counts, where a row is the unit.
+
+    \b
+    Examples:
+      psd ledger status city.ledger
+      psd ledger status city.ledger --format json
+    """  # noqa: D301
+    from psd.ledger.ledger import Ledger
+
+    book = Ledger(file).book()
+    _show([_balance(book, name) for name in book.datasets], form)
+
+
+@command.command("history", cls=Once, short_help="List what was charged.")
+@_FILE
+@click.argument("dataset", required=False)
+@_FORM
+def history(file: str, dataset: str | None, form: str) -> None:
+    """List what was charged, in its order, of all datasets or of one.
+
+    "charged, not finished" is a build that runs, or one that ended after its charge and before
+    its release was noted as written. It stays charged. A release that is there all the same is
+    noted by the next `psd build` that writes beside it.
+
+    \b
+    Examples:
+      psd ledger history city.ledger
+      psd ledger history city.ledger visits --format json
+    """  # noqa: D301
+    from psd.ledger.ledger import Ledger
+
+    book = Ledger(file).book()
+    if dataset is not None:
+        book.dataset(dataset)
+    found = book.charges.values() if dataset is None else book.charges_of(dataset)
+    _show([_line(charge) for charge in found], form)
+
+
+@command.command("verify", cls=Once, short_help="Check that no entry was changed.")
+@_FILE
+@click.option("--head", help="A head that was noted elsewhere; it must be in the chain.")
+def verify(file: str, head: str | None) -> None:
+    """Check the file and the chain of its entries, and say the head, which stands for all of them.
+
+    An older copy of a ledger is sound in itself; note the head elsewhere, and --head finds out.
+
+    \b
+    Examples:
+      psd ledger verify city.ledger
+    """  # noqa: D301
+    from psd.ledger.ledger import Ledger
+
+    book = Ledger(file).verify(head=head)
+    click.echo(f"{file} is sound: {len(book.hashes):,} entries, head {book.head}")
+
+
+def _balance(book: Book, name: str) -> dict[str, Any]:
+    """What is left of a budget, and of the caps."""
+    from psd.privacy.epsilon import epsilon_text
+
+    dataset, charges = book.datasets[name], book.charges_of(name)
+    zone = "" if dataset.time_zone is None else f" {dataset.time_zone}"
+    bound = "" if dataset.bound is None else f" k={dataset.bound}"
+    spent = book.spent(name)
+    caps = {
+        who: epsilon_text(max(cap - book.spent(name, analyst=who), 0))
+        for who, cap in dataset.caps.items()
+    }
+    return {
+        "dataset": name,
+        "unit": f"{dataset.unit}{zone}{bound}",
+        "budget": epsilon_text(dataset.budget),
+        "spent": epsilon_text(spent),
+        "left": epsilon_text(max(dataset.budget - spent, 0)),
+        "charges": str(len(charges)),
+        "not_finished": str(sum(not charge.done for charge in charges)),
+        "raised": ", ".join(dataset.raised),
+        "left_of_caps": ", ".join(f"{who} {left}" for who, left in caps.items()),
+    }
+
+
+def _line(charge: Charge) -> dict[str, Any]:
+    """A charge in words."""
+    from psd.privacy.epsilon import epsilon_text
+
+    place = charge.region
+    return {
+        "time": charge.time,
+        "dataset": charge.dataset,
+        "analyst": charge.analyst or "",
+        "what": charge.what,
+        "epsilon": epsilon_text(charge.epsilon),
+        "k": "auto" if charge.bound is None else str(charge.bound),
+        "where": "everywhere" if place is None else " ".join(f"{x:.10g}" for x in place.bounds),
+        "state": "done" if charge.done else "charged, not finished",
+        "id": charge.id,
+        "digest": charge.digest or "",
+    }
+
+
+def _show(lines: list[dict[str, Any]], form: str) -> None:
+    """Lines as a table, the long names cut, or as JSON."""
+    if form == "json":
+        click.echo(json.dumps(lines, indent=1))
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in lines[0] if lines else ():
+        table.add_column(name.replace("_", " "))
+    for line in lines:
+        table.add_row(
+            *(
+                escape(value[:40] if name != "digest" else value[:12])
+                for name, value in line.items()
+            )
+        )
+    console().print(table if lines else "nothing is there yet")

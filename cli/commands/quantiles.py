@@ -1,0 +1,81 @@
+"""psd quantiles: class breaks of a heat map."""
+
+from __future__ import annotations
+
+import click
+
+from ..options.common import RELEASE, integer, number, overwrite, stages
+from ..options.time_slices import SLICE, release_at
+
+__all__ = ["command"]
+
+
+@click.command("quantiles", short_help="Class breaks for a heat map, with errors.")
+@RELEASE
+@SLICE
+@click.option("--classes", type=integer, default=5, show_default=True, help="Number of classes.")
+@click.option(
+    "--size",
+    nargs=2,
+    type=integer,
+    default=(64, 64),
+    show_default=True,
+    metavar="C R",
+    help="Columns and rows of the raster that is classed.",
+)
+@click.option(
+    "--weight",
+    type=click.Choice(["area", "people"]),
+    default="area",
+    show_default=True,
+    help="What each class is to hold the same of.",
+)
+@click.option("--confidence", type=number, default=0.95, show_default=True, help="Of the interval.")
+@click.option("--draws", type=integer, default=100, show_default=True, help="Monte Carlo draws.")
+@click.option("--seed", type=integer, default=0, show_default=True, help="Of the draws.")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), help="Output.")
+@click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
+@overwrite
+def command(
+    release: str,
+    slice_name: str | None,
+    classes: int,
+    size: tuple[int, int],
+    weight: str,
+    confidence: float,
+    draws: int,
+    seed: int,
+    form: str | None,
+    output: str | None,
+    overwrite: bool,
+) -> None:
+    """Say at which densities to change the colour of a map, and how sure these breaks are.
+
+    Densities are records per square kilometre, or per square unit of a CRS of unknown scale. The
+    error is how far the breaks move when the release is drawn again. It costs no epsilon.
+
+    \b
+    Examples:
+      psd quantiles seoul.psd.parquet
+      psd quantiles seoul.psd.parquet --classes 7 --size 120 100 --weight people --format csv
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free
+
+    from ..output import tables
+
+    form = tables.form_of(form, output)
+    if output:
+        check_free(output, overwrite=overwrite, inputs=[release])
+    with stages() as stage:
+        stage("reading")
+        loaded = release_at(release, slice_name)
+        stage("drawing")
+        found = loaded.quantiles(
+            classes,
+            size=size,
+            weight=weight,  # type: ignore[arg-type]
+            confidence=confidence,
+            draws=draws,
+            seed=seed,
+        )
+    tables.put(found, form, output, overwrite=overwrite)

@@ -1,0 +1,29 @@
+"""psd sign: vouch for a release."""
+
+from __future__ import annotations
+
+import click
+
+from ..options.common import RELEASE, overwrite
+
+__all__ = ["command"]
+
+
+@click.command("sign", short_help="Sign a release.")
+@RELEASE
+@click.option(
+    "--key", required=True, type=click.Path(), help="Private key of `psd keygen`, a PEM file."
+)
+@overwrite
+def command(release: str, key: str, overwrite: bool) -> None:
+    """Sign a release or a series, in a file beside it that ends in .sig.
+
+    The release is read and checked first, and stays as it is.
+
+    \b
+    Examples:
+      psd sign seoul.psd.parquet --key office.pem
+    """  # noqa: D301
+    from psd.release.signing import sign
+
+    click.echo(f"wrote {sign(release, key, overwrite=overwrite)}")

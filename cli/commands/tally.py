@@ -1,0 +1,225 @@
+"""psd tally: count part of the rows for a later build; the file is PRIVATE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from psd.decompositions import methods
+
+from ..options.common import Once, integer, number, overwrite, stages
+from ..options.common import settings as texts_of
+from ..options.inputs import INPUTS, files, inputs_of, places, times
+from ..options.time_slices import slice_options, slices_of
+
+if TYPE_CHECKING:
+    from psd.ingest.partial_tally import KeptTally
+    from psd.privacy.unit import Count, Per
+    from psd.publish.from_tallies import Recipe
+
+__all__ = ["command"]
+
+
+@click.command("tally", cls=Once, short_help="Count part of the rows for a build (PRIVATE).")
+@INPUTS
+@click.option("-o", "--output", type=click.Path(), help="Tally to write; PRIVATE.")
+@click.option("--into", type=click.Path(), help="Folder for a tally of each file, made once.")
+@click.option(
+    "--bounds", required=True, nargs=4, type=number, metavar="W S E N", help="As in psd build."
+)
+@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
+@places
+@times
+@slice_options
+@click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
+@click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
+@click.option("--per", type=click.Choice(["day", "slice"]), help="As in psd build.")
+@click.option("--count", type=click.Choice(["rows", "users"]), default="rows", help="The same.")
+@click.option("--key", type=click.Path(), help="File of the key, the same for all parts.")
+@click.option("--residue", metavar="R/N", help="Read only the users of one residue of their hash.")
+@click.option("--carry-users", is_flag=True, help="Carry the rows of users, so that parts join.")
+@click.option("--part", metavar="NAME", help="Name of the part, where it is no file.")
+@click.option("--method", type=click.Choice(methods()), help="Count no finer than it divides.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Of the method.")
+@click.option("--memory", help="Cap on the memory that reading takes, such as 2GB.")
+@overwrite
+def command(
+    inputs: tuple[str, ...],
+    output: str | None,
+    into: str | None,
+    bounds: tuple[float, float, float, float],
+    crs: str,
+    key: str | None,
+    part: str | None,
+    memory: str | None,
+    table: str | None,
+    query: str | None,
+    overwrite: bool,
+    **how: Any,
+) -> None:
+    """Count rows into a tally, from which `psd build` makes the release that the rows would give.
+
+    A tally holds exact counts, and with --carry-users ids: it is as private as the rows, and
+    readable by its owner alone. Parts of a data set are counted one by one, in any order, and
+    merge when the unit allows it. Where a row is the unit, parts need different rows. Where a
+    user is, residues of one key merge, and so do tallies with --carry-users; others add their
+    --max-contributions up. With --into, files that have their tally are not read again.
+
+    \b
+    Examples:
+      psd tally january.csv -o january.tally --bounds 126.4 37 127.6 38
+      psd tally parts/*.csv --into tallies --bounds 126.4 37 127.6 38 \\
+          --user user_id --max-contributions 4 --key visits.key --carry-users
+      psd tally visits.csv -o first.tally --bounds 126.4 37 127.6 38 \\
+          --user user_id --max-contributions 4 --key visits.key --residue 0/2
+    """  # noqa: D301
+    from psd._util.atomic_write import check_targets
+
+    if (output is None) == (into is None):
+        raise click.UsageError("give -o for one tally of all inputs, or --into for one of each")
+    read: list[str | Path] = [*files(inputs), *filter(None, [key])]
+    check_targets(filter(None, (output,)), overwrite=overwrite, inputs=read)
+    recipe = _recipe(bounds, crs, key, **how)
+    data = inputs_of(inputs, table, query)
+    with stages() as stage:
+        stage("reading")
+        if output is None:
+            wrote = _each(data, Path(into or ""), recipe, part, memory)
+        else:
+            _write(data, recipe, part, output, memory, overwrite=overwrite)
+            wrote = [Path(output)]
+    for path in wrote:
+        click.echo(f"wrote {path} (PRIVATE)")
+
+
+def _recipe(
+    bounds: tuple[float, float, float, float],
+    crs: str,
+    key: str | None,
+    *,
+    user: str | None,
+    max_contributions: int | None,
+    by: str | None,
+    slices: str | None,
+    per: Per | Literal["slice"] | None,
+    count: Count,
+    residue: str | None,
+    carry_users: bool,
+    method: str | None,
+    settings: tuple[str, ...],
+    **columns: Any,
+) -> Recipe:
+    """How the rows are counted, from the options."""
+    from psd.decompositions import method as method_by_name
+    from psd.ingest.hash_key import key_of_file, residue_of
+    from psd.ingest.sources import Columns
+    from psd.privacy.unit import unit_of
+    from psd.publish.build import step_of
+    from psd.publish.from_tallies import Recipe
+    from psd.space.domain import Domain
+
+    if settings and method is None:
+        raise click.UsageError("--set goes with --method")
+    domain = Domain(bounds=bounds, crs=crs)
+    unit = unit_of(
+        user,
+        max_contributions,
+        per=None if per == "slice" else per,
+        time=columns["time"],
+        time_zone=columns["time_zone"],
+        count=count,
+    )
+    if key is not None and user is None:
+        raise click.UsageError("--key goes with --user; rows that are units need no key")
+    if key is None and (residue or carry_users):
+        raise click.UsageError("--residue and --carry-users go with --key, the same for all parts")
+    step = (1, 1)
+    if method is not None:
+        step = step_of(method_by_name(method, texts_of(settings)), domain.lattice)
+    return Recipe(
+        domain=domain,
+        unit=unit,
+        columns=Columns(user=user, **columns),
+        slices=slices_of(by, slices, per, columns["time"], columns["time_zone"]),
+        bound="slice" if per == "slice" else "series",
+        step=step,
+        residue=None if residue is None else residue_of(residue),
+        carry=carry_users,
+        key=None if key is None else key_of_file(key),
+    )
+
+
+def _write(
+    data: Any,
+    recipe: Recipe,
+    part: str | None,
+    output: str | Path,
+    memory: str | None,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Count rows and write their tally."""
+    from psd.ingest.tally_file import write_tally
+    from psd.publish.from_tallies import tally_rows
+
+    kept = tally_rows(data, recipe, part=part, memory=memory)
+    write_tally(kept, output, overwrite=overwrite)
+
+
+def _each(
+    data: Sequence[Any], folder: Path, recipe: Recipe, part: str | None, memory: str | None
+) -> list[Path]:
+    """Tallies of the files that have none yet; the others are checked and left as they are."""
+    from psd.errors import InputDataError, WriteError
+    from psd.ingest.sources import files_of
+
+    if part is not None:
+        raise click.UsageError("--part names one tally; --into writes one of each file")
+    paths = files_of(data)
+    targets = [folder / f"{path.name}.tally" for path in paths]
+    if len(set(targets)) < len(targets):
+        raise InputDataError("two inputs have the same name; give their tallies folders apart")
+    if not folder.is_dir():
+        raise WriteError(f"folder {folder} does not exist; create it first")
+    missing = [pair for pair in zip(paths, targets, strict=True) if not pair[1].exists()]
+    for path, target in zip(paths, targets, strict=True):
+        if target.exists():
+            _check_there(path, target, recipe)
+    for path, target in missing:
+        _write(path, recipe, None, target, memory)
+    return [target for _, target in missing]
+
+
+def _check_there(path: Path, target: Path, recipe: Recipe) -> None:
+    """Refuse a tally that is there and is not what counting the file would give."""
+    from psd.errors import InputDataError
+    from psd.ingest.tally_file import read_tally
+
+    if not _is_of(read_tally(target), path, recipe):
+        raise InputDataError(
+            f"tally {target} is of other content than {path}, or was counted otherwise; remove it "
+            "to count the file anew"
+        )
+
+
+def _is_of(kept: KeptTally, path: Path, recipe: Recipe) -> bool:
+    """Whether a tally is that of a file by a recipe."""
+    from psd.ingest.partial_tally import EMPTY
+    from psd.ingest.tally_file import digest
+    from psd.ingest.user_rows import Carried
+    from psd.publish.from_tallies import origin_of
+
+    found, wanted = kept.origins[0], origin_of(recipe, ())
+    parts = (
+        ("contributions", "residue") if recipe.key is None else ("contributions", "residue", "key")
+    )
+    return (
+        len(kept.origins) == 1
+        and kept.terms == recipe.terms
+        and isinstance(kept.counts, Carried) == recipe.carry
+        and all(getattr(found, name) == getattr(wanted, name) for name in parts)
+        and {*found.names} - {EMPTY} == {f"blake2b {digest(path)}"}
+    )

@@ -1,0 +1,146 @@
+"""Query regions from files: boxes in a CSV, polygons in any vector format or as WKT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from psd.errors import DomainError, InputDataError
+
+if TYPE_CHECKING:
+    import geopandas
+    import pandas
+
+__all__ = ["read_boxes", "read_polygons"]
+
+
+def read_boxes(path: Path) -> pandas.DataFrame:
+    """Table with west, south, east, north and maybe id, in the order of the file.
+
+    Raises
+    ------
+    InputDataError
+        If the file is missing or malformed.
+    """
+    import pandas as pd
+
+    from psd.query.boxes import SIDES
+
+    _check_file(path)
+    table = _csv(path, "boxes")
+    for side in SIDES:
+        if side not in table.columns:
+            raise InputDataError(f"boxes {path} has no column {side}; needed: {', '.join(SIDES)}")
+        numbers = pd.to_numeric(table[side].str.strip(), errors="coerce")
+        if numbers.isna().any():
+            line = int(numbers.isna().to_numpy().argmax()) + 2
+            raise InputDataError(f"boxes {path} line {line}: {side} is not a number")
+        table[side] = numbers.astype(float)
+    return table
+
+
+def read_polygons(
+    path: Path, name: str = "polygons", *, crs: str | None = None
+) -> geopandas.GeoDataFrame:
+    """Polygons of a file, with its attributes and CRS; messages call it by the name.
+
+    A file ending in .wkt has one WKT or EWKT a line, one ending in .csv has them in a column
+    wkt; they and the files that say no CRS take the one that is given.
+
+    Raises
+    ------
+    InputDataError
+        If the file is missing or holds no geometries.
+    ParameterError
+        If WKT cannot be read.
+    DomainError
+        If the CRS is missing, unknown, or said twice and differently.
+    """
+    import geopandas as gpd
+
+    from psd.space.regions import regions_table
+
+    _check_file(path)
+    if path.suffix.lower() == ".wkt":
+        return regions_table(_lines(path, name), crs).to_frame("geometry")
+    if path.suffix.lower() == ".csv":
+        table = _csv(path, name)
+        column = next((str(label) for label in table if str(label).lower() == "wkt"), None)
+        if column is None:
+            raise InputDataError(f"{name} {path} has no column wkt")
+        return gpd.GeoDataFrame(table, geometry=regions_table(list(table.pop(column)), crs))
+    table = _vector_file(path, name)
+    return table if crs is None else table.set_geometry(regions_table(table, crs))
+
+
+def _lines(path: Path, name: str) -> list[str]:
+    """Lines of a text file that are not blank."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (UnicodeDecodeError, OSError):
+        raise InputDataError(f"{name} {path} is no UTF-8 text") from None
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _vector_file(path: Path, name: str) -> geopandas.GeoDataFrame:
+    """Table of a file in a GIS format; what GDAL warns of is refused later, by the query."""
+    import warnings
+
+    import geopandas as gpd
+    import pyarrow as pa
+    import pyogrio
+    from pyogrio.errors import DataSourceError
+    from pyproj.exceptions import CRSError
+    from shapely.errors import ShapelyError
+
+    try:
+        if path.suffix.lower() == ".parquet":
+            return gpd.read_parquet(path)
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+            layers = pyogrio.list_layers(path)[:, 0].tolist()
+            if len(layers) > 1:
+                raise InputDataError(
+                    f"{name} {path} has several layers ({', '.join(layers)}); save one of them "
+                    "alone"
+                )
+            table = gpd.read_file(path, engine="pyogrio")
+    except CRSError:
+        raise DomainError(
+            f"{name} {path} says a CRS that PROJ does not know; save it in another one"
+        ) from None
+    except ShapelyError as error:
+        reason = str(error).partition(": ")[2]
+        raise InputDataError(
+            f"{name} {path} holds a geometry that cannot be read ({reason})"
+        ) from None
+    except (DataSourceError, pa.ArrowException, ValueError, OSError):
+        raise InputDataError(f"{name} {path} is no vector file that can be read") from None
+    if not isinstance(table, gpd.GeoDataFrame):
+        raise InputDataError(f"{name} {path} holds a table without geometries")
+    return table
+
+
+def _csv(path: Path, name: str) -> pandas.DataFrame:
+    """Table of texts."""
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
+    except (ValueError, OSError):
+        raise InputDataError(
+            f"{name} {path} is no UTF-8 CSV file with a first line of names"
+        ) from None
+    if not isinstance(table.index, pd.RangeIndex):  # pandas took the surplus fields as an index
+        raise InputDataError(f"{name} {path} has rows with more fields than its first line")
+    table.columns = table.columns.str.strip()
+    if not table.columns.is_unique:
+        raise InputDataError(
+            f"{name} {path} has columns whose names differ in spaces alone; remove one of them"
+        )
+    return table
+
+
+def _check_file(path: Path) -> None:
+    """Refuse what is no file."""
+    if not path.is_file():
+        raise InputDataError(f"{path} does not exist or is no file")

@@ -1,0 +1,98 @@
+"""Options of time slices: building a series, and naming one slice of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from psd.release.record import Release
+    from psd.release.series import Series
+    from psd.space.time_slices import Slices
+
+__all__ = [
+    "OTHER_SLICE",
+    "SLICE",
+    "release_at",
+    "release_or_series_at",
+    "slice_at",
+    "slice_options",
+    "slices_of",
+]
+
+SLICE = click.option("--slice", "slice_name", metavar="NAME", help="Slice of a series.")
+OTHER_SLICE = click.option("--other-slice", metavar="NAME", help="Slice of OTHER, if a series.")
+
+_BUILD = (
+    click.option(
+        "--by", type=click.Choice(["hour", "day", "month"]), help="Count time slices apart."
+    ),
+    click.option(
+        "--slices",
+        metavar="NAMES",
+        help="Slices to count, such as 2024-01,2024-03..2024-06; public, never from the data.",
+    ),
+)
+
+
+def slice_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of commands that count slices apart."""
+    for option in reversed(_BUILD):
+        command = option(command)
+    return command
+
+
+def slices_of(
+    by: str | None, slices: str | None, per: str | None, time: str | None, time_zone: str
+) -> Slices | None:
+    """Slices that the options name; None where none of them is given."""
+    from psd.space.time_slices import Slices
+
+    if by is None and slices is None and per != "slice":
+        return None
+    if by is None or slices is None:
+        raise click.UsageError("--by and --slices go together, and --per slice goes with them")
+    if time is None:
+        raise click.UsageError("--by goes with --time, the column of moments")
+    return Slices.parse(by, slices, time_zone)  # type: ignore[arg-type]
+
+
+def release_or_series_at(path: str, name: str | None) -> Release | Series:
+    """Release of a file, slice of a series, or the series where no slice is named."""
+    from psd.release.series import Series
+
+    if name is None and _is_series(path):
+        return Series.load(path)
+    return release_at(path, name)
+
+
+def release_at(path: str, name: str | None) -> Release:
+    """Release of a file, or the slice of a series that is named."""
+    from psd.release.record import Release
+    from psd.release.series import Series
+
+    if name is None:
+        return Release.load(path)
+    if not _is_series(path):
+        Release.load(path)  # says what is wrong with a file that is no release either
+        raise click.UsageError(f"--slice goes with a series; {path} is a single release")
+    return Series.load(path)[name]
+
+
+def _is_series(path: str) -> bool:
+    """Whether a file is a series; what is no plain file is never opened, for it may not end."""
+    from psd.release.series_file import is_series
+
+    return os.path.isfile(path) and is_series(path)
+
+
+def slice_at(path: str, name: str) -> Slices:
+    """The slice of a series that is named, by itself."""
+    from dataclasses import replace
+
+    from psd.release.series import Series
+
+    return replace(Series.load(path).slices, names=(name,))

@@ -1,0 +1,1 @@
+"""Tables and texts that several commands print."""

@@ -1,0 +1,82 @@
+"""Joint answers on the screen and in files: the covariance, and the total of all regions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.common import console
+
+if TYPE_CHECKING:
+    from psd.query.joint import Joint
+
+__all__ = ["EXTRA", "show", "text"]
+
+EXTRA = {
+    (False, False): (),
+    (True, False): ("joint_lower", "joint_upper"),
+    (False, True): ("ring", "ring_error", "ring_lower", "ring_upper"),
+}
+"""Columns beside those of `psd query`, by --joint and --nested."""
+
+# A wider matrix is no table that anybody reads.
+_WIDEST = 12
+
+
+def show(joint: Joint) -> None:
+    """Correlations as a second table, and the total, on the screen."""
+    from rich.table import Table
+
+    out, ids = console(), _ids(joint)
+    if 1 < len(joint) <= _WIDEST:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("correlation")
+        for name in ids:
+            table.add_column(name, justify="right", no_wrap=True)
+        for name, row in zip(ids, joint.correlation, strict=True):
+            # No minus sign before what is nothing after rounding.
+            table.add_row(name, *(f"{round(value, 2) + 0.0:.2f}" for value in row))
+        out.print()
+        out.print(table)
+    elif len(joint) > _WIDEST:
+        click.echo("(too many regions for a table of correlations; see --format csv)", err=True)
+    if joint.overlap is None and len(joint):
+        total = joint.total()
+        out.print(
+            f"\ntotal {total.estimate:,.1f}, error {total.error:,.1f}, "
+            f"{total.lower:,.1f} to {total.upper:,.1f}"
+        )
+    elif joint.overlap is not None:
+        a, b = (ids[number] for number in joint.overlap)
+        click.echo(f"(no total: {a} and {b} overlap, and would be counted twice)", err=True)
+
+
+def text(joint: Joint, form: str) -> str:
+    """Joint answers as CSV, with columns covariance_ID, or as a JSON object."""
+    import pandas as pd
+
+    kinds = joint.answers.dtypes.items()
+    plain = pd.DataFrame(joint.answers[[name for name, kind in kinds if str(kind) != "geometry"]])
+    if form == "csv":
+        names = [f"covariance_{name}" for name in _ids(joint)]
+        columns = pd.DataFrame(joint.covariance, columns=names, index=plain.index)
+        return str(pd.concat([plain, columns], axis=1).to_csv(index=False, lineterminator="\n"))
+    content = {
+        "answers": json.loads(plain.to_json(orient="records", date_format="iso")),
+        "covariance": joint.covariance.tolist(),
+        "total": asdict(joint.total()) if joint.overlap is None else None,
+        "joint_confidence_level": joint.level,
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _ids(joint: Joint) -> list[str]:
+    """Names of the regions: ids if they are there and differ, else numbers."""
+    answers: Any = joint.answers
+    for name in ("id", "name", "NAME"):
+        if name in answers.columns and answers[name].is_unique:
+            return [str(value) for value in answers[name]]
+    return [str(number) for number in range(1, len(answers) + 1)]

@@ -1,0 +1,79 @@
+"""psd info of a series: what its slices are, and what is promised for all of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.common import console
+from ..options.unit import promise
+
+if TYPE_CHECKING:
+    from psd.release.series import Series
+
+__all__ = ["show"]
+
+
+def show(series: Series, form: str) -> None:
+    """Facts of the series and one line per slice, for people or for programs."""
+    facts, rows = _facts(series), _rows(series)
+    if form == "json":
+        click.echo(json.dumps({**facts, "slices": rows}, indent=2))
+        return
+    from rich.table import Table
+
+    table, out = Table(box=None, show_header=False, pad_edge=False), console()
+    for name, value in facts.items():
+        table.add_row(name, " ".join(map(str, value)) if isinstance(value, list) else str(value))
+    out.print(table)
+    slices = Table(box=None, pad_edge=False)
+    for name in rows[0]:
+        slices.add_column(name, justify="right")
+    for row in rows:
+        slices.add_row(*map(str, row.values()))
+    out.print()
+    out.print(slices)
+
+
+def _facts(series: Series) -> dict[str, Any]:
+    """What holds for all slices together."""
+    from psd.privacy.epsilon import epsilon_text
+
+    first = series.releases[0]
+    each = " in each slice" * (series.bound == "slice")
+    return {
+        "method": first.method,
+        "epsilon": epsilon_text(series.epsilon),
+        "unit": series.unit,
+        "promise": promise(series),
+        "counts": series.unit_of_privacy.counted + each,
+        "max_contributions": series.max_contributions,
+        "bound_per": series.bound,
+        "slices_by": series.slices.by,
+        "time_zone": series.slices.time_zone,
+        "bounds": list(series.domain.bounds),
+        "crs": series.domain.crs,
+        "lattice": list(series.domain.lattice),
+        "estimate": first.view.estimate,
+        "density": first.view.density,
+        "library": first.library,
+        "digest": series.digest,
+    }
+
+
+def _rows(series: Series) -> list[dict[str, Any]]:
+    """Name, size, epsilon and total of every slice."""
+    from psd.privacy.epsilon import epsilon_text
+
+    return [
+        {
+            "slice": name,
+            "cells": len(release.tree),
+            "epsilon": epsilon_text(release.epsilon),
+            "estimated_total": round(release.total, 1),
+            "total_perturbation_error": round(float(release.estimates.variance[0]) ** 0.5, 1),
+        }
+        for name, release in zip(series, series.releases, strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""Small tools without a subject of their own: arrays, files, plugins, processes."""

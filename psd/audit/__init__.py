@@ -1,0 +1,1 @@
+"""Attacks on builds of made-up data."""

@@ -1,0 +1,298 @@
+"""Many builds of small trees on two data sets that differ in one unit, and an event between them.
+
+The classical black-box audit: an event is learned on half of the builds, and its frequencies on
+the other half bound epsilon from below, by the limits of Clopper and Pearson. What the event
+is worth if every draw has the law that was asked for follows from recorded builds; see
+`psd.audit.transcripts`. Synthetic data alone.
+
+References
+----------
+.. [1] Jagielski, Ullman, Oprea. "Auditing Differentially Private Machine Learning: How Private is
+   Private SGD?" NeurIPS 2020, https://arxiv.org/abs/2006.07709: the limits of [2]_ for epsilon.
+.. [2] Clopper, Pearson. "The Use of Confidence or Fiducial Limits Illustrated in the Case of the
+   Binomial." Biometrika 26, 1934.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.processes import map_tasks
+from psd.audit.binomial_bounds import log_ratio_limits
+from psd.audit.transcripts import Recorded, Replayed
+from psd.curator.curator import Curator
+from psd.errors import ParameterError
+from psd.ingest.tally import Tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.publish.build import release_of
+from psd.space.domain import Domain
+
+if TYPE_CHECKING:
+    from psd.decompositions import Decomposition
+    from psd.privacy.unit import Unit
+    from psd.space.tree import Tree
+
+__all__ = ["Pair", "Samples", "Threshold", "learned", "losses", "sampled", "worth"]
+
+Floats = NDArray[np.float64]
+
+# A unit in the west, one near the middle, and the one that comes and goes in the east: lines west
+# and east of the middle then move apart in rank, which is the most that a median can show.
+_COLUMNS, _ROWS, _MIDDLE = 16, 4, 8
+_HEIGHT = 2
+_LOT = 250
+_SHRINK = 10
+_THRESHOLDS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A method on two data sets, one of which has one unit more.
+
+    Parameters
+    ----------
+    method : Decomposition
+        With public parameters.
+    epsilon : int
+        Nano-epsilon.
+    unit : Unit
+        A record, or a user, who has k rows in one cell.
+    """
+
+    method: Decomposition
+    epsilon: int
+    unit: Unit
+
+    @staticmethod
+    def of(method: Decomposition, epsilon: int, unit: Unit) -> Pair:
+        """A pair for a method, of few levels where the method has a height to choose.
+
+        Epsilon that is shared by many levels shows in no event that happens often enough.
+        """
+        height = getattr(method, "height", None)
+        if isinstance(height, int):
+            with suppress(ParameterError):  # weights of a workload go with the height
+                method = replace(cast(Any, method), height=min(height, _HEIGHT))
+        return Pair(method=method, epsilon=epsilon, unit=unit)
+
+    @property
+    def domain(self) -> Domain:
+        """A small lattice."""
+        return Domain(bounds=(0, 0, _COLUMNS, _ROWS), crs="EPSG:3857", lattice=(_COLUMNS, _ROWS))
+
+    def tally(self, more: bool) -> Tally:
+        """Data with or without the unit that comes and goes."""
+        places = [(0, 0), (_MIDDLE, 0), (_COLUMNS - 1, _ROWS - 1)][: 3 if more else 2]
+        columns, rows = np.array(places, np.int32).T
+        k = self.unit.contributions
+        return Tally(
+            columns=columns, rows=rows, counts=np.full(len(places), k, np.int64), contributions=k
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Samples:
+    """Releases as an attacker sees them.
+
+    Parameters
+    ----------
+    shape : ndarray, shape (n,), int64
+        Which cells were published, as a number.
+    told : ndarray, shape (n,), float64
+        Log-odds of the unit by the counts of its cells, by the epsilons in the release.
+    """
+
+    shape: NDArray[np.int64]
+    told: Floats
+
+    def __getitem__(self, which: slice) -> Samples:
+        return Samples(shape=self.shape[which], told=self.told[which])
+
+    @staticmethod
+    def join(parts: list[Samples]) -> Samples:
+        """Samples one after another."""
+        return Samples(
+            shape=np.concatenate([part.shape for part in parts]),
+            told=np.concatenate([part.told for part in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Threshold:
+    """An event: releases that score beyond a threshold.
+
+    Parameters
+    ----------
+    shapes : dict
+        Log-odds of the unit by the shape.
+    least : float
+        The score from which on a release belongs to the event.
+    more : bool
+        Whether the event speaks for the unit; else for its absence, and scores are negated.
+    """
+
+    shapes: dict[int, float]
+    least: float
+    more: bool
+
+    def holds(self, samples: Samples) -> NDArray[np.bool_]:
+        """Which releases belong to the event."""
+        held: NDArray[np.bool_] = _scores(samples, self.shapes, self.more) >= self.least
+        return held
+
+
+def sampled(
+    pair: Pair, number: int, *, jobs: int = 1, done: Callable[[int], None] = lambda number: None
+) -> tuple[Samples, Samples]:
+    """Releases without and with the unit, ``number`` of each, by the noise of real releases."""
+    lots = [_LOT] * (number // _LOT) + [number % _LOT] * (number % _LOT > 0)
+    tasks = [(more, lot) for lot in lots for more in (False, True)]
+    parts = map_tasks(_lot, pair, tasks, jobs=jobs, done=done)
+    return Samples.join(parts[::2]), Samples.join(parts[1::2])
+
+
+def _lot(pair: Pair, task: tuple[bool, int]) -> Samples:
+    """Some releases of one of the two data sets."""
+    more, number = task
+    domain, tally, known = pair.domain, pair.tally(more), pair.tally(more=False)
+    trees = [
+        release_of(tally, domain, epsilon=pair.epsilon, method=pair.method, unit=pair.unit).tree
+        for _ in range(number)
+    ]
+    return _seen(trees, known)
+
+
+def _seen(trees: list[Tree], known: Tally) -> Samples:
+    """What an attacker who knows all but one unit makes of releases."""
+    return Samples(
+        shape=np.array([_shape(tree) for tree in trees], np.int64),
+        told=np.array([_told(tree, known) for tree in trees]),
+    )
+
+
+def _shape(tree: Tree) -> int:
+    """Number that stands for the cells of a tree and what was paid for them."""
+    content = tree.boxes.tobytes() + tree.epsilon.tobytes()
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), signed=True)
+
+
+def _told(tree: Tree, known: Tally) -> float:
+    """Log-odds of the unit from the counts of all cells that it would be in."""
+    x0, y0, x1, y1 = tree.boxes.T
+    hit = (x1 == _COLUMNS) & (y1 == _ROWS) & (tree.epsilon > 0)
+    inside = (known.columns >= x0[hit, None]) & (known.rows >= y0[hit, None])
+    off = tree.count[hit] - (inside * known.counts).sum(axis=1)
+    k = known.contributions
+    nearer = np.abs(off) - np.abs(off - k)
+    return float((nearer * (tree.epsilon[hit] / (NANO * k))).sum())
+
+
+def learned(without: Samples, having: Samples, *, more: bool, beta: float) -> Threshold:
+    """The event that bounds epsilon best, among thresholds on the log-odds.
+
+    Parameters
+    ----------
+    without, having : Samples
+        To learn from; the event is to be tested on others.
+    more : bool
+        Whether it is to speak for the unit or for its absence.
+    beta : float
+        Of the limits that it is for.
+    """
+    # Odds of shapes and the threshold are from different builds: shapes that happened to come
+    # more often on one side would else look better than they are.
+    half = len(without.told) // 2
+    shapes = _odds(without.shape[:half], having.shape[:half])
+    low, high = (_scores(samples[half:], shapes, more) for samples in (without, having))
+    unlikely, likely = (low, high) if more else (high, low)
+    tried = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0, 1, _THRESHOLDS)))
+    bounds = [
+        log_ratio_limits(_frequency(likely >= t), _frequency(unlikely >= t), beta)[0] for t in tried
+    ]
+    return Threshold(shapes=shapes, least=float(tried[np.argmax(bounds)]), more=more)
+
+
+def _odds(without: NDArray[np.int64], having: NDArray[np.int64]) -> dict[int, float]:
+    """Log-odds of the unit by each shape; those that are seen rarely say little."""
+    names, which = np.unique(np.concatenate([without, having]), return_inverse=True)
+    low = np.bincount(which[: len(without)], minlength=len(names))
+    high = np.bincount(which[len(without) :], minlength=len(names))
+    odds = np.log((high + _SHRINK) / (low + _SHRINK))
+    return dict(zip(names.tolist(), odds.tolist(), strict=True))
+
+
+def _scores(samples: Samples, shapes: dict[int, float], more: bool) -> Floats:
+    """Log-odds of the unit, or of its absence, rounded so that equal sums stay equal."""
+    odds = np.array([shapes.get(shape, 0.0) for shape in samples.shape.tolist()])
+    return np.round((odds + samples.told) * (1 if more else -1), 9)
+
+
+def _frequency(held: NDArray[np.bool_]) -> tuple[int, int]:
+    """Successes and trials."""
+    return int(held.sum()), len(held)
+
+
+def losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
+    """Recorded builds of one of the data sets, and by how much each is likelier on the other.
+
+    Parameters
+    ----------
+    pair : Pair
+        What is built.
+    number : int
+        How often.
+    more : bool
+        Whether with the unit or without it.
+
+    Raises
+    ------
+    DivergenceError
+        If the other data set is asked something else, although the answers are the same.
+    """
+    domain, here, there = pair.domain, pair.tally(more), pair.tally(not more)
+    trees, loss = [], []
+    for _ in range(number):
+        recorded = Recorded(SecureNoise())
+        trees.append(_tree(pair, here, domain, recorded))
+        replayed = Replayed(recorded.draws)
+        _tree(pair, there, domain, replayed)
+        replayed.close()
+        loss.append(replayed.loss)
+    return _seen(trees, pair.tally(more=False)), np.array(loss)
+
+
+def _tree(pair: Pair, tally: Tally, domain: Domain, noise: Any) -> Tree:
+    """What a method builds with some noise."""
+    return pair.method.build(Curator(tally, domain, epsilon=pair.epsilon, noise=noise))
+
+
+def worth(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float, float]:
+    """Log-ratio of the event's two probabilities under the law of the draws, and its error.
+
+    P'(A) = E[exp(loss); A], so the ratio is the mean of exp(loss) over the recorded builds in A.
+
+    Parameters
+    ----------
+    event : Threshold
+        A.
+    recorded, loss : Samples, ndarray
+        Of the data set that the event speaks for, by `losses`.
+
+    Returns
+    -------
+    value, error : float
+        NaN and infinity where hardly a recorded build belongs to the event.
+    """
+    ratios = np.exp(loss[event.holds(recorded)])
+    if len(ratios) < 2:
+        return np.nan, np.inf
+    mean = float(ratios.mean())
+    return -float(np.log(mean)), float(ratios.std() / np.sqrt(len(ratios)) / mean)

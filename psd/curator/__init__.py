@@ -1,0 +1,1 @@
+"""The only holder of points, and what answers its questions. Private."""

@@ -1,0 +1,160 @@
+"""A private choice of the most rows of a user that are kept. Private side.
+
+The numbers of rows of users are looked at once, through one question that counts users; the
+curator gets what is left of epsilon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.fields import check_parameters, parameter, share, whole
+from psd.errors import ParameterError
+from psd.mechanisms.exponential_mechanism import Candidates
+from psd.privacy.epsilon import NANO, epsilon_text
+from psd.privacy.unit import MAX_CONTRIBUTIONS
+
+if TYPE_CHECKING:
+    from psd.mechanisms import Noise
+
+__all__ = ["BoundChoice", "candidate_bounds", "choose_bound"]
+
+# Steps of about a quarter, so that the best of the list is close to the best of all.
+_STEPS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
+_SMALL = (1, 2, 3, 4, 5, 6, 8)
+
+# Users over the bound, times epsilon: measured, see docs/units.md.
+_OVER = 250
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundChoice:
+    """How the most rows of a user are chosen. Public.
+
+    Parameters
+    ----------
+    share : decimal in (0, 1)
+        Of epsilon, paid for the choice. Public.
+    over : int, optional
+        How many users may have more rows than the bound; 250 / epsilon where not given. Public.
+    most : int
+        The largest bound that is tried, 1 to 1,000,000,000. Public.
+
+    Examples
+    --------
+    >>> BoundChoice(over=20).over
+    20
+    """
+
+    share: Decimal = parameter(Decimal("0.05"), share, "share of epsilon for the choice")
+    over: int | None = parameter(None, whole(0, 2**53), "users with more rows than the bound")
+    most: int = parameter(1_000, whole(1, MAX_CONTRIBUTIONS), "largest bound")
+
+    name: ClassVar[str] = "max_contributions"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+        if self.share == 0:
+            raise ParameterError("share 0 of epsilon pays for no choice of a bound")
+
+    def price(self, epsilon: int) -> int:
+        """Nano-epsilon that the choice costs, out of all."""
+        paid = int(epsilon * Fraction(self.share))
+        if paid == 0:
+            raise ParameterError(
+                f"epsilon {epsilon_text(epsilon)} is too small to choose a bound with a share of it"
+            )
+        return paid
+
+    def target(self, epsilon: int) -> int:
+        """Users over the bound that is looked for."""
+        return -(-_OVER * NANO // epsilon) if self.over is None else self.over
+
+    def stated(self, epsilon: int) -> dict[str, int | str]:
+        """What the release says of the choice."""
+        return {
+            "bound_epsilon": epsilon_text(self.price(epsilon)),
+            "bound_over": self.target(epsilon),
+            "bound_most": self.most,
+        }
+
+
+def candidate_bounds(most: int) -> NDArray[np.int64]:
+    """Public list of bounds, 1 to the largest one.
+
+    Examples
+    --------
+    >>> candidate_bounds(50)
+    array([ 1,  2,  3,  4,  5,  6,  8, 10, 12, 15, 20, 25, 30, 40, 50])
+    """
+    decades = range(len(str(most)))
+    bounds = [*_SMALL, *(step * 10**decade for decade in decades for step in _STEPS)]
+    return np.array([*(bound for bound in bounds if bound < most), most], np.int64)
+
+
+def choose_bound(rows: NDArray[np.int64], choice: BoundChoice, epsilon: int, noise: Noise) -> int:
+    """Smallest bound that about so many units of privacy exceed, for its price out of epsilon.
+
+    Sensitivity: 1 of the score -max(over(c) - t, t - over(b), 0), over(c) being the number of
+    units with more than c rows, b the next smaller bound, without which its term is 0, and t a
+    public number; not times k, since it is the unit that counts and not its rows.
+    Charged to: every point of the domain, the price once; nothing else is asked of these
+    numbers, and the curator of the rows gets epsilon less the price.
+    Proof: a unit more or less changes over(c) by 1 for the bounds c below its own number of
+    rows and no other unit's number, so both differences change by at most 1, and the largest of
+    numbers that change by at most 1 does so too. The exponential
+    mechanism with weights exp(price score / 2) over the public list of bounds is then
+    price-private for the unit [1]_. The bound is public from there on, and what the curator
+    answers for a fixed bound is private for the same unit: the two add up.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (units,), int64
+        Rows inside the domain of each unit of privacy. Private.
+    choice : BoundChoice
+        Public.
+    epsilon : int
+        Nano-epsilon of the whole release. Public.
+    noise : Noise
+        Mechanisms.
+
+    Returns
+    -------
+    int
+
+    Notes
+    -----
+    A question about rows would have to pay for all rows of a user, and the sum of what a bound
+    drops changes by as much as the largest bound.
+
+    With -abs(over(c) - t) alone, all bounds that nobody exceeds would be equally good, and where
+    users have few rows the choice among them would be by chance.
+
+    References
+    ----------
+    .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
+    """
+    price = choice.price(epsilon)
+    bounds = candidate_bounds(choice.most)
+    over = len(rows) - np.searchsorted(np.sort(rows), bounds, side="right")
+    candidates = Candidates(
+        group=np.zeros(len(bounds), np.int64),
+        first=bounds,
+        length=np.ones(len(bounds), np.int64),
+        score=-_misses(over, choice.target(epsilon)),
+    )
+    return int(noise.select(candidates, np.array([price]), np.array([1]))[0])
+
+
+def _misses(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
+    """How many units too many exceed each bound, or too few the next smaller one."""
+    smaller = np.append(0, target - over[:-1])
+    misses: NDArray[np.int64] = np.maximum(np.maximum(over - target, smaller), 0)
+    return misses

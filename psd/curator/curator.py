@@ -1,0 +1,524 @@
+"""The curator: the only holder of points, and the only one who spends epsilon on them.
+
+Every look at true data that can influence an output is a method of `Curator`. It charges first
+and draws second; a refused question changes nothing. A decomposition is given the curator and
+public parameters, so a mistake in it costs accuracy and never privacy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd.curator.points import Points
+from psd.curator.privtree_split import grow, split_rule
+from psd.errors import BudgetError, ParameterError
+from psd.ingest.tally import Tally
+from psd.mechanisms import Noise
+from psd.privacy.epsilon import NANO, epsilon_text
+from psd.space.bin_grid import BinGrid
+from psd.space.domain import Domain
+from psd.space.growing_tree import Cells, GrowingTree
+from psd.space.hilbert import MAX_ORDER, lattice_codes
+from psd.space.tree import Tree
+
+if TYPE_CHECKING:
+    from psd.space.covariate import Covariate
+
+__all__ = ["Curator", "Question"]
+
+# Below it, noise leaves the 62 bits it is kept in with a probability under exp(-2^20).
+_LARGEST_SCALE = 2**42
+
+# Keeps products of two numbers of bins within 64 bits.
+_MOST_BINS = 2**10
+
+# Keeps scores q * below within 64 bits for 2^49 records, or 2^29 users of weight 2^20.
+_LARGEST_QUANTILE = 2**14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """What was asked, as anybody may know it.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the curator's method.
+    boxes : ndarray, shape (n, 4), int64
+        Cells that it was asked about.
+    epsilon : ndarray, shape (n,), int64
+        Nano-epsilon charged to each.
+    curve : int
+        Order of the Hilbert curve whose codes the columns of the boxes are; 0 for the lattice.
+    """
+
+    kind: str
+    boxes: NDArray[np.int64]
+    epsilon: NDArray[np.int64]
+    curve: int = 0
+
+
+class Curator:
+    """Holds a tally, charges questions to it, and answers with exact integer noise.
+
+    Guarantees
+    ----------
+    - The answers together are epsilon-differentially private for the unit of the tally, under
+      adding or removing one: a record, or a user with at most k records.
+    - A question that would take the charge at any lattice point above epsilon is refused
+      before anything is drawn, whatever was asked before and why.
+    - A question reads the records in its own cells and nothing else.
+
+    Parameters
+    ----------
+    tally : Tally
+        Exact counts. Private.
+    domain : Domain
+        Public.
+    epsilon : int
+        Nano-epsilon for all questions together. Public.
+    noise : Noise
+        Mechanisms; for a release, `psd.mechanisms.SecureNoise`.
+    covariate : Covariate, optional
+        What is known of the domain without the points. Public: handed on to the
+        decompositions, read by no question.
+    boundary : Covariate, optional
+        Mask of a public boundary, 0 where every row was dropped before the tally was made.
+        Public: cells where it is 0 are empty in all data sets, so they are answered without a
+        draw and charged nothing; see `psd.space.boundary.Boundary`.
+
+    Notes
+    -----
+    Proof. Let z be a record and t = (o_1, o_2, ...) a transcript. Which question comes i-th is
+    a function of the answers before it, and its answer depends on the records of its cell
+    only. By the chain rule the loss of t between two data sets that differ in z is at most the
+    sum of epsilon_i over the questions whose cell holds z, and the charges are kept so that
+    this sum is at most epsilon at every lattice point, in every transcript. With k records per
+    user every sensitivity is multiplied by k, so a build is (epsilon / k)-private for a record
+    and epsilon-private for a user by group privacy. Layers overlap, so their costs add up.
+    """
+
+    def __init__(
+        self,
+        tally: Tally,
+        domain: Domain,
+        *,
+        epsilon: int,
+        noise: Noise,
+        covariate: Covariate | None = None,
+        boundary: Covariate | None = None,
+    ) -> None:
+        self._tally = tally
+        self._noise = noise
+        self._layers: list[tuple[GrowingTree, Points]] = []
+        self._questions: list[Question] = []
+        self._stated: dict[str, int | str] = {}
+        self._lock = threading.RLock()
+        self.domain = domain
+        self.epsilon = epsilon
+        self.covariate = covariate
+        self.boundary = boundary
+        self.contributions = tally.contributions
+
+    @property
+    def spent(self) -> int:
+        """Nano-epsilon charged so far at the dearest lattice point (layers add up)."""
+        return sum(growing.cost for growing, _ in self._layers)
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """All questions so far, without their answers."""
+        return tuple(self._questions)
+
+    @property
+    def stated(self) -> dict[str, int | str]:
+        """What the method said that it picked. Public: it has seen answers alone."""
+        return dict(self._stated)
+
+    def state(self, name: str, value: int | str) -> None:
+        """Note what a method picked, for the parameters of the release. Costs nothing.
+
+        Parameters
+        ----------
+        name : str
+            What was picked.
+        value : int or str
+            The pick, a function of public parameters and of answers.
+        """
+        self._stated[name] = value
+
+    def root(self) -> Cells:
+        """Start a layer: one cell, the whole domain. Costs nothing.
+
+        A second layer overlaps the first, so what it is charged comes on top.
+        """
+        growing = GrowingTree(self.domain.lattice, layer=len(self._layers))
+        self._layers.append((growing, Points(self._tally)))
+        return growing.root()
+
+    def curve(self, order: int) -> Cells:
+        """Start a layer along the Hilbert curve: one interval, all 4^order codes. Costs nothing.
+
+        The x of its cells is the code of `psd.space.hilbert.lattice_codes`, their y is 0 to 1, so
+        that cutting at x makes intervals of codes. Each lattice cell has one code: disjoint
+        intervals are disjoint sets of lattice cells, and what a path of intervals is charged is
+        charged to every lattice cell whose code they hold. The layer overlaps all others, so it
+        comes on top of them. It has no tree, since intervals are no boxes; the boxes around them
+        overlap.
+
+        Parameters
+        ----------
+        order : int
+            1 to 18. Public.
+
+        Raises
+        ------
+        ParameterError
+            If the order is out of range.
+        """
+        if not 1 <= order <= MAX_ORDER:
+            raise ParameterError(f"order {order} of a curve is not between 1 and {MAX_ORDER}")
+        tally = self._tally
+        codes = lattice_codes(tally.columns, tally.rows, self.domain.lattice, order)
+        growing = GrowingTree((4**order, 1), layer=len(self._layers), curve=order)
+        self._layers.append((growing, Points(tally, codes)))
+        return growing.root()
+
+    def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
+        """Cut cells at public lattice lines into up to four children each. Costs nothing.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to cut, each once.
+        x, y : array_like of int, shape (n,), optional
+            Lattice lines inside each cell; an axis without lines, or whose line is on an
+            edge, stays whole. Public: given numbers or answers of earlier questions.
+
+        Returns
+        -------
+        Cells
+            The children, family by family, within a family by y then x.
+
+        Raises
+        ------
+        ParameterError
+            If a cell was cut before or a line lies outside it.
+        """
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            cut = growing.cut(cells, x=x, y=y)
+            points.cut(cut)
+        return cut.cells
+
+    def count(self, cells: Cells, epsilon: ArrayLike) -> NDArray[np.int64]:
+        """Noisy number of records in each cell.
+
+        Sensitivity: k, the most records of one user; 1 where a record is the unit.
+        Charged to: every point of the cell, epsilon once.
+        Proof: a record changes the count of the one cell it lies in by 1. Discrete Laplace
+        noise of scale k / epsilon changes probability by exp(epsilon / k) per unit [1]_, so k
+        records of a user, in whichever cells, change it by at most exp(epsilon).
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to count, each once.
+        epsilon : array_like of int, shape () or (n,)
+            Nano-epsilon for each cell, above 0.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            True count plus exact discrete Laplace noise; may be negative. 0 for a cell outside
+            the boundary.
+
+        Raises
+        ------
+        BudgetError
+            If a point would be charged more than epsilon in all; nothing is drawn.
+        ParameterError
+            If an epsilon is not above 0 or far too small, or a cell is counted twice.
+
+        References
+        ----------
+        .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy
+           Mechanisms." STOC 2009. https://doi.org/10.1145/1536414.1536464
+        """
+        cells, (nano,) = _owned(cells, epsilon)
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            held, counts = self._held(growing, cells), np.zeros(len(cells), np.int64)
+            cells, nano = cells[held], nano[held]
+            if growing.epsilon[cells.nodes].any():
+                raise ParameterError("a cell is counted twice; measure once with the sum")
+            self._charge("count", cells, nano)
+            noisy = self._noise.count(points.count(cells.nodes), nano, self.contributions)
+            growing.measure(cells.nodes, noisy, nano)
+            counts[held] = noisy
+            return counts
+
+    def quantile(
+        self,
+        cells: Cells,
+        *,
+        axis: int,
+        epsilon: ArrayLike,
+        p: ArrayLike = 1,
+        q: ArrayLike = 2,
+    ) -> NDArray[np.int64]:
+        """Lattice line below which about p/q of each cell's own records lie.
+
+        Sensitivity: max(p, q - p) k of the score -abs(q below(s) - p n), n being the cell's own
+        number of records; the score is an integer.
+        Charged to: every point of the cell, epsilon once.
+        Proof: a record at or above line s changes q below - p n by -p, one below it by q - p,
+        so no score changes by more than max(p, q - p), and k records of a user by k times that.
+        The exponential mechanism with weights exp(epsilon score / (2 sensitivity)) over the
+        public lattice lines inside the cell is then epsilon-private [1]_; at the median this
+        is exp(epsilon score / 2) of the integer score, exp(epsilon rank error) in ranks.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to divide.
+        axis : int
+            0 for a line of constant x, 1 for y.
+        epsilon : array_like of int, shape () or (n,)
+            Nano-epsilon for each cell, above 0.
+        p, q : array_like of int, shape () or (n,)
+            The quantile p/q, 0 < p < q; 1/2 is the median.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            A line inside each cell, for `cut`; the west or south edge of a cell that is one
+            lattice cell thin, which leaves it whole; the middle of one outside the boundary.
+
+        Raises
+        ------
+        BudgetError
+            If a point would be charged more than epsilon in all; nothing is drawn.
+        ParameterError
+            If p and q are not in order or an epsilon is not above 0.
+
+        References
+        ----------
+        .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
+        .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012,
+           section 6.1, where the exponential mechanism is the best private median.
+        """
+        if axis not in (0, 1):
+            raise ParameterError(f"axis {axis} is neither 0 for x nor 1 for y")
+        cells, (nano, p, q) = _owned(cells, epsilon, p, q)
+        if ((p <= 0) | (p >= q) | (q > _LARGEST_QUANTILE)).any():
+            raise ParameterError(f"a quantile p/q needs 0 < p < q <= {_LARGEST_QUANTILE}")
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            held, lines = self._held(growing, cells), growing.cells(cells.nodes).middle(axis)
+            cells, nano, p, q = cells[held], nano[held], p[held], q[held]
+            self._charge("quantile", cells, nano)
+            if len(cells):
+                ends = growing.boxes_of(cells.nodes)[:, [axis, axis + 2]]
+                scores = points.rank_scores(cells.nodes, ends, axis, p, q)
+                sensitivity = np.maximum(p, q - p) * self.contributions
+                lines[held] = self._noise.select(scores, nano, sensitivity)
+            return lines
+
+    def division(
+        self, cells: Cells, *, axis: int, epsilon: ArrayLike, bins: int, lines: int
+    ) -> NDArray[np.int64]:
+        """Lattice line whose two sides are each about as even as they can be.
+
+        Sensitivity: 2k of the score -(h(W) + h(E)), where W and E are the parts of the cell
+        below and above the line and h of a part is the sum over its bins of abs(x - mean), x
+        being the records in the bin and mean their average over all bins of the part, rounded
+        down to an integer.
+        Charged to: every point of the cell, epsilon once.
+        Proof: let a part have m bins, occupied or not. A record more in one of them moves that
+        bin's x - mean by 1 - 1/m and the m - 1 others by -1/m, so before rounding h moves by at
+        most 2 (1 - 1/m). A user's j records in W and k - j in E move h(W) by less than 2j, or
+        not at all, and h(E) by less than 2 (k - j). Numbers less than an integer d apart are at
+        most d apart when rounded down, so no score moves by more than 2k. The bins and the
+        lines follow from the cell and public numbers. The exponential mechanism with weights
+        exp(epsilon score / 4k) is then epsilon-private [1]_. Squared deviations have no such
+        bound: a record changes them by about twice its bin's count.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to divide.
+        axis : int
+            0 for a line of constant x, 1 for y.
+        epsilon : array_like of int, shape () or (n,)
+            Nano-epsilon for each cell, above 0.
+        bins : int
+            Bins per side of the domain, 1 to 1,024; a cell has those that it meets. Public.
+        lines : int
+            Candidates: all lines between bins inside the cell, or so many evenly spaced ones
+            where there are more. Public.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            A line inside each cell, for `cut`; the west or south edge of a cell that no line
+            of the bins crosses, or that is outside the boundary, which leaves it whole.
+
+        Raises
+        ------
+        BudgetError
+            If a point would be charged more than epsilon in all; nothing is drawn.
+        ParameterError
+            If bins or lines are out of range or an epsilon is not above 0.
+
+        References
+        ----------
+        .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
+        .. [2] Shaham, Ghinita, Ahuja, Krumm, Shahabi. "HTF: Homogeneous Tree Framework for
+           Differentially-Private Release of Location Data." SIGSPATIAL 2021,
+           https://arxiv.org/abs/2107.13749, where the score is from.
+        """
+        if axis not in (0, 1):
+            raise ParameterError(f"axis {axis} is neither 0 for x nor 1 for y")
+        if not (1 <= bins <= _MOST_BINS and lines >= 1):
+            raise ParameterError(f"a division needs 1 to {_MOST_BINS} bins and at least one line")
+        cells, (nano,) = _owned(cells, epsilon)
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            held, found = self._held(growing, cells), growing.boxes_of(cells.nodes)[:, axis]
+            cells, nano = cells[held], nano[held]
+            self._charge("division", cells, nano)
+            if len(cells):
+                boxes, lattice = growing.boxes_of(cells.nodes), (*growing.boxes[0, 2:].tolist(),)
+                grid = BinGrid(lattice=lattice, bins=bins)
+                scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
+                sensitivity = np.full(len(cells), 2 * self.contributions)
+                found[held] = self._noise.select(scores, nano, sensitivity)
+            return found
+
+    def shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
+        """Grow each cell into a tree that is deep where points are dense; the shape alone.
+
+        A node v at a depth below its own cell is split, both axes halved, if
+        b(v) + L > 0, b(v) = max(c(v) - depth delta, -delta), c(v) its number of records and L
+        discrete Laplace noise of scale lambda = 7 k / (3 epsilon). Delta is the least integer
+        that is at least lambda ln 4. Both are the curator's, and nothing that was drawn is kept.
+
+        Sensitivity: k, the most records of one user, in every count on the path to a record.
+        Charged to: every point of the cell, epsilon once, however deep the shape goes.
+        Proof: let one record be added, u' = c(v) - depth delta without it, u = u' + 1 with it,
+        q = exp(-1 / lambda), q^delta <= 1/4. Only the nodes that hold the record count. Each
+        that was split adds rho = ln P(b + L > 0) - ln P(b' + L > 0) >= 0 to the log-ratio of
+        the shape, and the leaf at the end, the same of P(b + L <= 0), is between -1 / lambda
+        and 0. (1) u <= -delta: both are at the floor, rho = 0. (2) -delta <= u' <= 0: the tail
+        moves by one, rho <= 1 / lambda. (3) u' >= 1: rho = ln(1 + q^u' (1 - q) / (1 + q - q^u'))
+        <= q^u' (1 - q) <= q^u' / lambda. Down the path u' falls by at least delta a level, in
+        integers; so at most two nodes are in case 2, and two only if theirs are 0 and -delta.
+        Then those above have u' >= delta, 2 delta, ..., and the sum is at most
+        (2 + 1/4 + 1/16 + ...) / lambda = 7 / (3 lambda). Else they have u' >= 1, 1 + delta, ...,
+        and the sum is at most (1 + 1 + 1/4 + ...) / lambda, the same. So the loss is at most
+        epsilon / k for a record, and epsilon for a user by group privacy, in whichever cells
+        the records lie. A node with fewer parts, a limit on the height and one on the number
+        of nodes only leave out draws, or answers, as the shape itself says. The bound in [1]_
+        is for real noise; with integer counts it holds only for an integer delta.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to grow from, none of them cut before.
+        epsilon : array_like of int, shape () or (n,)
+            Nano-epsilon for each cell, above 0.
+        height : int
+            Most levels below each cell. Public.
+
+        Returns
+        -------
+        Cells
+            The leaves of all shapes, the highest first; the nodes above them are cut.
+
+        Raises
+        ------
+        BudgetError
+            If a point would be charged more than epsilon in all; nothing is drawn.
+        ParameterError
+            If an epsilon is not above 0 or far too small, the height is negative, or a cell was
+            cut before.
+
+        References
+        ----------
+        .. [1] Zhang, Xiao, Xie. "PrivTree: A Differentially Private Algorithm for Hierarchical
+           Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
+        """
+        cells, (nano,) = _owned(cells, epsilon)
+        if height < 0:
+            raise ParameterError(f"height {height} of a shape is negative")
+        with self._lock:
+            growing, points = self._layer_of(cells)
+            if growing.is_cut(cells.nodes).any():
+                raise ParameterError("a cell that was cut before cannot be grown; its leaves can")
+            self._charge("shape", cells, nano)
+            rule = split_rule(nano, self.contributions)
+            held = None if self.boundary is None else partial(self._held, growing)
+            return grow(growing, points, cells, rule, height, self._noise, held)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a curator is not copied: its budget is for one set of answers")
+
+    def _layer_of(self, cells: Cells) -> tuple[GrowingTree, Points]:
+        """Tree and points that cells belong to; cells that nobody was given are refused."""
+        nodes = cells.nodes
+        if not 0 <= cells.layer < len(self._layers):
+            raise ParameterError(f"layer {cells.layer} does not exist")
+        growing, points = self._layers[cells.layer]
+        if nodes.ndim != 1 or nodes.dtype.kind != "i":
+            raise ParameterError("cells are given by a list of node numbers")
+        if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(growing.parent):
+            raise ParameterError("cells hold numbers of nodes that do not exist")
+        return growing, points
+
+    def held(self, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells may have records: not those wholly outside the boundary. Costs nothing."""
+        return self._held(self._layer_of(cells)[0], cells)
+
+    def _held(self, growing: GrowingTree, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells have something of the boundary in them; all where there is none."""
+        if self.boundary is None or growing.curve:
+            return np.ones(len(cells), bool)
+        return self.boundary.mass(growing.boxes_of(cells.nodes)) > 0
+
+    def _charge(self, kind: str, cells: Cells, nano: NDArray[np.int64]) -> None:
+        """Charge a question to its cells and note it down, or refuse it whole."""
+        if (nano <= 0).any():
+            raise ParameterError("a question with epsilon 0 is not asked; leave the cells out")
+        if len(nano) and self.contributions * NANO > int(nano.min()) * _LARGEST_SCALE:
+            raise ParameterError(
+                f"epsilon {epsilon_text(int(nano.min()))} of a question is too small for "
+                f"{self.contributions} rows per user; no count would be told from noise"
+            )
+        growing, _ = self._layers[cells.layer]
+        left = self.epsilon - (self.spent - growing.cost)
+        if not growing.charge_nodes(cells.nodes, nano, left):
+            raise BudgetError(
+                f"a question would spend more than epsilon {epsilon_text(self.epsilon)} at some "
+                "point; the method asks for more than it was given"
+            )
+        boxes, curve = growing.boxes_of(cells.nodes), growing.curve
+        self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
+
+    def tree(self, layer: int = 0) -> Tree:
+        """Cells of a layer with their noisy counts. Public: answers and cuts alone."""
+        return self._layers[layer][0].tree()
+
+
+def _owned(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:
+    """Copies that the caller cannot change between the charge and the draw."""
+    nodes = np.array(cells.nodes)
+    owned = [np.array(np.broadcast_to(np.asarray(v, np.int64), nodes.shape)) for v in values]
+    return dataclasses.replace(cells, nodes=nodes), owned

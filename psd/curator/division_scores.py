@@ -1,0 +1,170 @@
+"""How unevenly points lie in the bins of the two parts of a cell, for many lines at once. Private.
+
+What the curator's question of divisions is worked out from. Bins are a public grid over the
+lattice; a cell has those that it meets. Everything is an integer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.mechanisms.exponential_mechanism import Candidates
+from psd.space.bin_grid import BinGrid
+
+__all__ = ["Divisions", "Entries", "deviations"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Entries:
+    """Records of some nodes. Private.
+
+    Parameters
+    ----------
+    node : ndarray, shape (n,), int64
+        Place of the node among those asked about, ascending.
+    cell : tuple of ndarray, shape (n,)
+        Lattice columns and rows.
+    count : ndarray, shape (n,), int64
+        Records there.
+    """
+
+    node: Integers
+    cell: tuple[NDArray[np.integer], NDArray[np.integer]]
+    count: Integers
+
+
+class Divisions:
+    """Candidate lines of some cells, and the score of each. The lines are public.
+
+    Parameters
+    ----------
+    boxes : ndarray, shape (n, 4), int64
+        Cells.
+    axis : int
+        0 for lines of constant x, 1 for y.
+    grid : BinGrid
+        Candidates are lines of its bins inside the cell.
+    most : int
+        As many evenly spaced ones at the most.
+    """
+
+    def __init__(self, boxes: Integers, axis: int, grid: BinGrid, most: int) -> None:
+        self.axis, self.grid = axis, grid
+        self.edge = boxes[:, axis]
+        self.low, self.high = grid.reach(axis, boxes)
+        south, north = grid.reach(1 - axis, boxes)
+        self.across = north - south
+        inside = self.high - self.low - 1
+        self.lines = np.minimum(inside, most)
+        self.first = np.cumsum(self.lines) - self.lines
+        self.node = np.repeat(np.arange(len(boxes)), self.lines)
+        step = np.arange(len(self.node)) - self.first[self.node] + 1
+        self.bin = (
+            self.low[self.node] + step * (inside + 1)[self.node] // (self.lines + 1)[self.node]
+        )
+
+    def candidates(self, entries: Entries) -> Candidates:
+        """Every line with its score; a cell without lines has its edge, which leaves it whole."""
+        score = -self._heterogeneity(*self._occupied(entries))
+        bare = np.flatnonzero(self.lines == 0)
+        group = np.concatenate([self.node, bare])
+        order = np.argsort(group, kind="stable")
+        line = self.grid.line(self.axis, self.bin)
+        return Candidates(
+            group=group[order],
+            first=np.concatenate([line, self.edge[bare]])[order],
+            length=np.ones(len(group), np.int64),
+            score=np.concatenate([score, np.zeros(len(bare), np.int64)])[order],
+        )
+
+    def _occupied(self, entries: Entries) -> tuple[Integers, Integers, Integers, Integers]:
+        """Node, slot between lines and count of occupied bins, and how many bins are like that.
+
+        Bins of one node, slot and count lie on the same side of every line, so they need to be
+        looked at once.
+        """
+        x, y = (self.grid.number(a, entries.cell[a]) for a in (self.axis, 1 - self.axis))
+        bins = self.grid.bins
+        bin_, count = _sum_equal((entries.node * bins + x) * bins + y, entries.count)
+        at = bin_ // bins  # node and bin along the axis
+        slot = np.searchsorted(self.node * bins + self.bin, at, side="right")
+        node = at // bins
+        # Along the lines of all nodes, the slots of a node begin at its number plus its first.
+        place, count, alike = _count_equal(node + slot, count)
+        starts = self.first + np.arange(len(self.first))
+        node = np.searchsorted(starts, place, side="right") - 1
+        return node, place - starts[node], count, alike
+
+    def _heterogeneity(
+        self, node: Integers, slot: Integers, count: Integers, alike: Integers
+    ) -> Integers:
+        """Sum of the two parts' absolute deviations for each line."""
+        total = np.zeros(len(self.node), np.int64)
+        for step in range(int(self.lines.max(initial=0))):
+            able = self.lines[node] > step
+            node, slot, count, alike = (array[able] for array in (node, slot, count, alike))
+            asked = np.flatnonzero(self.lines > step)
+            place = self.first[asked] + step
+            west, east = self.bin[place] - self.low[asked], self.high[asked] - self.bin[place]
+            bins = np.stack([west, east], axis=1).ravel() * np.repeat(self.across[asked], 2)
+            part = 2 * np.searchsorted(asked, node) + (slot > step)
+            total[place] = deviations(part, count, alike, bins).reshape(-1, 2).sum(axis=1)
+        return total
+
+
+def deviations(part: Integers, count: Integers, alike: Integers, bins: Integers) -> Integers:
+    """Floor of the sum over the bins of each part of abs(count - mean).
+
+    With n records in m bins and s records in the c bins above the mean, the sum is twice what
+    lies above, 2 (s - c n / m), because what lies below is as much. With n = w m + r, a bin is
+    above the mean if it has more than w, and the sum is 2 (s - c w) - 2 c r / m, where no
+    product passes the square of the number of bins.
+
+    Parameters
+    ----------
+    part : ndarray, shape (n,), int64
+        Part that occupied bins lie in.
+    count : ndarray, shape (n,), int64
+        Records in each of them.
+    alike : ndarray, shape (n,), int64
+        How many bins each entry stands for.
+    bins : ndarray, shape (p,), int64
+        Bins of each part, occupied or not, at least 1.
+
+    Returns
+    -------
+    ndarray, shape (p,), int64
+    """
+    whole, rest = np.divmod(_sums(part, count * alike, len(bins)), bins)
+    above = count > whole[part]
+    part, count, alike = part[above], count[above], alike[above]
+    held, many = _sums(part, count * alike, len(bins)), _sums(part, alike, len(bins))
+    return 2 * (held - many * whole) + -2 * many * rest // bins
+
+
+def _sums(group: Integers, values: Integers, groups: int) -> Integers:
+    """Sum of integers in each group."""
+    sums = np.zeros(groups, np.int64)
+    np.add.at(sums, group, values)
+    return sums
+
+
+def _sum_equal(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
+    """Different keys, ascending, and the sum of the values of each."""
+    order = np.argsort(keys)
+    keys = keys[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    return keys[starts], np.add.reduceat(values[order], starts) if len(starts) else values
+
+
+def _count_equal(keys: Integers, values: Integers) -> tuple[Integers, Integers, Integers]:
+    """Different pairs, in order, and how often each occurs."""
+    order = np.lexsort((values, keys))
+    keys, values = keys[order], values[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1) | np.diff(values, prepend=-1))
+    return keys[starts], values[starts], np.diff(starts, append=len(keys))

@@ -1,0 +1,129 @@
+"""Bounds that are found privately, where nobody has public ones. Private side.
+
+Four quantiles are asked for, and paid, on a public outer lattice; the domain of the release is
+made of them, and the rows are read once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd._util.fields import check_parameters, parameter, share, whole
+from psd.curator.curator import Curator
+from psd.errors import ParameterError
+from psd.privacy.epsilon import epsilon_text
+from psd.space.domain import DEFAULT_LATTICE, Domain
+
+if TYPE_CHECKING:
+    from psd.ingest.tally import Tally
+    from psd.mechanisms import Noise
+
+__all__ = ["PrivateBounds", "find_bounds"]
+
+# Lines an axis of the outer lattice has: fewer are told apart with fewer rows.
+_OUTER = 2**16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateBounds:
+    """How the bounds of a release are found; takes the place of its domain. Public.
+
+    Parameters
+    ----------
+    crs : str
+        Of the columns, and of the release. Public.
+    share : decimal in (0, 1)
+        Of epsilon, paid for the four sides together. Public.
+    beyond : int
+        About one in so many rows lies beyond each side, 3 to 10,000. Public.
+    lattice : tuple of int
+        Of the domain that is made. Public.
+
+    Raises
+    ------
+    ParameterError
+        If a field is out of range.
+    DomainError
+        If the CRS has no area of use; then only public bounds will do.
+
+    Examples
+    --------
+    >>> PrivateBounds(crs="EPSG:5179").outer.lattice
+    (65536, 65536)
+    """
+
+    crs: str = parameter("EPSG:4326", lambda name, value: value, "coordinate reference system")
+    share: Decimal = parameter(Decimal("0.1"), share, "share of epsilon for the bounds")
+    beyond: int = parameter(50, whole(3, 10_000), "one row in so many beyond each side")
+    lattice: tuple[int, int] = parameter(DEFAULT_LATTICE, lambda name, value: value, "lattice")
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_parameters(self)
+        if self.share == 0:
+            raise ParameterError("share 0 of epsilon pays for no bounds")
+        _ = self.outer
+
+    @property
+    def outer(self) -> Domain:
+        """Public domain that the bounds are looked for in: the area of use of the CRS."""
+        return Domain.area_of_use(self.crs, lattice=(_OUTER, _OUTER))
+
+    def price(self, epsilon: int) -> int:
+        """Nano-epsilon of each side, out of all."""
+        each = int(epsilon * Fraction(self.share) / 4)
+        if each == 0:
+            raise ParameterError(
+                f"epsilon {epsilon_text(epsilon)} is too small to find bounds with a share of it"
+            )
+        return each
+
+    def stated(self, epsilon: int) -> dict[str, int | str]:
+        """What the release says of how its bounds were found."""
+        return {
+            "bounds_epsilon": epsilon_text(4 * self.price(epsilon)),
+            "bounds_beyond": self.beyond,
+        }
+
+
+def find_bounds(counts: Tally, how: PrivateBounds, epsilon: int, noise: Noise) -> Domain:
+    """Domain between four private quantiles of the rows, for their price out of epsilon.
+
+    Sensitivity, charge and proof: those of `psd.curator.curator.Curator.quantile`, asked four
+    times of the one cell that is the whole outer lattice. The quantiles are 1/q and (q - 1)/q of
+    each axis, whose integer scores have the sensitivity max(p, q - p) k = (q - 1) k, about twice
+    that of a median's q/2. All four prices add up at every point of the outer domain; a curator
+    that has no more than them refuses anything else. The domain is a function of the answers,
+    so it is public from there on, and what is asked of the rows inside it adds its own epsilon.
+
+    Parameters
+    ----------
+    counts : Tally
+        Over the outer lattice. Private.
+    how : PrivateBounds
+        Public.
+    epsilon : int
+        Nano-epsilon of the whole release. Public.
+    noise : Noise
+        Mechanisms.
+
+    Returns
+    -------
+    Domain
+        An axis whose two answers are out of order is taken whole.
+    """
+    each, outer = how.price(epsilon), how.outer
+    curator = Curator(counts, outer, epsilon=4 * each, noise=noise)
+    root, sides = curator.root(), np.zeros(4, np.int64)
+    for side, (axis, p) in enumerate(((0, 1), (1, 1), (0, how.beyond - 1), (1, how.beyond - 1))):
+        sides[side] = curator.quantile(root, axis=axis, epsilon=each, p=p, q=how.beyond)[0]
+    for axis in (0, 1):
+        if sides[axis] >= sides[axis + 2]:
+            sides[axis], sides[axis + 2] = 0, outer.lattice[axis]
+    bounds: Any = tuple(outer.from_lattice(sides[None])[0].tolist())
+    return Domain(bounds=bounds, crs=how.crs, lattice=how.lattice)

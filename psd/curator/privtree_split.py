@@ -1,0 +1,176 @@
+"""The integer split rule of PrivTree, and the walk that grows a shape by it. Private.
+
+What `Curator.shape` is worked out from: the rule reads exact counts, and of all it draws nothing
+leaves but which cells were split.
+
+References
+----------
+.. [1] Zhang, Xiao, Xie. "PrivTree: A Differentially Private Algorithm for Hierarchical
+   Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.privacy.epsilon import NANO
+from psd.space.growing_tree import Cells, GrowingTree
+from psd.space.tree import MAX_CHILDREN
+
+if TYPE_CHECKING:
+    from psd.curator.points import Points
+    from psd.mechanisms import Noise
+
+__all__ = ["SplitRule", "grow", "split_rule"]
+
+# ln 4, rounded up.
+_LN_4 = Fraction(1_386_294_361_119_890_619, 10**18)
+# A shape ends at the level that would take its layer above this many nodes.
+_MOST_NODES = 2**24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitRule:
+    """When a node is split, for each cell that a shape is grown from; public numbers.
+
+    Parameters
+    ----------
+    numerator : int
+        The scale of the noise, lambda, is numerator / denominator.
+    denominator : ndarray, shape (n,), int64
+        One for each cell.
+    delta : ndarray, shape (n,), int64
+        Records by which a node is held back for each level below its cell.
+    """
+
+    numerator: int
+    denominator: NDArray[np.int64]
+    delta: NDArray[np.int64]
+
+    def biased(
+        self, counts: NDArray[np.int64], depth: int, family: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """b(v) = max(c(v) - depth delta, -delta). Private.
+
+        Parameters
+        ----------
+        counts : ndarray, shape (m,), int64
+            True counts of nodes. Private.
+        depth : int
+            Levels between the nodes and the cells that they descend from.
+        family : ndarray, shape (m,), int64
+            Which of the cells each descends from.
+        """
+        delta = self.delta[family]
+        floored: NDArray[np.int64] = np.maximum(counts - depth * delta, -delta)
+        return floored
+
+
+def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
+    """Lambda = 7 k / (3 epsilon) and delta, the least integer that is at least lambda ln 4.
+
+    A delta that is no integer, or is rounded down, would cost more than epsilon; see
+    `Curator.shape`.
+
+    Parameters
+    ----------
+    epsilon : ndarray, shape (n,), int64
+        Nano-epsilon of each cell's shape, above 0.
+    contributions : int
+        k, the most records of one user.
+
+    Examples
+    --------
+    >>> rule = split_rule(np.array([500_000_000]), 1)
+    >>> rule.numerator / int(rule.denominator[0]), int(rule.delta[0])
+    (4.666666666666667, 7)
+    """
+    numerator = 7 * contributions * NANO
+    different, which = np.unique(epsilon, return_inverse=True)
+    deltas = [_ceil(Fraction(numerator, 3 * int(nano)) * _LN_4) for nano in different]
+    return SplitRule(
+        numerator=numerator,
+        denominator=3 * epsilon,
+        delta=np.array(deltas, np.int64)[which.reshape(-1)],
+    )
+
+
+def _ceil(value: Fraction) -> int:
+    """Least integer that is not below a fraction."""
+    return -(-value.numerator // value.denominator)
+
+
+def grow(
+    growing: GrowingTree,
+    points: Points,
+    cells: Cells,
+    rule: SplitRule,
+    height: int,
+    noise: Noise,
+    held: Callable[[Cells], NDArray[np.bool_]] | None = None,
+) -> Cells:
+    """Halve both axes of the nodes that the rule splits, level by level.
+
+    Every node draws, an empty one too; only a single lattice cell, and a node at the greatest
+    height, are leaves without a draw. Where the nodes to come would be too many, the level is
+    not split: the answer is then a part of the whole shape, cut off at a level that the shape
+    itself determines.
+
+    Parameters
+    ----------
+    growing : GrowingTree
+        Gets the nodes.
+    points : Points
+        Private.
+    cells : Cells
+        Where to start; their depth is 0.
+    rule : SplitRule
+        For each cell.
+    height : int
+        Most levels below the cells.
+    noise : Noise
+        Draws whether a node is split.
+    held : callable, optional
+        Which cells may have points in any data set; the others are leaves without a draw.
+        Public.
+
+    Returns
+    -------
+    Cells
+        The leaves, from the highest down.
+    """
+    nodes, family = cells.nodes, np.arange(len(cells))
+    leaves: list[NDArray[np.int64]] = []
+    for depth in range(height):
+        boxes = growing.boxes[nodes]
+        divisible = (boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)
+        if held is not None:
+            divisible &= held(growing.cells(nodes))
+        leaves.append(nodes[~divisible])
+        nodes, family = nodes[divisible], family[divisible]
+        if len(nodes) == 0:
+            break
+        biased = rule.biased(points.count(nodes), depth, family)
+        splits = noise.exceeds(biased, rule.numerator, rule.denominator[family])
+        if len(growing.parent) + MAX_CHILDREN * int(splits.sum()) > _MOST_NODES:
+            break
+        leaves.append(nodes[~splits])
+        nodes, parts = _halved(growing, points, nodes[splits])
+        family = np.repeat(family[splits], parts)
+    return growing.cells(np.concatenate([*leaves, nodes]))
+
+
+def _halved(
+    growing: GrowingTree, points: Points, nodes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cut nodes halfway on both axes: their children, and how many each has."""
+    cells = growing.cells(nodes)
+    cut = growing.cut(cells, x=cells.middle(0), y=cells.middle(1))
+    points.cut(cut)
+    return cut.cells.nodes, (cut.child >= 0).sum(axis=1)

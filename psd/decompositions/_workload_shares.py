@@ -1,0 +1,279 @@
+"""Declared workloads: the boxes that a release will be asked about, and the budgets best for them.
+
+A workload is public: its owner knows it without a look at the points. The variance of an answer
+by least squares on a complete quadtree follows from the box and the budgets alone, so the best
+budgets can be worked out beforehand and nothing is paid for them.
+
+References
+----------
+.. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
+   Decompositions." ICDE 2012, sections 4 and 5. https://doi.org/10.1109/ICDE.2012.16
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd.errors import ParameterError
+from psd.space.domain import Domain
+
+__all__ = [
+    "CLASSES",
+    "class_boxes",
+    "class_weights",
+    "detail_energies",
+    "level_weights",
+    "variance",
+    "weights_of",
+    "workload",
+]
+
+CLASSES = ("tiny", "small", "medium", "large", "huge")
+
+# Least and greatest area of each class, as parts of the domain, and the greatest aspect ratio.
+_AREAS = {
+    "tiny": (0.002**2, 0.00275**2),
+    "small": (1e-4, 1e-4),
+    "medium": (1e-3, 1e-3),
+    "large": (1e-2, 1e-2),
+    "huge": (1e-1, 1e-1),
+}
+_ASPECT = {"tiny": 1.0}
+_USUAL_ASPECT = 4.0
+
+# Boxes that stand for a class, spread evenly over sizes, aspect ratios and positions by the
+# multiples of the powers of 1/g, g^5 = g + 1.
+_BOXES = 4096
+_SPREAD = 1.1673039782614187
+
+# Weights are whole millionths; the search takes so many steps, each of this exponent.
+_WHOLE = 10**6
+_STEPS = 2000
+_EXPONENT = 0.2
+_FAINT = 1e-3
+_LEAST = 1e-9
+_TINY = 1e-300
+
+_WEIGHTS = re.compile(r"\d{1,18}( \d{1,18})*", re.ASCII)
+
+Floats = NDArray[np.float64]
+
+
+def workload(name: str, value: object) -> str:
+    """Check for a size class, or for the weights of the levels, root first.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither, or the leaves have no weight.
+
+    Examples
+    --------
+    >>> workload("workload", "tiny"), workload("workload", "0 0 3 0 7")
+    ('tiny', '0 0 3 0 7')
+    """
+    text = str(value)
+    if text not in CLASSES and not _WEIGHTS.fullmatch(text):
+        raise ParameterError(
+            f"{name} {text[:80]!r} is none of {', '.join(CLASSES)}, nor weights of levels"
+        )
+    if text not in CLASSES and int(text.split()[-1]) == 0:
+        raise ParameterError(f"{name} {text[:80]!r} leaves nothing to the leaves, the last level")
+    return text
+
+
+def class_boxes(name: str) -> Floats:
+    """Boxes of a size class in the unit square, at positions spread evenly over it.
+
+    Parameters
+    ----------
+    name : str
+        One of `CLASSES`.
+
+    Returns
+    -------
+    ndarray, shape (4096, 4), float64
+        West, south, east, north.
+
+    Notes
+    -----
+    Tiny: squares, in units of the domain, with sides of 0.2 to 0.275 % of it. The others: 0.01,
+    0.1, 1 and 10 % of its area, aspect ratios log-uniform in [1/4, 4], as in
+    `psd.evaluation.workload`.
+    """
+    steps = _SPREAD ** -np.arange(1.0, 5.0)
+    size, shape, *place = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]
+    least, greatest = np.sqrt(_AREAS[name])
+    side = least + (greatest - least) * size
+    aspect = _ASPECT.get(name, _USUAL_ASPECT) ** (2 * shape - 1)
+    wide = np.minimum(side * np.sqrt(aspect), 1.0)
+    sides = np.stack([wide, side**2 / wide], axis=1)
+    corner = np.stack(place, axis=1) * (1 - sides)
+    return np.concatenate([corner, corner + sides], axis=1)
+
+
+@cache
+def class_weights(name: str, height: int) -> tuple[int, ...]:
+    """As `level_weights`, for the boxes of a size class."""
+    return level_weights(class_boxes(name), height)
+
+
+def weights_of(boxes: ArrayLike, domain: Domain, height: int) -> tuple[int, ...]:
+    """As `level_weights`, for boxes in coordinates.
+
+    Parameters
+    ----------
+    boxes : array_like, shape (n, 4)
+        West, south, east, north in the CRS of the domain; a part outside does not count. Public.
+    domain : Domain
+        Public.
+    height : int
+        Levels below the root.
+
+    Raises
+    ------
+    ParameterError
+        If there is no box, or one has no area inside the bounds.
+    """
+    boxes = np.asarray(boxes, float).reshape(-1, 4)
+    if not len(boxes):
+        raise ParameterError("the workload holds no box; leave it out or declare one")
+    lattice = domain.to_lattice(boxes)
+    finite = np.isfinite(boxes).all(axis=1)
+    empty = ~(finite & (lattice[:, :2] < lattice[:, 2:]).all(axis=1))
+    if empty.any():
+        place = int(empty.argmax())
+        sides = " ".join(f"{side:.10g}" for side in boxes[place])
+        raise ParameterError(
+            f"box {place + 1} ({sides}) of the workload has no area inside the bounds "
+            f"{domain.bounds}; the order is west south east north"
+        )
+    return level_weights(lattice / np.array([*domain.lattice, *domain.lattice]), height)
+
+
+def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
+    """Shares of epsilon of the levels for which answers to some boxes vary least.
+
+    Parameters
+    ----------
+    boxes : ndarray, shape (n, 4), float64
+        West, south, east, north in the unit square, each with an area. Public.
+    height : int
+        Levels below the root.
+
+    Returns
+    -------
+    tuple of int
+        Root first, in millionths, at least one for the leaves. Many are 0: a level that is
+        close to a better one is best not asked at all.
+
+    Notes
+    -----
+    Where the variance is least, all levels that are asked gain alike from more epsilon; shares
+    move towards those that gain more until they do, from several starts, since a level that
+    starts with next to nothing gains little. Exact minimum or not, any weights sum to epsilon.
+
+    Examples
+    --------
+    >>> level_weights(np.array([[0.0, 0.0, 0.5, 0.5]]), 1)
+    (0, 1000000)
+    """
+    energies = detail_energies(boxes, height)
+    found = _descended(energies, _starts(height + 1))
+    best = found[variance(energies, found).argmin()]
+    *inner, last = np.rint(best * _WHOLE).astype(int).tolist()
+    return (*inner, max(last, 1))
+
+
+def _starts(levels: int) -> Floats:
+    """The leaves and all sets of one or two other levels, the rest with next to nothing."""
+    inner = np.eye(levels)[:-1]
+    pairs = (inner[:, None] + inner[None]).reshape(-1, levels)
+    chosen = np.unique(np.minimum(pairs, 1.0), axis=0)
+    starts = np.concatenate([np.zeros((1, levels)), chosen]) + np.eye(levels)[-1] + _FAINT
+    scaled: Floats = starts / starts.sum(axis=1, keepdims=True)
+    return scaled
+
+
+def detail_energies(boxes: Floats, height: int) -> Floats:
+    """How much of boxes is seen on each level of a quadtree and on none above, on average.
+
+    Returns
+    -------
+    ndarray, shape (height + 1,), float64
+        Squared length of the covered fractions of the leaves, split by level: those averaged
+        over the nodes of a level, less those averaged over the nodes of the level above.
+
+    Notes
+    -----
+    Fractions are products of an x and a y part, so both axes are summed up by themselves: the
+    intervals that are covered whole, and the squares of the two that are cut.
+    """
+    lengths = [
+        np.prod([_squares(boxes[:, [a, a + 2]] * 2.0**level) for a in (0, 1)], axis=0).mean()
+        * 4.0 ** (height - level)
+        for level in range(height + 1)
+    ]
+    # Rounding may leave a little less than nothing.
+    return np.maximum(np.diff(lengths, prepend=0.0), 0.0)
+
+
+def _squares(ends: Floats) -> Floats:
+    """Sum of the squared covered fractions of the intervals of length 1 between two ends."""
+    low, high = ends.T
+    first, last = np.floor(low), np.ceil(high) - 1
+    parts = (first + 1 - low) ** 2 + (high - last) ** 2 + (last - first - 1)
+    squares: Floats = np.where(first == last, (high - low) ** 2, parts)
+    return squares
+
+
+def variance(energies: Floats, shares: Floats) -> Floats:
+    """Mean variance of answers by least squares, for an epsilon of 1 and Laplace noise.
+
+    Parameters
+    ----------
+    energies : ndarray, shape (levels,), float64
+        From `detail_energies`.
+    shares : ndarray, shape (..., levels), float64
+        Epsilon of each level, root first.
+
+    Returns
+    -------
+    ndarray, shape (...), float64
+
+    Notes
+    -----
+    A pattern that is constant within the nodes of level l and sums to zero among siblings is
+    seen by every level j from l down; with leaves as units, with the weight 4^(h - j), and not
+    at all by the levels above l. These patterns are the eigenvectors of the information that
+    all levels together have, so least squares [1]_, section 5, gives each of them the variance
+    2 / sum_{j >= l} 4^(h - j) epsilon_j^2, and an answer that of its energy on every level.
+    """
+    total: Floats = (energies / _information(shares)).sum(axis=-1)
+    return total
+
+
+def _information(shares: Floats) -> Floats:
+    """Inverse variance of the patterns of each level."""
+    seen = shares**2 * _weights(shares) / 2
+    return np.maximum(np.cumsum(seen[..., ::-1], axis=-1)[..., ::-1], _TINY)
+
+
+def _weights(shares: Floats) -> Floats:
+    """Leaves per node of each level."""
+    return np.power(4.0, np.arange(shares.shape[-1], dtype=np.float64)[::-1])
+
+
+def _descended(energies: Floats, shares: Floats) -> Floats:
+    """Shares after many small steps towards the levels that gain more by more epsilon."""
+    for _ in range(_STEPS):
+        slope = np.cumsum(energies / _information(shares) ** 2, axis=-1)
+        gain = shares * _weights(shares) * slope
+        gain = gain / gain.max(axis=-1, keepdims=True)
+        moved = np.maximum(shares * gain**_EXPONENT, _LEAST)
+        shares = np.asarray(moved / moved.sum(axis=-1, keepdims=True), np.float64)
+    return shares

@@ -1,0 +1,111 @@
+"""How points lie inside the leaves by a public covariate: dasymetric mapping [1]_.
+
+A leaf keeps its count; inside, points lie as the covariate does. A leaf where the covariate is 0
+keeps its count too, and has it evenly. Post-processing.
+
+References
+----------
+.. [1] Wright. "A Method of Mapping Densities of Population, with Cape Cod as an Example."
+   Geographical Review 26(1), 1936.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.estimation.density import Place
+from psd.space.covariate import Covariate
+from psd.space.domain import Domain
+from psd.space.polygon_areas import Outlines
+from psd.space.polygon_pieces import pieces
+from psd.space.tree import Tree
+
+__all__ = ["CovariateDensity", "check_covariate", "shares_of_parents"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def check_covariate(covariate: Covariate | None, domain: Domain, density: str) -> None:
+    """Refuse a covariate of another domain, or none where points are to lie by one.
+
+    Raises
+    ------
+    ParameterError
+        Saying what is missing.
+    """
+    if covariate is None and density == "covariate":
+        raise ParameterError("density covariate needs a covariate (--covariate), and there is none")
+    if covariate is not None and covariate.domain != domain:
+        raise ParameterError("the covariate was made for another domain than that of the release")
+
+
+def shares_of_parents(tree: Tree, covariate: Covariate | None) -> Floats:
+    """Share of its parent that each node has: of its mass, or of its area where that is 0.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells. Public.
+    covariate : Covariate, optional
+        Public; without it shares are of areas.
+
+    Returns
+    -------
+    ndarray, shape (nodes,), float64
+        1 for the root.
+    """
+    area = tree.area.astype(np.float64)
+    share = np.ones(len(tree))
+    share[1:] = area[1:] / area[tree.parent[1:]]
+    if covariate is not None:
+        mass = covariate.mass(tree.boxes)
+        whole = mass[tree.parent[1:]]
+        share[1:] = np.where(whole > 0, mass[1:] / np.where(whole > 0, whole, 1.0), share[1:])
+    return share
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CovariateDensity:
+    """Share of a leaf's count in a part of it: the share of the leaf's mass there.
+
+    Parameters
+    ----------
+    covariate : Covariate
+        Public.
+    """
+
+    covariate: Covariate
+
+    def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
+        """Share of each leaf's count in a box inside it; see `psd.estimation.density.Density`."""
+        leaf = tree.boxes[node].astype(np.float64)
+        corner, size = leaf[:, :2], leaf[:, 2:] - leaf[:, :2]
+        box = np.concatenate([corner + low * size, corner + high * size], axis=1)
+        mass, whole = self.covariate.mass(box), self.covariate.mass(leaf)
+        return _share(mass, whole, (high - low).prod(axis=1))
+
+    def polygon(
+        self, tree: Tree, node: Integers, whole: Outlines, which: Integers, place: Place
+    ) -> Floats:
+        """Share of each leaf's count in a polygon, divided along the lines of the raster."""
+        covariate, leaf = self.covariate, tree.boxes[node]
+        mass, covered = np.zeros(len(node)), np.zeros(len(node))
+        boxes = covariate.to_raster(leaf)
+        area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+        for part in pieces(whole, which, boxes, covariate.from_raster_units):
+            inside = covariate.raster_mass(part.boxes) * part.fraction
+            mass += np.bincount(part.owner, inside, len(node))
+            size = (part.boxes[:, 2:] - part.boxes[:, :2]).prod(axis=1) * part.fraction
+            covered += np.bincount(part.owner, size, len(node))
+        return _share(mass, covariate.mass(leaf), covered / area)
+
+
+def _share(mass: Floats, whole: Floats, even: Floats) -> Floats:
+    """Share of the mass, or of the area where there is no mass."""
+    share = np.where(whole > 0, mass / np.where(whole > 0, whole, 1.0), even)
+    return np.clip(share, 0.0, 1.0)

@@ -1,0 +1,328 @@
+"""From noisy counts to consistent estimates, and a view of them without negative numbers.
+
+Post-processing: only the noisy integers and their epsilons are read, so nothing is paid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import sum_by
+from psd.errors import ReleaseFormatError
+from psd.privacy.epsilon import NANO
+from psd.space.tree import Tree
+
+__all__ = ["LEAST_SLOPE", "VERSION", "Estimates", "infer", "noise_variance", "pruned"]
+
+# Named in the release file: another way to infer gets another number, and this one stays.
+VERSION = 1
+
+LEAST_SLOPE = 1e-12
+"""A child without a share still has to be able to take the whole when it is the last."""
+
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimates:
+    """What least squares makes of a tree; one value per node, in the order of the tree.
+
+    Parameters
+    ----------
+    signed : ndarray, shape (n,), float64
+        Best linear unbiased estimates, in records; the children of a node sum to it.
+    count : ndarray, shape (n,), float64
+        The published view: not negative, the children of a node sum to it.
+    upward : ndarray, shape (n,), float64
+        Estimate of each node from its own subtree alone.
+    upward_variance : ndarray, shape (n,), float64
+        Its variance, in records squared; infinite where the subtree is not measured.
+    slope : ndarray, shape (n,), float64
+        How much a node's estimate grows with its parent's; a family's slopes sum to 1.
+    variance : ndarray, shape (n,), float64
+        Variance of the signed estimates, in records squared.
+    """
+
+    signed: NDArray[np.float64]
+    count: NDArray[np.float64]
+    upward: NDArray[np.float64]
+    upward_variance: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+def noise_variance(epsilon: NDArray[np.int64], contributions: int) -> NDArray[np.float64]:
+    """Variance of discrete Laplace noise: 2q / (1 - q)^2 with q = exp(-epsilon / k).
+
+    Parameters
+    ----------
+    epsilon : ndarray, shape (n,), int64
+        Nano-epsilon; 0 where nothing was measured.
+    contributions : int
+        k, by which every scale is multiplied.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        Records squared; infinite where epsilon is 0.
+
+    Examples
+    --------
+    >>> noise_variance(np.array([1_000_000_000, 0]), 1).round(4)
+    array([1.8413,    inf])
+    """
+    # 2q / (1 - q)^2 = 1 / (2 sinh^2(epsilon / 2)), which does not cancel for a small epsilon.
+    half = np.minimum(epsilon / (2 * NANO * contributions), 150)
+    with np.errstate(divide="ignore"):
+        return 1 / (2 * np.sinh(half) ** 2)
+
+
+def infer(
+    tree: Tree,
+    contributions: int = 1,
+    scale: int = 1,
+    empty: NDArray[np.bool_] | None = None,
+) -> Estimates:
+    """Generalised least squares on a tree, and its non-negative view.
+
+    Guarantees
+    ----------
+    - `signed` is the minimum-variance linear unbiased estimate given the tree, whatever was
+      measured where, as long as the leaves can be told apart.
+    - In both views the children of a node sum to it, to rounding.
+    - Time and memory are linear in the number of nodes.
+
+    Parameters
+    ----------
+    tree : Tree
+        Noisy counts with their epsilons. Public.
+    contributions : int
+        Most that one unit of privacy adds to the counts. Public.
+    scale : int
+        What one of the things counted adds to a count; estimates are in these things. Public.
+    empty : ndarray, shape (n,), bool, optional
+        Leaves that are known to be empty without having been measured. Public.
+
+    Returns
+    -------
+    Estimates
+
+    Raises
+    ------
+    ReleaseFormatError
+        If two unmeasured parts of a node cannot be told apart.
+
+    Notes
+    -----
+    Upward, each node pools its own count with the sum of its children by inverse variance;
+    downward, what a parent knows better is handed to the children in proportion to their
+    variances. This is belief propagation on the tree, exact for Gaussian least squares; with
+    one epsilon per level it equals Hay et al. [1]_ and Cormode et al. [2]_.
+
+    References
+    ----------
+    .. [1] Hay, Rastogi, Miklau, Suciu. "Boosting the Accuracy of Differentially Private
+       Histograms Through Consistency." VLDB 2010, section 4.
+    .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 5.
+    """
+    own = noise_variance(tree.epsilon, contributions) / scale**2
+    if empty is not None:
+        own[empty] = 0.0
+    upward, upward_variance = _upward(tree, tree.count / scale, own)
+    slope = _slopes(tree, upward_variance)
+    signed, variance = _downward(tree, upward, upward_variance, slope)
+    return Estimates(
+        signed=signed,
+        count=non_negative(tree, signed, slope, empty),
+        upward=upward,
+        upward_variance=upward_variance,
+        slope=slope,
+        variance=variance,
+    )
+
+
+def pruned(
+    tree: Tree, estimates: Estimates, most: int, share: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Counts with everything below small cells replaced by their shares.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    estimates : Estimates
+        Of that tree.
+    most : int
+        Estimated records (signed) up to which the parts of a cell are not told apart.
+    share : ndarray, shape (n,), float64
+        Of its parent that each node is taken to have, such as its share of the area.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        The children of a node sum to it, as they did.
+
+    References
+    ----------
+    .. [1] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 7:
+       pruning after least squares.
+    """
+    count, small = estimates.count.copy(), estimates.signed <= most
+    for level in tree.levels[1:]:
+        up = tree.parent[level]
+        count[level] = np.where(small[up], count[up] * share[level], count[level])
+        small[level] |= small[up]
+    return count
+
+
+def _family_sum(tree: Tree, level: slice, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over the children of each node of a level, 0 where it has none."""
+    kids = _children_of(tree, level)
+    owner = tree.parent[kids] - level.start
+    return sum_by(owner, values[kids], level.stop - level.start)
+
+
+def _upward(
+    tree: Tree, measured: NDArray[np.float64], own: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], ...]:
+    """Estimate of each node from its subtree, and its variance, leaves first."""
+    estimate, variance = measured.copy(), own.copy()
+    for level in reversed(tree.levels):
+        inner = ~tree.is_leaf[level]
+        if not inner.any():
+            continue
+        below, below_variance = (_family_sum(tree, level, v)[inner] for v in (estimate, variance))
+        weight = _gain(own[level][inner], below_variance)
+        estimate[level][inner] += weight * (below - estimate[level][inner])
+        variance[level][inner] = _pooled(own[level][inner], below_variance)
+    return estimate, variance
+
+
+def _gain(own: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weight of the other of two measurements: own / (own + other); 0 if both are infinite."""
+    with np.errstate(invalid="ignore"):
+        weight = 1 / (1 + other / own)
+    return np.where(np.isinf(own), np.where(np.isinf(other), 0.0, 1.0), weight)
+
+
+def _pooled(own: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Variance of two pooled measurements."""
+    with np.errstate(divide="ignore"):
+        return 1 / (1 / own + 1 / other)
+
+
+def _downward(
+    tree: Tree,
+    upward: NDArray[np.float64],
+    upward_variance: NDArray[np.float64],
+    slope: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], ...]:
+    """Final estimates and their variances, root first."""
+    estimate, variance = upward.copy(), upward_variance.copy()
+    alone = _given_parent(tree, upward_variance, slope)
+    for level in tree.levels[:-1]:
+        excess = estimate[level] - _family_sum(tree, level, upward)
+        kids = _children_of(tree, level)
+        up = tree.parent[kids]
+        estimate[kids] += slope[kids] * excess[up - level.start]
+        variance[kids] = alone[kids] + slope[kids] ** 2 * variance[up]
+    return estimate, variance
+
+
+def _children_of(tree: Tree, level: slice) -> slice:
+    """Slice of all children of the nodes of a level."""
+    first = tree.first_child[level]
+    return slice(int(first[0]), int(first[-1] + tree.children[level][-1]))
+
+
+def _given_parent(
+    tree: Tree, upward_variance: NDArray[np.float64], slope: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Variance of each node once its parent is known: slope times that of its siblings.
+
+    A child that was not measured is its parent minus its siblings; they learn nothing from it.
+    """
+    unknown = np.isinf(upward_variance)
+    finite = np.where(unknown, 0.0, upward_variance)
+    siblings = _family_total(tree, finite) - finite
+    beside_unknown = ~unknown & (_family_total(tree, unknown.astype(float)) > 0)
+    return np.where(beside_unknown, finite, slope * siblings)
+
+
+def _family_total(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over each node's whole family, its own value included; the root's is its own."""
+    total = values.copy()
+    family = tree.parent[1:]
+    total[1:] = sum_by(family, values[1:], len(tree))[family]
+    return total
+
+
+def _slopes(tree: Tree, upward_variance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of a parent's excess that each node takes: its part of the family's variance."""
+    if np.isinf(upward_variance[0]):
+        raise ReleaseFormatError("the leaves are not all measured, so the total is not known")
+    unknown = np.isinf(upward_variance)
+    unknowns = _family_total(tree, unknown.astype(float))
+    if (unknowns > 1).any():
+        raise ReleaseFormatError("two unmeasured cells of one parent cannot be told apart")
+    finite = np.where(unknown, 0.0, upward_variance)
+    return np.where(unknowns > 0, unknown, finite / np.maximum(_family_total(tree, finite), _TINY))
+
+
+def non_negative(
+    tree: Tree,
+    signed: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    empty: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """Nearest non-negative estimates family by family, from the root down.
+
+    Each family is projected onto the numbers that are not negative and sum to what its parent
+    was given, in the metric of the family's variances. Clipping each cell by itself would add
+    up to a bias that large queries see; here a family's total stays its parent's.
+    """
+    count = signed.copy()
+    count[0] = max(count[0], 0.0)
+    least = np.full(len(tree), LEAST_SLOPE)
+    if empty is not None:
+        least[_wholly(tree, empty)] = 0.0
+    slope = np.maximum(slope, least)
+    for level in tree.levels[:-1]:
+        kids = _children_of(tree, level)
+        owner = tree.parent[kids] - level.start
+        count[kids] = project(signed[kids], slope[kids], owner, count[level])
+    return count
+
+
+def _wholly(tree: Tree, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which nodes have empty leaves alone."""
+    some = tree.is_leaf & ~empty
+    for level in reversed(tree.levels[1:]):
+        some[tree.parent[level][some[level]]] = True
+    return ~some
+
+
+def project(
+    values: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    owner: NDArray[np.int64],
+    totals: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Weighted projection of families onto sums of non-negative numbers.
+
+    Michelot's algorithm: spread what is missing over the children that are left, drop those
+    that fall below zero, repeat; a family of four is done after three rounds.
+    """
+    left = np.ones(len(values), bool)
+    while True:
+        open_slopes = np.where(left, slopes, 0.0)
+        missing = totals - sum_by(owner, np.where(left, values, 0.0), len(totals))
+        room = sum_by(owner, open_slopes, len(totals))
+        step = missing / np.where(room > 0, room, 1.0)
+        moved = np.where(left, values + open_slopes * step[owner], 0.0)
+        if (moved >= 0).all():
+            return moved
+        left &= moved >= 0

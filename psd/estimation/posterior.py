@@ -1,0 +1,351 @@
+"""Estimates that know what counts are like: never negative, and often zero.
+
+Least squares treats a hundred empty cells as a hundred noisy numbers and adds their noise up.
+Here each cell carries a likelihood on a short grid of possible counts; cells are joined under a
+prior on how a count is divided, and the medians are handed down. Post-processing: only the
+noisy integers and their epsilons are read, so nothing is paid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.estimation.least_squares import Estimates
+from psd.privacy.epsilon import NANO
+from psd.space.tree import Tree
+
+__all__ = ["posterior_count"]
+
+# Points of a likelihood, and how many standard deviations they reach to each side.
+_POINTS = 33
+_REACH = 5.0
+
+# Prior of a division in two: with this probability all is on one side, else any share alike.
+_ONE_SIDED = 0.4
+
+# Counts below so many standard deviations may be of any order of magnitude, larger ones of any
+# size: what is well known is not pulled by the prior.
+_SCALE_FREE = 5.0
+
+# Shares tried in a division, and nodes worked on together (a matter of memory alone).
+_SHARES = 49
+_CHUNK = 4096
+
+# Finest deviation of a count, in records, and, squared, relative to a large one: floats have no
+# room for more points between two counts.
+_FINEST = 1e-6
+
+# Rate of a count that is known: the next point of its likelihood is as good as impossible.
+_CERTAIN = 1e12
+
+_TINY = 1e-300
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Likelihood:
+    """Likelihoods of the counts of some nodes at low, low + step, ...; the largest value is 1.
+
+    Mean and deviation are those under a flat prior; they choose grids.
+    """
+
+    low: Floats
+    step: Floats
+    value: NDArray[np.float32]
+    mean: Floats
+    deviation: Floats
+
+    def __getitem__(self, which: Integers | slice) -> _Likelihood:
+        return _Likelihood(
+            low=self.low[which],
+            step=self.step[which],
+            value=self.value[which],
+            mean=self.mean[which],
+            deviation=self.deviation[which],
+        )
+
+    def at(self, x: Floats) -> Floats:
+        """Values at counts x, shape (n, m): straight lines between the points, 0 beyond."""
+        return _between(self.value, (x - self.low[:, None]) / self.step[:, None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Noisy:
+    """Noisy counts of nodes, and how fast their likelihood falls; rate 0 where not measured."""
+
+    count: Floats
+    rate: Floats
+
+
+def posterior_count(
+    tree: Tree,
+    estimates: Estimates,
+    contributions: int = 1,
+    scale: int = 1,
+    empty: NDArray[np.bool_] | None = None,
+) -> Floats:
+    """Posterior medians of the counts, from the root down.
+
+    Guarantees
+    ----------
+    - Not negative; the children of a node sum to it, to rounding.
+    - A function of the release alone.
+
+    Parameters
+    ----------
+    tree : Tree
+        Noisy counts. Public.
+    estimates : Estimates
+        Least squares of that tree; the root keeps its estimate.
+    contributions, scale, empty
+        As in `psd.estimation.least_squares.infer`. Public.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        In records.
+
+    Notes
+    -----
+    A Polya tree [1]_ whose divisions in two have all on one side with probability 0.4 and else
+    a uniform share. Likelihoods go up by convolution (belief propagation) and take in the
+    Laplace noise of each node's own count; the median of each division, given the count of the
+    node, goes down. Families of three and four are divided in two repeatedly.
+
+    References
+    ----------
+    .. [1] Lavine. "Some Aspects of Polya Tree Distributions for Statistical Modelling." The
+       Annals of Statistics 20(3), 1992.
+    """
+    noisy = _Noisy(count=tree.count / scale, rate=tree.epsilon * scale / (NANO * contributions))
+    if empty is not None:
+        noisy.rate[empty] = _CERTAIN
+    likelihoods = _upward(tree, estimates, noisy)
+    count = np.zeros(len(tree))
+    count[0] = max(float(estimates.signed[0]), 0.0)
+    for depth, level in enumerate(tree.levels[:-1]):
+        below, start = likelihoods[depth + 1], tree.levels[depth + 1].start
+        for nodes, kids in _families(tree, level):
+            parts = [below[kid - start] for kid in kids]
+            for kid, part in zip(kids, _divide(count[nodes], parts), strict=True):
+                count[kid] = part
+    return count if empty is None else np.where(empty, 0.0, count)
+
+
+def _families(tree: Tree, level: slice) -> list[tuple[Integers, list[Integers]]]:
+    """Inner nodes of a level by the number of their children, and the first, second, ... child."""
+    nodes = np.arange(level.start, level.stop)
+    found = []
+    for size in np.unique(tree.children[level]).tolist():
+        here = nodes[tree.children[level] == size] if size else nodes[:0]
+        for some in np.split(here, range(_CHUNK, len(here), _CHUNK)):
+            if len(some):
+                found.append((some, [tree.first_child[some] + k for k in range(size)]))
+    return found
+
+
+def _upward(tree: Tree, estimates: Estimates, noisy: _Noisy) -> list[_Likelihood]:
+    """Likelihood of every node's count given the noisy counts in its subtree, by level."""
+    levels: list[_Likelihood] = []
+    for level in reversed(tree.levels):
+        leaves = np.flatnonzero(tree.is_leaf[level])
+        made = [(leaves, _of_leaves(estimates, noisy, leaves + level.start))]
+        start = level.stop
+        for nodes, kids in _families(tree, level):
+            joined = _fold([levels[-1][kid - start] for kid in kids])
+            measured = _measured(joined, noisy.count[nodes], noisy.rate[nodes])
+            made.append((nodes - level.start, measured))
+        levels.append(_assembled(made))
+    return levels[::-1]
+
+
+def _assembled(parts: list[tuple[Integers, _Likelihood]]) -> _Likelihood:
+    """Likelihoods of a level, put in the order of its nodes."""
+    order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
+    return _Likelihood(
+        **{
+            name: np.concatenate([getattr(part, name) for _, part in parts])[order]
+            for name in ("low", "step", "value", "mean", "deviation")
+        }
+    )
+
+
+def _of_leaves(estimates: Estimates, noisy: _Noisy, leaves: Integers) -> _Likelihood:
+    """Likelihood of each leaf from its own count; flat where it was not measured."""
+    rate = noisy.rate[leaves]
+    known = rate > 0
+    deviation = np.sqrt(estimates.variance[leaves])
+    own = np.sqrt(np.where(known, estimates.upward_variance[leaves], 0.0))
+    deviation = np.where(known, own, deviation)
+    center = np.where(known, noisy.count[leaves], estimates.signed[leaves])
+    low, step = _grid(np.maximum(center, -3 * deviation), deviation)
+    noise = rate[:, None] * np.abs(center[:, None] - _points(low, step))
+    return _scaled(low, step, np.exp(noise.min(axis=1, keepdims=True) - noise))
+
+
+def _grid(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+    """Low end and step of points around a mean, none below zero, all of them different."""
+    deviation = np.maximum(deviation, _FINEST * np.maximum(_FINEST * np.abs(mean), 1.0))
+    low = np.maximum(mean - _REACH * deviation, 0.0)
+    return low, (np.maximum(mean, 0.0) + _REACH * deviation - low) / (_POINTS - 1)
+
+
+def _points(low: Floats, step: Floats, size: int = _POINTS) -> Floats:
+    """Counts at which likelihoods are given, shape (n, size)."""
+    return low[:, None] + step[:, None] * np.arange(size)
+
+
+def _scaled(low: Floats, step: Floats, value: Floats) -> _Likelihood:
+    """Likelihood whose largest value is 1, with its moments."""
+    value = value / np.maximum(value.max(axis=1, keepdims=True), _TINY)
+    number, total = np.arange(value.shape[1]), np.maximum(value.sum(axis=1), _TINY)
+    # Sums row by row, not a matrix product, whose rounding depends on the rows beside.
+    place = (value * number).sum(axis=1) / total
+    spread = np.maximum((value * number**2).sum(axis=1) / total - place**2, 0.25)
+    return _Likelihood(
+        low=low,
+        step=step,
+        # Half the memory, and far more digits than a likelihood needs.
+        value=value.astype(np.float32),
+        mean=low + step * place,
+        deviation=step * np.sqrt(spread),
+    )
+
+
+def _measured(joined: _Likelihood, count: Floats, rate: Floats) -> _Likelihood:
+    """Likelihood from the children, and from the node's own noisy count, on a fresh grid."""
+    known, from_kids = rate**2 / 2, joined.deviation**-2
+    mean = (joined.mean * from_kids + count * known) / (from_kids + known)
+    low, step = _grid(mean, 1.2 / np.sqrt(from_kids + known))
+    points = _points(low, step)
+    noise = rate[:, None] * np.abs(count[:, None] - points)
+    value = joined.at(points) * np.exp(noise.min(axis=1, keepdims=True) - noise)
+    # Where the two contradict each other beyond all points, the mean of both stands.
+    lost = value.max(axis=1) <= 0
+    value[lost] = np.exp(-0.5 * ((points - mean[:, None]) / (4 * step[:, None])) ** 2)[lost]
+    return _scaled(low, step, value)
+
+
+def _fold(parts: list[_Likelihood]) -> _Likelihood:
+    """Likelihood of the sum of some siblings, joined two by two."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return _joined(_fold(parts[:half]), _fold(parts[half:]))
+
+
+def _joined(a: _Likelihood, b: _Likelihood) -> _Likelihood:
+    """Likelihood of the sum of two parts under the prior of a division."""
+    step = np.maximum(a.step, b.step)
+    of_a, of_b = _resampled(a, step), _resampled(b, step)
+    low = a.low + b.low
+    sums = _points(low, step, 2 * _POINTS - 1)
+    scale = np.maximum(np.minimum(sums, _scale_free(a, b)[:, None]), step[:, None] / 2)
+    zero_a = np.where(a.low == 0, of_a[:, 0], 0.0)[:, None]
+    zero_b = np.where(b.low == 0, of_b[:, 0], 0.0)[:, None]
+    one_sided = zero_a * of_b + zero_b * of_a
+    value = _convolved(of_a, of_b)
+    value[:, :_POINTS] -= one_sided / 2  # the trapezium rule: all on one side counts half
+    value *= step[:, None] / scale
+    value[:, :1] += zero_a * zero_b  # nothing is divided in one way only
+    value *= 1 - _ONE_SIDED
+    value[:, :_POINTS] += _ONE_SIDED / 2 * one_sided
+    return _cropped(_scaled(low, step, value))
+
+
+def _cropped(wide: _Likelihood) -> _Likelihood:
+    """The same likelihood on the usual number of points, around its mean."""
+    low, step = _grid(wide.mean, wide.deviation)
+    return _scaled(low, step, wide.at(_points(low, step)))
+
+
+def _scale_free(a: _Likelihood, b: _Likelihood) -> Floats:
+    """Count of two parts together above which the prior is flat."""
+    return _SCALE_FREE * np.hypot(a.deviation, b.deviation)
+
+
+def _resampled(message: _Likelihood, step: Floats) -> Floats:
+    """Values on a coarser step from the same low end: means, so that nothing slips through."""
+    ratio = (step / message.step)[:, None]
+    edges = (np.arange(_POINTS + 1) - 0.5) * ratio + 0.5
+    edges[:, 0] = 0.0
+    sums = np.concatenate([np.zeros((len(step), 1)), np.cumsum(message.value, axis=1)], axis=1)
+    below = _between(sums, np.minimum(edges, _POINTS))
+    mean: Floats = np.diff(below, axis=1) / np.diff(edges, axis=1)
+    return mean
+
+
+def _convolved(a: Floats, b: Floats) -> Floats:
+    """Convolution row by row."""
+    value = np.zeros((len(a), 2 * _POINTS - 1))
+    for shift in range(_POINTS):
+        value[:, shift : shift + _POINTS] += a[:, shift, None] * b
+    return value
+
+
+def _between(values: NDArray[np.floating], place: Floats) -> Floats:
+    """Values at fractional places by straight lines; 0 outside."""
+    last = values.shape[1] - 1
+    index = np.clip(place.astype(np.int64), 0, last - 1)
+    start = np.arange(len(values))[:, None] * values.shape[1]
+    flat = values.ravel()
+    left, right = flat[start + index], flat[start + index + 1]
+    line = left + (place - index) * (right - left)
+    return np.where((place >= 0) & (place <= last), line, 0.0)
+
+
+def _divide(total: Floats, parts: list[_Likelihood]) -> list[Floats]:
+    """Counts of siblings that sum to a total: the median of one division in two after another."""
+    if len(parts) == 1:
+        return [total]
+    half = len(parts) // 2
+    first = _median_part(total, _fold(parts[:half]), _fold(parts[half:]))
+    return [*_divide(first, parts[:half]), *_divide(total - first, parts[half:])]
+
+
+def _median_part(total: Floats, a: _Likelihood, b: _Likelihood) -> Floats:
+    """Posterior median of the first of two parts of a total."""
+    low, high = _plausible(total, a, b)
+    shares = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _SHARES)
+    weight = np.empty((len(total), _SHARES + 2))
+    scale = np.maximum(np.minimum(total, _scale_free(a, b)), _TINY)
+    weight[:, 1:-1] = a.at(shares) * b.at(total[:, None] - shares)
+    weight[:, 1:-1] *= ((high - low) / (_SHARES - 1) / scale * (1 - _ONE_SIDED))[:, None]
+    ends = np.stack([np.zeros(len(total)), total], axis=1)
+    weight[:, [0, -1]] = _ONE_SIDED / 2 * a.at(ends) * b.at(ends[:, ::-1])
+    tried = np.concatenate([ends[:, :1], shares, ends[:, 1:]], axis=1)
+    # Far from anything plausible, the excess goes where least is known, as in least squares.
+    excess = total - a.mean - b.mean
+    gain = a.deviation**2 / (a.deviation**2 + b.deviation**2)
+    fallback = np.clip(a.mean + gain * excess, 0.0, total)
+    return np.where(weight.sum(axis=1) > 0, _median(tried, weight), fallback)
+
+
+def _plausible(total: Floats, a: _Likelihood, b: _Likelihood) -> tuple[Floats, Floats]:
+    """Range of the first part that both likelihoods allow."""
+    reach = _REACH + 1
+    low = np.maximum(a.mean - reach * a.deviation, total - (b.mean + reach * b.deviation))
+    high = np.minimum(a.mean + reach * a.deviation, total - (b.mean - reach * b.deviation))
+    low, high = np.clip(low, 0.0, total), np.clip(high, 0.0, total)
+    return np.minimum(low, high), np.maximum(low, high)
+
+
+def _median(values: Floats, weights: Floats) -> Floats:
+    """Weighted median of ascending values, between two neighbours by a straight line."""
+    rows = np.arange(len(values))
+    sums = np.cumsum(weights, axis=1)
+    half = sums[:, -1] / 2
+    place = np.minimum((sums < half[:, None]).sum(axis=1), values.shape[1] - 1)
+    before = np.where(place > 0, sums[rows, place - 1], 0.0)
+    part = (half - before) / np.maximum(sums[rows, place] - before, _TINY)
+    # The first and the last value are atoms, not points of a line.
+    inside = (place > 1) & (place < values.shape[1] - 1)
+    left = values[rows, np.maximum(place - 1, 0)]
+    line = left + part * (values[rows, place] - left)
+    median: Floats = np.where(inside, line, values[rows, place])
+    return median

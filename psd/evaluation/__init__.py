@@ -1,0 +1,1 @@
+"""True errors, for the holder of the data. Private."""

@@ -1,0 +1,38 @@
+"""The cells of a release as a table, which every format writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psd._util.fields import choice
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from psd.release.record import Release
+
+__all__ = ["cells_table"]
+
+
+def cells_table(release: Release, cells: str = "leaves") -> geopandas.GeoDataFrame:
+    """Cells with estimates and boxes as geometry; see `Release.to_geopandas`."""
+    import geopandas as gpd
+    import shapely
+
+    choice("leaves", "all")("cells", cells)
+    tree, estimates = release.tree, release.estimates
+    which = np.flatnonzero(tree.is_leaf) if cells == "leaves" else np.arange(len(tree))
+    west, south, east, north = release.domain.from_lattice(tree.boxes[which]).T
+    return gpd.GeoDataFrame(
+        {
+            "cell": which,
+            "level": tree.level[which],
+            "estimate": estimates.count[which],
+            "perturbation_error": np.sqrt(estimates.variance[which]),
+            "density": estimates.count[which] / ((east - west) * (north - south)),
+        },
+        geometry=shapely.box(west, south, east, north),
+        crs=release.domain.crs,
+    )

@@ -1,0 +1,71 @@
+"""Where rows are read and counted if not in this process, one file per engine. Private side.
+
+A file ``psd/ingest/engines/<name>.py`` offers ``made(url)``, which gives an `Engine`. Every engine
+makes the tally that `psd.ingest.tally_builder` makes of the same rows, cell by cell; which one was
+used does not enter a release.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from psd._util import plugins as registry
+
+if TYPE_CHECKING:
+    from psd.ingest.sources import Columns
+    from psd.ingest.tally import Tally
+    from psd.privacy.unit import Unit
+    from psd.space.domain import Domain
+
+__all__ = ["Engine", "engine", "engines"]
+
+
+class Engine(Protocol):
+    """Reads and counts."""
+
+    def tally(
+        self,
+        data: Any,
+        columns: Columns,
+        domain: Domain,
+        *,
+        unit: Unit,
+        key: bytes | None = None,
+        step: tuple[int, int] = (1, 1),
+    ) -> Tally:
+        """Counts of kept rows per occupied cell, as `psd.ingest.tally_builder.tally` makes them."""
+
+
+def engines() -> tuple[str, ...]:
+    """Names of the engines beside this process.
+
+    Examples
+    --------
+    >>> engines()
+    ('spark',)
+    """
+    return registry.names(__name__)
+
+
+def engine(name: str, url: str) -> Engine:
+    """Engine of a name.
+
+    Parameters
+    ----------
+    name : str
+        One of `engines`.
+    url : str
+        Where it runs.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such engine, or the address is not one of it.
+
+    Examples
+    --------
+    >>> engine("spark", "sc://localhost:15002")
+    Spark(url='sc://localhost:15002')
+    """
+    made: Engine = registry.load(__name__, "engine", name).made(url)
+    return made

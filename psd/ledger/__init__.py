@@ -1,0 +1,1 @@
+"""Budgets over many releases. Holds no rows."""

@@ -1,0 +1,133 @@
+"""The entries of a ledger, and the chain that holds them together. Private side.
+
+Every entry holds public things alone (names, epsilons, units, regions, digests of releases), so
+neither the chain nor its head depends on a row of any dataset.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+from psd.errors import LedgerError
+from psd.ledger.entry_schema import check_body
+from psd.ledger.file import Row
+from psd.ledger.regions import BY_FIELDS, Region
+from psd.ledger.state import Book, Charge, Dataset
+from psd.privacy.epsilon import epsilon_text
+
+__all__ = ["entry", "read_book"]
+
+
+def entry(hashes: tuple[str, ...], kind: str, body: Mapping[str, Any]) -> Row:
+    """The next entry after others, with its hash."""
+    number, time = len(hashes) + 1, _now()
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return number, time, kind, text, _hash(hashes[-1] if hashes else "", number, time, kind, text)
+
+
+def _now() -> str:
+    """Moment by the clock of the machine; nothing is decided by it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _hash(before: str, *fields: int | str) -> str:
+    """Hash of an entry and, by that of the one before, of all before it."""
+    text = json.dumps([before, *fields], ensure_ascii=True)
+    return blake2b(text.encode(), digest_size=32).hexdigest()
+
+
+def read_book(rows: Iterable[Row]) -> Book:
+    """Follow the chain, and add up what the entries say.
+
+    Raises
+    ------
+    LedgerError
+        Naming the first entry that does not follow from those before it.
+    """
+    hashes: list[str] = []
+    name = ""
+    datasets: dict[str, Dataset] = {}
+    charges: dict[str, Charge] = {}
+    for number, time, kind, text, found in rows:
+        try:
+            if number != len(hashes) + 1 or (number == 1) != (kind == "create"):
+                raise ValueError("an entry is missing")
+            if found != _hash(hashes[-1] if hashes else "", number, time, kind, text):
+                raise ValueError("an entry was changed")
+            body = json.loads(text)
+            check_body(kind, body)
+            if kind == "create":
+                name = body["id"]
+            elif kind == "charge":
+                _charge(charges, datasets, time, body)
+            elif kind == "done":
+                _finish(charges, body)
+            else:
+                _budget(datasets, kind, time, body)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise LedgerError(
+                f"entry {len(hashes) + 1} of the ledger was changed, removed or put in by hand; "
+                "nothing is granted from it"
+            ) from None
+        hashes.append(found)
+    if not hashes:
+        raise LedgerError("entry 1 of the ledger is missing; nothing is granted from it")
+    return Book(id=name, hashes=tuple(hashes), datasets=datasets, charges=charges)
+
+
+def _charge(
+    charges: dict[str, Charge], datasets: Mapping[str, Dataset], time: str, body: dict[str, Any]
+) -> None:
+    """Note the charge of an entry."""
+    region = _region(body.pop("region"))
+    files = tuple(body.pop("files", ()))
+    if body["id"] in charges or body["dataset"] not in datasets:
+        raise ValueError("a charge that is there already, or to no dataset")
+    charges[body["id"]] = Charge(time=time, region=region, files=files, **body)
+
+
+def _region(place: Mapping[str, Any] | None) -> Region | None:
+    """Region of an entry; everywhere if the entry does not say who placed the rows by columns.
+
+    Then it may have been a geometry, which lies elsewhere than the columns beside it.
+    """
+    if place is None or BY_FIELDS not in place["columns"]:
+        return None
+    return Region(
+        bounds=tuple(place["bounds"]),
+        crs=place["crs"],
+        columns=tuple(place["columns"]),
+        lattice=tuple(place["lattice"]),
+    )
+
+
+def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:
+    """Note that a charge is done."""
+    charge = charges[body["id"]]
+    if charge.done:
+        raise ValueError("a charge that is finished twice")
+    charges[charge.id] = replace(charge, done=True, digest=body["digest"])
+
+
+def _budget(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, Any]) -> None:
+    """Note a dataset, or that its budget was raised."""
+    name = body["name"]
+    if kind == "raise":
+        datasets[name] = _raised(datasets[name], time, body["budget"])
+    elif name in datasets:
+        raise ValueError("a dataset that is there already")
+    else:
+        datasets[name] = Dataset(**body)
+
+
+def _raised(dataset: Dataset, time: str, budget: int) -> Dataset:
+    """Dataset with a larger budget, and a note of the one before."""
+    if budget <= dataset.budget:
+        raise ValueError("a budget that does not grow")
+    note = f"{time} from {epsilon_text(dataset.budget)}"
+    return replace(dataset, budget=budget, raised=(*dataset.raised, note))

@@ -1,0 +1,139 @@
+"""What the body of an entry of a ledger may say: names, numbers and texts in their ranges. Private.
+
+The hash of an entry has no key, so whoever writes a ledger by hand gives its entries right
+hashes. What they say is held against the types and ranges of what `psd.ledger.ledger` writes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from psd.ledger.state import is_name
+from psd.privacy.epsilon import MAX_EPSILON, NANO
+from psd.privacy.unit import MAX_CONTRIBUTIONS
+from psd.space.domain import MAX_LATTICE
+
+__all__ = ["check_body"]
+
+Valid = Callable[[Any], bool]
+
+
+def check_body(kind: str, body: Any) -> None:
+    """Refuse a body with a field less or more, or one that no ledger of this library has.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If something is not as it is written.
+    """
+    fields = _BODIES[kind]
+    if not isinstance(body, dict):
+        raise ValueError("no fields")
+    left_out = fields.keys() - body.keys()
+    if not (body.keys() <= fields.keys() and left_out <= _ONCE_WITHOUT):
+        raise ValueError("other fields")
+    if not all(fields[name](value) for name, value in body.items()):
+        raise ValueError("a value that is not written")
+    if kind == "register" and (body["unit"] == "user-day") != (body["time_zone"] is not None):
+        raise ValueError("days without a clock, or a clock without days")
+
+
+def _is_name(value: Any) -> bool:
+    """Whether a value is a name that a list can show."""
+    return isinstance(value, str) and is_name(value)
+
+
+def _is_whole(low: int, high: int, value: Any) -> bool:
+    """Whether a value is an integer between two limits."""
+    return type(value) is int and low <= value <= high
+
+
+def _or_none(valid: Valid, value: Any) -> bool:
+    """Whether a value is null or valid."""
+    return value is None or valid(value)
+
+
+def _is_list(valid: Valid, value: Any) -> bool:
+    """Whether a value is a list of what is valid."""
+    return isinstance(value, list) and all(map(valid, value))
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is a text."""
+    return isinstance(value, str)
+
+
+def _is_unit(value: Any) -> bool:
+    """Whether a value is a unit that a dataset can have."""
+    return value in ("record", "user", "user-day")
+
+
+def _is_caps(value: Any) -> bool:
+    """Whether a value is an epsilon for each of some names."""
+    return isinstance(value, dict) and all(_is_name(who) and _is_price(value[who]) for who in value)
+
+
+def _is_edge(value: Any) -> bool:
+    """Whether a value is a coordinate."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _is_bounds(value: Any) -> bool:
+    """Whether a value is west, south, east and north."""
+    if not (_is_list(_is_edge, value) and len(value) == 4):
+        return False
+    west, south, east, north = value
+    return bool(west < east and south < north)
+
+
+def _is_lattice(value: Any) -> bool:
+    """Whether a value is a number of columns and one of rows."""
+    return _is_list(partial(_is_whole, 1, MAX_LATTICE), value) and len(value) == 2
+
+
+def _is_region(value: Any) -> bool:
+    """Whether a value is a region."""
+    if not isinstance(value, dict) or value.keys() != _REGION.keys():
+        return False
+    return all(_REGION[name](value[name]) for name in _REGION)
+
+
+_is_price = partial(_is_whole, 1, MAX_EPSILON * NANO)
+_is_bound = partial(_or_none, partial(_is_whole, 1, MAX_CONTRIBUTIONS))
+
+_REGION: Mapping[str, Valid] = {
+    "bounds": _is_bounds,
+    "crs": _is_text,
+    "columns": partial(_is_list, _is_text),
+    "lattice": _is_lattice,
+}
+
+_BODIES: Mapping[str, Mapping[str, Valid]] = {
+    "create": {"id": _is_name},
+    "register": {
+        "name": _is_name,
+        "budget": _is_price,
+        "unit": _is_unit,
+        "time_zone": partial(_or_none, _is_name),
+        "bound": _is_bound,
+        "caps": _is_caps,
+    },
+    "raise": {"name": _is_name, "budget": _is_price},
+    "charge": {
+        "id": _is_name,
+        "dataset": _is_name,
+        "analyst": partial(_or_none, _is_name),
+        "what": _is_name,
+        "epsilon": _is_price,
+        "bound": _is_bound,
+        "region": partial(_or_none, _is_region),
+        "files": partial(_is_list, _is_text),
+    },
+    "done": {"id": _is_name, "digest": partial(_or_none, _is_text)},
+}
+
+# Ledgers were made before charges had marks of files.
+_ONCE_WITHOUT = {"files"}

@@ -1,0 +1,1 @@
+"""Expected errors from public assumptions. Public."""

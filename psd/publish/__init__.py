@@ -1,0 +1,1 @@
+"""The front doors: from rows to a release. Private."""

@@ -1,0 +1,165 @@
+"""One counting question, answered once and paid from a ledger. Private side.
+
+A release answers every question for one price; this answers one. It is for the few numbers that
+are wanted once and exactly where they are wanted: no cell is cut by the box.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd.curator.curator import Curator
+from psd.errors import ParameterError
+from psd.estimation.least_squares import noise_variance
+from psd.ingest.memory_limit import parse_memory, room
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import Intake
+from psd.ledger.account import Spending, claim_of
+from psd.mechanisms import Noise, SecureNoise
+from psd.privacy.epsilon import NANO, parse_epsilon
+from psd.privacy.unit import Count, Per, Unit
+from psd.publish.count_rows import wanted
+from psd.publish.insecure import refuse_paid
+from psd.space.domain import Domain
+
+if TYPE_CHECKING:
+    from psd.ledger.account import Account
+
+__all__ = ["Answer", "ask"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A noisy count and how far it may be off. Public.
+
+    Parameters
+    ----------
+    estimate : float
+        True count plus exact discrete Laplace noise; may be negative.
+    error : float
+        Standard deviation of the noise.
+    lower, upper : float
+        The noise leaves the count in this interval with at least the probability asked for.
+    """
+
+    estimate: float
+    error: float
+    lower: float
+    upper: float
+
+
+def ask(
+    data: Any,
+    *,
+    box: tuple[float, float, float, float],
+    epsilon: str | float | Decimal,
+    account: Account,
+    crs: str = "EPSG:4326",
+    confidence: float = 0.95,
+    x: str = "lon",
+    y: str = "lat",
+    user: str | None = None,
+    max_contributions: int | None = None,
+    per: Per | None = None,
+    count: Count = "rows",
+    geometry: str | None = None,
+    layer: str | None = None,
+    time: str | None = None,
+    time_zone: str = "UTC",
+    memory: str | int | None = None,
+    noise: Noise | None = None,
+) -> Answer:
+    """Count the rows, or users, in one box, with noise of the whole epsilon.
+
+    Guarantees
+    ----------
+    - The answer is epsilon-differentially private for adding or removing one unit of
+      `psd.build`, and epsilon is charged to the account before it is drawn.
+    - A box without a row is answered like any other; only what cannot be read is refused.
+
+    Parameters
+    ----------
+    data : object or list of objects
+        As in `psd.build`. Private.
+    box : tuple of float
+        West, south, east, north; points on its edges are in it. It is the domain of the question,
+        a lattice of one cell, so that no edge is moved. Public: never taken from the points.
+    epsilon : str, int, float or Decimal
+        Price of the answer. Public.
+    account : Account
+        Who pays.
+    crs : str
+        Of the box and the columns. Public.
+    confidence : float
+        Of the interval, in (0, 1). Public.
+    x, y, user, max_contributions, per, count, geometry, layer, time, time_zone, memory, noise
+        As in `psd.build`. Rows of a user are bounded among those in the box.
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    ParameterError, DomainError
+        If a public parameter is wrong.
+    InputDataError
+        If the input cannot be read; it costs nothing.
+    BudgetError, LedgerError
+        If the account cannot pay.
+
+    Notes
+    -----
+    The question is `psd.curator.curator.Curator.count` of one cell, which has the proof. The
+    variance of the noise is 2q / (1 - q)^2 with q = exp(-epsilon / k), and P(abs(noise) > t) = 2
+    q^(t + 1) / (1 + q) for whole t [1]_, which gives the interval.
+
+    References
+    ----------
+    .. [1] Inusah, Kozubowski. "A Discrete Analogue of the Laplace Distribution." Journal of
+       Statistical Planning and Inference 136(3), 2006.
+    """
+    nano = parse_epsilon(epsilon)
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence {confidence} is not between 0 and 1")
+    domain = Domain(bounds=box, crs=crs, lattice=(1, 1))
+    columns = Columns(
+        x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
+    )
+    asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
+    refuse_paid(noise, account)
+    spending = Spending(account, claim_of("ask", nano, asked, domain, data))
+    left = room(None if memory is None else parse_memory(memory))
+    # A question about nobody must be answered: a refusal would tell, for nothing, that there is
+    # nobody.
+    intake = Intake(domain, unit=asked.unit, memory=left, anywhere=True)
+    for batch in read(data, columns, domain):
+        intake.add(batch)
+    tally = intake.tally()
+    spending.charge()
+    curator = Curator(tally, domain, epsilon=nano, noise=SecureNoise() if noise is None else noise)
+    found = int(curator.count(curator.root(), nano)[0])
+    return _answer(found, nano, asked.unit, confidence)
+
+
+def _answer(found: int, nano: int, unit: Unit, confidence: float) -> Answer:
+    """A noisy number with its error, in the things that are counted."""
+    reach = _reach(nano / (NANO * unit.contributions), 1 - confidence)
+    variance = noise_variance(np.array([nano]), unit.contributions)[0]
+    return Answer(
+        estimate=found / unit.scale,
+        error=math.sqrt(variance) / unit.scale,
+        lower=(found - reach) / unit.scale,
+        upper=(found + reach) / unit.scale,
+    )
+
+
+def _reach(rate: float, outside: float) -> int:
+    """Least whole t with 2 q^(t + 1) / (1 + q) at most a probability, q = exp(-rate)."""
+    odds = math.log(2 / (outside * (1 + math.exp(-rate))))
+    return max(math.ceil(odds / rate - 1), 0)

@@ -1,0 +1,421 @@
+"""The walk down the tree, compiled: for many boxes, where numba is installed.
+
+Many queries walk together. At each cell is the list of the queries that cut it; one pass over the
+list measures how much of a child each of them covers, and those that cut the child go on to it
+as a shorter list. So each cell is read once for many queries, the numbers of a list lie side by
+side, and the passes have no branches that a processor could mispredict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from psd.estimation import nonuniformity as uniformity
+from psd.estimation.density import PARTS
+from psd.query.flat_tree import COVARIATE, SMOOTH, Errors, Family, Packed
+from psd.query.totals import Sums
+from psd.space.tree import MAX_CHILDREN
+
+__all__ = ["compiled_sums", "compiled_totals"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Most queries walked down together; a chunk takes less than a second, then Ctrl-C is heard.
+_CHUNK = 2**17
+
+# Most entries of all lists from the root down: about 350 MB, of which few are ever touched.
+_ROOM = 2**21
+
+# Columns of the frames, one frame for each level: its list, and its children, done and to be done.
+_BEGIN, _END, _FIRST, _NEXT, _LAST = range(5)
+_FRAME = 5
+
+
+class Lists(NamedTuple):
+    """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
+
+    The sides of each box; its sums; and work space: how its answer grows with the estimate of
+    the cell, and the covered shares of the area of a child and of the points of all children.
+    What is `other` is that of published counts.
+    """
+
+    west: Floats
+    south: Floats
+    east: Floats
+    north: Floats
+    estimate: Floats
+    noise: Floats
+    uneven: Floats
+    shift: Floats
+    signed: Floats
+    published: Floats
+    slope: Floats
+    other_slope: Floats
+    area: Floats
+    share: Floats
+    other_share: Floats
+
+
+def compiled_sums(packed: Packed, count: Floats, boxes: Floats) -> Sums:
+    """Sums of boxes, as `psd.query.totals.cover_sums` has them, to rounding.
+
+    Parameters
+    ----------
+    packed : Packed
+        What is asked.
+    count : ndarray, shape (nodes,), float64
+        Estimated records of each node.
+    boxes : ndarray, shape (n, 4), float64
+        Inside the lattice.
+    """
+    children, errors = packed.children, packed.errors
+    sums = _walked(packed, children, count, errors, boxes)
+    estimate, noise, uneven, shift, signed, published = sums
+    return Sums(
+        estimate=estimate,
+        signed=signed if errors.other else estimate,
+        perturbation_variance=noise,
+        published_variance=published if errors.other else noise,
+        leaf_variance=uneven,
+        shift=shift,
+    )
+
+
+def compiled_totals(packed: Packed, values: Floats, boxes: Floats) -> Floats:
+    """Sum of covered share times value over the cells of boxes, shape (n,); see `compiled_sums`."""
+    total: Floats = _walked(packed, packed.descendants, values, None, boxes)[0]
+    return total
+
+
+def _walked(
+    packed: Packed, family: Family, values: Floats, errors: Errors | None, boxes: Floats
+) -> Floats:
+    """Sums of boxes, shape (6, n), from as many at a time as there is room for."""
+    size = max(1, min(len(boxes), _CHUNK, _ROOM // packed.levels))
+    room = size * packed.levels
+    sizes = [room] * (len(Lists._fields) - 2) + [MAX_CHILDREN * room] * 2
+    lists = Lists._make(np.empty(entries) for entries in sizes)
+    places = np.empty(room + size, np.int32)
+    frames = np.empty((packed.levels + 1, _FRAME), np.int64)
+    sums = (lists.estimate, lists.noise, lists.uneven, lists.shift, lists.signed, lists.published)
+    result = np.empty((len(sums), len(boxes)))
+    for start in range(0, len(boxes), size):
+        chunk = boxes[start : start + size]
+        for row, side in zip(lists, chunk.T, strict=False):
+            row[: len(chunk)] = side
+        for row in sums:
+            row[: len(chunk)] = 0.0
+        frames[0] = (0, len(chunk), 0, 0, 1)
+        _walk_down(packed.boxes, family, packed.inside, values, errors, lists, places, frames)
+        for row, found in zip(sums, result, strict=True):
+            found[start : start + size] = row[: len(chunk)]
+    return result
+
+
+_step = njit(nogil=True, error_model="numpy")
+# Becomes part of the walk itself.
+_part = njit(nogil=True, error_model="numpy", inline="always")
+_nonuniformity_variance: Any = _step(uniformity.nonuniformity_variance)
+
+
+@_step
+def _fill(
+    boxes: Any, node: int, x0: Floats, y0: Floats, x1: Floats, y1: Floats, share: Floats
+) -> None:
+    """Covered shares of the area of a cell by a list of boxes: 0 outside, exactly 1 inside."""
+    west, south = float(boxes[node, 0]), float(boxes[node, 1])
+    east, north = float(boxes[node, 2]), float(boxes[node, 3])
+    whole = (east - west) * (north - south)
+    for i in range(len(share)):
+        wide = max(min(x1[i], east) - max(x0[i], west), 0.0)
+        tall = max(min(y1[i], north) - max(y0[i], south), 0.0)
+        share[i] = wide * tall / whole
+
+
+@_step
+def _smooth(
+    inside: Any,
+    boxes: Any,
+    node: int,
+    x0: Floats,
+    y0: Floats,
+    x1: Floats,
+    y1: Floats,
+    share: Floats,
+) -> None:
+    """Turn shares of the area of a leaf into shares of its points, which lie smoothly."""
+    west, south = float(boxes[node, 0]), float(boxes[node, 1])
+    across, up = PARTS / (boxes[node, 2] - west), PARTS / (boxes[node, 3] - south)
+    parts, leaf = inside.share, inside.rank[node]
+    for i in range(len(share)):
+        left, right = (x0[i] - west) * across, (x1[i] - west) * across
+        low, high = (y0[i] - south) * up, (y1[i] - south) * up
+        total = 0.0
+        for row in range(PARTS):
+            line = 0.0
+            for column in range(PARTS):
+                wide = max(min(right, column + 1.0) - max(left, float(column)), 0.0)
+                line += wide * parts[leaf, row, column]
+            total += line * max(min(high, row + 1.0) - max(low, float(row)), 0.0)
+        cut = (share[i] > 0) & (share[i] < 1)
+        share[i] = min(total, 1.0) if cut else share[i]
+
+
+@_step
+def _blocks(low: float, high: float) -> tuple[Any, Any]:
+    """Lines of the first, inner and last raster cells of an interval, and what is in each."""
+    first, last = int(np.floor(low)), int(np.ceil(high))
+    second = min(first + 1, last)
+    third = max(last - 1, second)
+    return (first, second, third, last), (min(high, float(second)) - low, 1.0, high - third)
+
+
+@_step
+def _mass(surface: Integers, west: float, south: float, east: float, north: float) -> float:
+    """Mass of a box in units of raster cells; see `psd.space.covariate.Covariate.raster_mass`."""
+    columns, across = _blocks(west, east)
+    rows, up = _blocks(south, north)
+    mass = 0.0
+    for y in range(3):
+        for x in range(3):
+            upper = surface[rows[y + 1], columns[x + 1]] - surface[rows[y + 1], columns[x]]
+            lower = surface[rows[y], columns[x + 1]] - surface[rows[y], columns[x]]
+            mass += (upper - lower) * across[x] * up[y]
+    return mass
+
+
+@_step
+def _dasymetric(
+    inside: Any,
+    boxes: Any,
+    node: int,
+    x0: Floats,
+    y0: Floats,
+    x1: Floats,
+    y1: Floats,
+    share: Floats,
+) -> None:
+    """Turn shares of the area of a leaf into shares of its points, by the covariate."""
+    columns, rows, whole = inside.cells[0], inside.cells[1], inside.mass[node]
+    wide, tall = inside.lattice[0], inside.lattice[1]
+    for i in range(len(share)):
+        if whole > 0 and 0 < share[i] < 1:
+            mass = _mass(
+                inside.surface,
+                max(x0[i], float(boxes[node, 0])) * columns / wide,
+                max(y0[i], float(boxes[node, 1])) * rows / tall,
+                min(x1[i], float(boxes[node, 2])) * columns / wide,
+                min(y1[i], float(boxes[node, 3])) * rows / tall,
+            )
+            share[i] = min(mass / whole, 1.0)
+
+
+@_step
+def _add(value: float, share: Floats, sums: Floats) -> None:
+    """Add to each sum its share of a value."""
+    for i in range(len(share)):
+        sums[i] += value * share[i]
+
+
+@_step
+def _add_whole(value: float, share: Floats, sums: Floats) -> None:
+    """Add the value of an inner cell for those boxes that hold it whole."""
+    for i in range(len(share)):
+        sums[i] += value if share[i] >= 1 else 0.0
+
+
+@_step
+def _add_uneven(count: float, spread: float, share: Floats, area: Floats, sums: Floats) -> None:
+    """Add what a leaf adds to the non-uniformity variance; nothing where it is not cut."""
+    for i in range(len(share)):
+        sums[i] += _nonuniformity_variance(count, share[i], area[i], spread)
+
+
+@_step
+def _cutting(share: Floats, places: Any) -> int:
+    """List which boxes cut a cell; how many they are."""
+    found = 0
+    for i in range(len(share)):
+        places[found] = i
+        found += (share[i] > 0) & (share[i] < 1)
+    return found
+
+
+@_step
+def _take(places: Any, parent: Floats, child: Floats) -> None:
+    """Numbers of some boxes of a list."""
+    for i in range(len(places)):
+        child[i] = parent[places[i]]
+
+
+@_step
+def _put(places: Any, child: Floats, parent: Floats) -> None:
+    """Put numbers of a child's list in their places in its parent's."""
+    for i in range(len(places)):
+        parent[places[i]] = child[i]
+
+
+@_step
+def _hand_up(places: Any, child: Floats, parent: Floats) -> None:
+    """Add a sum of a child's list to that of its parent's."""
+    for i in range(len(places)):
+        parent[places[i]] += child[i]
+
+
+@_step
+def _add_noise(known: float, share: Floats, mean: Floats, noise: Floats) -> None:
+    """Add the variance that a child has beside its parent."""
+    for i in range(len(share)):
+        off = share[i] - mean[i]
+        noise[i] += known * off * off
+
+
+@_part
+def _close(
+    slopes: Floats, knowns: Floats, own: Any, family: Any, share: Floats, room: int, sums: Any
+) -> None:
+    """Slope of each answer with the estimate of a cell whose children are done, and the variance.
+
+    One family of the recursion in `psd.query.traversal.perturbation_variance`.
+    """
+    (begin, end), (first, last), (slope, noise) = own, family, sums
+    slope[:] = 0.0
+    for child in range(first, last):
+        at = (child - first) * room
+        _add(slopes[child], share[at + begin : at + end], slope)
+    for child in range(first, last):
+        at = (child - first) * room
+        _add_noise(knowns[child], share[at + begin : at + end], slope, noise)
+
+
+@_part
+def _enter(place: Any, sides: Any, west: Any, south: Any, east: Any, north: Any) -> None:
+    """Start the list of those boxes of another list that cut a cell."""
+    x0, y0, x1, y1 = sides
+    _take(place, x0, west)
+    _take(place, y0, south)
+    _take(place, x1, east)
+    _take(place, y1, north)
+
+
+def _walk_of(source: str) -> Any:
+    """The walk, compiled when first called, and kept on disk where there is a place for it.
+
+    Notes
+    -----
+    One function, since handing arrays to another costs as much as reading a short list. What is
+    kept on disk is found by what the walk itself looks like; the formula that it calls is in
+    another file, so its source is an argument here and thereby part of the key.
+    """
+
+    def walk(
+        boxes: Any,
+        family: Any,
+        inside: Any,
+        values: Any,
+        errors: Any,
+        lists: Any,
+        places: Any,
+        frames: Any,
+    ) -> None:
+        source  # noqa: B018
+        west, south, east, north = lists.west, lists.south, lists.east, lists.north
+        estimate, noise, uneven = lists.estimate, lists.noise, lists.uneven
+        shift, signed, published = lists.shift, lists.signed, lists.published
+        slope, area, shares = lists.slope, lists.area, lists.share
+        other_slope, other_shares = lists.other_slope, lists.other_share
+        room, depth = len(west), 0
+        while depth >= 0:
+            a, b = frames[depth, _BEGIN], frames[depth, _END]
+            start, node = frames[depth, _FIRST], frames[depth, _NEXT]
+            if node == frames[depth, _LAST]:  # all children are done
+                if errors is not None:
+                    sums = slope[a:b], noise[a:b]
+                    _close(errors.slope, errors.known, (a, b), (start, node), shares, room, sums)
+                    if errors.other:
+                        slopes, knowns = errors.other_slope, errors.other_known
+                        sums = other_slope[a:b], published[a:b]
+                        _close(slopes, knowns, (a, b), (start, node), other_shares, room, sums)
+                depth -= 1
+                if depth >= 0:
+                    place, c, d = places[a:b], frames[depth, _BEGIN], frames[depth, _END]
+                    _hand_up(place, estimate[a:b], estimate[c:d])
+                    if errors is not None:
+                        _hand_up(place, noise[a:b], noise[c:d])
+                        _hand_up(place, uneven[a:b], uneven[c:d])
+                        at = (frames[depth, _NEXT] - 1 - frames[depth, _FIRST]) * room
+                        _put(place, slope[a:b], shares[at + c : at + d])
+                        if inside.kind == SMOOTH:
+                            _hand_up(place, shift[a:b], shift[c:d])
+                        if errors.other:
+                            _hand_up(place, signed[a:b], signed[c:d])
+                            _hand_up(place, published[a:b], published[c:d])
+                            _put(place, other_slope[a:b], other_shares[at + c : at + d])
+                continue
+            frames[depth, _NEXT] += 1
+            at = (node - start) * room
+            share = shares[at + a : at + b]
+            x0, y0, x1, y1 = west[a:b], south[a:b], east[a:b], north[a:b]
+            _fill(boxes, node, x0, y0, x1, y1, share)
+            first, last = family.start[node], family.stop[node]
+            if first == last:  # a leaf
+                if errors is not None:
+                    area[a:b] = share
+                if inside.kind == SMOOTH:
+                    _smooth(inside, boxes, node, x0, y0, x1, y1, share)
+                elif inside.kind == COVARIATE:
+                    _dasymetric(inside, boxes, node, x0, y0, x1, y1, share)
+                _add(values[node], share, estimate[a:b])
+                if errors is not None:
+                    spread = errors.spread[node]
+                    _add_uneven(values[node], spread, share, area[a:b], uneven[a:b])
+                    if inside.kind == SMOOTH:
+                        moved = max(values[node], 0.0)
+                        _add(moved, share, shift[a:b])
+                        _add(-moved, area[a:b], shift[a:b])
+                    if errors.other:
+                        _add(errors.signed[node], share, signed[a:b])
+                        other_shares[at + a : at + b] = share
+                continue
+            _add_whole(values[node], share, estimate[a:b])
+            if errors is not None and errors.other:
+                _add_whole(errors.signed[node], share, signed[a:b])
+                other_shares[at + a : at + b] = share
+            found = _cutting(share, places[b:])
+            if found:
+                depth, c = depth + 1, b + found
+                frames[depth, _BEGIN], frames[depth, _END] = b, c
+                frames[depth, _FIRST], frames[depth, _NEXT] = first, first
+                frames[depth, _LAST] = last
+                sides, place = (x0, y0, x1, y1), places[b:c]
+                _enter(place, sides, west[b:c], south[b:c], east[b:c], north[b:c])
+                estimate[b:c] = 0.0
+                if errors is not None:
+                    noise[b:c] = 0.0
+                    shift[b:c] = 0.0
+                    signed[b:c] = 0.0
+                    published[b:c] = 0.0
+                    uneven[b:c] = 0.0
+
+    try:
+        return njit(nogil=True, error_model="numpy", cache=True)(walk)
+    except RuntimeError:  # neither beside this file nor in the home folder may anything be written
+        return njit(nogil=True, error_model="numpy")(walk)
+
+
+_walk = _walk_of(hashlib.sha256(Path(str(uniformity.__file__)).read_bytes()).hexdigest())
+
+
+def _walk_down(*arguments: Any) -> None:
+    """Walk, also where the disk has no room to keep what was compiled."""
+    try:
+        _walk(*arguments)
+    except OSError:  # of the keeping, before the first step; what was compiled is there
+        _walk(*arguments)

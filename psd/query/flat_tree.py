@@ -1,0 +1,153 @@
+"""A release as the compiled walk reads it: flat arrays of numbers alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.estimation.covariate_density import CovariateDensity
+from psd.estimation.density import PARTS, SmoothDensity
+from psd.space.tree import MAX_CHILDREN, Tree
+
+if TYPE_CHECKING:
+    from psd.estimation.least_squares import Estimates
+    from psd.release.record import Release
+
+__all__ = ["COVARIATE", "EVEN", "SMOOTH", "Errors", "Family", "Inside", "Packed", "pack"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+EVEN, SMOOTH, COVARIATE = range(3)
+"""Kinds of density inside the leaves."""
+
+
+class Inside(NamedTuple):
+    """How counts lie inside the leaves; what a kind does not need is empty."""
+
+    kind: int
+    rank: Integers
+    share: Floats
+    mass: Floats
+    surface: Integers
+    cells: Floats
+    lattice: Floats
+
+
+class Family(NamedTuple):
+    """First node that each node is divided into, and the one after the last; the same of a leaf."""
+
+    start: Integers
+    stop: Integers
+
+
+class Errors(NamedTuple):
+    """What the errors need of each node: its slope, its variance beside its parent, its spread.
+
+    `other` says whether published counts differ from signed ones; then they have their own.
+    """
+
+    slope: Floats
+    known: Floats
+    other: bool
+    other_slope: Floats
+    other_known: Floats
+    signed: Floats
+    spread: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Packed:
+    """A release as the compiled walk reads it.
+
+    Parameters
+    ----------
+    boxes : ndarray, shape (nodes, 4), int32
+        Of the tree.
+    children : Family
+        Of each node.
+    descendants : Family
+        Children of each node, or grandchildren where these are no more than a family may have:
+        fewer lists where nobody asks for errors.
+    levels : int
+        Of the tree.
+    inside : Inside
+        Density of the view.
+    errors : Errors
+        Of the estimates.
+    """
+
+    boxes: NDArray[np.int32]
+    children: Family
+    descendants: Family
+    levels: int
+    inside: Inside
+    errors: Errors
+
+
+def pack(release: Release) -> Packed:
+    """Arrays of a release for the compiled walk; those of the tree are not copied.
+
+    Notes
+    -----
+    The walk begins at a virtual parent of the root that is known exactly: there the root has
+    the slope 0 and its own variance, and the recursion of `psd.query.traversal` ends without a
+    special case.
+    """
+    tree, estimates = release.tree, release.estimates
+    children = Family(tree.first_child, tree.first_child + tree.children)
+    slope, known = _recursion(estimates)
+    other_slope, other_known = _recursion(release.published)
+    return Packed(
+        boxes=np.ascontiguousarray(tree.boxes),
+        children=children,
+        descendants=_descendants(tree, children),
+        levels=len(tree.levels),
+        inside=_inside(release),
+        errors=Errors(
+            slope=slope,
+            known=known,
+            other=release.published is not estimates,
+            other_slope=other_slope,
+            other_known=other_known,
+            signed=estimates.signed,
+            spread=release.spread,
+        ),
+    )
+
+
+def _recursion(estimates: Estimates) -> tuple[Floats, Floats]:
+    """Slope of each node and its variance beside its parent, the root's beside nothing."""
+    slope = estimates.slope.copy()
+    known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    slope[0], known[0] = 0.0, estimates.variance[0]
+    return slope, known
+
+
+def _descendants(tree: Tree, children: Family) -> Family:
+    """Nodes that the walk goes on to from each node if it need not stop at every level."""
+    start, stop = children
+    inner = np.concatenate([[0], np.cumsum(~tree.is_leaf)])
+    divided = ~tree.is_leaf & (inner[stop] - inner[start] == tree.children)
+    first = start[np.minimum(start, len(tree) - 1)]
+    last = np.maximum(stop[np.maximum(stop, 1) - 1], first)
+    skip = divided & (last - first <= MAX_CHILDREN)
+    return Family(np.where(skip, first, start), np.where(skip, last, stop))
+
+
+def _inside(release: Release) -> Inside:
+    """Density of a release, for the compiled walk."""
+    density, none = release.density, np.zeros(0, np.int64)
+    kind, rank, share, mass = EVEN, none, np.zeros((0, PARTS, PARTS)), np.zeros(0)
+    surface, cells = np.zeros((0, 0), np.int64), np.ones(2)
+    if isinstance(density, SmoothDensity):
+        kind, rank, share = SMOOTH, density.rank, density.share
+    elif isinstance(density, CovariateDensity):
+        covariate = density.covariate
+        kind, mass, surface = COVARIATE, covariate.mass(release.tree.boxes), covariate.surface
+        cells = np.array([covariate.columns, covariate.rows], float)
+    lattice = np.array(release.domain.lattice, float)
+    return Inside(kind, rank, share, mass, surface, cells, lattice)

@@ -1,0 +1,220 @@
+"""Regions of one call side by side: which leaves they cut, and what two of them have in common.
+
+Boxes and polygons differ in how a part of a leaf is measured, and in nothing that follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.query.boxes import as_boxes, box_fraction
+from psd.query.polygons import cover_polygons
+from psd.query.traversal import Cover, cover
+from psd.space.region_checks import placed
+from psd.space.regions import is_region, regions_table
+
+if TYPE_CHECKING:
+    from psd.release.record import Release
+
+__all__ = ["MAX_REGIONS", "Regions", "cut_leaves", "regions_of"]
+
+MAX_REGIONS = 5_000
+"""Most regions whose covariances are worked out together: a matrix of 200 MB."""
+
+# Regions walked down together; bounds the memory, not the answers.
+_CHUNK = 512
+
+# Polygons digitised side by side overlap by rounding; a larger share of the smaller is meant.
+_SLIVER = 1e-9
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Regions(Protocol):
+    """Regions of one kind, numbered 0 to len - 1."""
+
+    def __len__(self) -> int: ...
+
+    def covers(self) -> Iterator[tuple[int, Cover]]:
+        """Covers of all regions, some at a time, with the number of the first of them."""
+
+    def common(self, node: Integers, first: Integers, second: Integers) -> Floats:
+        """What of each leaf lies in both of two different regions, as `cut_leaves` has it."""
+
+    def overlapping(self) -> Integers:
+        """Pairs of regions with area in common, shape (n, 2), the smaller number first."""
+
+    def within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
+        """Whether regions lie inside others, up to rounding, shape (n,)."""
+
+
+def regions_of(release: Release, regions: Any) -> Regions:
+    """Regions as `Release.query` takes them; they were checked there.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `MAX_REGIONS`.
+    """
+    made: Regions
+    if is_region(regions):
+        shapes = placed(regions_table(regions, None), release.domain)
+        made = Polygons(release=release, shapes=shapes)
+    else:
+        made = Boxes(release=release, sides=release.domain.to_lattice(as_boxes(regions)[0]))
+    if len(made) > MAX_REGIONS:
+        raise ParameterError(
+            f"{len(made):,} regions are too many to be answered jointly, which works out the "
+            f"covariance of every two; take at most {MAX_REGIONS:,}, or ask without it"
+        )
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Boxes:
+    """Boxes in lattice units, shape (n, 4), clipped to the lattice."""
+
+    release: Release
+    sides: Floats
+
+    def __len__(self) -> int:
+        return len(self.sides)
+
+    def covers(self) -> Iterator[tuple[int, Cover]]:
+        """Covers, some at a time; see `Regions`."""
+        for start in range(0, len(self), _CHUNK):
+            some = self.sides[start : start + _CHUNK]
+            yield start, cover(self.release.tree, len(some), box_fraction(self.release, some))
+
+    def common(self, node: Integers, first: Integers, second: Integers) -> Floats:
+        """What of each leaf is in both of two boxes; see `Regions`."""
+        both = _intersection(self.sides[first], self.sides[second])
+        return np.stack(box_fraction(self.release, both)(np.arange(len(node)), node))
+
+    def overlapping(self) -> Integers:
+        """Pairs with area in common; see `Regions`."""
+        found = []
+        for start in range(0, len(self), _CHUNK):
+            some = self.sides[start : start + _CHUNK, None]
+            both = _intersection(some, self.sides[None])
+            filled = (both[..., :2] < both[..., 2:]).all(axis=2)
+            pairs = np.argwhere(filled) + np.array([start, 0])
+            found.append(pairs[pairs[:, 0] < pairs[:, 1]])
+        return np.concatenate([np.empty((0, 2), np.int64), *found])
+
+    def within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
+        """Whether boxes lie inside others; see `Regions`."""
+        a, b = self.sides[inner], self.sides[outer]
+        return np.asarray(((a[:, :2] >= b[:, :2]) & (a[:, 2:] <= b[:, 2:])).all(axis=1))
+
+
+def _intersection(a: Floats, b: Floats) -> Floats:
+    """Boxes that two boxes have in common; empty ones end before they begin."""
+    low, high = np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:])
+    return np.concatenate([low, high], axis=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Polygons:
+    """Polygons in the CRS of the release, shape (n,)."""
+
+    release: Release
+    shapes: NDArray[np.object_]
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def covers(self) -> Iterator[tuple[int, Cover]]:
+        """Covers, some at a time; see `Regions`."""
+        for start in range(0, len(self), _CHUNK):
+            some = self.shapes[start : start + _CHUNK]
+            yield start, cover_polygons(self.release, some)
+
+    def common(self, node: Integers, first: Integers, second: Integers) -> Floats:
+        """What of each leaf is in both of two polygons; see `Regions`."""
+        pair, place = np.unique(np.stack([first, second], axis=1), axis=0, return_inverse=True)
+        number, shapes = self._overlaps(pair)
+        which, leaf, parts = cut_leaves([(0, cover_polygons(self.release, shapes))])
+        found = number[which] * len(self.release.tree) + leaf
+        order = np.argsort(found)
+        wanted = place.ravel() * len(self.release.tree) + node
+        at = np.searchsorted(found, wanted, sorter=order)
+        at = order[np.minimum(at, len(found) - 1)] if len(found) else at
+        met = found[at] == wanted if len(found) else np.zeros(len(node), bool)
+        common = np.zeros((2, len(node)))
+        common[:, met] = parts[:, at[met]]
+        return common
+
+    def _overlaps(self, pairs: Integers) -> tuple[Integers, NDArray[np.object_]]:
+        """Numbers of the pairs that overlap, and where."""
+        import shapely
+
+        near = np.flatnonzero(shapely.intersects(*self._ends(pairs)))
+        shapes = shapely.intersection(*self._ends(pairs[near]))
+        shapes = np.array([_polygonal(shape) for shape in shapes] or [None], object)[: len(near)]
+        filled = shapely.area(shapes) > 0
+        return near[filled], shapes[filled]
+
+    def _ends(self, pairs: Integers) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+        """First and second shape of pairs."""
+        return self.shapes[pairs[:, 0]], self.shapes[pairs[:, 1]]
+
+    def overlapping(self) -> Integers:
+        """Pairs with area in common; see `Regions`."""
+        import shapely
+
+        found = shapely.STRtree(self.shapes).query(self.shapes, predicate="intersects").T
+        pairs = np.unique(found[found[:, 0] < found[:, 1]], axis=0)
+        a, b = self._ends(pairs)
+        smaller = np.minimum(shapely.area(a), shapely.area(b))
+        common: Integers = pairs[shapely.area(shapely.intersection(a, b)) > _SLIVER * smaller]
+        return common
+
+    def within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
+        """Whether polygons lie inside others; see `Regions`."""
+        import shapely
+
+        beyond = shapely.area(shapely.difference(self.shapes[inner], self.shapes[outer]))
+        inside: NDArray[np.bool_] = beyond <= _SLIVER * shapely.area(self.shapes[inner])
+        return inside
+
+
+def _polygonal(shape: Any) -> Any:
+    """The part of an intersection that has area."""
+    import shapely
+
+    parts = shapely.get_parts(shape)
+    return shapely.union_all(parts[shapely.area(parts) > 0])
+
+
+def cut_leaves(covers: Iterable[tuple[int, Cover]]) -> tuple[Integers, Integers, Floats]:
+    """Region and leaf of every leaf that a region cuts, by leaf and region, and what of it.
+
+    Parameters
+    ----------
+    covers : iterable of (int, Cover)
+        As from `Regions.covers`.
+
+    Returns
+    -------
+    region, node : ndarray, shape (n,), int64
+    part : ndarray, shape (2, n), float64
+        Covered shares of the points of the leaf and of its area.
+    """
+    query, node, part = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((2, 0))]
+    for start, covered in covers:
+        for step in covered.steps:
+            cut = ~step.opened & (step.area > 0) & (step.area < 1)
+            query.append(step.query[cut] + start)
+            node.append(step.node[cut])
+            part.append(np.stack([step.fraction[cut], step.area[cut]]))
+    found = np.concatenate(query), np.concatenate(node)
+    order = np.lexsort(found)
+    return found[0][order], found[1][order], np.concatenate(part, axis=1)[:, order]

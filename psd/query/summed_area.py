@@ -1,0 +1,132 @@
+"""Leaves that form a table of rows and columns: estimates by four look-ups, whatever the size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.estimation.density import PARTS, Density, SmoothDensity
+from psd.space.tree import Tree
+
+__all__ = ["Mesh", "mesh_of"]
+
+# Most cells of a table; a larger one, of 128 MB and more, is no faster than the tree.
+_LARGEST = 2**24
+
+# Queries looked up together, so that what is worked out for them stays near the processor.
+_CHUNK = 2**14
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Mesh:
+    """Rows and columns of leaves, each of parts of even density.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape (columns + 1,) and (rows + 1,), float64
+        Lattice lines between the columns, and between the rows.
+    leaf : ndarray, shape (rows, columns), int64
+        Node numbers; rows from the south, columns from the west.
+    share : ndarray, shape (rows, columns, parts, parts), float64
+        Share of each leaf's count in each of its parts.
+    """
+
+    x: Floats
+    y: Floats
+    leaf: NDArray[np.int64]
+    share: Floats
+
+    def table(self, values: Floats) -> Floats:
+        """Sum of the values of leaves south and west of every line, the lines of parts included.
+
+        Parameters
+        ----------
+        values : ndarray, shape (nodes,), float64
+            A value per node; those of leaves are read.
+
+        Returns
+        -------
+        ndarray, shape (rows parts + 1, columns parts + 1), float64
+        """
+        rows, columns, parts, _ = self.share.shape
+        cells = values[self.leaf][:, :, None, None] * self.share
+        sums = np.zeros((rows * parts + 1, columns * parts + 1))
+        inner = cells.transpose(0, 2, 1, 3).reshape(rows * parts, columns * parts)
+        sums[1:, 1:] = inner.cumsum(axis=0).cumsum(axis=1)
+        return sums
+
+    def totals(self, table: Floats, boxes: Floats) -> Floats:
+        """Sum of covered share times value of boxes, shape (n,).
+
+        Parameters
+        ----------
+        table : ndarray
+            As `table` made it.
+        boxes : ndarray, shape (n, 4), float64
+            In lattice units, inside the lattice.
+        """
+        result = np.empty(len(boxes))
+        for start in range(0, len(boxes), _CHUNK):
+            chunk = boxes[start : start + _CHUNK]
+            west, east = (_place(chunk[:, side], self.x, table.shape[1]) for side in (0, 2))
+            south, north = (_place(chunk[:, side], self.y, table.shape[0]) for side in (1, 3))
+            upper = _line(table, north, east) - _line(table, north, west)
+            lower = _line(table, south, east) - _line(table, south, west)
+            result[start : start + _CHUNK] = upper - lower
+        return result
+
+
+def mesh_of(tree: Tree, density: Density | None) -> Mesh | None:
+    """Leaves as a mesh; none where they are no table of rows and columns, or a very large one.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells. Public.
+    density : Density, optional
+        Where in the leaves their counts lie; only if that is evenly or smoothly.
+    """
+    parts = PARTS if isinstance(density, SmoothDensity) else 1
+    leaves = np.flatnonzero(tree.is_leaf)
+    if len(leaves) * parts**2 > _LARGEST or not (density is None or parts == PARTS):
+        return None
+    x, y = (np.unique(tree.boxes[leaves][:, [side, side + 2]]) for side in (0, 1))
+    shape = (len(y) - 1, len(x) - 1)
+    if shape[0] * shape[1] != len(leaves):
+        return None
+    # As many leaves as places, and leaves tile the domain: none is wider than one place.
+    order = np.lexsort((tree.boxes[leaves, 0], tree.boxes[leaves, 1]))
+    share = np.ones((len(leaves), 1, 1))
+    if isinstance(density, SmoothDensity):
+        share = density.share[density.rank[leaves[order]]]
+    return Mesh(
+        x=x.astype(np.float64),
+        y=y.astype(np.float64),
+        leaf=leaves[order].reshape(shape),
+        share=share.reshape(*shape, parts, parts),
+    )
+
+
+def _place(lines: Floats, edges: Floats, size: int) -> tuple[NDArray[np.int64], Floats]:
+    """Last line of a table at or below each place, and how far on to the next one it is."""
+    parts = (size - 1) / (len(edges) - 1)
+    place = np.interp(lines, edges, np.arange(len(edges)) * parts)
+    line = np.minimum(place.astype(np.int64), size - 2)
+    return line, place - line
+
+
+def _line(
+    table: Floats, row: tuple[NDArray[np.int64], Floats], column: tuple[NDArray[np.int64], Floats]
+) -> Floats:
+    """Sum south and west of places between the lines of a table."""
+    (j, up), (i, across) = row, column
+    flat, corner = table.ravel(), j * table.shape[1] + i
+    south = flat[corner] * (1 - across) + flat[corner + 1] * across
+    corner += table.shape[1]
+    north = flat[corner] * (1 - across) + flat[corner + 1] * across
+    value: Floats = south * (1 - up) + north * up
+    return value

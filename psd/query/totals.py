@@ -1,0 +1,95 @@
+"""What the cells that make up a query add up to: the one thing that boxes and polygons share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.query.traversal import Cover, cut_leaf_total, perturbation_variance, total
+
+if TYPE_CHECKING:
+    from psd.release.record import Release
+
+__all__ = ["Sums", "cover_sums", "joined"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sums:
+    """Sums over the cells of each query, however they were found.
+
+    Parameters
+    ----------
+    estimate : ndarray, shape (queries,), float64
+        Records; a view with negative cells may make it negative.
+    signed : ndarray, shape (queries,), float64
+        What least squares, as it is, would answer.
+    perturbation_variance : ndarray, shape (queries,), float64
+        Variance of the signed answer that the noise causes, in records squared.
+    published_variance : ndarray, shape (queries,), float64
+        The same for the published counts; see `psd.estimation.published_covariance`.
+    leaf_variance : ndarray, shape (queries,), float64
+        Variance of the points in leaves that are cut, in records squared.
+    shift : ndarray, shape (queries,), float64
+        Records that a smooth density moved into the query, beside an even one.
+    """
+
+    estimate: NDArray[np.float64]
+    signed: NDArray[np.float64]
+    perturbation_variance: NDArray[np.float64]
+    published_variance: NDArray[np.float64]
+    leaf_variance: NDArray[np.float64]
+    shift: NDArray[np.float64]
+
+    @property
+    def nonuniformity_variance(self) -> NDArray[np.float64]:
+        """Variance of the points in cut leaves, and of what their neighbours said of them."""
+        return self.leaf_variance + shift_variance(self.shift)
+
+
+def cover_sums(release: Release, covered: Cover) -> Sums:
+    """Sums of queries whose cells were listed.
+
+    Parameters
+    ----------
+    release : Release
+        What is asked.
+    covered : Cover
+        Cells of the queries.
+    """
+    estimates, spread = release.estimates, release.spread
+    count = estimates.count
+
+    def uneven(
+        node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return nonuniformity_variance(count[node], fraction, area, spread[node])
+
+    def moved(
+        node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return np.maximum(count[node], 0.0) * (fraction - area)
+
+    smooth = release.view.density == "smooth"
+    return Sums(
+        estimate=total(covered, count),
+        signed=total(covered, estimates.signed),
+        perturbation_variance=perturbation_variance(covered, estimates),
+        published_variance=perturbation_variance(covered, release.published),
+        leaf_variance=cut_leaf_total(covered, uneven),
+        shift=cut_leaf_total(covered, moved) if smooth else np.zeros(covered.queries),
+    )
+
+
+def joined(parts: Sequence[Sums]) -> Sums:
+    """Sums of some queries after those of others."""
+    return Sums(
+        **{
+            field.name: np.concatenate([np.empty(0), *(getattr(p, field.name) for p in parts)])
+            for field in fields(Sums)
+        }
+    )

@@ -1,0 +1,1 @@
+"""What is published: the record, its file, digest and signature. Public."""

@@ -1,0 +1,84 @@
+"""The digest of what a release says, however its file is compressed and whoever wrote it.
+
+SHA-256 [1]_ over parts, each with its length before it: the kind of the file, its header as JSON
+with sorted keys and nothing but ASCII, and the arrays of its nodes as little-endian integers,
+boxes by four.
+
+References
+----------
+.. [1] National Institute of Standards and Technology. "Secure Hash Standard." FIPS 180-4, 2015.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.space.tree import Tree
+
+__all__ = ["canonical", "digest"]
+
+_DOMAIN = b"psd public content 1\n"
+
+
+def canonical(header: Mapping[str, Any]) -> bytes:
+    """Text of a header, the same for the same fields.
+
+    Examples
+    --------
+    >>> canonical({"unit": "record", "epsilon": "0.5"})
+    b'{"epsilon": "0.5", "unit": "record"}'
+    """
+    return json.dumps(header, allow_nan=False, sort_keys=True).encode()
+
+
+def digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]) -> str:
+    """Digest of a header and of the nodes of one tree, or of several.
+
+    Guarantees
+    ----------
+    - Two contents of different kind, header or nodes have different digests, unless SHA-256
+      was broken: no part can be taken for another.
+    - A function of public content: no digest of the points, or of a file of them, is in it.
+
+    Parameters
+    ----------
+    kind : bytes
+        Footer key of the header.
+    header : mapping
+        Its fields, as the file has them.
+    trees : iterable of Tree
+        One of a release, or those of the slices of a series in order.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> digest(b"psd", {"format": 4}, [])[:16]
+    'ff9ef8efbaefb1e2'
+    """
+    found = hashlib.sha256(_DOMAIN)
+    parts: list[Any] = [kind, canonical(header), *_arrays(trees)]
+    for part in parts:
+        content = memoryview(part)
+        found.update(content.nbytes.to_bytes(8, "little"))
+        found.update(content)
+    return found.hexdigest()
+
+
+def _arrays(trees: Iterable[Tree]) -> Iterator[NDArray[Any]]:
+    """Nodes of one tree after another; 0 for a count that is not there."""
+    for tree in trees:
+        yield np.ascontiguousarray(tree.boxes, "<i4")
+        yield np.ascontiguousarray(tree.parent, "<i4")
+        yield np.ascontiguousarray(tree.level, "<i2")
+        yield np.ascontiguousarray(tree.count, "<i8")
+        yield np.ascontiguousarray(tree.epsilon, "<i8")

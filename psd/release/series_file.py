@@ -1,0 +1,182 @@
+"""The file of a series: the release file with a column ``slice``, and a header of its own.
+
+The footer key ``psd-series`` holds strict JSON: the slices, what a release file says of a
+release, once for all slices, and the parameters of each. Reading is as strict as for a release.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from psd._util.atomic_write import write_whole
+from psd._util.untrusted_parquet import (
+    MAX_ROWS,
+    check_order,
+    check_size,
+    footer_at,
+    opened,
+    read_bytes,
+)
+from psd.errors import ReleaseFormatError
+from psd.release.covariate_codec import COVARIATE_KEY, unpack
+from psd.release.digest import canonical, digest
+from psd.release.file import (
+    NODES,
+    SCHEMA,
+    SERIES_KEY,
+    arguments,
+    check_digest,
+    checked_footer,
+    columns_of,
+    encoded,
+    guarded,
+    header_of,
+    is_parameters,
+    strict_json,
+    tree_of,
+)
+from psd.release.public import Public, PublicSeries, check_public
+from psd.release.record import Release
+from psd.release.series import Bound, Series
+from psd.space.time_slices import Slices
+
+__all__ = ["decode", "digest_of", "encode", "is_series", "read", "write"]
+
+FORMAT = 1
+MAX_HEADER = 2**24
+
+_SLICE = pa.field("slice", pa.int32(), nullable=False)
+_SCHEMA = pa.schema([_SLICE, *SCHEMA])
+
+
+def write(series: PublicSeries, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a series; the file appears whole or not at all."""
+    write_whole(path, encode(series), overwrite=overwrite)
+
+
+def read(path: str | os.PathLike[str]) -> Series:
+    """Read a series.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If the file is missing, malformed, damaged, of an unknown version or a single release.
+    """
+    return decode(read_bytes(path), str(path))
+
+
+def is_series(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is a series; False where it says nothing that can be read."""
+    return SERIES_KEY in footer_at(path)
+
+
+def encode(series: PublicSeries) -> bytes:
+    """Bytes of the file; the same series gives the same bytes.
+
+    Raises
+    ------
+    ParameterError
+        If it is given anything but a `PublicSeries`.
+    """
+    check_public(series, PublicSeries)
+    header = _header(series)
+    _fields(strict_json(canonical(header), MAX_HEADER))  # what a reader would refuse
+    tables = [_table(number, one) for number, one in enumerate(series.releases)]
+    covariate = series.releases[0].covariate
+    return encoded(tables, {SERIES_KEY: canonical(header)}, digest_of(series), covariate)
+
+
+def digest_of(series: PublicSeries) -> str:
+    """Digest of a series, as its file will state it."""
+    return digest(SERIES_KEY, _header(series), [one.tree for one in series.releases])
+
+
+def _table(number: int, release: Public) -> pa.Table:
+    """Nodes of a slice."""
+    slices = pa.array(np.full(len(release.tree), number, np.int32))
+    return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=_SCHEMA)
+
+
+def _header(series: PublicSeries) -> dict[str, Any]:
+    """Everything about a series but its nodes: an allow-list of public values."""
+    slices = series.slices
+    return {
+        "series": FORMAT,
+        "by": slices.by,
+        "time_zone": slices.time_zone,
+        "slices": list(slices.names),
+        "bound": series.bound,
+        "parameters": [dict(release.parameters) for release in series.releases],
+        "release": {**header_of(series.releases[0]), "parameters": {}},
+    }
+
+
+def decode(content: bytes, name: str = "series") -> Series:
+    """Series from the bytes of a file.
+
+    Raises
+    ------
+    ReleaseFormatError
+        With the first thing that is wrong.
+    """
+    with guarded(name):
+        return _decoded(opened(content), content)
+
+
+def _decoded(file: pq.ParquetFile, content: bytes) -> Series:
+    """Check what the footer says before anything large is read."""
+    footer = checked_footer(file, SERIES_KEY)
+    header = strict_json(footer[SERIES_KEY], MAX_HEADER)
+    slices, bound, each = _fields(header)
+    if not file.schema_arrow.remove_metadata().equals(_SCHEMA):
+        raise ReleaseFormatError("the columns are not those of a series")
+    if file.metadata.num_rows < len(slices):
+        raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
+    check_size(file, content, **NODES)
+    if file.metadata.num_rows > NODES["floor"]:
+        check_order(file)
+    covariate = unpack(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
+    releases = [
+        Release(tree=tree_of(table), **{**known, "covariate": covariate}, source="curator")
+        for table, known in zip(_split(file.read(), len(slices)), each, strict=True)
+    ]
+    series = Series(slices=slices, releases=tuple(releases), bound=bound)
+    version = header["release"]["format"]
+    vars(series)["digest"] = check_digest(footer, SERIES_KEY, header, version, releases)
+    return series
+
+
+def _split(table: pa.Table, number: int) -> list[pa.Table]:
+    """Nodes of each slice; they stand together and in order."""
+    slices = table["slice"].to_numpy()
+    if (np.diff(slices) < 0).any() or not np.array_equal(np.unique(slices), np.arange(number)):
+        raise ReleaseFormatError("its nodes are not sorted by slice, or a slice has none")
+    edges = np.searchsorted(slices, np.arange(number + 1)).tolist()
+    plain = table.drop_columns("slice")
+    return [plain.slice(edges[i], edges[i + 1] - edges[i]) for i in range(number)]
+
+
+def _fields(header: Any) -> tuple[Slices, Bound, list[dict[str, Any]]]:
+    """Slices, bound, and the arguments of each release."""
+    if not isinstance(header, dict) or header.keys() != _NAMES:
+        raise ReleaseFormatError("its header has other fields than that of a series")
+    if type(header["series"]) is not int or header["series"] != FORMAT:
+        raise ReleaseFormatError(f"its series version is not known; this library reads {FORMAT}")
+    names, parameters, release = (header[n] for n in ("slices", "parameters", "release"))
+    if header["bound"] not in get_args(Bound) or not isinstance(names, list):
+        raise ReleaseFormatError("header field bound or slices is not valid")
+    slices = Slices(by=header["by"], names=tuple(names), time_zone=header["time_zone"])
+    if not (isinstance(parameters, list) and len(parameters) == len(slices)):
+        raise ReleaseFormatError("header field parameters does not fit the slices")
+    if not all(map(is_parameters, parameters)):
+        raise ReleaseFormatError("header field parameters is not valid")
+    common = arguments(release)
+    return slices, header["bound"], [{**common, "parameters": own} for own in parameters]
+
+
+_NAMES = {"series", "by", "time_zone", "slices", "bound", "parameters", "release"}

@@ -1,0 +1,293 @@
+"""Signatures of releases: who vouches for a file, told by a key that was made for it.
+
+Ed25519 [1]_ of the digest of the content, in a file of its own beside the release. The release
+stays as it is byte for byte, may be compressed anew, and may have signatures of several keys.
+Needs ``cryptography``.
+
+References
+----------
+.. [1] Josefsson, Liusvaara. "Edwards-Curve Digital Signature Algorithm (EdDSA)." RFC 8032, 2017.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psd._util.atomic_write import check_free, check_targets, write_whole
+from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
+from psd.release.file import stated_digest, strict_json
+from psd.release.record import Release
+from psd.release.series import Series
+from psd.release.series_file import is_series
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+__all__ = ["new_key", "public_name", "sign", "signature_name", "verify"]
+
+VERSION = 1
+
+_DOMAIN = b"psd signature of a release 1\n"
+_FIELDS = {"signature": 128, "digest": 64, "key": 64}
+_LARGEST = 2**12
+
+Name = str | os.PathLike[str]
+
+
+def signature_name(release: Name) -> Path:
+    """File of the signature of a release: its name with ``.sig`` after it."""
+    return Path(f"{os.fspath(release)}.sig")
+
+
+def public_name(key: Name) -> Path:
+    """File of the public part of a key: ``office.pub.pem`` for ``office.pem``."""
+    path = Path(key)
+    return path.with_name(f"{path.name.removesuffix('.pem')}.pub.pem")
+
+
+def new_key(path: Name) -> Path:
+    """Make a key to sign with, which its owner alone may read, and its public part beside it.
+
+    Parameters
+    ----------
+    path : path-like
+        File of the private key, such as ``office.pem``; never overwritten.
+
+    Returns
+    -------
+    Path
+        File of the public key, to be handed out, see `public_name`.
+
+    Raises
+    ------
+    WriteError
+        If one of the two files exists or cannot be written.
+    MissingExtraError
+        If cryptography is not installed.
+    """
+    ed25519, pem = _ed25519(), _serialization()
+    check_free(path, overwrite=True)  # a folder such as . has no name for the public part
+    for target in (path, public_name(path)):
+        if os.path.isfile(target):
+            raise WriteError(f"{target} exists; choose another name, a key is never overwritten")
+    check_targets([path, public_name(path)], overwrite=False)
+    key = ed25519.Ed25519PrivateKey.generate()
+    plain = pem.NoEncryption()
+    private = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, plain)
+    public = key.public_key().public_bytes(pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo)
+    write_whole(path, private, mode=0o600)
+    write_whole(public_name(path), public)
+    return public_name(path)
+
+
+def sign(release: Name, key: Name, *, overwrite: bool = False) -> Path:
+    """Sign the content of a release, or of a series, once it has been read and checked.
+
+    Parameters
+    ----------
+    release : path-like
+        File of the release.
+    key : path-like
+        File of the private key: PEM, Ed25519, without a password, not readable by others.
+    overwrite : bool
+        Whether a signature that exists is replaced.
+
+    Returns
+    -------
+    Path
+        File of the signature, see `signature_name`.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If the release cannot be read, or was changed.
+    ParameterError
+        If the key cannot be read.
+    WriteError
+        If the signature exists or cannot be written.
+    MissingExtraError
+        If cryptography is not installed.
+
+    Examples
+    --------
+    >>> import tempfile, psd
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> path = folder.name + "/r.psd.parquet"
+    >>> psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain).save(path)
+    >>> public = new_key(folder.name + "/office.pem")
+    >>> signature = sign(path, folder.name + "/office.pem")
+    >>> verify(path, public) == psd.Release.load(path).digest
+    True
+    >>> folder.cleanup()
+    """
+    private = _private_key(key)
+    digest = _digest(release)
+    body = {
+        "version": VERSION,
+        "digest": digest,
+        "key": _fingerprint(private.public_key()),
+        "signature": private.sign(_DOMAIN + digest.encode()).hex(),
+    }
+    target = signature_name(release)
+    write_whole(target, f"{json.dumps(body, indent=1)}\n".encode(), overwrite=overwrite)
+    return target
+
+
+def verify(release: Name, key: Name | None = None, *, signature: Name | None = None) -> str:
+    """Check that a release is what it was when it was written and, with a key, who signed it.
+
+    Parameters
+    ----------
+    release : path-like
+        File of the release, or of a series.
+    key : path-like, optional
+        File of a public key that is trusted: PEM, Ed25519. Without it the digest alone is
+        checked, which tells of damage and not of forgery.
+    signature : path-like, optional
+        File of the signature, where it is not `signature_name`.
+
+    Returns
+    -------
+    str
+        Digest of the content.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If the release cannot be read or was changed, or has no valid signature of this key.
+    ParameterError
+        If the key cannot be read.
+    MissingExtraError
+        If a key is given and cryptography is not installed.
+    """
+    public = None if key is None else _public_key(key)
+    digest = _digest(release)
+    if public is not None:
+        _check_signature(signature or signature_name(release), public, digest)
+    elif stated_digest(release) is None:
+        raise ReleaseFormatError(
+            f"{release} is of an older format, without a digest to check; a signature can be "
+            "checked nevertheless (--key)"
+        )
+    return digest
+
+
+def _digest(release: Name) -> str:
+    """Digest of a file that has been read whole and found sound."""
+    return Series.load(release).digest if is_series(release) else Release.load(release).digest
+
+
+def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
+    """Refuse a signature of another content or key, or none."""
+    from cryptography.exceptions import InvalidSignature
+
+    body = _signature(Path(path))
+    if body["digest"] != digest:
+        raise ReleaseFormatError(
+            f"signature {path} is of another content, with digest {body['digest']}; the release "
+            f"has {digest}"
+        )
+    if body["key"] != _fingerprint(public):
+        raise ReleaseFormatError(f"signature {path} was made with another key than this one")
+    try:
+        public.verify(bytes.fromhex(body["signature"]), _DOMAIN + digest.encode())
+    except InvalidSignature:
+        raise ReleaseFormatError(
+            f"signature {path} is not valid; it is forged or damaged"
+        ) from None
+
+
+def _signature(path: Path) -> dict[str, str]:
+    """Fields of a file of a signature."""
+    if not path.is_file():
+        raise ReleaseFormatError(f"signature {path} does not exist or is no file")
+    try:
+        with path.open("rb") as file:
+            body = strict_json(file.read(_LARGEST + 1), _LARGEST)
+    except (OSError, ReleaseFormatError):
+        body = None
+    known = isinstance(body, dict) and body.keys() == _FIELDS.keys() | {"version"}
+    if not known or type(body["version"]) is not int or body["version"] != VERSION:
+        raise ReleaseFormatError(f"signature {path} is none, or of another version")
+    if not all(_is_hex(body[name], length) for name, length in _FIELDS.items()):
+        raise ReleaseFormatError(f"signature {path} is damaged")
+    found: dict[str, str] = body
+    return found
+
+
+def _is_hex(value: object, length: int) -> bool:
+    """Whether a JSON value is so many hexadecimal digits."""
+    return isinstance(value, str) and len(value) == length and set(value) <= set("0123456789abcdef")
+
+
+def _private_key(path: Name) -> Ed25519PrivateKey:
+    """Key to sign with, which nobody but its owner may read."""
+    ed25519 = _ed25519()
+    key = _loaded(path, lambda pem: _serialization().load_pem_private_key(pem, password=None))
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise ParameterError(f"key {path} is no private key of Ed25519; psd keygen makes one")
+    if os.name == "posix" and stat.S_IMODE(Path(path).stat().st_mode) & 0o077:
+        raise ParameterError(f"key {path} may be read by others; make it private: chmod 600")
+    private: Ed25519PrivateKey = key
+    return private
+
+
+def _public_key(path: Name) -> Ed25519PublicKey:
+    """Key to check with."""
+    ed25519 = _ed25519()
+    key = _loaded(path, lambda pem: _serialization().load_pem_public_key(pem))
+    if not isinstance(key, ed25519.Ed25519PublicKey):
+        raise ParameterError(
+            f"key {path} is no public key of Ed25519; psd keygen writes that to a file "
+            "that ends in .pub.pem"
+        )
+    public: Ed25519PublicKey = key
+    return public
+
+
+def _loaded(path: Name, load: Any) -> Any:
+    """Key of a file; None where it holds something else, or is protected by a password."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    if not Path(path).is_file():
+        raise ParameterError(f"key {path} does not exist or is no file")
+    try:
+        with Path(path).open("rb") as file:
+            return load(file.read(_LARGEST))
+    except OSError as error:
+        raise ParameterError(f"key {path} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+
+
+def _fingerprint(key: Ed25519PublicKey) -> str:
+    """What tells public keys apart."""
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()
+
+
+def _ed25519() -> Any:
+    """Module of the keys."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise MissingExtraError(
+            "signatures need cryptography; install psd-publisher[sign]"
+        ) from None
+    return ed25519
+
+
+def _serialization() -> Any:
+    """Module that reads and writes keys."""
+    from cryptography.hazmat.primitives import serialization
+
+    return serialization

@@ -1,0 +1,1 @@
+"""Where and when: domain, lattice, trees of cells, polygons and rasters. Public."""

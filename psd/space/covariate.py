@@ -1,0 +1,254 @@
+"""Public covariates: where people can be, known before anything is counted.
+
+A covariate is a density on a raster over the domain: a land mask, or how many people live where.
+It is public, so it costs no epsilon; it says how points lie inside the leaves and where a
+cascade need not look. It is resampled once, to whole numbers, and travels in the release file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.space.domain import Domain
+
+if TYPE_CHECKING:
+    import geopandas
+
+__all__ = ["MAX_SIDE", "Covariate"]
+
+MAX_SIDE = 1024
+"""Most columns, and rows, of the raster."""
+
+TOP = 2**16 - 1
+
+_CHUNK = 2**15
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Covariate:
+    """A public density, even within each cell of a raster over the domain.
+
+    Guarantees
+    ----------
+    - Made of public input alone; no method reads points.
+    - Masses are sums of products of whole numbers with lengths, none of them negative: a box
+      has the mass 0 if and only if every raster cell that it meets has the density 0.
+
+    Parameters
+    ----------
+    domain : Domain
+        Whose bounds the raster covers. Public.
+    raster : ndarray, shape (rows, columns), uint16
+        Density, in any unit; rows from the south, columns from the west. Public.
+
+    Raises
+    ------
+    ParameterError
+        If the raster is no such array, or 0 everywhere.
+
+    Examples
+    --------
+    >>> domain = Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
+    >>> covariate = Covariate(domain=domain, raster=np.array([[0, 1], [2, 1]], np.uint16))
+    >>> covariate.mass(np.array([[1.0, 0, 3, 2]])).tolist()
+    [2.0]
+    """
+
+    domain: Domain
+    raster: NDArray[np.uint16]
+
+    def __post_init__(self) -> None:
+        """Check the raster and make it read-only."""
+        raster = np.ascontiguousarray(self.raster)
+        if raster.dtype != np.uint16 or raster.ndim != 2:
+            raise ParameterError("the raster of a covariate is no table of 16-bit whole numbers")
+        if not all(1 <= side <= MAX_SIDE for side in raster.shape):
+            raise ParameterError(
+                f"a covariate of {raster.shape[1]} x {raster.shape[0]} cells is not of 1 to "
+                f"{MAX_SIDE:,} columns and rows"
+            )
+        if not raster.any():
+            raise ParameterError("the covariate is 0 everywhere inside the bounds")
+        raster = raster.copy()
+        raster.flags.writeable = False
+        object.__setattr__(self, "raster", raster)
+
+    def __repr__(self) -> str:
+        return f"<Covariate: {self.columns} x {self.rows} cells, {self.covered:.1%} not empty>"
+
+    @property
+    def columns(self) -> int:
+        """Columns of the raster."""
+        return int(self.raster.shape[1])
+
+    @property
+    def rows(self) -> int:
+        """Rows of the raster."""
+        return int(self.raster.shape[0])
+
+    @property
+    def covered(self) -> float:
+        """Share of the domain that is not empty."""
+        return float((self.raster > 0).mean())
+
+    @classmethod
+    def from_density(cls, domain: Domain, density: Floats) -> Covariate:
+        """Covariate of any density that is not negative, rounded up to whole 65535ths.
+
+        Parameters
+        ----------
+        domain : Domain
+            Whose bounds the raster covers.
+        density : ndarray, shape (rows, columns), float64
+            Rows from the south, columns from the west.
+        """
+        if not (np.isfinite(density).all() and (density >= 0).all()):
+            raise ParameterError("a covariate has densities that are negative or no numbers")
+        top = max(float(density.max(initial=0.0)), np.finfo(float).tiny)
+        # Rounding up keeps thinly settled places apart from empty ones; but not dust of floats.
+        scaled = np.ceil(np.round(density / top * TOP, 6))
+        raster = np.where(density > 0, np.clip(scaled, 1, TOP), 0).astype(np.uint16)
+        return cls(domain=domain, raster=raster)
+
+    @classmethod
+    def from_polygons(
+        cls,
+        polygons: geopandas.GeoDataFrame | geopandas.GeoSeries,
+        domain: Domain,
+        *,
+        column: str | None = None,
+        size: int = MAX_SIDE,
+    ) -> Covariate:
+        """Covariate of polygons: 0 outside all of them.
+
+        Parameters
+        ----------
+        polygons : GeoDataFrame or GeoSeries
+            Polygons with a CRS. Public.
+        domain : Domain
+            Of the release. Public.
+        column : str, optional
+            Weights per unit of area of the domain's CRS, such as people per square kilometre;
+            where polygons overlap they add up. Without it the polygons are a mask.
+        size : int
+            Columns and rows of the raster. Public.
+
+        Raises
+        ------
+        ParameterError
+            If a weight is no number or negative, a polygon is not valid, or none is inside
+            the bounds.
+        DomainError
+            If the polygons have no CRS.
+        """
+        from psd.space.raster_density import polygon_density
+
+        density = polygon_density(polygons, domain, column=column, size=checked_size(size))
+        return cls.from_density(domain, density)
+
+    @classmethod
+    def from_raster(
+        cls,
+        values: NDArray[Any],
+        domain: Domain,
+        *,
+        bounds: tuple[float, float, float, float] | None = None,
+        size: int = MAX_SIDE,
+    ) -> Covariate:
+        """Covariate of a raster in the CRS of the domain: the mean density of each cell.
+
+        Parameters
+        ----------
+        values : ndarray, shape (rows, columns)
+            Densities, the first row in the north as in an image. Public.
+        domain : Domain
+            Of the release. Public.
+        bounds : tuple of float, optional
+            West, south, east, north of the raster; the domain's where not given. Outside the
+            density is 0.
+        size : int
+            Columns and rows of the covariate. Public.
+
+        Raises
+        ------
+        ParameterError
+            If a value is negative or no number, or the raster lies outside the domain.
+        """
+        from psd.space.raster_density import raster_density
+
+        density = raster_density(values, domain, bounds=bounds, size=checked_size(size))
+        return cls.from_density(domain, density)
+
+    @cached_property
+    def surface(self) -> Integers:
+        """Sum of the raster south and west of each line, shape (rows + 1, columns + 1); exact."""
+        sums = np.zeros((self.rows + 1, self.columns + 1), np.int64)
+        sums[1:, 1:] = self.raster.cumsum(axis=0, dtype=np.int64).cumsum(axis=1)
+        return sums
+
+    def to_raster(self, boxes: NDArray[np.integer | np.floating]) -> Floats:
+        """Boxes of lattice units in units of raster cells; lines on lines stay exact."""
+        inside: Floats = boxes * self._shape / np.array(self.domain.lattice * 2, float)
+        return inside
+
+    def from_raster_units(self, boxes: Floats) -> Floats:
+        """Boxes in units of raster cells as coordinates: west, south, east, north."""
+        return self.domain.from_lattice(boxes * np.array(self.domain.lattice * 2) / self._shape)
+
+    @property
+    def _shape(self) -> Floats:
+        """Columns and rows, for both corners of a box."""
+        return np.array([self.columns, self.rows] * 2, float)
+
+    def mass(self, boxes: NDArray[np.integer | np.floating]) -> Floats:
+        """Mass of boxes: density times area in raster cells.
+
+        Parameters
+        ----------
+        boxes : ndarray, shape (n, 4)
+            Inside the domain, in lattice units.
+        """
+        return self.raster_mass(self.to_raster(boxes))
+
+    def raster_mass(self, boxes: Floats) -> Floats:
+        """Mass of boxes in units of raster cells.
+
+        A box is up to 3 x 3 blocks of raster cells, of which the outer ones may be cut. The
+        sums of blocks are exact, and no product is subtracted from another.
+        """
+        chunks = np.split(boxes, range(_CHUNK, len(boxes), _CHUNK))
+        return np.concatenate([self._mass_of(chunk) for chunk in chunks])
+
+    def _mass_of(self, boxes: Floats) -> Floats:
+        """Mass of not too many boxes."""
+        (columns, wide), (rows, high) = (_blocks(boxes[:, a], boxes[:, a + 2]) for a in (0, 1))
+        corners = self.surface[rows[:, :, None], columns[:, None, :]]
+        blocks = np.diff(np.diff(corners, axis=1), axis=2)
+        mass: Floats = np.einsum("nyx,ny,nx->n", blocks.astype(float), high, wide)
+        return mass
+
+
+def checked_size(size: object) -> int:
+    """Columns and rows of a covariate, or a clear refusal."""
+    from psd._util.fields import whole
+
+    checked: int = whole(1, MAX_SIDE)("size of the covariate", size)
+    return checked
+
+
+def _blocks(low: Floats, high: Floats) -> tuple[Integers, Floats]:
+    """Lines of the first, inner and last cells that intervals meet; what is inside of each."""
+    first, last = np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
+    second = np.minimum(first + 1, last)
+    third = np.maximum(last - 1, second)
+    inside = (np.minimum(high, second) - low, np.ones(len(low)), high - third)
+    return np.stack([first, second, third, last], axis=1), np.stack(inside, axis=1)

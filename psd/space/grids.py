@@ -1,0 +1,125 @@
+"""Ready-made ways to cut: grids under virtual nodes of at most four children."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd.errors import ParameterError
+from psd.space.domain import Domain
+from psd.space.growing_tree import Cells, GrowingTree
+from psd.space.tree import Tree
+
+__all__ = ["Cutter", "cut_grid", "cut_grids", "grid_tree"]
+
+
+class Cutter(Protocol):
+    """Anything that cuts cells at lines: `Curator.cut`, or a growing tree without data."""
+
+    def __call__(
+        self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None
+    ) -> Cells:
+        """Children of the cells."""
+
+
+def cut_grid(cut: Cutter, root: Cells, lattice: tuple[int, int], size: tuple[int, int]) -> Cells:
+    """Cut the root into a grid by halving the ranges of its lines.
+
+    A flat root with thousands of children would make each query look at all of them; halving
+    keeps it at the cells it cuts, and changes no estimate and no variance.
+
+    Parameters
+    ----------
+    cut : Cutter
+        Cuts cells.
+    root : Cells
+        The whole domain.
+    lattice : tuple of int
+        Columns and rows of the lattice.
+    size : tuple of int
+        Columns and rows of the grid; where the lattice is coarser, those of the lattice.
+
+    Returns
+    -------
+    Cells
+        The grid's cells; never the root itself, which may be measured already.
+    """
+    return cut_grids(cut, root, np.array([np.minimum(size, lattice)]))
+
+
+def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
+    """Cut each cell into a grid of its own size, all of them at once.
+
+    Parameters
+    ----------
+    cut : Cutter
+        Cuts cells.
+    cells : Cells
+        Cells to divide, each once.
+    sizes : ndarray, shape (n, 2) or (n, 1), int64
+        Columns and rows for each cell, or both in one number; where the cell has fewer of the
+        lattice, those of the lattice.
+        Public: given numbers or answers of earlier questions.
+
+    Returns
+    -------
+    Cells
+        The cells of all grids, the larger ones first; a grid of one cell is a child of its own,
+        as the cell itself may be measured already.
+    """
+    origin, sides = cells.boxes[:, :2], cells.boxes[:, 2:] - cells.boxes[:, :2]
+    sizes = np.clip(sizes, 1, sides)
+    whole = (sizes == 1).all(axis=1)
+    done = [cut(cells[whole])] if whole.any() else []
+    # Each cell in work stands for the lines `low` to `high` of its grid, those of `grid`.
+    cells, grid = cells[~whole], np.flatnonzero(~whole)
+    low, high = np.zeros((len(grid), 2), np.int64), sizes[grid]
+    while len(cells):
+        middle = (low + high) // 2
+        lines = origin[grid] + middle * sides[grid] // sizes[grid]
+        family = np.repeat(np.arange(len(cells)), np.where(middle > low, 2, 1).prod(axis=1))
+        cells = cut(cells, x=lines[:, 0], y=lines[:, 1])
+        beyond = cells.boxes[:, :2] >= lines[family]
+        low = np.where(beyond, middle[family], low[family])
+        high = np.where(beyond, high[family], middle[family])
+        grid = grid[family]
+        single = (high - low == 1).all(axis=1)
+        done.append(cells[single])
+        cells, grid = cells[~single], grid[~single]
+        low, high = low[~single], high[~single]
+    return Cells.join(done)
+
+
+def grid_tree(domain: Domain, size: int | tuple[int, int]) -> Tree:
+    """Grid without measurements, for `Release.from_counts`.
+
+    Parameters
+    ----------
+    domain : Domain
+        Domain to cut.
+    size : int or (int, int)
+        Cells per side, or columns and rows.
+
+    Returns
+    -------
+    Tree
+        Its leaves are the cells of the grid.
+
+    Examples
+    --------
+    >>> domain = Domain(bounds=(0, 0, 3, 3), crs="EPSG:3857", lattice=(3, 3))
+    >>> int(grid_tree(domain, 3).is_leaf.sum())
+    9
+    """
+    growing = GrowingTree(domain.lattice)
+
+    def cut(cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
+        return growing.cut(cells, x=x, y=y).cells
+
+    columns, rows = (size, size) if isinstance(size, int) else size
+    if columns < 1 or rows < 1:
+        raise ParameterError(f"grid of {columns} x {rows} cells; each side needs at least one")
+    cut_grid(cut, growing.root(), domain.lattice, (columns, rows))
+    return growing.tree()

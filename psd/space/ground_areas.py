@@ -1,0 +1,79 @@
+"""Areas of boxes on the ground: square kilometres where the CRS says how long its units are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from psd.space.domain import Domain
+
+__all__ = ["areas", "unit_of_area"]
+
+Floats = NDArray[np.float64]
+
+
+def unit_of_area(domain: Domain) -> str:
+    """Name of the unit of `areas`: ``km2``, or ``square unit`` of a CRS of no known scale."""
+    return "km2" if domain.geographic or _metres(domain) else "square unit"
+
+
+def areas(domain: Domain, boxes: Floats) -> Floats:
+    """Areas of boxes in lattice units.
+
+    Parameters
+    ----------
+    domain : Domain
+        Of the lattice.
+    boxes : ndarray, shape (n, 4), float64
+        In lattice units.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        On the ellipsoid for degrees; else in the plane of the CRS, whose scale may differ from
+        that of the ground.
+
+    Examples
+    --------
+    >>> from psd.space.domain import Domain
+    >>> earth = Domain(bounds=(-180, -90, 180, 90), lattice=(1, 1))
+    >>> areas(earth, np.array([[0.0, 0, 1, 1]])).round(-5).tolist()
+    [510100000.0]
+    """
+    west, south, east, north = domain.from_lattice(boxes).T
+    if not domain.geographic:
+        flat: Floats = (east - west) * (north - south) * _metres(domain) ** 2 / 1e6
+        return flat if _metres(domain) else (east - west) * (north - south)
+    from pyproj import CRS
+
+    ellipsoid = CRS.from_user_input(domain.crs).get_geod()
+    a, b = (ellipsoid.a, ellipsoid.b) if ellipsoid else (6_378_137.0, 6_356_752.314)
+    band = _zone(north, a, b) - _zone(south, a, b)
+    return np.asarray(np.radians(east - west) * band / 1e6)
+
+
+def _zone(latitude: Floats, a: float, b: float) -> Floats:
+    """Area from the equator to a latitude, per radian of longitude [1]_.
+
+    References
+    ----------
+    .. [1] Snyder. "Map Projections: A Working Manual." USGS Professional Paper 1395, 1987,
+       equation 3-12.
+    """
+    sine, e = np.sin(np.radians(latitude)), np.sqrt(1 - (b / a) ** 2)
+    if e < 1e-9:
+        return np.asarray(a**2 * sine)
+    inner = sine / (1 - (e * sine) ** 2) + np.arctanh(e * sine) / e
+    return np.asarray(b**2 / 2 * inner)
+
+
+def _metres(domain: Domain) -> float:
+    """Length of a unit of a projected CRS; 0 where nobody said."""
+    from pyproj import CRS
+
+    crs = CRS.from_user_input(domain.crs)
+    axes = crs.axis_info
+    return float(axes[0].unit_conversion_factor) if crs.is_projected and axes else 0.0

@@ -1,0 +1,305 @@
+"""A tree while it grows: cells made only by cutting, and what was charged to each of them.
+
+Nothing here holds a point. The curator keeps one growing tree per layer and asks it, before
+every draw, what the question would cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd.errors import ParameterError
+from psd.space.tree import Tree
+
+__all__ = ["Cells", "Cut", "GrowingTree"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cells:
+    """Some nodes of one growing tree, as handed to a decomposition.
+
+    Only the curator makes them, by cutting, so a family of children is disjoint. The node
+    numbers are what counts: a box that somebody altered changes no question.
+
+    Parameters
+    ----------
+    layer : int
+        Which of the curator's trees the nodes belong to.
+    nodes : ndarray, shape (n,), int64
+        Node numbers in that tree.
+    boxes : ndarray, shape (n, 4), int64
+        West, south, east, north lattice lines of each cell.
+    """
+
+    layer: int
+    nodes: NDArray[np.int64]
+    boxes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Cells:
+        """Some of these cells, chosen by mask, index or slice."""
+        if isinstance(which, np.ndarray) and which.dtype == bool and which.all():
+            return self
+        return Cells(layer=self.layer, nodes=self.nodes[which], boxes=self.boxes[which])
+
+    def middle(self, axis: int) -> NDArray[np.int64]:
+        """Lattice line halfway through each cell; the west or south edge of a thin one."""
+        return (self.boxes[:, axis] + self.boxes[:, axis + 2]) // 2
+
+    @staticmethod
+    def join(parts: Iterable[Cells]) -> Cells:
+        """The cells of several families of one layer, in their order."""
+        parts = list(parts)
+        return Cells(
+            layer=parts[0].layer,
+            nodes=np.concatenate([part.nodes for part in parts]),
+            boxes=np.concatenate([part.boxes for part in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cut:
+    """One cut of many nodes: the lines, and the number of the child in each quadrant.
+
+    Parameters
+    ----------
+    nodes : ndarray, shape (n,), int64
+        Nodes that were cut.
+    cells : Cells
+        The children, family by family, within a family by y then x.
+    lines : ndarray, shape (n, 2), int64
+        The x line and the y line of each; the far edge where an axis is not cut.
+    child : ndarray, shape (n, 4), int64
+        Child south-west, south-east, north-west, north-east of the lines; -1 where empty.
+    """
+
+    nodes: NDArray[np.int64]
+    cells: Cells
+    lines: NDArray[np.int64]
+    child: NDArray[np.int64]
+
+
+class GrowingTree:
+    """Boxes, parents, noisy counts and charges of the nodes so far.
+
+    Guarantees
+    ----------
+    - Children tile their parent; a node is cut once.
+    - `cost` is the largest sum of charges along a root-to-leaf path, which is the largest sum
+      over lattice points of all charges to cells that contain the point, in whatever order
+      the nodes were charged.
+
+    Parameters
+    ----------
+    lattice : tuple of int
+        Columns and rows; the root covers all of it.
+    layer : int
+        Number of this tree among those of one curator.
+    curve : int
+        Order of the Hilbert curve whose codes are the columns; 0 for the lattice itself.
+    """
+
+    def __init__(self, lattice: tuple[int, int], layer: int = 0, curve: int = 0) -> None:
+        self.layer = layer
+        self.curve = curve
+        self.boxes = np.array([[0, 0, *lattice]], np.int64)
+        self.parent = np.array([-1])
+        self.level = np.array([0])
+        self.count = np.array([0])
+        self.epsilon = np.array([0])
+        self.charge = np.array([0])
+        self._is_cut = np.array([False])
+        # Charges on the dearest path below a node, its own included.
+        self._path = np.array([0])
+
+    @property
+    def cost(self) -> int:
+        """Nano-epsilon on the dearest root-to-leaf path."""
+        return int(self._path[0])
+
+    def cells(self, nodes: NDArray[np.int64]) -> Cells:
+        """Public view of some nodes."""
+        return Cells(layer=self.layer, nodes=nodes, boxes=self.boxes_of(nodes))
+
+    def boxes_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Boxes of some nodes, shape (n, 4); a copy."""
+        return np.take(self.boxes, nodes, axis=0)
+
+    def root(self) -> Cells:
+        """The one cell that is the whole domain."""
+        return self.cells(np.array([0]))
+
+    def is_cut(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some nodes were cut already."""
+        return self._is_cut[nodes]
+
+    def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cut:
+        """Cut cells at given lattice lines into up to four children each.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells to cut, each once.
+        x, y : array_like of int, shape (n,), optional
+            A line per cell; an axis without lines, or whose line is on an edge, stays whole.
+
+        Returns
+        -------
+        Cut
+
+        Raises
+        ------
+        ParameterError
+            If a cell was cut before or a line lies outside it.
+        """
+        nodes, boxes = cells.nodes, self.boxes_of(cells.nodes)
+        lines = np.stack(
+            [boxes[:, 0] if x is None else x, boxes[:, 1] if y is None else y], axis=1
+        ).astype(np.int64)
+        if self.is_cut(nodes).any() or self._is_double(nodes):
+            raise ParameterError(
+                "a cell is cut twice; start another layer, which is charged on top"
+            )
+        if (lines < boxes[:, :2]).any() or (lines > boxes[:, 2:]).any():
+            raise ParameterError("a cut line lies outside its cell")
+        # An axis that stays whole has all of its cell below the line.
+        lines = np.where(lines <= boxes[:, :2], boxes[:, 2:], lines)
+        filled = _filled(boxes, lines)
+        child = np.where(filled, np.cumsum(filled).reshape(filled.shape) - 1 + len(self.parent), -1)
+        grown = _quadrants(boxes, lines)
+        grown = grown.reshape(-1, 4) if filled.all() else grown[filled]
+        numbers = np.arange(len(self.parent), len(self.parent) + len(grown))
+        self._is_cut[nodes] = True
+        self._append(np.repeat(nodes, filled.sum(axis=1)), grown)
+        cells = Cells(layer=self.layer, nodes=numbers, boxes=grown)
+        return Cut(nodes=nodes, cells=cells, lines=lines, child=child)
+
+    def _append(self, parent: NDArray[np.int64], boxes: NDArray[np.int64]) -> None:
+        """Add nodes without measurement."""
+        zeros = np.zeros(len(parent), np.int64)
+        self.boxes = np.concatenate([self.boxes, boxes])
+        self.parent = np.concatenate([self.parent, parent])
+        self.level = np.concatenate([self.level, self.level[parent] + 1])
+        self.count = np.concatenate([self.count, zeros])
+        self.epsilon = np.concatenate([self.epsilon, zeros])
+        self.charge = np.concatenate([self.charge, zeros])
+        self._is_cut = np.concatenate([self._is_cut, zeros.astype(bool)])
+        self._path = np.concatenate([self._path, zeros])
+
+    def charge_nodes(self, nodes: NDArray[np.int64], nano: NDArray[np.int64], limit: int) -> bool:
+        """Charge nodes if the cost then stays within a limit; else change nothing.
+
+        Parameters
+        ----------
+        nodes : ndarray, shape (n,), int64
+            Different nodes.
+        nano : ndarray, shape (n,), int64
+            Nano-epsilon for each, above 0.
+        limit : int
+            Largest cost allowed for this tree.
+
+        Returns
+        -------
+        bool
+            Whether the nodes were charged.
+        """
+        if self._is_double(nodes):
+            raise ParameterError("a cell stands twice in one question")
+        if int(nano.max(initial=0)) > limit:  # also keeps the sums below far from overflow
+            return False
+        charge, path = self.charge.copy(), self._path.copy()
+        charge[nodes] += nano
+        path[nodes] += nano
+        self._raise_paths(charge, path, nodes)
+        if int(path[0]) > limit:
+            return False
+        self.charge, self._path = charge, path
+        return True
+
+    def measure(
+        self, nodes: NDArray[np.int64], counts: NDArray[np.int64], nano: NDArray[np.int64]
+    ) -> None:
+        """Note the noisy counts of nodes, and the epsilon that was spent on each."""
+        self.count[nodes] = counts
+        self.epsilon[nodes] = nano
+
+    def _raise_paths(
+        self, charge: NDArray[np.int64], path: NDArray[np.int64], nodes: NDArray[np.int64]
+    ) -> None:
+        """Carry dearer paths up to the root, deepest level first."""
+        for depth in range(int(self.level[nodes].max(initial=0)), 0, -1):
+            is_deepest = self.level[nodes] == depth
+            deepest = nodes[is_deepest]
+            up = self.parent[deepest]
+            np.maximum.at(path, up, charge[up] + path[deepest])
+            nodes = np.flatnonzero(self._marked(nodes[~is_deepest]) | self._marked(up))
+
+    def _marked(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which nodes are among those given."""
+        marked = np.zeros(len(self.parent), bool)
+        marked[nodes] = True
+        return marked
+
+    def _is_double(self, nodes: NDArray[np.int64]) -> bool:
+        """Whether a node is given twice."""
+        return int(np.count_nonzero(self._marked(nodes))) < len(nodes)
+
+    def tree(self) -> Tree:
+        """The nodes so far in level order, each family together."""
+        if self.curve:
+            raise ParameterError("intervals of a curve are no boxes; count squares on a lattice")
+        boxes, parent, level = self.boxes, self.parent, self.level
+        count, epsilon = self.count, self.epsilon
+        if not self._is_level_order():
+            order = self._level_order()
+            rank = np.empty_like(order)
+            rank[order] = np.arange(len(order))
+            boxes, level, count, epsilon = boxes[order], level[order], count[order], epsilon[order]
+            parent = np.where(parent[order] < 0, -1, rank[parent[order]])
+        return Tree(
+            boxes=boxes.astype(np.int32),
+            parent=parent.astype(np.int32),
+            level=level.astype(np.int16),
+            count=count,
+            epsilon=epsilon,
+        )
+
+    def _is_level_order(self) -> bool:
+        """Whether the nodes stand level by level, each family together."""
+        return bool((np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all())
+
+    def _level_order(self) -> NDArray[np.int64]:
+        """Numbers of the nodes, level by level, each family together."""
+        rank = np.zeros(len(self.parent), np.int64)
+        by_level = np.split(
+            np.argsort(self.level, kind="stable"), np.cumsum(np.bincount(self.level))[:-1]
+        )
+        for depth, here in enumerate(by_level):
+            # Families stand in the order of their parents; numbers within a family run on.
+            by_level[depth] = here[np.argsort(rank[self.parent[here]], kind="stable")]
+            rank[by_level[depth]] = np.arange(len(here))
+        return np.concatenate(by_level)
+
+
+def _filled(boxes: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which parts of each box around its lines hold anything, shape (n, 4)."""
+    east, north = (lines < boxes[:, 2:]).T
+    return np.stack([np.ones_like(east), east, north, east & north], axis=1)
+
+
+def _quadrants(boxes: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The four parts of each box around its lines, shape (n, 4, 4); some may be empty."""
+    x0, y0, x1, y1 = boxes.T
+    x, y = lines.T
+    parts = [(x0, y0, x, y), (x, y0, x1, y), (x0, y, x, y1), (x, y, x1, y1)]
+    quadrants = np.empty((len(boxes), 4, 4), np.int64)
+    for number, part in enumerate(parts):
+        for side, values in enumerate(part):
+            quadrants[:, number, side] = values
+    return quadrants

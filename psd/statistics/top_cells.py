@@ -1,0 +1,142 @@
+"""Top-k cells, with the probability that each truly belongs among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.space.ground_areas import areas
+from psd.statistics.error_draws import cell_draws, check_draws, region_draws
+from psd.statistics.overlay import Overlay, leaf_overlay, raster_overlay
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.release.record import Release
+
+__all__ = ["top"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# A cell that is so many standard deviations short of the top is never drawn into it.
+_REACH = 6.0
+
+
+def top(
+    release: Release,
+    k: int,
+    *,
+    size: tuple[int, int] | None,
+    regions: Any,
+    by: str,
+    draws: int,
+    seed: int,
+) -> pandas.DataFrame:
+    """The k cells or regions with most records; see `Release.top`."""
+    from psd._util.fields import choice
+
+    check_draws(draws, seed)
+    choice("count", "density")("by", by)
+    if regions is not None:
+        if size is not None or by != "count":
+            raise ParameterError("regions are ranked by count, and have no size of a raster")
+        return _top_regions(release, _checked(k, len(regions), "regions"), regions, draws, seed)
+    overlay = raster_overlay(release, *size) if size else leaf_overlay(release)
+    return _top_cells(overlay, _checked(k, overlay.cells, "cells"), by, draws, seed)
+
+
+def _checked(k: int, most: int, what: str) -> int:
+    """A number of cells that there are."""
+    if type(k) is not int or not 1 <= k <= most:
+        raise ParameterError(f"k {k} is none of 1 to {most:,}, the number of {what}")
+    return k
+
+
+def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pandas.DataFrame:
+    """Cells of an overlay; only those that may be in the top are drawn."""
+    count = overlay.counts()
+    area = areas(overlay.release.domain, overlay.boxes)
+    scale = 1 / area if by == "density" else np.ones(len(area))
+    error = np.sqrt(overlay.perturbation_variance() + overlay.nonuniformity_variance())
+    may = candidates(count * scale, error * scale, k)
+    drawn = (scale[may, None] * some for some in cell_draws(overlay.only(may), seed, draws))
+    probability = membership(drawn, len(may), k, draws)
+    first = _ranked(count[may] * scale[may], k)
+    return _cell_table(overlay, may[first], count, area, error, probability[first])
+
+
+def _cell_table(
+    overlay: Overlay, cells: Integers, count: Floats, area: Floats, error: Floats, chance: Floats
+) -> pandas.DataFrame:
+    """Rows of cells with their sides in the CRS of the release."""
+    import pandas as pd
+
+    west, south, east, north = overlay.release.domain.from_lattice(overlay.boxes[cells]).T
+    return pd.DataFrame(
+        {
+            "rank": np.arange(1, len(cells) + 1),
+            "west": west,
+            "south": south,
+            "east": east,
+            "north": north,
+            "estimate": count[cells],
+            "error": error[cells],
+            "density": count[cells] / area[cells],
+            "probability": chance,
+        }
+    )
+
+
+def _top_regions(release: Release, k: int, regions: Any, draws: int, seed: int) -> pandas.DataFrame:
+    """Given regions, in their own table where they have one."""
+    joint = release.joint(regions)
+    answers = joint.answers
+    probability = membership(region_draws(joint, seed, draws), len(joint), k, draws)
+    first = _ranked(answers["estimate"].to_numpy(), k)
+    others = [name for name in answers.columns if name not in _LEFT_OUT]
+    table = answers[others].iloc[first].assign(probability=probability[first])
+    table.insert(0, "rank", np.arange(1, k + 1))
+    return table
+
+
+_LEFT_OUT = (
+    "perturbation_error", "nonuniformity_error", "lower", "upper", "relative_perturbation_error",
+    "relative_nonuniformity_error", "relative_error", "reliable", "joint_lower", "joint_upper",
+)  # fmt: skip
+
+
+def candidates(value: Floats, error: Floats, k: int) -> Integers:
+    """Cells that may be among the k largest: those within reach of the k surest.
+
+    Parameters
+    ----------
+    value, error : ndarray, shape (n,), float64
+        Estimates and their standard deviations.
+    k : int
+        At most n.
+
+    Returns
+    -------
+    ndarray, int64
+        At least k cells, ascending.
+    """
+    sure = np.partition(value - _REACH * error, -k)[-k]
+    return np.flatnonzero(value + _REACH * error >= sure)
+
+
+def membership(drawn: Any, cells: int, k: int, draws: int) -> Floats:
+    """Share of draws, shape (cells, some) at a time, in which each cell is among the k largest."""
+    often = np.zeros(cells)
+    for values in drawn:
+        least = np.partition(values, -k, axis=0)[-k]
+        often += (values >= least).sum(axis=1)
+    return np.asarray(often / draws)
+
+
+def _ranked(value: Floats, k: int) -> Integers:
+    """The k largest, the largest first; equal ones in their order."""
+    return np.argsort(-value, kind="stable")[:k]
