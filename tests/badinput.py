@@ -1,4 +1,4 @@
-"""Unusual and wrong input and what comes of it; printed, it is docs/bad-input.md."""
+"""Unusual and wrong input and what comes of it; printed, it is docs/reference/bad-input.md."""
 
 import bz2
 import gzip
@@ -1165,7 +1165,7 @@ comes with `--polygons p.wkt --polygons-crs EPSG:4326`.
 - **Refused**: one line on stderr, which quotes no field of the file, and an exit code. No file is
   written, and a release or a table that stood there stays as it was.
 
-This page is made by `python tests/badinput.py > docs/bad-input.md`.
+This page is made by `python tests/badinput.py > docs/reference/bad-input.md`.
 
 | case | given | outcome | exit code | message contains |
 |---|---|---|---|---|
@@ -1221,7 +1221,7 @@ def fault_row(fault):
 
 
 def page():
-    """The tables as Markdown: `python tests/badinput.py > docs/bad-input.md`."""
+    """The tables as Markdown: `python tests/badinput.py > docs/reference/bad-input.md`."""
     from badreleases import LEFT_OUT, NAMES, RELEASES
     from faults import LEDGERS, PROCESSES
 

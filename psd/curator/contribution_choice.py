@@ -29,7 +29,7 @@ __all__ = ["BoundChoice", "candidate_bounds", "choose_bound"]
 _STEPS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _SMALL = (1, 2, 3, 4, 5, 6, 8)
 
-# Users over the bound, times epsilon: measured, see docs/units.md.
+# Users over the bound, times epsilon: measured, see docs/guide/units.md.
 _OVER = 250
 
 

@@ -17,9 +17,9 @@ from psd.space.tree import Tree
 
 __all__ = ["dispersion", "nonuniformity_variance", "shift_variance"]
 
-# Chosen on public data sets, where the intervals of docs/queries.md cover as often as they say:
-# the variance of points that come in lumps of about four, such as people at one address; the part
-# of the families' over-dispersion that is left inside a leaf; and what a smooth density may be
+# Chosen on public data sets, where the intervals of docs/guide/queries.md cover as often as they
+# say: the variance of points that come in lumps of about four, such as people at one address; the
+# part of the families' over-dispersion that is left inside a leaf; and what a smooth density may be
 # wrong by, in what it moved.
 _LUMP = 4.0
 _UNEVEN = 0.8

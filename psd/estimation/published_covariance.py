@@ -19,7 +19,7 @@ from psd.space.tree import Tree
 __all__ = ["published_covariance"]
 
 # Part of its least-squares variance that a cell keeps when it is published as empty. Chosen on
-# the public data sets of docs/queries.md, where the ratio of spread to prediction stands.
+# the public data sets of docs/guide/queries.md, where the ratio of spread to prediction stands.
 _EMPTY = 0.1
 
 _TINY = 1e-300

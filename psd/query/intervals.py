@@ -2,7 +2,7 @@
 
 The answer is the published view's, which is not the signed least-squares answer, and true counts
 are skewed. What the parts are made of is derived; the constants were chosen on public data sets,
-and docs/calibration-table.md has the coverage that comes out on them.
+and docs/measured/calibration-table.md has the coverage that comes out on them.
 
 References
 ----------

@@ -8,7 +8,7 @@ import psd
 from psd_cli.commands.audit import command
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = (DOCS / "audit.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "privacy" / "audit.md").read_text(encoding="utf-8")
 
 
 def test_commands_parse():
@@ -27,6 +27,6 @@ def test_python_runs(capsys):
 
 
 def test_table_has_every_method():
-    rows = (DOCS / "audit-table.md").read_text(encoding="utf-8").splitlines()
+    rows = (DOCS / "measured" / "audit-table.md").read_text(encoding="utf-8").splitlines()
     methods = {line.split("|")[1].strip() for line in rows if line.startswith("| ")}
     assert methods >= set(psd.methods())

@@ -1,7 +1,7 @@
 """True relative errors of every method on public data sets, beside figures of other programs.
 
     python tests/benchmarks/accuracy.py [--data A,B] [--methods A,B] [--epsilons .1,1] [--runs 3]
-        [--jobs N] [--folder ../shared/data] [-o docs/accuracy-table.md]
+        [--jobs N] [--folder ../shared/data] [-o docs/measured/accuracy-table.md]
 
 The points are read from the folder that stands beside the project; N is paid for where a method
 uses it, the bounds are public, and each row is protected by itself. The data sets are public, so

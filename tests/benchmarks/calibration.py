@@ -1,7 +1,8 @@
 """How often the intervals cover, how wide they are, and where true zeros make it easy.
 
     python tests/benchmarks/calibration.py [--data A,B] [--methods A,B] [--epsilons .1,1]
-        [--runs 3] [--confidence .95] [--folder ../shared/data] [-o docs/calibration-table.md]
+        [--runs 3] [--confidence .95] [--folder ../shared/data]
+        [-o docs/measured/calibration-table.md]
 
 Every row is the mean over the runs' builds of one method on one public data set; all eight
 classes of `psd/evaluation/workload.py`. Exits with 1 if a bar is missed: 92 to 99 % pooled over the

@@ -1,4 +1,7 @@
-"""Figures of docs/how-we-test-privacy.md: ``python tests/benchmarks/figures.py``, three minutes."""
+"""Figures of docs/privacy/how-we-test-privacy.md, in three minutes.
+
+python tests/benchmarks/figures.py
+"""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 """From a CSV to a release: time and memory by rows, beside a bare scan and pandas.
 
-    python tests/benchmarks/ingest.py --rows 1e5,1e6,1e7,5e7 -o docs/ingest-table.md
+    python tests/benchmarks/ingest.py --rows 1e5,1e6,1e7,5e7 -o docs/measured/ingest-table.md
 
 Makes files of four columns (user_id, timestamp, lon, lat; fifty rows of each user, around 400
 towns) and runs, each in a process of its own, one after another, best of several:
@@ -165,7 +165,8 @@ def main() -> None:
     print("\n".join(missed) or "all limits kept")
     if given.output:
         command = f"python tests/benchmarks/ingest.py --rows {given.rows} --repeats {given.repeats}"
-        head = f"# From a CSV to a release\n\nMade by `{command} -o docs/ingest-table.md`; "
+        page = "docs/measured/ingest-table.md"
+        head = f"# From a CSV to a release\n\nMade by `{command} -o {page}`; "
         given.output.write_text(f"{head}what is measured stands in that file.\n\n{table(found)}\n")
     sys.exit(1 if missed else 0)
 

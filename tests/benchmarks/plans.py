@@ -1,6 +1,7 @@
-"""What `psd plan` expects of public data sets beside what is true of them.
+r"""What `psd plan` expects of public data sets beside what is true of them.
 
-    python tests/benchmarks/plans.py [--runs 3] [--folder ../shared/data] > docs/plan-table.md
+    python tests/benchmarks/plans.py [--runs 3] [--folder ../shared/data] \
+        > docs/measured/plan-table.md
 
 The plan knows the number of rows, rounded to two digits, and nothing else of a data set. The data
 sets are public, so their true errors may be published.
@@ -22,7 +23,7 @@ from psd.planning.plan import METHODS, plan
 
 INTRODUCTION = """# Plans and truth
 
-Made by `python tests/benchmarks/plans.py > docs/plan-table.md`.
+Made by `python tests/benchmarks/plans.py > docs/measured/plan-table.md`.
 
 Least and most mean relative error that `psd plan` expects over its assumed densities, from the
 number of rows, rounded to two digits, and nothing else of a data set; and the true one, on the

@@ -68,7 +68,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.nightly
 def test_examples_of_tallies_run(folder):
-    ran = run_page("tallies.md")
+    ran = run_page("guide/tallies.md")
     assert ran == ["build", *["tally"] * 3, "build", "tally", "build", "tally", "merge", "build"]
     names = ("whole", "parts", "users", "again")
     releases = [psd.Release.load(f"{name}.psd.parquet") for name in names]
@@ -77,7 +77,7 @@ def test_examples_of_tallies_run(folder):
 
 @pytest.mark.nightly
 def test_examples_of_slices_run(folder):
-    ran = run_page("slices.md")
+    ran = run_page("guide/slices.md")
     assert ran == [
         "build", "query", "query", "build", "info", "export", "difference", "build", "evaluate",
     ]  # fmt: skip
@@ -86,7 +86,7 @@ def test_examples_of_slices_run(folder):
 
 @pytest.mark.nightly
 def test_examples_of_the_ledger_run(folder):
-    ran = run_page("ledger.md")
+    ran = run_page("guide/ledger.md")
     assert ran == [
         *["ledger"] * 2, "build", *["ledger"] * 4, "build", "ask", "query",
     ]  # fmt: skip
@@ -97,7 +97,7 @@ def test_examples_of_the_ledger_run(folder):
 
 def test_examples_of_signing_run(folder):
     shutil.copy(ROOT / "tests" / "golden" / "seoul.psd.parquet", folder)
-    assert run_page("signing.md") == ["keygen", "sign", "verify", "verify"]
+    assert run_page("guide/signing.md") == ["keygen", "sign", "verify", "verify"]
     (folder / "office.pem").unlink()  # the reader has the rest
     assert cli("verify", "seoul.psd.parquet", "--key", "office.pub.pem").code == 0
     Path("seoul.psd.parquet.sig").unlink()
@@ -107,14 +107,14 @@ def test_examples_of_signing_run(folder):
 
 @pytest.mark.nightly
 def test_examples_of_epsilon_run(folder):
-    assert run_page("epsilon.md") == ["plan", "plan", "ledger", "ledger"]
+    assert run_page("privacy/epsilon.md") == ["plan", "plan", "ledger", "ledger"]
     assert Ledger("city.ledger").book().datasets["people"].budget == 2_000_000_000
 
 
 def test_odds_of_the_page_are_those_that_its_command_prints():
-    text = (ROOT / "docs" / "epsilon.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "privacy" / "epsilon.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) : 1 \| ([\d.]+) % \| ([\d.]+) % ", text, re.M)
-    printed = [line.split() for line in shell(blocks("epsilon.md")[0][1]).splitlines()]
+    printed = [line.split() for line in shell(blocks("privacy/epsilon.md")[0][1]).splitlines()]
     assert len(rows) == len(printed) == 5
     for row, line in zip(rows, printed, strict=True):
         epsilon, odds, even, rare = map(float, line)

@@ -1,4 +1,4 @@
-"""docs/sources.md: its examples run as they are written, in their order."""
+"""docs/guide/sources.md: its examples run as they are written, in their order."""
 
 import re
 import shlex
@@ -42,7 +42,11 @@ def test_examples_of_the_page_run(tmp_path, monkeypatch, postgis):
     prepare(postgis)
     (tmp_path / "data").symlink_to(ROOT / "data")
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8").replace(ADDRESS, postgis)
+    text = (
+        (ROOT / "docs" / "guide" / "sources.md")
+        .read_text(encoding="utf-8")
+        .replace(ADDRESS, postgis)
+    )
     names, ran = {}, []
     for kind, block in blocks(text):
         if kind == "python":

@@ -1,4 +1,4 @@
-"""docs/statistics.md: its commands run as they are written, in their order."""
+"""docs/guide/statistics.md: its commands run as they are written, in their order."""
 
 import re
 import shlex
@@ -12,7 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def commands():
     """Lines of the page that begin with psd, continued ones joined."""
-    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    text = (
+        (ROOT / "docs" / "guide" / "statistics.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    )
     return [shlex.split(line) for line in re.findall(r"^psd .*", text, re.MULTILINE)]
 
 

@@ -1,4 +1,4 @@
-"""Page of the planted bugs: ``python tests/mutants/table.py > docs/planted-bugs.md``."""
+"""Page of the planted bugs: ``python tests/mutants/table.py > docs/privacy/planted-bugs.md``."""
 
 import sys
 from importlib import import_module
@@ -14,7 +14,7 @@ last column names the test of every run that checks the same of sound code. Wher
 package and not in a method, that test is run with it too, and has to fail
 (`pytest tests/privacy/test_named_tests.py`; all of them with `-m nightly`).
 
-This page is made by `python tests/mutants/table.py > docs/planted-bugs.md`.
+This page is made by `python tests/mutants/table.py > docs/privacy/planted-bugs.md`.
 """
 
 

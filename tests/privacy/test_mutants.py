@@ -57,4 +57,4 @@ def test_the_named_tests_exist(test):
 
 
 def test_the_page_is_up_to_date():
-    assert (ROOT / "docs" / "planted-bugs.md").read_text(encoding="utf-8") == page()
+    assert (ROOT / "docs" / "privacy" / "planted-bugs.md").read_text(encoding="utf-8") == page()

@@ -1,4 +1,4 @@
-"""Pictures of the trees on the Seoul sample: `python docs/pictures.py` writes docs/trees.png.
+"""Draw the trees of the Seoul sample: `python docs/assets/pictures.py` writes trees.png beside it.
 
 The noise is fresh in every run, so the picture changes a little each time.
 """
@@ -51,7 +51,7 @@ def main() -> None:
     figure = Figure(figsize=(10, 15.6), layout="constrained")
     for axes, method in zip(figure.subplots(3, 2).flat, METHODS, strict=True):
         release = psd.build(
-            HERE.parent / "data" / "seoul" / "visits.csv",
+            HERE.parents[1] / "data" / "seoul" / "visits.csv",
             domain=DOMAIN,
             epsilon=1,
             method=method,
