@@ -13,9 +13,8 @@ from decimal import Decimal
 from typing import Any
 
 from psd.errors import ParameterError
-from psd.privacy.epsilon import parse_share
 
-__all__ = ["check_parameters", "choice", "from_settings", "parameter", "share", "to_json", "whole"]
+__all__ = ["check_parameters", "choice", "from_settings", "parameter", "to_json", "whole"]
 
 Check = Callable[[str, Any], Any]
 
@@ -60,12 +59,6 @@ def choice(*options: str) -> Check:
         return str(value)
 
     return check
-
-
-def share(name: str, value: str | float | Decimal) -> Decimal:
-    """Check for a share of epsilon in [0, 1)."""
-    parse_share(name, value)
-    return Decimal(repr(float(value)) if isinstance(value, float) else str(value))
 
 
 def check_parameters(method: Any) -> None:

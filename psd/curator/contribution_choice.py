@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, share, whole
+from psd._util.fields import check_parameters, parameter, whole
 from psd.errors import ParameterError
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.privacy.epsilon import NANO, epsilon_text
+from psd.privacy.shares import share
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd._util.fields import check_parameters, parameter, share, whole
+from psd._util.fields import check_parameters, parameter, whole
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
+from psd.privacy.shares import share
 from psd.space.domain import DEFAULT_LATTICE, Domain
 
 if TYPE_CHECKING:

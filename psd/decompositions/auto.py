@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, parameter, share, whole
+from psd._util.fields import check_parameters, parameter, whole
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO, epsilon_text, geometric_shares, split_total
+from psd.privacy.epsilon import NANO, epsilon_text
+from psd.privacy.shares import geometric_shares, share, split_total
 from psd.release.post_processing import View
 from psd.space.growing_tree import Cells
 

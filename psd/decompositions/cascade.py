@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, share, whole
+from psd._util.fields import check_parameters, parameter, whole
 from psd.errors import ParameterError
 from psd.estimation.least_squares import noise_variance
-from psd.privacy.epsilon import NANO, split_total
+from psd.privacy.epsilon import NANO
+from psd.privacy.shares import share, split_total
 from psd.release.post_processing import View
 from psd.space.growing_tree import Cells
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, choice, parameter, share, whole
+from psd._util.fields import check_parameters, choice, parameter, whole
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO, split_total
+from psd.privacy.epsilon import NANO
+from psd.privacy.shares import share, split_total
 from psd.release.post_processing import View
 from psd.space.grids import cut_grid
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, share, whole
+from psd._util.fields import check_parameters, parameter, whole
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO, geometric_shares, split_total
+from psd.privacy.epsilon import NANO
+from psd.privacy.shares import geometric_shares, share, split_total
 from psd.release.post_processing import View
 from psd.space.bin_grid import BinGrid
 from psd.space.growing_tree import Cells

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, share, whole
+from psd._util.fields import check_parameters, parameter, whole
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO, cube_root, split_total, weighted_shares
+from psd.privacy.epsilon import NANO
+from psd.privacy.shares import cube_root, share, split_total, weighted_shares
 from psd.release.post_processing import View
 from psd.space.growing_tree import Cells
 

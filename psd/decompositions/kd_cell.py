@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import ranges
-from psd._util.fields import check_parameters, parameter, share, whole
+from psd._util.fields import check_parameters, parameter, whole
 from psd.estimation.least_squares import noise_variance
-from psd.privacy.epsilon import geometric_shares
+from psd.privacy.shares import geometric_shares, share
 from psd.release.post_processing import View
 from psd.space.grids import cut_grid
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, parameter, share, whole
+from psd._util.fields import check_parameters, parameter, whole
 from psd.decompositions._kd import build_kd
+from psd.privacy.shares import share
 from psd.release.post_processing import View
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, parameter, share, whole
+from psd._util.fields import check_parameters, parameter, whole
+from psd.privacy.shares import share
 from psd.release.post_processing import View
 
 if TYPE_CHECKING:

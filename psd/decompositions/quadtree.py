@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from psd._util.fields import check_parameters, choice, parameter, whole
 from psd.decompositions._workload_shares import CLASSES, class_weights, workload
 from psd.errors import ParameterError
-from psd.privacy.epsilon import geometric_shares, uniform_shares, weighted_shares
+from psd.privacy.shares import geometric_shares, uniform_shares, weighted_shares
 from psd.release.post_processing import View
 
 if TYPE_CHECKING:

@@ -16,32 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.errors import ParameterError
 from psd.estimation.density import Place
 from psd.space.covariate import Covariate
-from psd.space.domain import Domain
 from psd.space.polygon_areas import Outlines
 from psd.space.polygon_pieces import pieces
 from psd.space.tree import Tree
 
-__all__ = ["CovariateDensity", "check_covariate", "shares_of_parents"]
+__all__ = ["CovariateDensity", "shares_of_parents"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-def check_covariate(covariate: Covariate | None, domain: Domain, density: str) -> None:
-    """Refuse a covariate of another domain, or none where points are to lie by one.
-
-    Raises
-    ------
-    ParameterError
-        Saying what is missing.
-    """
-    if covariate is None and density == "covariate":
-        raise ParameterError("density covariate needs a covariate (--covariate), and there is none")
-    if covariate is not None and covariate.domain != domain:
-        raise ParameterError("the covariate was made for another domain than that of the release")
 
 
 def shares_of_parents(tree: Tree, covariate: Covariate | None) -> Floats:

@@ -15,8 +15,7 @@ import numpy as np
 from psd.errors import InputDataError
 from psd.ingest.tally import Tally
 from psd.ingest.user_rows import Carried, joined
-from psd.privacy.unit import MAX_CONTRIBUTIONS, Unit
-from psd.release.series import Bound
+from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, Unit
 from psd.space.domain import Domain
 from psd.space.time_slices import Slices
 
@@ -62,7 +61,7 @@ class Terms:
     step: tuple[int, int] = (1, 1)
     unit: Unit = Unit()  # noqa: RUF009 - frozen
     slices: Slices | None = None
-    bound: Bound = "series"
+    bound: ContributionScope = "series"
     time_zone: str | None = None
     area: str | None = None
 

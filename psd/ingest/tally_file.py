@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_whole
 from psd._util.fields import whole
+from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import check_size, footer_at, opened
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
 from psd.ingest.partial_tally import KeptTally, Origin, Terms, merge
@@ -25,9 +26,7 @@ from psd.ingest.row_hash import PRIME
 from psd.ingest.tally import Tally
 from psd.ingest.user_rows import Carried, units_of
 from psd.privacy.epsilon import MAX_EPSILON, NANO
-from psd.privacy.unit import MAX_CONTRIBUTIONS, Unit
-from psd.release.file import strict_json
-from psd.release.series import Bound
+from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, Unit
 from psd.space.domain import Domain
 from psd.space.time_slices import Slices
 
@@ -216,7 +215,7 @@ def _header_of(text: bytes) -> dict[str, Any]:
     header = strict_json(text, MAX_HEADER)
     _expect(isinstance(header, dict) and header.keys() == _FIELDS)
     _expect(type(header["format"]) is int and header["format"] == FORMAT)
-    _expect(isinstance(header["carried"], bool) and header["bound"] in get_args(Bound))
+    _expect(isinstance(header["carried"], bool) and header["bound"] in get_args(ContributionScope))
     _expect(header["release"] is None or isinstance(header["release"], str))
     return dict(header)
 

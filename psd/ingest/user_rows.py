@@ -22,8 +22,7 @@ from psd.ingest.tally import Tally
 
 if TYPE_CHECKING:
     from psd.ingest.user_partitions import Part
-    from psd.privacy.unit import Unit
-    from psd.release.series import Bound
+    from psd.privacy.unit import ContributionScope, Unit
     from psd.space.domain import Domain
     from psd.space.time_slices import Slices
 
@@ -90,7 +89,7 @@ class Carried:
 
 
 def units_of(
-    users: Integers, time: Integers, slices: Slices | None, unit: Unit, bound: Bound
+    users: Integers, time: Integers, slices: Slices | None, unit: Unit, bound: ContributionScope
 ) -> Integers:
     """Number of each line's unit: its user, or the user's day or slice."""
     if unit.kind == "user-day":
@@ -108,7 +107,7 @@ def carried(
     domain: Domain,
     slices: Slices | None,
     unit: Unit,
-    bound: Bound,
+    bound: ContributionScope,
     key: bytes,
 ) -> Carried:
     """The k rows of each unit with the smallest marks, of rows by user."""
@@ -116,7 +115,9 @@ def carried(
     return joined([_smallest(one, slices, unit, bound) for one in found], slices, unit, bound)
 
 
-def joined(several: Sequence[Carried], slices: Slices | None, unit: Unit, bound: Bound) -> Carried:
+def joined(
+    several: Sequence[Carried], slices: Slices | None, unit: Unit, bound: ContributionScope
+) -> Carried:
     """The k rows of each unit with the smallest marks, of all lines together.
 
     Lines that agree in user, mark, cell and time are one with several rows: they count in the
@@ -159,7 +160,9 @@ def _marked(part: Part, domain: Domain, key: bytes) -> Carried:
     return _lines(part.names, [users, found, columns, rows, time, np.ones(len(users), np.int64)])
 
 
-def _smallest(lines: Carried, slices: Slices | None, unit: Unit, bound: Bound) -> Carried:
+def _smallest(
+    lines: Carried, slices: Slices | None, unit: Unit, bound: ContributionScope
+) -> Carried:
     """The k rows of each unit with the smallest marks; ties by cell, then time."""
     units = units_of(lines.users, lines.time, slices, unit, bound)
     order = np.lexsort((lines.time, lines.rows, lines.columns, lines.marks, units))

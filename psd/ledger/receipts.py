@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import footer_at
 from psd.errors import ReleaseFormatError
-from psd.release.file import KEY, SERIES_KEY, read, strict_json
+from psd.release.file import KEY, SERIES_KEY, read
 from psd.release.series_file import is_series
 from psd.release.series_file import read as read_series
 

@@ -8,7 +8,16 @@ from typing import Literal, get_args
 from psd._util.fields import whole
 from psd.errors import ParameterError
 
-__all__ = ["MAX_CONTRIBUTIONS", "WEIGHT", "Count", "Kind", "Per", "Unit", "unit_of"]
+__all__ = [
+    "MAX_CONTRIBUTIONS",
+    "WEIGHT",
+    "ContributionScope",
+    "Count",
+    "Kind",
+    "Per",
+    "Unit",
+    "unit_of",
+]
 
 MAX_CONTRIBUTIONS = 10**9
 
@@ -22,6 +31,10 @@ Per = Literal["day"]
 
 Count = Literal["rows", "users"]
 """What is counted."""
+
+
+ContributionScope = Literal["series", "slice"]
+"""Whether the most rows of a user hold for all slices of a series together, or for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,14 +30,14 @@ from psd.ingest.user_rows import Carried, carried
 from psd.ledger.account import Account, Spending
 from psd.ledger.state import Claim
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.unit import Unit
+from psd.privacy.unit import ContributionScope, Unit
 from psd.publish.build import DEFAULT_METHOD, release_of, step_of
 from psd.publish.count_rows import PAID_BEFORE
 from psd.publish.insecure import refuse_paid
 from psd.publish.public_inputs import known
 from psd.publish.series import counted_unit, series_of
 from psd.release.record import Release
-from psd.release.series import Bound, Series
+from psd.release.series import Series
 
 if TYPE_CHECKING:
     from psd.mechanisms import Noise
@@ -82,7 +82,7 @@ class Recipe:
     unit: Unit = field(default_factory=Unit)
     columns: Columns = field(default_factory=Columns)
     slices: Slices | None = None
-    bound: Bound = "series"
+    bound: ContributionScope = "series"
     step: tuple[int, int] = (1, 1)
     key: bytes | None = None
     residue: tuple[int, int] | None = None

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import ParameterError
-from psd.estimation.covariate_density import check_covariate
 from psd.release.post_processing import View
 from psd.space.boundary import Boundary
-from psd.space.covariate import Covariate
+from psd.space.covariate import Covariate, check_covariate
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain

@@ -19,12 +19,12 @@ from psd.ingest.tally import Batch, Tally
 from psd.ledger.account import Account, Spending, claim_of
 from psd.mechanisms import Noise, SecureNoise
 from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import Count, Per, Unit
+from psd.privacy.unit import ContributionScope, Count, Per, Unit
 from psd.publish.build import DEFAULT_METHOD, release_of, step_of
 from psd.publish.count_rows import count_rows, wanted
 from psd.publish.insecure import refuse_paid
 from psd.publish.public_inputs import known
-from psd.release.series import Bound, Series
+from psd.release.series import Series
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def build_series(
         time=time,
         time_zone=slices.time_zone,
     )
-    bound: Bound = "slice" if per == "slice" else "series"
+    bound: ContributionScope = "slice" if per == "slice" else "series"
     of_day: Per | None = None if per == "slice" else per
     asked = wanted(columns, max_contributions=max_contributions, per=of_day, count=count)
     if bound == "slice" and asked.choice is not None:
@@ -168,7 +168,7 @@ def build_series(
     )
 
 
-def counted_unit(unit: Unit, bound: Bound) -> Unit:
+def counted_unit(unit: Unit, bound: ContributionScope) -> Unit:
     """Unit by which rows are bounded: that of the promise, or a user's part of one slice.
 
     Raises
@@ -186,7 +186,7 @@ def counted_unit(unit: Unit, bound: Bound) -> Unit:
     return Unit(kind="user-slice", max_contributions=unit.max_contributions)
 
 
-def share_of(epsilon: int, slices: int, unit: Unit, bound: Bound) -> int:
+def share_of(epsilon: int, slices: int, unit: Unit, bound: ContributionScope) -> int:
     """Nano-epsilon of each slice.
 
     Raises
@@ -209,7 +209,7 @@ def series_of(
     domain: Domain,
     slices: Slices,
     *,
-    bound: Bound = "series",
+    bound: ContributionScope = "series",
     epsilon: int,
     method: Decomposition,
     unit: Unit,

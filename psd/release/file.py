@@ -8,7 +8,6 @@ meaning; a reader refuses a format version that it does not know.
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 
 from psd._util.arrays import to_arrow
 from psd._util.atomic_write import write_whole
+from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import (
     ARROW_KEY,
     MAX_ROWS,
@@ -64,7 +64,6 @@ __all__ = [
     "is_parameters",
     "read",
     "stated_digest",
-    "strict_json",
     "tree_of",
     "write",
 ]
@@ -100,7 +99,6 @@ DIGESTED = 4
 KEY = b"psd"
 SERIES_KEY = b"psd-series"
 DIGEST_KEY = b"psd-digest"
-MAX_HEADER = 2**20
 MAX_CRS = 2**15
 
 NODES = {"floor": 2**20, "each": 12}
@@ -256,7 +254,7 @@ def guarded(name: str) -> Iterator[None]:
 def _decoded(file: pq.ParquetFile, content: bytes) -> Release:
     """Check what the footer says before anything large is read."""
     footer = checked_footer(file, KEY)
-    header = strict_json(footer[KEY], MAX_HEADER)
+    header = strict_json(footer[KEY])
     known = arguments(header)
     if not file.schema_arrow.remove_metadata().equals(SCHEMA):
         raise ReleaseFormatError("the columns are not those of a release")
@@ -376,25 +374,6 @@ def _brought_up(header: dict[str, Any]) -> dict[str, Any]:
     _expect(header.keys().isdisjoint(_SINCE_2), "its header has other fields")
     _expect(header.get("unit") in ("record", "user"), "header field unit is not valid")
     return {**header, **_SINCE_2}
-
-
-def strict_json(raw: bytes, most: int = MAX_HEADER) -> Any:
-    """JSON of at most so many bytes, without duplicate keys, NaN and infinity."""
-    if len(raw) > most:
-        raise ReleaseFormatError("its header is too long")
-
-    def refuse(text: str) -> None:
-        raise ValueError(text)
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({key for key, _ in pairs}) < len(pairs):
-            raise ValueError("duplicate key")
-        return dict(pairs)
-
-    try:
-        return json.loads(raw, parse_constant=refuse, object_pairs_hook=unique)
-    except (ValueError, RecursionError):
-        raise ReleaseFormatError("its header is no strict JSON") from None
 
 
 def _expect(holds: bool, message: str) -> None:

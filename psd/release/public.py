@@ -25,8 +25,9 @@ from psd.space.time_slices import Slices
 from psd.space.tree import Tree
 
 if TYPE_CHECKING:
+    from psd.privacy.unit import ContributionScope
     from psd.release.record import Release
-    from psd.release.series import Bound, Series
+    from psd.release.series import Series
 
 __all__ = ["PARAMETERS", "Public", "PublicSeries", "check_public"]
 
@@ -156,7 +157,7 @@ class PublicSeries:
 
     slices: Slices
     releases: tuple[Public, ...]
-    bound: Bound
+    bound: ContributionScope
 
     def __post_init__(self) -> None:
         """Check every field."""

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd._version import __version__
 from psd.errors import InternalError, ParameterError, ReleaseFormatError
-from psd.estimation.covariate_density import CovariateDensity, check_covariate, shares_of_parents
+from psd.estimation.covariate_density import CovariateDensity, shares_of_parents
 from psd.estimation.least_squares import VERSION, Estimates, infer, pruned
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
 from psd.privacy.unit import Kind, Unit
 from psd.release.post_processing import View
-from psd.space.covariate import Covariate
+from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
 from psd.space.tree import Tree, check_tree
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.privacy.epsilon import epsilon_text
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     import geopandas
     import pandas
 
-    from psd.privacy.unit import Kind, Unit
+    from psd.privacy.unit import ContributionScope, Kind, Unit
     from psd.space.domain import Domain
 
-__all__ = ["Bound", "Series"]
-
-Bound = Literal["series", "slice"]
+__all__ = ["Series"]
 
 _OWN = ("tree", "parameters", "covariate")
 _SHARED = [part.name for part in fields(Release) if part.name not in _OWN]
@@ -69,7 +67,7 @@ class Series:
 
     slices: Slices
     releases: tuple[Release, ...]
-    bound: Bound = "series"
+    bound: ContributionScope = "series"
 
     def __post_init__(self) -> None:
         """Check that the releases are alike in all that is promised."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_whole
+from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import (
     MAX_ROWS,
     check_order,
@@ -23,6 +24,7 @@ from psd._util.untrusted_parquet import (
     read_bytes,
 )
 from psd.errors import ReleaseFormatError
+from psd.privacy.unit import ContributionScope
 from psd.release.covariate_codec import COVARIATE_KEY, unpack
 from psd.release.digest import canonical, digest
 from psd.release.file import (
@@ -37,12 +39,11 @@ from psd.release.file import (
     guarded,
     header_of,
     is_parameters,
-    strict_json,
     tree_of,
 )
 from psd.release.public import Public, PublicSeries, check_public
 from psd.release.record import Release
-from psd.release.series import Bound, Series
+from psd.release.series import Series
 from psd.space.time_slices import Slices
 
 __all__ = ["decode", "digest_of", "encode", "is_series", "read", "write"]
@@ -161,14 +162,14 @@ def _split(table: pa.Table, number: int) -> list[pa.Table]:
     return [plain.slice(edges[i], edges[i + 1] - edges[i]) for i in range(number)]
 
 
-def _fields(header: Any) -> tuple[Slices, Bound, list[dict[str, Any]]]:
+def _fields(header: Any) -> tuple[Slices, ContributionScope, list[dict[str, Any]]]:
     """Slices, bound, and the arguments of each release."""
     if not isinstance(header, dict) or header.keys() != _NAMES:
         raise ReleaseFormatError("its header has other fields than that of a series")
     if type(header["series"]) is not int or header["series"] != FORMAT:
         raise ReleaseFormatError(f"its series version is not known; this library reads {FORMAT}")
     names, parameters, release = (header[n] for n in ("slices", "parameters", "release"))
-    if header["bound"] not in get_args(Bound) or not isinstance(names, list):
+    if header["bound"] not in get_args(ContributionScope) or not isinstance(names, list):
         raise ReleaseFormatError("header field bound or slices is not valid")
     slices = Slices(by=header["by"], names=tuple(names), time_zone=header["time_zone"])
     if not (isinstance(parameters, list) and len(parameters) == len(slices)):

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.atomic_write import check_free, check_targets, write_whole
+from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
-from psd.release.file import stated_digest, strict_json
+from psd.release.file import stated_digest
 from psd.release.record import Release
 from psd.release.series import Series
 from psd.release.series_file import is_series

@@ -20,7 +20,7 @@ from psd.space.domain import Domain
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["MAX_SIDE", "Covariate"]
+__all__ = ["MAX_SIDE", "Covariate", "check_covariate"]
 
 MAX_SIDE = 1024
 """Most columns, and rows, of the raster."""
@@ -235,6 +235,20 @@ class Covariate:
         blocks = np.diff(np.diff(corners, axis=1), axis=2)
         mass: Floats = np.einsum("nyx,ny,nx->n", blocks.astype(float), high, wide)
         return mass
+
+
+def check_covariate(covariate: Covariate | None, domain: Domain, density: str) -> None:
+    """Refuse a covariate of another domain, or none where points are to lie by one.
+
+    Raises
+    ------
+    ParameterError
+        Saying what is missing.
+    """
+    if covariate is None and density == "covariate":
+        raise ParameterError("density covariate needs a covariate (--covariate), and there is none")
+    if covariate is not None and covariate.domain != domain:
+        raise ParameterError("the covariate was made for another domain than that of the release")
 
 
 def checked_size(size: object) -> int:

@@ -10,6 +10,7 @@ from curve import spent
 from replay import SCRIPTS, Recorder, run, small_domain, small_tally
 
 import psd.privacy.epsilon
+import psd.privacy.shares
 from mutants.mutant import Mutant, replaced
 from psd.curator.curator import Curator, Question
 from psd.decompositions.kd_cell import NoisyGrid
@@ -150,7 +151,7 @@ def a_refused_question_draws_nothing(*_):
 
 def shares_add_up(*_):
     for total, weights in ((10, (1, 1, 1)), (NANO, (3, 5, 7, 11)), (7, (1,) * 9)):
-        shares = psd.privacy.epsilon.weighted_shares(total, weights)
+        shares = psd.privacy.shares.weighted_shares(total, weights)
         assert sum(shares) == total
         assert min(shares) >= 0
 
@@ -240,7 +241,7 @@ def shares_rounded_up():
     def weighted_shares(total, weights):
         return tuple(-(-total * weight // sum(weights)) for weight in weights)
 
-    return replaced(psd.privacy.epsilon, "weighted_shares", weighted_shares)
+    return replaced(psd.privacy.shares, "weighted_shares", weighted_shares)
 
 
 def epsilon_by_float():

@@ -20,7 +20,8 @@ from psd.decompositions._workload_shares import (
 from psd.decompositions.grid import tiny_size
 from psd.errors import ParameterError
 from psd.estimation.least_squares import infer
-from psd.privacy.epsilon import NANO, geometric_shares, uniform_shares
+from psd.privacy.epsilon import NANO
+from psd.privacy.shares import geometric_shares, uniform_shares
 from psd.query.boxes import box_fraction
 from psd.query.traversal import cover, perturbation_variance
 from psd.space.tree import Tree

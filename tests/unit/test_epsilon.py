@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
-from psd.privacy.epsilon import (
-    NANO,
+from psd.privacy.epsilon import NANO, epsilon_text, parse_epsilon
+from psd.privacy.shares import (
     _cube_root_power,
     cube_root,
-    epsilon_text,
     geometric_shares,
-    parse_epsilon,
     parse_share,
     split_total,
     uniform_shares,

@@ -11,7 +11,6 @@ from psd._util.fields import (
     choice,
     from_settings,
     parameter,
-    share,
     to_json,
     whole,
 )
@@ -19,6 +18,7 @@ from psd.decompositions import method, methods
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
+from psd.privacy.shares import share
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

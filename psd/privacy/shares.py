@@ -1,0 +1,166 @@
+"""Shares of epsilon, in integers.
+
+Every share is rounded down and the remainder goes to the last level, so that the shares of a
+path sum to exactly the total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from psd.errors import ParameterError
+from psd.privacy.epsilon import parse_decimal
+
+__all__ = [
+    "cube_root",
+    "geometric_shares",
+    "parse_share",
+    "share",
+    "split_total",
+    "uniform_shares",
+    "weighted_shares",
+]
+
+
+def parse_share(name: str, value: str | float | Decimal) -> Fraction:
+    """Read a share of epsilon, a decimal in [0, 1), as an exact fraction.
+
+    Raises
+    ------
+    ParameterError
+        If the value is no decimal number in [0, 1).
+    """
+    number = parse_decimal(name, value)
+    if not 0 <= number < 1:
+        raise ParameterError(f"{name} {value} is not in [0, 1); it is a share of epsilon")
+    return Fraction(number)
+
+
+def share(name: str, value: str | float | Decimal) -> Decimal:
+    """Check for a share of epsilon in [0, 1)."""
+    parse_share(name, value)
+    return Decimal(repr(float(value)) if isinstance(value, float) else str(value))
+
+
+def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """Share ``total`` in proportion to integer weights, the remainder to the last one.
+
+    Guarantees
+    ----------
+    - Every share but the last is rounded down; the shares sum to exactly ``total``.
+
+    Parameters
+    ----------
+    total : int
+        Nano-epsilon to share out, at least 0.
+    weights : sequence of int
+        Non-negative, not all zero, from the root to the leaves.
+
+    Returns
+    -------
+    tuple of int
+        Nano-epsilon of each level.
+
+    Examples
+    --------
+    >>> weighted_shares(10, (1, 1, 1))
+    (3, 3, 4)
+    """
+    whole = sum(weights)
+    if total < 0 or whole <= 0 or min(weights) < 0:
+        raise ParameterError("shares need a total of at least 0 and weights that sum above 0")
+    shares = [total * weight // whole for weight in weights[:-1]]
+    return (*shares, total - sum(shares))
+
+
+def split_total(epsilon: int, share: Decimal) -> tuple[int, int]:
+    """Nano-epsilon for the method, and for a noisy total that sets its size; at least one each.
+
+    Raises
+    ------
+    ParameterError
+        If epsilon is one nano-epsilon, which cannot be split.
+
+    Examples
+    --------
+    >>> split_total(1_000, Decimal("0.02"))
+    (980, 20)
+    """
+    if epsilon < 2:
+        raise ParameterError("epsilon 1e-9 cannot be split; give the size of the method")
+    paid = max(1, int(epsilon * Fraction(share)))
+    return epsilon - paid, paid
+
+
+def uniform_shares(total: int, levels: int) -> tuple[int, ...]:
+    """Give every level the same share of epsilon.
+
+    Examples
+    --------
+    >>> uniform_shares(9, 3)
+    (3, 3, 3)
+    """
+    return weighted_shares(total, (1,) * levels)
+
+
+def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, ...]:
+    """Share epsilon so that each level gets cbrt(fanout / 2) times the level above.
+
+    With fan-out 4 the ratio is 2^(1/3), the optimum for rectangles, which touch about twice as
+    many maximal nodes on each level down; with fan-out 2 two binary levels make one such step.
+
+    Parameters
+    ----------
+    total : int
+        Nano-epsilon to share out.
+    levels : int
+        Number of levels from the root (level 0) to the leaves, at least 1.
+    fanout : int
+        Number of children of a node, 4 or 2.
+
+    Returns
+    -------
+    tuple of int
+        Nano-epsilon of each level, root first.
+
+    References
+    ----------
+    .. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
+       Decompositions." ICDE 2012, section 4.2. https://doi.org/10.1109/ICDE.2012.16
+
+    Examples
+    --------
+    >>> geometric_shares(1_000_000_000, 3)
+    (259921049, 327480002, 412598949)
+    """
+    doublings = Fraction(1) if fanout == 4 else Fraction(1, 2)
+    return weighted_shares(total, [_cube_root_power(level * doublings) for level in range(levels)])
+
+
+def cube_root(value: int) -> int:
+    """floor(value^(1/3) * 2^64), by integers, the same everywhere.
+
+    Examples
+    --------
+    >>> cube_root(8) == 2 << 64
+    True
+    """
+    return _integer_root(value << 3 * 64, 3)
+
+
+def _cube_root_power(exponent: Fraction) -> int:
+    """floor(2^(exponent / 3) * 2^64) for a multiple of 1/2, by integers, the same everywhere."""
+    sixths = int(exponent * 2)
+    return _integer_root(1 << (sixths + 6 * 64), 6)
+
+
+def _integer_root(value: int, degree: int) -> int:
+    """Largest integer whose ``degree``-th power is at most ``value`` (Newton from above)."""
+    guess = 1 << -(-value.bit_length() // degree)
+    while True:
+        better = ((degree - 1) * guess + value // guess ** (degree - 1)) // degree
+        if better >= guess:
+            return guess
+        guess = better
