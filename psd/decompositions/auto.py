@@ -74,6 +74,7 @@ class Auto:
 
     name: ClassVar[str] = "auto"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    picks: ClassVar[tuple[str, ...]] = ("look_epsilon", "look_total", "picked", "signal")
     paper: ClassVar[str] = "picks; see Hay et al., SIGMOD 2016"
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import to_json, whole
+from psd._util.fields import whole
 from psd._util.processes import available, map_tasks
 from psd.decompositions import Decomposition, method, methods
 from psd.errors import InputDataError, ParameterError
@@ -24,6 +24,7 @@ from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.statements import method_parameters
 from psd.privacy.unit import Unit, unit_of
 from psd.publish.build import release_of
 from psd.space.domain import Domain
@@ -176,7 +177,7 @@ def _checked_methods(asked: Sequence[str | Decomposition] | None) -> list[Decomp
     chosen = methods() if asked is None else asked
     made = [method(item) if isinstance(item, str) else item for item in chosen]
     for each in made:
-        to_json(each)  # refuses a field that nobody declared public
+        method_parameters(each)  # refuses an undeclared field before a row is read
     _refuse_twice("method", [each.name for each in made])
     return made
 

@@ -7,7 +7,6 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from psd._util.fields import to_json
 from psd.curator.curator import Curator
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition
@@ -19,6 +18,7 @@ from psd.ingest.tally import Tally
 from psd.ledger.account import Account, Spending, claim_of
 from psd.mechanisms import Noise, SecureNoise
 from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.statements import STATEMENTS, method_parameters
 from psd.privacy.unit import Count, Per, Unit
 from psd.publish.count_rows import count_rows, wanted
 from psd.publish.insecure import SeededNoise, refuse_paid
@@ -183,7 +183,9 @@ def build(
         covariate=covariate,
         boundary=boundary,
     )
-    to_json(method)  # a method with a field that nobody declared public is not shown the data
+    method_parameters(
+        method
+    )  # a method with a field that nobody declared public is not shown the data
     columns = Columns(
         x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
     )
@@ -294,7 +296,7 @@ def release_of(
     """
     if counts.contributions != unit.contributions:
         raise ParameterError("the tally was made for another unit, or with another bound per user")
-    public = to_json(method)
+    parameters = method_parameters(method).with_statement(STATEMENTS, stated)
     given = Known(
         view=view_of(method) if view is None else view, covariate=covariate, boundary=boundary
     )
@@ -313,7 +315,7 @@ def release_of(
         domain=domain,
         epsilon=epsilon,
         method=method.name,
-        parameters={**public, **stated, **curator.stated},
+        parameters=dict(parameters.with_picks(curator.stated)),
         unit=unit.kind,
         max_contributions=unit.max_contributions,
         weight=unit.weight,

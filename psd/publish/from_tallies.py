@@ -14,7 +14,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psd._util.fields import to_json
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.errors import ParameterError
@@ -30,6 +29,7 @@ from psd.ingest.user_rows import Carried, carried
 from psd.ledger.account import Account, Spending
 from psd.ledger.state import Claim
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, Unit
 from psd.publish.build import DEFAULT_METHOD, release_of, step_of
 from psd.publish.count_rows import PAID_BEFORE
@@ -281,7 +281,9 @@ def build_tally(
     terms, unit = kept.terms, kept.unit
     method = method_by_name(method) if isinstance(method, str) else method
     given = known(method, terms.domain, estimate=estimate, density=density, covariate=covariate)
-    to_json(method)  # a method with a field that nobody declared public is not shown the data
+    method_parameters(
+        method
+    )  # a method with a field that nobody declared public is not shown the data
     check_step(method, terms)
     nano = parse_epsilon(epsilon)
     how: dict[str, Any] = {"method": method, "view": given.view, "covariate": given.covariate}

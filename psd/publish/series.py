@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from psd._util.fields import to_json
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.errors import InputDataError, ParameterError
@@ -19,6 +18,7 @@ from psd.ingest.tally import Batch, Tally
 from psd.ledger.account import Account, Spending, claim_of
 from psd.mechanisms import Noise, SecureNoise
 from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, Count, Per, Unit
 from psd.publish.build import DEFAULT_METHOD, release_of, step_of
 from psd.publish.count_rows import count_rows, wanted
@@ -113,7 +113,9 @@ def build_series(
     given = known(
         method, domain, estimate=estimate, density=density, covariate=covariate, boundary=boundary
     )
-    to_json(method)  # a method with a field that nobody declared public is not shown the data
+    method_parameters(
+        method
+    )  # a method with a field that nobody declared public is not shown the data
     columns = Columns(
         x=x,
         y=y,

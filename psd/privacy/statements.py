@@ -1,0 +1,52 @@
+"""What a release states about its budget beside the parameters of its method.
+
+One table of names. A part of the library that spends epsilon before the method does, or that
+charges a ledger, states what it spent under names from this table, and no others are accepted by
+`psd._util.fields.DeclaredParameters.with_statement`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from psd._util.fields import DeclaredParameters, declared
+from psd.errors import ParameterError
+
+__all__ = ["BUDGET_STATEMENTS", "RECEIPT_STATEMENTS", "STATEMENTS", "method_parameters"]
+
+BUDGET_STATEMENTS: Final = frozenset({
+    # the private choice of k: its price, what it aimed at and the largest k it could choose
+    "bound_epsilon",
+    "bound_over",
+    "bound_most",
+    # private bounds: their price and the records that may lie beyond each side
+    "bounds_epsilon",
+    "bounds_beyond",
+    # what counting the parts of a tally cost before the release
+    "counting_epsilon",
+})  # fmt: skip
+"""Names under which a release states what was spent before its method began."""
+
+RECEIPT_STATEMENTS: Final = frozenset({"ledger", "charge"})
+"""Names under which a release states which charge of which ledger paid for it."""
+
+STATEMENTS: Final = BUDGET_STATEMENTS | RECEIPT_STATEMENTS
+"""All of them; a method may not have a parameter of such a name."""
+
+
+def method_parameters(method: Any) -> DeclaredParameters:
+    """Declared parameters of a method that is about to be built.
+
+    Raises
+    ------
+    ParameterError
+        As `psd._util.fields.declared`, or if the method declares a name of `STATEMENTS`. A build
+        calls this before it reads a row, so that a method with a mistake costs nothing.
+    """
+    parameters = declared(method)
+    for name in (*parameters, *parameters.picks):
+        if name in STATEMENTS:
+            raise ParameterError(
+                f"{name} of {method.name} states the budget of a release; rename it in the method"
+            )
+    return parameters
