@@ -1,6 +1,6 @@
 """Public parameters of a method: dataclass fields that check and describe themselves.
 
-A field made by `parameter` carries its check and its one-line description, so that the
+A field made by `public_field` carries its check and its one-line description, so that the
 constructor, ``--set KEY=VALUE``, ``psd methods`` and the release file all read one place.
 """
 
@@ -22,10 +22,9 @@ __all__ = [
     "choice",
     "declared",
     "from_settings",
-    "parameter",
+    "integer_between",
     "parameters_from_file",
-    "to_json",
-    "whole",
+    "public_field",
 ]
 
 Check = Callable[[str, Any], Any]
@@ -55,7 +54,7 @@ class DeclaredParameters(Mapping[str, Value]):
 
     Guarantees
     ----------
-    - Every name was declared before a row was read: by `parameter`, in ``picks`` of a method, or
+    - Every name was declared before a row was read: by `public_field`, in ``picks`` of a method, or
       among the names of a statement.
     - Every value is exactly an int, a str or None, and fits the release file.
     - Nothing is replaced or removed, and nothing else can be added.
@@ -163,13 +162,13 @@ def declared(method: Any) -> DeclaredParameters:
     Parameters
     ----------
     method : dataclass instance
-        Every field of it was made by `parameter`. Names of what it picks during a build stand in
+        Every field of it was made by `public_field`. Names of what it picks during a build stand in
         ``picks``, a class variable.
 
     Raises
     ------
     ParameterError
-        If a field was not made by `parameter`, or has a value that no release can state.
+        If a field was not made by `public_field`, or has a value that no release can state.
     """
     values = {}
     for field in dataclasses.fields(method):
@@ -235,7 +234,7 @@ def _check_name(name: object) -> None:
         )
 
 
-def parameter(default: Any, check: Check, doc: str) -> Any:
+def public_field(default: Any, check: Check, doc: str) -> Any:
     """Field of a method's dataclass.
 
     Parameters
@@ -250,7 +249,7 @@ def parameter(default: Any, check: Check, doc: str) -> Any:
     return dataclasses.field(default=default, metadata={"check": check, "doc": doc})
 
 
-def whole(low: int, high: int) -> Check:
+def integer_between(low: int, high: int) -> Check:
     """Check for an integer between two limits, both included."""
 
     def check(name: str, value: object) -> int:
@@ -304,11 +303,6 @@ def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
                 f"{name} is no parameter of {kind.name}; it takes {', '.join(known) or 'none'}"
             )
     return kind(**settings)
-
-
-def to_json(method: Any) -> dict[str, Value]:
-    """Parameters as they stand in a release file; see `declared`."""
-    return dict(declared(method))
 
 
 NO_PARAMETERS = parameters_from_file({})

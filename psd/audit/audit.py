@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import whole
+from psd._util.fields import integer_between
 from psd.audit.binomial_bounds import epsilon_of, log_ratio_limits, lower_limit, upper_limit
 from psd.audit.canaries import Guesses, Plot, best_plot, guesses, one_run
 from psd.audit.pairs import Pair, Samples, Threshold, learned, losses, sampled, worth
@@ -223,7 +223,7 @@ def audit(
     nano, unit = parse_epsilon(epsilon), unit or Unit()
     method = method_by_name(method) if isinstance(method, str) else method
     _check(unit, confidence, canaries=canaries, runs=runs, pairs=pairs)
-    jobs = whole(1, 65_536)("jobs", jobs)
+    jobs = integer_between(1, 65_536)("jobs", jobs)
     beta = (1 - confidence) / _ATTACKS
     progress("canaries")
     maker = make or partial(_made_of, epsilon=nano, method=method)
@@ -245,9 +245,9 @@ def audit(
 
 def _check(unit: Unit, confidence: float, *, canaries: int, runs: int, pairs: int) -> None:
     """Refuse what is out of range."""
-    whole(16, 65_536)("canaries", canaries)
-    whole(1, 1_000)("runs", runs)
-    whole(0 if pairs == 0 else 100, 10_000_000)("pairs", pairs)
+    integer_between(16, 65_536)("canaries", canaries)
+    integer_between(1, 1_000)("runs", runs)
+    integer_between(0 if pairs == 0 else 100, 10_000_000)("pairs", pairs)
     if not 0.5 < confidence < 1:
         raise ParameterError(f"confidence {confidence} is not between 0.5 and 1")
     if unit.kind not in ("record", "user") or unit.weight:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.errors import ParameterError
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.privacy.epsilon import NANO, epsilon_text
@@ -53,9 +53,11 @@ class BoundChoice:
     20
     """
 
-    share: Decimal = parameter(Decimal("0.05"), share, "share of epsilon for the choice")
-    over: int | None = parameter(None, whole(0, 2**53), "users with more rows than the bound")
-    most: int = parameter(1_000, whole(1, MAX_CONTRIBUTIONS), "largest bound")
+    share: Decimal = public_field(Decimal("0.05"), share, "share of epsilon for the choice")
+    over: int | None = public_field(
+        None, integer_between(0, 2**53), "users with more rows than the bound"
+    )
+    most: int = public_field(1_000, integer_between(1, MAX_CONTRIBUTIONS), "largest bound")
 
     name: ClassVar[str] = "max_contributions"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
@@ -58,10 +58,12 @@ class PrivateBounds:
     (65536, 65536)
     """
 
-    crs: str = parameter("EPSG:4326", lambda name, value: value, "coordinate reference system")
-    share: Decimal = parameter(Decimal("0.1"), share, "share of epsilon for the bounds")
-    beyond: int = parameter(50, whole(3, 10_000), "one row in so many beyond each side")
-    lattice: tuple[int, int] = parameter(DEFAULT_LATTICE, lambda name, value: value, "lattice")
+    crs: str = public_field("EPSG:4326", lambda name, value: value, "coordinate reference system")
+    share: Decimal = public_field(Decimal("0.1"), share, "share of epsilon for the bounds")
+    beyond: int = public_field(
+        50, integer_between(3, 10_000), "one row in so many beyond each side"
+    )
+    lattice: tuple[int, int] = public_field(DEFAULT_LATTICE, lambda name, value: value, "lattice")
 
     def __post_init__(self) -> None:
         """Check the fields."""

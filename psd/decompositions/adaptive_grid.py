@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
@@ -89,13 +89,15 @@ class AdaptiveGrid:
     AdaptiveGrid(size=16, first_share=Decimal('0.5'), total_share=Decimal('0.02'))
     """
 
-    size: int | None = parameter(
-        None, whole(1, _LARGEST_FIRST), "cells per side of the first grid; from a noisy total"
+    size: int | None = public_field(
+        None,
+        integer_between(1, _LARGEST_FIRST),
+        "cells per side of the first grid; from a noisy total",
     )
-    first_share: Decimal = parameter(
+    first_share: Decimal = public_field(
         _FIRST_SHARE, share, "share of the first grid in what the total leaves"
     )
-    total_share: Decimal = parameter(
+    total_share: Decimal = public_field(
         _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO, epsilon_text
@@ -69,8 +69,10 @@ class Auto:
     Auto(look_share=Decimal('0.02'), cells=200000)
     """
 
-    look_share: Decimal = parameter(_LOOK_SHARE, share, "share of epsilon for the look")
-    cells: int = parameter(_CELLS, whole(1, 10**8), "about how many finished cells at most")
+    look_share: Decimal = public_field(_LOOK_SHARE, share, "share of epsilon for the look")
+    cells: int = public_field(
+        _CELLS, integer_between(1, 10**8), "about how many finished cells at most"
+    )
 
     name: ClassVar[str] = "auto"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")

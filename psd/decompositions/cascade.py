@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.errors import ParameterError
 from psd.estimation.least_squares import noise_variance
 from psd.privacy.epsilon import NANO
@@ -101,12 +101,12 @@ class Cascade:
     Cascade(signal=6, step_share=Decimal('0.2'), total_share=Decimal('0.02'), height=20)
     """
 
-    signal: int = parameter(
-        5, whole(1, 1_000_000), "expected count of a finished cell over its noise"
+    signal: int = public_field(
+        5, integer_between(1, 1_000_000), "expected count of a finished cell over its noise"
     )
-    step_share: Decimal = parameter(_STEP_SHARE, share, "share of a tier before the last")
-    total_share: Decimal = parameter(_TOTAL_SHARE, share, "share of epsilon for the total")
-    height: int = parameter(20, whole(0, 20), "most levels below the root")
+    step_share: Decimal = public_field(_STEP_SHARE, share, "share of a tier before the last")
+    total_share: Decimal = public_field(_TOTAL_SHARE, share, "share of epsilon for the total")
+    height: int = public_field(20, integer_between(0, 20), "most levels below the root")
 
     name: ClassVar[str] = "cascade"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, choice, parameter, whole
+from psd._util.fields import check_parameters, choice, integer_between, public_field
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
@@ -76,11 +76,13 @@ class Grid:
     Grid(size=64, total_share=Decimal('0.02'), workload=None)
     """
 
-    size: int | None = parameter(None, whole(1, _LARGEST), "cells per side; from a noisy total")
-    total_share: Decimal = parameter(
+    size: int | None = public_field(
+        None, integer_between(1, _LARGEST), "cells per side; from a noisy total"
+    )
+    total_share: Decimal = public_field(
         _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
     )
-    workload: str | None = parameter(None, choice("tiny"), "tiny, where boxes will be; no size")
+    workload: str | None = public_field(None, choice("tiny"), "tiny, where boxes will be; no size")
 
     name: ClassVar[str] = "grid"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")

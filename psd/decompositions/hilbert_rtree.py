@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
@@ -81,16 +81,18 @@ class HilbertRTree:
     18
     """
 
-    height: int | None = parameter(
-        None, whole(1, _HIGHEST), "cuts from the curve to an interval; from a noisy total"
+    height: int | None = public_field(
+        None, integer_between(1, _HIGHEST), "cuts from the curve to an interval; from a noisy total"
     )
-    structure_share: Decimal = parameter(
+    structure_share: Decimal = public_field(
         _STRUCTURE_SHARE, share, "share of epsilon for the medians"
     )
-    total_share: Decimal = parameter(
+    total_share: Decimal = public_field(
         _TOTAL_SHARE, share, "share of epsilon for the total, unless the height is given"
     )
-    order: int = parameter(18, whole(1, MAX_ORDER), "halvings of each side by the curve")
+    order: int = public_field(
+        18, integer_between(1, MAX_ORDER), "halvings of each side by the curve"
+    )
 
     name: ClassVar[str] = "hilbert-rtree"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import geometric_shares, share, split_total
@@ -79,15 +79,17 @@ class HTF:
     512
     """
 
-    height: int | None = parameter(
-        None, whole(1, _HIGHEST), "cuts from the root to a leaf; from a noisy total"
+    height: int | None = public_field(
+        None, integer_between(1, _HIGHEST), "cuts from the root to a leaf; from a noisy total"
     )
-    structure_share: Decimal = parameter(_STRUCTURE_SHARE, share, "share of epsilon for the lines")
-    total_share: Decimal = parameter(
+    structure_share: Decimal = public_field(
+        _STRUCTURE_SHARE, share, "share of epsilon for the lines"
+    )
+    total_share: Decimal = public_field(
         _TOTAL_SHARE, share, "share of epsilon for the total, unless the height is given"
     )
-    bins: int = parameter(512, whole(1, 1024), "bins per side that are to be even")
-    lines: int = parameter(3, whole(1, 1023), "most lines that a cut chooses from")
+    bins: int = public_field(512, integer_between(1, 1024), "bins per side that are to be even")
+    lines: int = public_field(3, integer_between(1, 1023), "most lines that a cut chooses from")
 
     name: ClassVar[str] = "htf"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import cube_root, share, split_total, weighted_shares
@@ -75,11 +75,13 @@ class HTree:
     HTree(size=16, structure_share=Decimal('0.4'), total_share=Decimal('0.02'))
     """
 
-    size: int | None = parameter(None, whole(1, _LARGEST), "pieces per axis; from a noisy total")
-    structure_share: Decimal = parameter(
+    size: int | None = public_field(
+        None, integer_between(1, _LARGEST), "pieces per axis; from a noisy total"
+    )
+    structure_share: Decimal = public_field(
         _STRUCTURE_SHARE, share, "share of epsilon for the quantiles"
     )
-    total_share: Decimal = parameter(
+    total_share: Decimal = public_field(
         _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
     )
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import ranges
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.estimation.least_squares import noise_variance
 from psd.privacy.shares import geometric_shares, share
 from psd.release.post_processing import View
@@ -87,9 +87,13 @@ class KDCell:
     KDCell(resolution=256, height=10, structure_share=Decimal('0.3'))
     """
 
-    resolution: int = parameter(256, whole(1, _LARGEST), "cells per side of the noisy grid")
-    height: int = parameter(14, whole(1, 20), "cuts from the root to a leaf, at most")
-    structure_share: Decimal = parameter(_STRUCTURE_SHARE, share, "share of epsilon for the grid")
+    resolution: int = public_field(
+        256, integer_between(1, _LARGEST), "cells per side of the noisy grid"
+    )
+    height: int = public_field(14, integer_between(1, 20), "cuts from the root to a leaf, at most")
+    structure_share: Decimal = public_field(
+        _STRUCTURE_SHARE, share, "share of epsilon for the grid"
+    )
 
     name: ClassVar[str] = "kd-cell"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")

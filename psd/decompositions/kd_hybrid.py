@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.decompositions._kd import build_kd
 from psd.privacy.shares import share
 from psd.release.post_processing import View
@@ -57,9 +57,11 @@ class KDHybrid:
     KDHybrid(height=10, private_levels=4, structure_share=Decimal('0.3'))
     """
 
-    height: int = parameter(12, whole(1, 20), "cuts from the root to a leaf")
-    private_levels: int = parameter(6, whole(0, 20), "cuts at private medians, from the root")
-    structure_share: Decimal = parameter(
+    height: int = public_field(12, integer_between(1, 20), "cuts from the root to a leaf")
+    private_levels: int = public_field(
+        6, integer_between(0, 20), "cuts at private medians, from the root"
+    )
+    structure_share: Decimal = public_field(
         _STRUCTURE_SHARE, share, "share of epsilon for the medians"
     )
 

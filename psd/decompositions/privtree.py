@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, parameter, whole
+from psd._util.fields import check_parameters, integer_between, public_field
 from psd.privacy.shares import share
 from psd.release.post_processing import View
 
@@ -59,8 +59,12 @@ class PrivTree:
     PrivTree(height=12, structure_share=Decimal('0.5'))
     """
 
-    height: int = parameter(20, whole(0, 30), "most levels below the root; it ends by itself")
-    structure_share: Decimal = parameter(_STRUCTURE_SHARE, share, "share of epsilon for the shape")
+    height: int = public_field(
+        20, integer_between(0, 30), "most levels below the root; it ends by itself"
+    )
+    structure_share: Decimal = public_field(
+        _STRUCTURE_SHARE, share, "share of epsilon for the shape"
+    )
 
     name: ClassVar[str] = "privtree"
     view: ClassVar[View] = View(density="smooth")

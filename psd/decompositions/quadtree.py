@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from psd._util.fields import check_parameters, choice, parameter, whole
+from psd._util.fields import check_parameters, choice, integer_between, public_field
 from psd.decompositions._workload_shares import CLASSES, class_weights, workload
 from psd.errors import ParameterError
 from psd.privacy.shares import geometric_shares, uniform_shares, weighted_shares
@@ -66,16 +66,18 @@ class Quadtree:
     (0, 250, 0, 750)
     """
 
-    height: int = parameter(8, whole(0, 12), "levels below the root; 4^height leaves")
-    budget: str = parameter(
+    height: int = public_field(8, integer_between(0, 12), "levels below the root; 4^height leaves")
+    budget: str = public_field(
         "geometric",
         choice("geometric", "uniform", "leaf", "workload"),
         "geometric, uniform, leaf or workload",
     )
-    workload: str | None = parameter(
+    workload: str | None = public_field(
         None, workload, f"declared: {', '.join(CLASSES)}, or weights by level"
     )
-    prune: int = parameter(0, whole(0, 10**15), "parts of so small cells are not told apart")
+    prune: int = public_field(
+        0, integer_between(0, 10**15), "parts of so small cells are not told apart"
+    )
 
     name: ClassVar[str] = "quadtree"
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"

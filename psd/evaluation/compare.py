@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import whole
+from psd._util.fields import integer_between
 from psd._util.processes import available, map_tasks
 from psd.decompositions import Decomposition, method, methods
 from psd.errors import InputDataError, ParameterError
@@ -161,7 +161,7 @@ def compare(
     """
     unit = unit_of(user, max_contributions)
     tasks = _tasks(_checked_methods(methods), _checked_epsilons(epsilons), runs)
-    jobs = available() if jobs is None else whole(1, _MOST_JOBS)("jobs", jobs)
+    jobs = available() if jobs is None else integer_between(1, _MOST_JOBS)("jobs", jobs)
     columns = Columns(x=x, y=y, user=user, geometry=geometry, layer=layer)
     found = _read(data, domain, columns, unit)
     progress(0, len(tasks))
@@ -202,7 +202,7 @@ def _refuse_twice(what: str, given: list[str]) -> None:
 
 def _tasks(methods: list[Decomposition], epsilons: list[int], runs: int) -> list[_Task]:
     """All builds, the runs of a method at an epsilon one after another."""
-    runs = whole(1, _MOST_RUNS)("runs", runs)
+    runs = integer_between(1, _MOST_RUNS)("runs", runs)
     return [
         _Task(method=method, epsilon=epsilon, run=run)
         for epsilon in epsilons

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import whole
+from psd._util.fields import integer_between
 from psd.errors import InputDataError, ParameterError
 from psd.evaluation.true_counts import Points, Sightings, Truth, truth_of
 from psd.evaluation.workload import Workload, workload
@@ -177,7 +177,7 @@ def _raster(side: int | None, domain: Domain) -> Workload | None:
     """Cells of a raster over the domain, or none."""
     if side is None:
         return None
-    side = whole(1, _LARGEST_RASTER)("raster", side)
+    side = integer_between(1, _LARGEST_RASTER)("raster", side)
     west, south, east, north = domain.bounds
     x, y = np.linspace(west, east, side + 1), np.linspace(south, north, side + 1)
     edges = (np.tile(x[:-1], side), np.repeat(y[:-1], side))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.atomic_write import write_whole
-from psd._util.fields import whole
+from psd._util.fields import integer_between
 from psd.errors import InputDataError, ParameterError, WriteError
 
 __all__ = ["MAX_RESIDUES", "check_value", "key_of_file", "users_of_residue"]
@@ -84,8 +84,8 @@ def users_of_residue(key: bytes, residue: tuple[int, int]) -> Callable[[Any], ND
     ParameterError
         If R or N is out of range.
     """
-    divisor = whole(1, MAX_RESIDUES)("residue N", residue[1])
-    remainder = whole(0, divisor - 1)("residue R", residue[0])
+    divisor = integer_between(1, MAX_RESIDUES)("residue N", residue[1])
+    remainder = integer_between(0, divisor - 1)("residue R", residue[0])
     start = hashlib.blake2b(key=key, digest_size=8, person=b"psd residue")
 
     def among(ids: Any) -> NDArray[np.bool_]:
@@ -116,5 +116,5 @@ def residue_of(text: str) -> tuple[int, int]:
     if not re.fullmatch(r"[0-9]{1,5}/[0-9]{1,5}", text, re.ASCII):
         raise ParameterError(f"residue {text!r} is not R/N, such as 0/4")
     remainder, divisor = map(int, text.split("/"))
-    divisor = whole(1, MAX_RESIDUES)("residue N", divisor)
-    return whole(0, divisor - 1)("residue R", remainder), divisor
+    divisor = integer_between(1, MAX_RESIDUES)("residue N", divisor)
+    return integer_between(0, divisor - 1)("residue R", remainder), divisor

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_whole
-from psd._util.fields import whole
+from psd._util.fields import integer_between
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import check_size, footer_at, opened
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
@@ -278,10 +278,12 @@ def _origin(fields: Any) -> Origin:
     return Origin(
         run=fields["run"],
         names=names,
-        contributions=whole(1, MAX_CONTRIBUTIONS)("contributions", fields["contributions"]),
+        contributions=integer_between(1, MAX_CONTRIBUTIONS)(
+            "contributions", fields["contributions"]
+        ),
         key=fields["key"],
         residue=residue,
-        paid=whole(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
+        paid=integer_between(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
     )
 
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, get_args
 
-from psd._util.fields import whole as whole_number
+from psd._util.fields import integer_between
 from psd._util.wall_clock import checked_zone
 from psd.errors import LedgerError, ParameterError
 from psd.ledger.entries import entry, read_book
@@ -299,7 +299,7 @@ def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | 
     if unit == "record" and bound is not None:
         raise ParameterError("max_contributions goes with units that have users")
     checked_zone(time_zone or "UTC")
-    check = whole_number(1, MAX_CONTRIBUTIONS)
+    check = integer_between(1, MAX_CONTRIBUTIONS)
     return None if bound is None else int(check("max_contributions", bound))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import whole
+from psd._util.fields import integer_between
 from psd.decompositions import Decomposition, method
 from psd.errors import ParameterError
 from psd.evaluation.true_counts import SANITY, centres, inside_boxes
@@ -202,7 +202,7 @@ def plan(
     question = _Question(
         domain=domain,
         area_km2=area_of(domain) if area_km2 is None else area_km2,
-        count=whole(1, MOST_RECORDS)("count", count),
+        count=integer_between(1, MOST_RECORDS)("count", count),
         epsilons=_once("epsilon", [parse_epsilon(value) for value in epsilons]),
         methods=_methods(methods),
         shares=_once("size", [_share(size) for size in sizes]),
@@ -211,8 +211,12 @@ def plan(
     assumed = [
         AssumedDensity(kind=kind, covariate=covariate) for kind in _once("density", densities)
     ]
-    runs = default_runs(question.count) if runs is None else whole(1, _MOST_RUNS)("runs", runs)
-    seed = whole(0, 2**32 - 1)("seed", seed)
+    runs = (
+        default_runs(question.count)
+        if runs is None
+        else integer_between(1, _MOST_RUNS)("runs", runs)
+    )
+    seed = integer_between(0, 2**32 - 1)("seed", seed)
     builds = len(assumed) * runs * len(question.methods) * len(question.epsilons)
     progress(0, builds)
     found = []
@@ -304,7 +308,9 @@ def _methods(asked: Sequence[str | Decomposition]) -> tuple[Decomposition, ...]:
 
 def _contributions(bound: int | None) -> int | None:
     """Bound per user, or none."""
-    return None if bound is None else whole(1, MAX_CONTRIBUTIONS)("max_contributions", bound)
+    return (
+        None if bound is None else integer_between(1, MAX_CONTRIBUTIONS)("max_contributions", bound)
+    )
 
 
 def _answers(

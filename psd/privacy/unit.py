@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from psd._util.fields import whole
+from psd._util.fields import integer_between
 from psd.errors import ParameterError
 
 __all__ = [
@@ -79,7 +79,7 @@ class Unit:
         """Check the fields."""
         if self.kind not in get_args(Kind):
             raise ParameterError(f"unit {self.kind!r} is none of {', '.join(get_args(Kind))}")
-        bound = whole(1, MAX_CONTRIBUTIONS)("max_contributions", self.max_contributions)
+        bound = integer_between(1, MAX_CONTRIBUTIONS)("max_contributions", self.max_contributions)
         object.__setattr__(self, "max_contributions", bound)
         if self.kind == "record" and (self.max_contributions > 1 or self.weight):
             raise ParameterError("a record is one row of weight 1; other units have users")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.atomic_write import write_whole
-from psd._util.fields import whole
+from psd._util.fields import integer_between
 from psd._util.untrusted_parquet import INSECURE
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO, epsilon_text
@@ -66,7 +66,7 @@ class SeededNoise:
     """
 
     def __init__(self, seed: int) -> None:
-        self.seed = whole(0, 2**63 - 1)("insecure_seed", seed)
+        self.seed = integer_between(0, 2**63 - 1)("insecure_seed", seed)
         self._draws = 0
 
     def count(self, true: Integers, epsilon: Integers, sensitivity: int) -> Integers:

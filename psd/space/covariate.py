@@ -253,9 +253,9 @@ def check_covariate(covariate: Covariate | None, domain: Domain, density: str) -
 
 def checked_size(size: object) -> int:
     """Columns and rows of a covariate, or a clear refusal."""
-    from psd._util.fields import whole
+    from psd._util.fields import integer_between
 
-    checked: int = whole(1, MAX_SIDE)("size of the covariate", size)
+    checked: int = integer_between(1, MAX_SIDE)("size of the covariate", size)
     return checked
 
 

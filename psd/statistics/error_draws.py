@@ -44,9 +44,9 @@ def check_draws(draws: int, seed: int) -> None:
     ParameterError
         Naming the argument.
     """
-    from psd._util.fields import whole
+    from psd._util.fields import integer_between
 
-    whole(1, 1_000_000)("draws", draws)
+    integer_between(1, 1_000_000)("draws", draws)
     if type(seed) is not int or seed < 0:
         raise ParameterError(f"seed {seed} is no whole number that is 0 or more")
 

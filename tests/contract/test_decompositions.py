@@ -19,7 +19,7 @@ from replay import (
 )
 
 import psd
-from psd._util.fields import from_settings, to_json
+from psd._util.fields import declared, from_settings
 from psd.decompositions import method_class
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
@@ -60,7 +60,7 @@ def test_docstring_has_guarantees_parameters_and_paper(name):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_parameters_survive_the_release_file(method):
-    stored = json.loads(json.dumps(to_json(method)))
+    stored = json.loads(json.dumps(dict(declared(method))))
     texts = {name: str(value) for name, value in stored.items() if value is not None}
     assert from_settings(type(method), texts) == method
 

@@ -14,10 +14,9 @@ from psd._util.fields import (
     choice,
     declared,
     from_settings,
-    parameter,
+    integer_between,
     parameters_from_file,
-    to_json,
-    whole,
+    public_field,
 )
 from psd.decompositions import method, methods
 from psd.decompositions.grid import Grid
@@ -31,10 +30,10 @@ from psd.privacy.statements import STATEMENTS, method_parameters
 class Example:
     """One field of each kind."""
 
-    height: int = parameter(8, whole(0, 12), "levels")
-    size: int | None = parameter(None, whole(1, 9), "cells")
-    budget: str = parameter("uniform", choice("uniform", "leaf"), "shares")
-    part: Decimal = parameter(Decimal("0.02"), share, "share")
+    height: int = public_field(8, integer_between(0, 12), "levels")
+    size: int | None = public_field(None, integer_between(1, 9), "cells")
+    budget: str = public_field("uniform", choice("uniform", "leaf"), "shares")
+    part: Decimal = public_field(Decimal("0.02"), share, "share")
 
     name = "example"
 
@@ -107,7 +106,7 @@ def test_an_unknown_key_is_refused_with_the_known_ones():
 
 
 def test_json_has_decimal_texts_and_plain_numbers():
-    values = to_json(Example(height=np.int64(3), part="0.10"))
+    values = declared(Example(height=np.int64(3), part="0.10"))
     assert values == {"height": 3, "size": None, "budget": "uniform", "part": "0.10"}
     assert [type(value) for value in values.values()] == [int, type(None), str, str]
 
@@ -115,7 +114,7 @@ def test_json_has_decimal_texts_and_plain_numbers():
 @pytest.mark.parametrize("name", methods())
 def test_every_method_is_made_by_name_and_made_again_from_its_json(name):
     made = method(name)
-    settings = {key: str(value) for key, value in to_json(made).items() if value is not None}
+    settings = {key: str(value) for key, value in declared(made).items() if value is not None}
     assert method(name, settings) == made
     assert made.name == name
 
@@ -223,7 +222,7 @@ def test_no_parameter_is_stated_twice():
 def test_a_method_may_not_take_the_name_of_a_statement():
     kind = dataclasses.make_dataclass(
         "Taking",
-        [("ledger", int, parameter(1, whole(0, 2), "taken"))],
+        [("ledger", int, public_field(1, integer_between(0, 2), "taken"))],
         namespace={"name": "taking"},
         frozen=True,
     )
