@@ -6,34 +6,16 @@ library: the command line, ``psd methods``, the contract tests and the benchmark
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from psd._util import plugins as registry
 from psd._util.fields import from_settings
+from psd.decompositions._base import Curator, Decomposition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from psd.curator.curator import Curator
-    from psd.space.tree import Tree
-
-__all__ = ["Decomposition", "method", "method_class", "methods"]
-
-
-class Decomposition(Protocol):
-    """A way to cut space into cells and to share epsilon among them.
-
-    Guarantees
-    ----------
-    - Fields are public; the curator, who holds the points, is an argument.
-    - The whole of the curator's epsilon is spent at every point of the domain.
-    """
-
-    name: ClassVar[str]
-    paper: ClassVar[str]
-
-    def build(self, curator: Curator) -> Tree:
-        """Ask the curator and give back the tree of its answers."""
+__all__ = ["Curator", "Decomposition", "method", "method_class", "methods"]
 
 
 def methods() -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from psd.privacy.shares import geometric_shares
 
 if TYPE_CHECKING:
-    from psd.curator.curator import Curator
+    from psd.decompositions._base import Curator
     from psd.space.tree import Tree
 
 __all__ = ["build_kd", "kd_shares"]

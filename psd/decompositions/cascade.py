@@ -29,7 +29,7 @@ from psd.release.post_processing import View
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
-    from psd.curator.curator import Curator
+    from psd.decompositions._base import Curator
     from psd.space.tree import Tree
 
 __all__ = ["Cascade", "method"]

@@ -21,7 +21,7 @@ from psd.release.post_processing import View
 from psd.space.grids import cut_grid
 
 if TYPE_CHECKING:
-    from psd.curator.curator import Curator
+    from psd.decompositions._base import Curator
     from psd.space.tree import Tree
 
 __all__ = ["Grid", "method"]

@@ -26,7 +26,7 @@ from psd.space.growing_tree import Cells
 from psd.space.hilbert import MAX_ORDER, lattice_codes, square_lines
 
 if TYPE_CHECKING:
-    from psd.curator.curator import Curator
+    from psd.decompositions._base import Curator
     from psd.space.tree import Tree
 
 __all__ = ["HilbertRTree", "method"]

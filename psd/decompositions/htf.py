@@ -27,7 +27,7 @@ from psd.space.bin_grid import BinGrid
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
-    from psd.curator.curator import Curator
+    from psd.decompositions._base import Curator
     from psd.space.tree import Tree
 
 __all__ = ["HTF", "method"]

@@ -18,7 +18,7 @@ from psd.privacy.shares import share
 from psd.release.post_processing import View
 
 if TYPE_CHECKING:
-    from psd.curator.curator import Curator
+    from psd.decompositions._base import Curator
     from psd.space.tree import Tree
 
 __all__ = ["KDHybrid", "method"]

@@ -1,0 +1,114 @@
+"""What a decomposition is, and what it may ask of the curator.
+
+Public code: a method's file imports this module, and never the private side. The real curator is
+`psd.curator.curator.Curator`, whose docstrings have the sensitivity and the proof of each question.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from psd.space.covariate import Covariate
+    from psd.space.domain import Domain
+    from psd.space.growing_tree import Cells
+    from psd.space.tree import Tree
+
+__all__ = ["Curator", "Decomposition"]
+
+
+class Curator(Protocol):
+    """What a decomposition may ask of the holder of the points.
+
+    Answers are noisy, lines and cells are public. Every question names the epsilon that it costs
+    in integers of 1e-9, and is charged to every point of the cells it is about; a question that
+    would take any point above `epsilon` raises `psd.errors.BudgetError` before anything is drawn.
+    Questions about disjoint cells are charged side by side.
+
+    Guarantees
+    ----------
+    - No method returns, and no attribute holds, anything that was not drawn with noise or public
+      before. A decomposition can only lose accuracy by what it asks, never privacy.
+    """
+
+    @property
+    def domain(self) -> Domain:
+        """Bounds, CRS and lattice. Public."""
+
+    @property
+    def epsilon(self) -> int:
+        """Nano-epsilon for all questions together. Public."""
+
+    @property
+    def contributions(self) -> int:
+        """k, the largest number of records of one user; scales of noise are multiples of it."""
+
+    @property
+    def covariate(self) -> Covariate | None:
+        """Public density of the domain, if the caller gave one."""
+
+    def root(self) -> Cells:
+        """Start a tree: one cell, the domain. A second tree is charged on top of the first."""
+
+    def curve(self, order: int) -> Cells:
+        """Start a tree of intervals of Hilbert codes: one cell, all 4^order codes."""
+
+    def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
+        """Cut cells at public lattice lines into up to four children each. Costs nothing.
+
+        Children come family by family, within a family by y then x. An axis without a line, or
+        whose line is on an edge of the cell, is not cut.
+        """
+
+    def count(self, cells: Cells, epsilon: ArrayLike) -> NDArray[np.int64]:
+        """Noisy number of records in each cell, which is measured once."""
+
+    def quantile(
+        self, cells: Cells, *, axis: int, epsilon: ArrayLike, p: ArrayLike = 1, q: ArrayLike = 2
+    ) -> NDArray[np.int64]:
+        """Lattice line below which about p/q of each cell's records lie; the median by default."""
+
+    def division(
+        self, cells: Cells, *, axis: int, epsilon: ArrayLike, bins: int, lines: int
+    ) -> NDArray[np.int64]:
+        """Lattice line whose two sides are each as even as possible."""
+
+    def shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
+        """Leaves of trees that grow deep where points are dense; the counts are not returned."""
+
+    def held(self, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells are not wholly outside the public boundary. Costs nothing."""
+
+    def state(self, name: str, value: int | str) -> None:
+        """Declare what the method picked, for the parameters of the release. Costs nothing.
+
+        The name stands in ``picks`` of the method's class, and the value follows from public
+        parameters and from answers.
+        """
+
+    def tree(self, layer: int = 0) -> Tree:
+        """Cells with their noisy counts: what `Decomposition.build` returns."""
+
+
+class Decomposition(Protocol):
+    """A way to cut space into cells and to share epsilon among them.
+
+    A frozen dataclass whose fields are made by `psd._util.fields.public_field`. Three members are
+    optional: ``view``, the `psd.release.post_processing.View` that suits the method; ``step``,
+    a function from the lattice to the columns and rows of it that the method never divides; and
+    ``picks``, names under which it declares what it picked, see `Curator.state`.
+
+    Guarantees
+    ----------
+    - Fields are public; the curator, who holds the points, is an argument.
+    - All of the curator's epsilon is spent at every point of the domain.
+    """
+
+    name: ClassVar[str]
+    paper: ClassVar[str]
+
+    def build(self, curator: Curator) -> Tree:
+        """Ask the curator, and return the tree of its answers."""
