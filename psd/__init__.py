@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from psd.publish.series import build_series
     from psd.release.record import Release
     from psd.release.series import Series
+    from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.grids import grid_tree
     from psd.space.time_slices import Slices
-    from psd.space.tree import Tree
     from psd.statistics.differences import difference, ratio
 
 __all__ = [
@@ -70,7 +70,7 @@ _HOMES = {
     "Slices": "psd.space.time_slices",
     "Spark": "psd.ingest.engines.spark",
     "SparkTable": "psd.ingest.engines.spark",
-    "Tree": "psd.space.tree",
+    "Tree": "psd.space.box_tree",
     "build": "psd.publish.build",
     "build_series": "psd.publish.series",
     "difference": "psd.statistics.differences",

@@ -7,7 +7,7 @@ import numpy as np
 
 import psd
 from psd.estimation.least_squares import noise_variance
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 METRES = "EPSG:3857"
 
@@ -84,7 +84,7 @@ def release_of(tree, *, contributions=1, crs=METRES):
     return psd.Release(
         tree=tree,
         domain=domain_of(tuple(int(n) for n in tree.boxes[0, 2:]), crs),
-        epsilon=tree.dearest_path,
+        epsilon=tree.max_path_epsilon,
         method="test",
         unit="user" if contributions > 1 else "record",
         max_contributions=contributions,

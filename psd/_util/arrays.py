@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["from_arrow", "interleaved", "ranges", "sum_by", "to_arrow"]
+__all__ = ["from_arrow", "interleaved", "ranges", "read_only_copy", "sum_by", "to_arrow"]
+
+
+def read_only_copy(values: ArrayLike, dtype: str) -> NDArray[Any]:
+    """Copy of an array, of the given type, that cannot be written to."""
+    array: NDArray[Any] = np.array(values, dtype=dtype)
+    array.flags.writeable = False
+    return array
 
 
 def sum_by(

@@ -30,7 +30,7 @@ from psd.release.record import Release
 
 if TYPE_CHECKING:
     from psd.privacy.unit import Unit
-    from psd.space.tree import Tree
+    from psd.space.box_tree import Tree
 
 __all__ = ["Guesses", "Plot", "best_plot", "guesses", "one_run"]
 

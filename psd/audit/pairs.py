@@ -38,7 +38,7 @@ from psd.space.domain import Domain
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
     from psd.privacy.unit import Unit
-    from psd.space.tree import Tree
+    from psd.space.box_tree import Tree
 
 __all__ = ["Pair", "Samples", "Threshold", "learned", "losses", "sampled", "worth"]
 

@@ -23,10 +23,10 @@ from psd.ingest.tally import Tally
 from psd.mechanisms import Noise
 from psd.privacy.epsilon import NANO, epsilon_text
 from psd.space.bin_grid import BinGrid
+from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.growing_tree import Cells, GrowingTree
 from psd.space.hilbert import MAX_ORDER, lattice_codes
-from psd.space.tree import Tree
 
 if TYPE_CHECKING:
     from psd.space.covariate import Covariate

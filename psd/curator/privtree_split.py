@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.privacy.epsilon import NANO
+from psd.space.box_tree import MAX_CHILDREN
 from psd.space.growing_tree import Cells, GrowingTree
-from psd.space.tree import MAX_CHILDREN
 
 if TYPE_CHECKING:
     from psd.curator.points import Points

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.growing_tree import Cells
-    from psd.space.tree import Tree
 
 __all__ = ["Curator", "Decomposition"]
 

@@ -10,7 +10,7 @@ from psd.privacy.shares import geometric_shares
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
-    from psd.space.tree import Tree
+    from psd.space.box_tree import Tree
 
 __all__ = ["build_kd", "kd_shares"]
 

@@ -26,8 +26,8 @@ from psd.space.grids import cut_grid, cut_grids
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
+    from psd.space.box_tree import Tree
     from psd.space.growing_tree import Cells
-    from psd.space.tree import Tree
 
 __all__ = ["AdaptiveGrid", "first_size", "method", "second_sizes"]
 

@@ -22,7 +22,7 @@ from psd.space.grids import cut_grid
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
-    from psd.space.tree import Tree
+    from psd.space.box_tree import Tree
 
 __all__ = ["Grid", "method"]
 

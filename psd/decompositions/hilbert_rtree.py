@@ -27,7 +27,7 @@ from psd.space.hilbert import MAX_ORDER, lattice_codes, square_lines
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
-    from psd.space.tree import Tree
+    from psd.space.box_tree import Tree
 
 __all__ = ["HilbertRTree", "method"]
 

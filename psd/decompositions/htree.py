@@ -26,7 +26,7 @@ from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
-    from psd.space.tree import Tree
+    from psd.space.box_tree import Tree
 
 __all__ = ["HTree", "method"]
 

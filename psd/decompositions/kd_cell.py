@@ -27,8 +27,8 @@ from psd.space.grids import cut_grid
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
+    from psd.space.box_tree import Tree
     from psd.space.growing_tree import Cells
-    from psd.space.tree import Tree
 
 __all__ = ["KDCell", "NoisyGrid", "method"]
 

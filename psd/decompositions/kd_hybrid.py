@@ -19,7 +19,7 @@ from psd.release.post_processing import View
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
-    from psd.space.tree import Tree
+    from psd.space.box_tree import Tree
 
 __all__ = ["KDHybrid", "method"]
 

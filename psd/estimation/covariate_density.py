@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.estimation.density import Place
+from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.polygon_areas import Outlines
 from psd.space.polygon_pieces import pieces
-from psd.space.tree import Tree
 
 __all__ = ["CovariateDensity", "shares_of_parents"]
 

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.space.box_tree import Tree
 from psd.space.polygon_areas import Outlines, divided
-from psd.space.tree import Tree
 
 __all__ = ["PARTS", "Density", "Place", "SmoothDensity", "smooth_density"]
 

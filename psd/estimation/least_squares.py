@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import sum_by
 from psd.errors import ReleaseFormatError
 from psd.privacy.epsilon import NANO
-from psd.space.tree import Tree
+from psd.space.hierarchy import Hierarchy
 
 __all__ = ["LEAST_SLOPE", "VERSION", "Estimates", "infer", "noise_variance", "pruned"]
 
@@ -81,7 +81,7 @@ def noise_variance(epsilon: NDArray[np.int64], contributions: int) -> NDArray[np
 
 
 def infer(
-    tree: Tree,
+    tree: Hierarchy,
     contributions: int = 1,
     scale: int = 1,
     empty: NDArray[np.bool_] | None = None,
@@ -97,7 +97,7 @@ def infer(
 
     Parameters
     ----------
-    tree : Tree
+    tree : Hierarchy
         Noisy counts with their epsilons. Public.
     contributions : int
         Most that one unit of privacy adds to the counts. Public.
@@ -145,13 +145,13 @@ def infer(
 
 
 def pruned(
-    tree: Tree, estimates: Estimates, most: int, share: NDArray[np.float64]
+    tree: Hierarchy, estimates: Estimates, most: int, share: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Counts with everything below small cells replaced by their shares.
 
     Parameters
     ----------
-    tree : Tree
+    tree : Hierarchy
         Cells.
     estimates : Estimates
         Of that tree.
@@ -178,7 +178,7 @@ def pruned(
     return count
 
 
-def _family_sum(tree: Tree, level: slice, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _family_sum(tree: Hierarchy, level: slice, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum over the children of each node of a level, 0 where it has none."""
     kids = _children_of(tree, level)
     owner = tree.parent[kids] - level.start
@@ -186,7 +186,7 @@ def _family_sum(tree: Tree, level: slice, values: NDArray[np.float64]) -> NDArra
 
 
 def _upward(
-    tree: Tree, measured: NDArray[np.float64], own: NDArray[np.float64]
+    tree: Hierarchy, measured: NDArray[np.float64], own: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], ...]:
     """Estimate of each node from its subtree, and its variance, leaves first."""
     estimate, variance = measured.copy(), own.copy()
@@ -215,7 +215,7 @@ def _pooled(own: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.
 
 
 def _downward(
-    tree: Tree,
+    tree: Hierarchy,
     upward: NDArray[np.float64],
     upward_variance: NDArray[np.float64],
     slope: NDArray[np.float64],
@@ -232,14 +232,14 @@ def _downward(
     return estimate, variance
 
 
-def _children_of(tree: Tree, level: slice) -> slice:
+def _children_of(tree: Hierarchy, level: slice) -> slice:
     """Slice of all children of the nodes of a level."""
     first = tree.first_child[level]
     return slice(int(first[0]), int(first[-1] + tree.children[level][-1]))
 
 
 def _given_parent(
-    tree: Tree, upward_variance: NDArray[np.float64], slope: NDArray[np.float64]
+    tree: Hierarchy, upward_variance: NDArray[np.float64], slope: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Variance of each node once its parent is known: slope times that of its siblings.
 
@@ -252,7 +252,7 @@ def _given_parent(
     return np.where(beside_unknown, finite, slope * siblings)
 
 
-def _family_total(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _family_total(tree: Hierarchy, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum over each node's whole family, its own value included; the root's is its own."""
     total = values.copy()
     family = tree.parent[1:]
@@ -260,7 +260,7 @@ def _family_total(tree: Tree, values: NDArray[np.float64]) -> NDArray[np.float64
     return total
 
 
-def _slopes(tree: Tree, upward_variance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _slopes(tree: Hierarchy, upward_variance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Share of a parent's excess that each node takes: its part of the family's variance."""
     if np.isinf(upward_variance[0]):
         raise ReleaseFormatError("the leaves are not all measured, so the total is not known")
@@ -273,7 +273,7 @@ def _slopes(tree: Tree, upward_variance: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def non_negative(
-    tree: Tree,
+    tree: Hierarchy,
     signed: NDArray[np.float64],
     slope: NDArray[np.float64],
     empty: NDArray[np.bool_] | None = None,
@@ -297,7 +297,7 @@ def non_negative(
     return count
 
 
-def _wholly(tree: Tree, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _wholly(tree: Hierarchy, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which nodes have empty leaves alone."""
     some = tree.is_leaf & ~empty
     for level in reversed(tree.levels[1:]):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import sum_by
 from psd.estimation.covariate_density import shares_of_parents
 from psd.estimation.least_squares import Estimates
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 __all__ = ["dispersion", "nonuniformity_variance", "shift_variance"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from psd.estimation.least_squares import Estimates
 from psd.privacy.epsilon import NANO
-from psd.space.tree import Tree
+from psd.space.hierarchy import Hierarchy
 
 __all__ = ["posterior_count"]
 
@@ -83,7 +83,7 @@ class _Noisy:
 
 
 def posterior_count(
-    tree: Tree,
+    tree: Hierarchy,
     estimates: Estimates,
     contributions: int = 1,
     scale: int = 1,
@@ -98,7 +98,7 @@ def posterior_count(
 
     Parameters
     ----------
-    tree : Tree
+    tree : Hierarchy
         Noisy counts. Public.
     estimates : Estimates
         Least squares of that tree; the root keeps its estimate.
@@ -137,7 +137,7 @@ def posterior_count(
     return count if empty is None else np.where(empty, 0.0, count)
 
 
-def _families(tree: Tree, level: slice) -> list[tuple[Integers, list[Integers]]]:
+def _families(tree: Hierarchy, level: slice) -> list[tuple[Integers, list[Integers]]]:
     """Inner nodes of a level by the number of their children, and the first, second, ... child."""
     nodes = np.arange(level.start, level.stop)
     found = []
@@ -149,7 +149,7 @@ def _families(tree: Tree, level: slice) -> list[tuple[Integers, list[Integers]]]
     return found
 
 
-def _upward(tree: Tree, estimates: Estimates, noisy: _Noisy) -> list[_Likelihood]:
+def _upward(tree: Hierarchy, estimates: Estimates, noisy: _Noisy) -> list[_Likelihood]:
     """Likelihood of every node's count given the noisy counts in its subtree, by level."""
     levels: list[_Likelihood] = []
     for level in reversed(tree.levels):

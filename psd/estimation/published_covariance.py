@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
 from psd.estimation.least_squares import Estimates
-from psd.space.tree import Tree
+from psd.space.hierarchy import Hierarchy
 
 __all__ = ["published_covariance"]
 
@@ -27,12 +27,12 @@ _TINY = 1e-300
 Floats = NDArray[np.float64]
 
 
-def published_covariance(tree: Tree, estimates: Estimates) -> Estimates:
+def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:
     """Estimates with the covariance of the published counts in place of that of least squares.
 
     Parameters
     ----------
-    tree : Tree
+    tree : Hierarchy
         Cells.
     estimates : Estimates
         Of that tree; `count` is the published view.
@@ -62,7 +62,7 @@ def published_covariance(tree: Tree, estimates: Estimates) -> Estimates:
     )
 
 
-def _slopes(tree: Tree, variance: Floats, otherwise: Floats) -> Floats:
+def _slopes(tree: Hierarchy, variance: Floats, otherwise: Floats) -> Floats:
     """Share of each node in the variance of its family; as it was where the family has none."""
     family = tree.parent[1:]
     whole = variance.copy()

@@ -22,7 +22,7 @@ from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally
 from psd.publish.series import within
 from psd.query.boxes import box_totals
-from psd.space.tree import locate
+from psd.space.box_tree import locate
 
 if TYPE_CHECKING:
     import pandas

@@ -20,7 +20,7 @@ from psd.estimation import nonuniformity as uniformity
 from psd.estimation.density import PARTS
 from psd.query.flat_tree import COVARIATE, SMOOTH, Errors, Family, Packed
 from psd.query.totals import Sums
-from psd.space.tree import MAX_CHILDREN
+from psd.space.box_tree import MAX_CHILDREN
 
 __all__ = ["compiled_sums", "compiled_totals"]
 

@@ -21,9 +21,9 @@ from psd.query.polygons import polygon_fraction
 from psd.query.totals import Sums, cover_sums
 from psd.query.traversal import Cover, Fraction, cover
 from psd.release.post_processing import View
+from psd.space.box_tree import Tree
 from psd.space.region_checks import placed
 from psd.space.regions import is_region, regions_table
-from psd.space.tree import Tree
 
 if TYPE_CHECKING:
     import pandas
@@ -125,7 +125,7 @@ def _variances(sums: Sums) -> tuple[float, float]:
 
 def _plain(release: Release, tree: Tree) -> Release:
     """A release of other cells, whose counts nobody looks at."""
-    return replace(release, tree=tree, epsilon=tree.dearest_path, view=View(), covariate=None)
+    return replace(release, tree=tree, epsilon=tree.max_path_epsilon, view=View(), covariate=None)
 
 
 def _noise(release: Release, tree: Tree, fraction_of: FractionOf) -> float:

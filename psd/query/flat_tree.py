@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.density import PARTS, SmoothDensity
-from psd.space.tree import MAX_CHILDREN, Tree
+from psd.space.box_tree import MAX_CHILDREN, Tree
 
 if TYPE_CHECKING:
     from psd.estimation.least_squares import Estimates

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.estimation.density import PARTS, Density, SmoothDensity
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 __all__ = ["Mesh", "mesh_of"]
 

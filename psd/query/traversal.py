@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import ranges, sum_by
 from psd.estimation.least_squares import Estimates
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 __all__ = ["Cover", "Fraction", "Step", "cover", "cut_leaf_total", "perturbation_variance", "total"]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 __all__ = ["canonical", "digest"]
 

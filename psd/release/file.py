@@ -39,8 +39,8 @@ from psd.release.digest import canonical, digest
 from psd.release.post_processing import DENSITIES, ESTIMATES, View
 from psd.release.public import Public, check_public
 from psd.release.record import Release
+from psd.space.box_tree import Tree
 from psd.space.domain import Domain
-from psd.space.tree import Tree
 
 if TYPE_CHECKING:
     from psd.space.covariate import Covariate

@@ -19,10 +19,10 @@ import numpy as np
 
 from psd.errors import ParameterError
 from psd.release.post_processing import View
+from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.time_slices import Slices
-from psd.space.tree import Tree
 
 if TYPE_CHECKING:
     from psd.privacy.unit import ContributionScope
@@ -241,5 +241,6 @@ def _check_exact(name: str, value: object, kinds: tuple[type, ...]) -> None:
 
 def _attributes(kind: type) -> set[str]:
     """Fields of a dataclass, and what it works out from them once."""
-    worked_out = {name for name, value in vars(kind).items() if type(value) is cached_property}
+    members = [member for base in kind.__mro__ for member in vars(base).items()]
+    worked_out = {name for name, value in members if type(value) is cached_property}
     return worked_out | {field.name for field in _fields(kind)}

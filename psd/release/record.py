@@ -22,9 +22,9 @@ from psd.estimation.least_squares import VERSION, Estimates, infer, pruned
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
 from psd.privacy.unit import Kind, Unit
 from psd.release.post_processing import View
+from psd.space.box_tree import Tree, check_tree
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
-from psd.space.tree import Tree, check_tree
 
 if TYPE_CHECKING:
     import geopandas
@@ -128,7 +128,7 @@ class Release:
             raise ReleaseFormatError(
                 f"epsilon {epsilon_text(self.epsilon)} is not above 0 and at most {MAX_EPSILON:,}"
             )
-        if self.tree.dearest_path > self.epsilon:
+        if self.tree.max_path_epsilon > self.epsilon:
             raise ReleaseFormatError(
                 f"a path spends more than epsilon {epsilon_text(self.epsilon)}; the file is damaged"
             )
@@ -299,7 +299,7 @@ class Release:
         return cls(
             tree=made,
             domain=domain,
-            epsilon=max(made.dearest_path, 1),
+            epsilon=max(made.max_path_epsilon, 1),
             method="given",
             unit=unit,
             max_contributions=max_contributions,

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
+from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.growing_tree import Cells, GrowingTree
-from psd.space.tree import Tree
 
 __all__ = ["Cutter", "cut_grid", "cut_grids", "grid_tree"]
 

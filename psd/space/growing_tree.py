@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 __all__ = ["Cells", "Cut", "GrowingTree"]
 

@@ -29,7 +29,7 @@ from psd.ingest.tally_builder import tally
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
-from psd.space.tree import locate
+from psd.space.box_tree import locate
 
 METHODS = ("auto", "grid", "quadtree", "kd-hybrid", "kd-standard", "htree")
 CLASSES = [f"{kind} {area} %" for kind in "UD" for area in (".01", ".1", "1", "10")]

@@ -19,8 +19,8 @@ from psd.query.boxes import box_fraction
 from psd.query.derived import reach
 from psd.query.simultaneous import level_of_each
 from psd.query.traversal import cover, total
+from psd.space.box_tree import Tree, locate
 from psd.space.ground_areas import areas
-from psd.space.tree import Tree, locate
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
 

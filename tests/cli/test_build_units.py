@@ -103,7 +103,7 @@ def test_a_bound_that_is_chosen_stands_with_its_price(points, out):
     assert f"at most {release.max_contributions} rows of each" in told
     stated = facts(out)["parameters"]
     assert (stated["bound_epsilon"], stated["bound_over"], stated["bound_most"]) == ("250", 1, 3)
-    assert release.tree.dearest_path == 750 * 10**9
+    assert release.tree.max_path_epsilon == 750 * 10**9
 
 
 def test_a_boundary_is_a_place_where_nobody_else_is(points, plot, out):

@@ -23,7 +23,7 @@ from psd._util.fields import declared, from_settings
 from psd.decompositions import method_class
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
-from psd.space.tree import MAX_CHILDREN, check_tree
+from psd.space.box_tree import MAX_CHILDREN, check_tree
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 ROWS = {
@@ -73,7 +73,7 @@ def test_tree_is_sound_for_any_data(method, rows, script):
     curator, tree = run(method, small_tally(8, ROWS[rows]), domain, NANO, Recorder(script))
     check_tree(tree, domain.lattice)
     assert tree.children.max() <= MAX_CHILDREN
-    assert curator.spent == NANO >= tree.dearest_path
+    assert curator.spent == NANO >= tree.max_path_epsilon
     assert set(_spent_at_leaves(curator, tree)) == {NANO}
     estimates = infer(tree)
     for values in (estimates.signed, estimates.count):

@@ -11,7 +11,7 @@ from replay import SCRIPTS, Recorder
 
 import psd.publish.build
 import psd.release.file
-import psd.space.tree
+import psd.space.box_tree
 from mutants.mutant import Mutant, replaced
 from psd.errors import PsdError, ReleaseFormatError
 from psd.release.record import Release
@@ -67,7 +67,9 @@ def cells_that_overlap_are_refused(*_):
     boxes = tree.boxes.copy()
     boxes[-1] = boxes[-2]
     _refused(
-        lambda: psd.space.tree.check_tree(dataclasses.replace(tree, boxes=boxes), SQUARE.lattice),
+        lambda: psd.space.box_tree.check_tree(
+            dataclasses.replace(tree, boxes=boxes), SQUARE.lattice
+        ),
         "a tree of overlapping cells",
     )
 
@@ -103,7 +105,7 @@ def versions_are_not_looked_at():
 
 
 def siblings_may_overlap():
-    return replaced(psd.space.tree, "_children_tile", lambda tree: True)
+    return replaced(psd.space.box_tree, "_children_tile", lambda tree: True)
 
 
 FILE = "tests/unit/test_release_file.py::"

@@ -10,8 +10,8 @@ from trees import dense_least_squares, domain_of, leaf_matrix, random_tree
 
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
+from psd.space.box_tree import Tree
 from psd.space.grids import grid_tree
-from psd.space.tree import Tree
 
 KINDS = trees.KINDS | {"every node measured": {"unmeasured": 0.0}}
 

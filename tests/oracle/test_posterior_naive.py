@@ -20,7 +20,7 @@ from psd.estimation import posterior
 from psd.estimation.least_squares import infer, noise_variance
 from psd.estimation.posterior import posterior_count
 from psd.privacy.epsilon import NANO
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 NEAR, USUALLY, ALWAYS = 0.15, 0.02, 0.25
 FINE = 1 / 40  # step of the twin, in standard deviations of the noise

@@ -15,7 +15,7 @@ from trees import (
 
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 LATTICE = (64, 64)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from psd.space.box_tree import check_tree
 from psd.space.growing_tree import GrowingTree
-from psd.space.tree import check_tree
 
 
 def grown(rng, lattice, cuts):
@@ -67,7 +67,7 @@ def test_charges_between_cuts_cost_the_same(seed):
         growing.cut(cells, x=cells.middle(0), y=cells.middle(1))
         assert growing.cost == dearest_point(lattice, growing.boxes, growing.charge)
     growing.measure(np.arange(len(growing.parent)), 0 * growing.charge, growing.charge)
-    assert growing.tree().dearest_path == growing.cost
+    assert growing.tree().max_path_epsilon == growing.cost
 
 
 @pytest.mark.parametrize("seed", range(60))

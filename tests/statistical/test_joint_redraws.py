@@ -11,7 +11,7 @@ from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
 from psd.query.derived import fieller, reach
 from psd.query.simultaneous import level_of_each
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
 

@@ -22,8 +22,8 @@ from psd.ingest.tally import Tally
 from psd.privacy.epsilon import NANO
 from psd.release.file import decode
 from psd.space.boundary import Boundary, bounds_of
+from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
-from psd.space.tree import Tree
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
 STAR = shapely.Polygon([(1, 1), (4, 2), (7, 1), (6, 4), (7, 7), (4, 6), (1, 7), (2, 4)])

@@ -11,9 +11,9 @@ from psd.errors import BudgetError, ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import NANO
+from psd.space.box_tree import check_tree
 from psd.space.domain import Domain
 from psd.space.hilbert import MAX_ORDER, lattice_codes
-from psd.space.tree import check_tree
 
 LARGE = Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
 

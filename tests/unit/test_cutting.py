@@ -8,9 +8,9 @@ from trees import domain_of
 
 import psd
 from psd.errors import ParameterError
+from psd.space.box_tree import check_tree
 from psd.space.grids import cut_grid, cut_grids, grid_tree
 from psd.space.growing_tree import GrowingTree
-from psd.space.tree import check_tree
 
 
 @pytest.mark.parametrize(

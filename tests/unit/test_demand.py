@@ -24,7 +24,7 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.shares import geometric_shares, uniform_shares
 from psd.query.boxes import box_fraction
 from psd.query.traversal import cover, perturbation_variance
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 
 def tree_of(height, shares):

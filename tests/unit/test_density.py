@@ -13,7 +13,7 @@ import psd
 from psd.estimation import density as module
 from psd.estimation.density import PARTS, smooth_density
 from psd.release.post_processing import View
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 EVEN = 1 / PARTS**2
 SIDE = module._RASTER

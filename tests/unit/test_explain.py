@@ -9,7 +9,7 @@ from trees import random_queries, random_tree, release_of
 
 from psd.query.explain import refined
 from psd.release.post_processing import View
-from psd.space.tree import check_tree
+from psd.space.box_tree import check_tree
 
 LATTICE = (64, 64)
 VIEWS = (View(), View(density="smooth"), View(estimate="signed"), View(estimate="posterior"))
@@ -68,7 +68,7 @@ def test_a_refined_tree_is_a_tree_with_quarters():
         assert np.flatnonzero(quarters).tolist() == leaves.tolist()
         assert np.bincount(origin[finer.is_leaf], finer.area[finer.is_leaf]).sum() == tree.area[0]
         assert (finer.epsilon[np.isin(origin, leaves) & ~finer.is_leaf] == 0).all()
-        assert finer.dearest_path == tree.dearest_path
+        assert finer.max_path_epsilon == tree.max_path_epsilon
 
 
 def test_a_query_of_whole_cells_has_nothing_to_refine():

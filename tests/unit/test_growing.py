@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
+from psd.space.box_tree import check_tree
 from psd.space.growing_tree import Cells, GrowingTree
-from psd.space.tree import check_tree
 
 LATTICE = (8, 6)
 

@@ -8,7 +8,7 @@ from replay import SCRIPTS, Recorder, run, small_domain, small_tally
 from psd.decompositions.htf import HTF, height_for
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
-from psd.space.tree import check_tree
+from psd.space.box_tree import check_tree
 
 
 @pytest.mark.parametrize("side", [1, 2, 7, 16])

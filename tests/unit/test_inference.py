@@ -10,7 +10,7 @@ from trees import random_tree
 from psd.errors import ReleaseFormatError
 from psd.estimation.least_squares import infer, noise_variance, pruned
 from psd.privacy.epsilon import NANO
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 
 def areas(tree):

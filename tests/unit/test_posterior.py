@@ -10,8 +10,8 @@ from psd.estimation import posterior
 from psd.estimation.least_squares import infer, noise_variance
 from psd.estimation.posterior import posterior_count
 from psd.privacy.epsilon import NANO
+from psd.space.box_tree import Tree
 from psd.space.grids import grid_tree
-from psd.space.tree import Tree
 
 law = settings(derandomize=True, max_examples=120, deadline=None)
 

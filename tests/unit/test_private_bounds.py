@@ -67,7 +67,7 @@ def test_bounds_are_near_the_quantiles():
     stated = {k: v for k, v in release.parameters.items() if k.startswith("bounds")}
     assert stated == {"bounds_epsilon": "0.2", "bounds_beyond": 100}
     assert release.epsilon == NANO
-    assert release.tree.dearest_path == NANO * 8 // 10
+    assert release.tree.max_path_epsilon == NANO * 8 // 10
     assert release.total == pytest.approx(49_000, abs=1_500)
 
 
@@ -76,7 +76,7 @@ def test_a_bound_and_bounds_can_both_be_found():
     release = psd.build(
         seoul(40_000, k=3), domain=PrivateBounds(share="0.2"), epsilon=2, method="grid", **who
     )
-    assert release.tree.dearest_path == 2 * NANO * 7 // 10
+    assert release.tree.max_path_epsilon == 2 * NANO * 7 // 10
     assert {"bound_epsilon", "bounds_epsilon"} <= set(release.parameters)
 
 

@@ -20,8 +20,8 @@ from psd.release import file as release_file
 from psd.release import series_file
 from psd.release.post_processing import View
 from psd.release.public import PARAMETERS, Public, PublicSeries
+from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
-from psd.space.tree import Tree
 
 MONTHS = psd.Slices.parse("month", "2024-01..2024-02")
 

@@ -13,7 +13,7 @@ from psd.errors import ParameterError
 from psd.estimation.least_squares import infer
 from psd.estimation.nonuniformity import dispersion, nonuniformity_variance
 from psd.privacy.epsilon import NANO
-from psd.space.tree import Tree
+from psd.space.box_tree import Tree
 
 COLUMNS = [
     "id",

@@ -1,0 +1,146 @@
+"""The one shape of every decomposition: a hierarchy whose nodes are boxes of the lattice.
+
+A grid, a quadtree, a kd-tree and an h-tree are all a `Tree`; queries and exports are written
+once, for that shape. No node has more than four children: wider families get virtual nodes in
+between, which carry no measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import read_only_copy
+from psd.errors import InternalError, ReleaseFormatError
+from psd.space.hierarchy import Hierarchy, topology_rules
+
+__all__ = ["MAX_CHILDREN", "Tree", "check_tree", "locate"]
+
+MAX_CHILDREN = 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tree(Hierarchy):
+    """A hierarchy of boxes, all arrays read-only.
+
+    Parameters
+    ----------
+    boxes : ndarray, shape (n, 4), int32
+        West, south, east, north lattice lines of each node, half-open.
+    parent, level, count, epsilon : ndarray, shape (n,)
+        As in `psd.space.hierarchy.Hierarchy`.
+    """
+
+    boxes: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        """Give every array its type and make it read-only."""
+        super().__post_init__()
+        object.__setattr__(self, "boxes", read_only_copy(self.boxes, "int32"))
+
+    @cached_property
+    def area(self) -> NDArray[np.int64]:
+        """Lattice cells in each node, shape (n,)."""
+        width, height = box_sides(self.boxes)
+        return width * height
+
+
+def box_sides(boxes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Width and height of boxes in lattice cells, as integers that cannot overflow."""
+    west, south, east, north = boxes.T
+    return np.subtract(east, west, dtype=np.int64), np.subtract(north, south, dtype=np.int64)
+
+
+def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:
+    """Refuse arrays that are not a tree of cells over the lattice.
+
+    Guarantees
+    ----------
+    - The root is the whole lattice; the children of a node, at most four, tile it; levels and
+      parents are in order; counts stand only where epsilon was spent.
+
+    Parameters
+    ----------
+    tree : Tree
+        Candidate, for instance read from a file. Public.
+    lattice : tuple of int
+        Columns and rows of the domain.
+
+    Raises
+    ------
+    ReleaseFormatError
+        With the first rule that is broken.
+    """
+    for rule, holds in _rules(tree, lattice):
+        if not holds:
+            raise ReleaseFormatError(f"not a tree of cells: {rule}; the file is damaged or foreign")
+
+
+def _rules(tree: Tree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
+    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
+    yield from topology_rules(tree)
+    yield "the root is not the whole lattice", (*tree.boxes[0],) == (0, 0, *lattice)
+    yield "a box is empty", bool((tree.boxes[:, :2] < tree.boxes[:, 2:]).all())
+    yield "a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())
+    yield "the children of a node do not tile it", _children_tile(tree)
+
+
+def _children_tile(tree: Tree) -> bool:
+    """Whether children lie inside their parent, do not overlap, and have its area together."""
+    parent = tree.parent[1:]
+    if len(parent) == 0:
+        return True
+    sides = np.ascontiguousarray(tree.boxes.T)
+    inside = all((side[1:] >= side[parent]).all() for side in sides[:2])
+    inside = inside and all((side[1:] <= side[parent]).all() for side in sides[2:])
+    first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family
+    full = np.add.reduceat(tree.area[1:], first) == tree.area[parent[first]]
+    return inside and bool(full.all()) and not _siblings_overlap(sides[:, 1:], parent)
+
+
+def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bool:
+    """Compare each child with the next one, two and three places on in its family."""
+    west, south, east, north = sides
+    for step in range(1, MAX_CHILDREN):
+        meet = parent[:-step] == parent[step:]
+        for low, high in ((west, east), (south, north)):
+            meet &= low[:-step] < high[step:]
+            meet &= low[step:] < high[:-step]
+        if meet.any():
+            return True
+    return False
+
+
+def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Leaf that holds each lattice cell.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    columns, rows : ndarray, shape (n,), int32
+        Lattice cells of the domain.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        Node numbers.
+    """
+    node = np.zeros(len(columns), np.int64)
+    moving = np.flatnonzero(~tree.is_leaf[node])
+    while len(moving):
+        here = node[moving]
+        for number in range(MAX_CHILDREN):
+            child = tree.first_child[here] + np.minimum(number, tree.children[here] - 1)
+            box = tree.boxes[child]
+            inside = (columns[moving] >= box[:, 0]) & (columns[moving] < box[:, 2])
+            inside &= (rows[moving] >= box[:, 1]) & (rows[moving] < box[:, 3])
+            node[moving[inside]] = child[inside]
+        if (node[moving] == here).any():
+            raise InternalError("a lattice cell lies in no child of its cell")
+        moving = moving[~tree.is_leaf[node[moving]]]
+    return node
