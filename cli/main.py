@@ -18,10 +18,40 @@ from psd._version import __version__
 
 __all__ = ["EXIT_CODES", "cli", "main"]
 
-COMMANDS = (
-    "plan", "build", "tally", "merge", "query", "difference", "top", "quantiles", "export",
-    "evaluate", "compare", "info", "methods", "keygen", "sign", "verify", "ledger", "ask", "audit",
-)  # fmt: skip
+# Each command and its line in `psd --help`, which thus imports none of them.
+SECTIONS: dict[str, dict[str, str]] = {
+    "Publish": {
+        "plan": "Predict errors from public parameters, before data is read.",
+        "build": "Build a private release from locations.",
+        "tally": "Count part of the rows for a build (PRIVATE).",
+        "merge": "Join tallies of parts into one (PRIVATE).",
+        "ask": "Ask for one count and charge it to a ledger.",
+    },
+    "Use a release": {
+        "query": "Count in boxes and polygons, with predicted errors.",
+        "difference": "Compare regions in two releases, with errors.",
+        "top": "Rank cells, with the probability of each.",
+        "quantiles": "Class breaks for a heat map, with errors.",
+        "export": "Write the cells for a GIS program.",
+        "info": "Show the parameters and the guarantee of a release.",
+    },
+    "Check": {
+        "evaluate": "Compare a release with its data (PRIVATE).",
+        "compare": "Compare methods on the data (PRIVATE).",
+        "methods": "List the methods and their parameters.",
+        "audit": "Attack builds of simulated data.",
+    },
+    "Sign and account": {
+        "keygen": "Make a key to sign releases with.",
+        "sign": "Sign a release.",
+        "verify": "Check the digest and the signature of a release.",
+        "ledger": "Keep the privacy budgets of datasets.",
+    },
+}
+COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
+
+# Commands that may charge a ledger.
+CHARGING = ("build", "ask")
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.ParameterError: 2,
@@ -43,12 +73,23 @@ INTERRUPTED = 130
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
+class Interrupted(click.Abort):
+    """Ctrl-C or a signal to end; its text is the message."""
+
+
 class Commands(click.Group):
-    """Commands found by name, one module each, imported when asked for."""
+    """Commands found by name, one module each, imported when called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of a user's work."""
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, by section."""
+        width = max(map(len, COMMANDS))
+        for title, lines in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Command of that name, or None."""
@@ -60,11 +101,11 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; an interrupt is ours to report, click would add an empty line."""
+        """Run a command; report an interrupt here, because click would add an empty line."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise click.Abort from None
+            raise Interrupted(_interrupted(ctx.invoked_subcommand)) from None
 
 
 @click.command(
@@ -83,6 +124,10 @@ def cli(ctx: click.Context, debug: bool) -> None:
       psd build visits.csv -o seoul.psd.parquet --epsilon 1 --bounds 126.4 37 127.6 38
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6
       psd COMMAND --help
+
+    \b
+    Shell completion (bash; zsh and fish likewise, with their names):
+      eval "$(_PSD_COMPLETE=bash_source psd)"
     """  # noqa: D301
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -96,7 +141,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _open_closed() -> None:
-    """Streams that were closed before we began take what is said and drop it."""
+    """Redirect closed standard streams to os.devnull."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
@@ -105,6 +150,12 @@ def _open_closed() -> None:
 def _interrupt(*_: object) -> None:
     """End as Ctrl-C does."""
     raise KeyboardInterrupt
+
+
+def _interrupted(name: str | None) -> str:
+    """Message of an interrupted command; only some of them may have charged a ledger."""
+    charged = "; what was charged to a ledger stays charged" if name in CHARGING else ""
+    return f"interrupted; no file is half-written{charged}"
 
 
 def run(args: list[str]) -> int:
@@ -118,11 +169,8 @@ def run(args: list[str]) -> int:
         return _fail(error.format_message() + hint, 2)
     except click.ClickException as error:
         return _fail(error.format_message(), 2)
-    except (click.Abort, KeyboardInterrupt):
-        return _fail(
-            "interrupted; nothing is half-written, and what was charged stays charged",
-            INTERRUPTED,
-        )
+    except (click.Abort, KeyboardInterrupt) as error:
+        return _fail(str(error) or _interrupted(None), INTERRUPTED)
     except SystemExit:
         # How click and rich leave when the reader of our output has gone, as `head` does.
         return 0

@@ -478,7 +478,7 @@ def raised_then_spent(args):
     return here(args)
 
 
-INTERRUPTED = "interrupted; nothing is half-written, and what was charged stays charged"
+INTERRUPTED = "interrupted; no file is half-written; what was charged to a ledger stays charged"
 RESERVED = "has the name of a file that SQLite keeps"
 SURVIVES = "tests/cli/test_ledger_survives.py"
 PROTOCOL = "tests/privacy/test_ledger_protocol.py"

@@ -6,14 +6,16 @@ from typing import Any
 
 import click
 
-from ..options.common import Once, integer, number, stages
+from ..options.command import Command
 from ..options.inputs import INPUTS, inputs_of, places, times
 from ..options.ledger import account_of, ledger_options
+from ..options.values import integer, number
+from ..output.terminal import show_stage
 
 __all__ = ["command"]
 
 
-@click.command("ask", cls=Once, short_help="Ask for one count, paid from a ledger.")
+@click.command("ask", cls=Command)
 @INPUTS
 @click.option(
     "--box", required=True, nargs=4, type=number, metavar="W S E N", help="Box to count in."
@@ -69,7 +71,7 @@ def command(
     account = account_of(ledger, dataset, analyst)
     if account is None:
         raise click.UsageError("an answer is paid from a ledger; give --ledger and --dataset")
-    with stages() as stage:
+    with show_stage() as stage:
         stage("reading")
         answer = ask(inputs_of(inputs, table, query), account=account, **how)
     columns = ("estimate", "error", "lower", "upper")

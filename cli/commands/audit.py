@@ -15,8 +15,9 @@ import click
 
 from psd.decompositions import methods
 
-from ..options.common import Once, console, integer, number, stages
-from ..options.common import settings as texts_of
+from ..options.command import Command
+from ..options.values import integer, number, parse_settings
+from ..output.terminal import console, show_stage
 
 if TYPE_CHECKING:
     from psd.audit.audit import Audit
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("audit", cls=Once, short_help="Attack builds of made-up data.")
+@click.command("audit", cls=Command)
 @click.option("--method", required=True, type=click.Choice(methods()), help="What is audited.")
 @click.option("--epsilon", required=True, help="Of each build; faults show best at 1 to 2.")
 @click.option(
@@ -104,9 +105,9 @@ def command(
     from psd.errors import AuditError
 
     unit = _unit_of(kind, max_contributions)
-    made = method_by_name(method, texts_of(settings))
+    made = method_by_name(method, parse_settings(settings))
     words = ["--method", method, *(word for text in settings for word in ("--set", text))]
-    with stages() as stage:
+    with show_stage() as stage:
         found = audit(
             made,
             epsilon,

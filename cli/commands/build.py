@@ -10,8 +10,8 @@ import click
 from psd.decompositions import methods
 from psd.release.post_processing import DENSITIES, ESTIMATES
 
-from ..options.common import Once, called, integer, overwrite, stages
-from ..options.common import settings as texts_of
+from ..options.command import Command
+from ..options.common import overwrite
 from ..options.covariate import covariate_options, read_covariate
 from ..options.domain import Place, domain_options, place_of
 from ..options.engine import INPUTS, engine_options, inputs_and_engine
@@ -20,6 +20,8 @@ from ..options.ledger import account_of, ledger_options
 from ..options.tallies import built_of, keep, tallies_of
 from ..options.time_slices import slice_options, slices_of
 from ..options.unit import choice_of, promise, unit_options
+from ..options.values import integer, parse_settings, rename_errors
+from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("build", cls=Once, short_help="Build a private release from locations.")
+@click.command("build", cls=Command)
 @INPUTS
 @click.option("-o", "--output", required=True, type=click.Path(), help="Release file to write.")
 @click.option("--epsilon", required=True, help="Privacy-loss budget, a decimal such as 0.5.")
@@ -188,11 +190,11 @@ def command(
         )
     )
     if workload is None:
-        made = method_by_name(method, texts_of(settings))
+        made = method_by_name(method, parse_settings(settings))
     else:
         source = ctx.get_parameter_source("method")
         chosen = None if source is click.core.ParameterSource.DEFAULT else method
-        made = _for_workload(workload, chosen, texts_of(settings), place.public)
+        made = _for_workload(workload, chosen, parse_settings(settings), place.public)
     most = choice_of(max_contributions, share=auto_share, over=auto_over, most=auto_most)
     known = read_covariate(
         covariate,
@@ -201,7 +203,7 @@ def command(
         size=covariate_size,
     )
     kept: list[Tally] = []
-    with stages() as stage:
+    with show_stage() as stage:
         release: Release | Series
         how |= {"method": made, "covariate": known, "progress": stage, **columns}
         how["account"] = account
@@ -238,7 +240,7 @@ def _seeded(output: str, seed: int | None, **beside: str | None) -> dict[str, An
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{option} does not go with --insecure-seed: it is no release")
     check_name(output)
-    with called({"insecure_seed": "--insecure-seed"}):
+    with rename_errors({"insecure_seed": "--insecure-seed"}):
         return {"noise": SeededNoise(seed)}
 
 

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.common import (
-    Once,
-    builds,
-    console,
-    integer,
-    items,
-    make_room,
-    number,
-    overwrite,
-)
-from ..options.common import settings as texts_of
+from ..options.command import Command
+from ..options.common import overwrite
 from ..options.inputs import INPUTS, files, inputs_of, places
+from ..options.values import integer, number, parse_settings, split_commas
+from ..output.terminal import console, make_room, show_builds
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
@@ -28,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("compare", cls=Once, short_help="Compare methods on the data (PRIVATE).")
+@click.command("compare", cls=Command)
 @INPUTS
 @click.option("-o", "--output", required=True, type=click.Path(), help="CSV to write; PRIVATE.")
 @click.option(
@@ -111,16 +104,16 @@ def command(
         check_plot(Path(plot))
     if report:
         check_report(Path(report))
-    methods = _methods(names, texts_of(settings, "METHOD.KEY=VALUE", "quadtree.height=9"))
+    methods = _methods(names, parse_settings(settings, "METHOD.KEY=VALUE", "quadtree.height=9"))
     domain = Domain(bounds=bounds, crs=crs)
-    with builds() as finished:
+    with show_builds() as finished:
         from psd.evaluation.compare import COMPARISON_NOTICE, compare
 
         found = compare(
             inputs_of(inputs, table, query),
             domain=domain,
             methods=methods,
-            epsilons=items(epsilons),
+            epsilons=split_commas(epsilons),
             progress=finished,
             **how,
         )
@@ -133,7 +126,7 @@ def _methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
     """Methods by their names, each with its own settings."""
     from psd.decompositions import method, methods
 
-    asked = list(methods()) if names == "all" else items(names)
+    asked = list(methods()) if names == "all" else split_commas(names)
     own: dict[str, dict[str, str]] = {name: {} for name in asked}
     for setting, value in settings.items():
         name, dot, key = setting.partition(".")

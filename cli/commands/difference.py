@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import click
 
-from ..options.common import RELEASE, number, overwrite, stages
+from ..options.command import Command
+from ..options.common import RELEASE, overwrite
 from ..options.time_slices import OTHER_SLICE, SLICE, release_at
+from ..options.values import number
+from ..output.terminal import show_stage
 
 __all__ = ["command"]
 
 
-@click.command("difference", short_help="Compare regions in two releases, with errors.")
+@click.command("difference", cls=Command)
 @RELEASE
 @click.argument("other", type=click.Path(dir_okay=False))
 @SLICE
@@ -64,7 +67,7 @@ def command(
         inputs = (release, other, boxes or "", polygons or "")
         check_free(output, overwrite=overwrite, inputs=inputs)
     regions = query.given_regions(box, boxes, polygons, None)
-    with stages() as stage:
+    with show_stage() as stage:
         stage("reading")
         first, second = release_at(release, slice_name), release_at(other, other_slice)
         stage("answering")

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.common import RELEASE, Once, console, overwrite, stages
+from ..options.command import Command
+from ..options.common import RELEASE, overwrite
 from ..options.inputs import INPUTS, files, inputs_of, places
 from ..options.tallies import kept_of
 from ..options.time_slices import SLICE, release_at, slice_at
+from ..output.terminal import console, show_stage
 
 if TYPE_CHECKING:
     from psd.evaluation.evaluate import Evaluation
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("evaluate", cls=Once, short_help="Compare a release with its data (PRIVATE).")
+@click.command("evaluate", cls=Command)
 @RELEASE
 @SLICE
 @INPUTS
@@ -73,7 +75,7 @@ def command(
         check_plot(Path(plot))
     if report:
         check_report(Path(report))
-    with stages() as stage:
+    with show_stage() as stage:
         stage("reading")
         loaded = release_at(release, slice_name)
         during = None if slice_name is None else slice_at(release, slice_name)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import click
 
-from ..options.common import RELEASE, integer, overwrite, stages
+from ..options.command import Command
+from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_at
+from ..options.values import integer
+from ..output.terminal import show_stage
 
 __all__ = ["command"]
 
 
-@click.command("export", short_help="Write the cells for a GIS program.")
+@click.command("export", cls=Command)
 @RELEASE
 @SLICE
 @click.argument("output", type=click.Path())
@@ -62,7 +65,7 @@ def command(
         target = f"table {table} of {shown(output)}"
     else:
         check_free(output, overwrite=overwrite, inputs=[release])
-    with stages() as stage:
+    with show_stage() as stage:
         stage("reading")
         loaded = release_at(release, slice_name)
         stage("writing")

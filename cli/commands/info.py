@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from ..options.common import RELEASE, console
+from ..options.command import Command
+from ..options.common import RELEASE
 from ..options.time_slices import SLICE, release_or_series_at
+from ..output.terminal import console
 
 if TYPE_CHECKING:
     from psd.release.record import Release
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("info", short_help="Show what a release is and what it promises.")
+@click.command("info", cls=Command)
 @RELEASE
 @SLICE
 @click.option(

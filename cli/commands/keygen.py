@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from ..options.command import Command
+
 __all__ = ["command"]
 
 
-@click.command("keygen", short_help="Make a key to sign releases with.")
+@click.command("keygen", cls=Command)
 @click.argument("key", type=click.Path())
 def command(key: str) -> None:
     """Make the private key KEY, and its public part in a file that ends in .pub.pem.

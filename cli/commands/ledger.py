@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.common import Once, console, integer
-from ..options.common import settings as pairs_of
+from ..options.command import Command
+from ..options.values import integer, parse_settings
+from ..output.terminal import console
 
 if TYPE_CHECKING:
     from psd.ledger.state import Book, Charge
@@ -26,11 +27,7 @@ _FORM = click.option(
 )
 
 
-@click.group(
-    "ledger",
-    invoke_without_command=True,
-    short_help="Keep budgets of datasets, and what was spent of them.",
-)
+@click.group("ledger", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Keep the budgets of datasets in a file, and every release that was paid from them.
@@ -51,7 +48,7 @@ def command(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-@command.command("create", cls=Once, short_help="Make a ledger.")
+@command.command("create", cls=Command, short_help="Make a ledger.")
 @_FILE
 def create(file: str) -> None:
     """Make a ledger without datasets, readable by its owner alone.
@@ -66,7 +63,7 @@ def create(file: str) -> None:
     click.echo(f"wrote {file}; keep it beside the data, and keep it for as long as the data")
 
 
-@command.command("register", cls=Once, short_help="Enter a dataset with its budget.")
+@command.command("register", cls=Command, short_help="Enter a dataset with its budget.")
 @_FILE
 @click.argument("dataset")
 @click.option("--budget", required=True, help="Epsilon of all its releases together.")
@@ -106,7 +103,7 @@ def register(
     """  # noqa: D301
     from psd.ledger.ledger import Ledger
 
-    own = pairs_of(caps, "NAME=EPSILON", "ann=0.5", option="--cap")
+    own = parse_settings(caps, "NAME=EPSILON", "ann=0.5", option="--cap")
     Ledger(file).register(
         dataset,
         budget,
@@ -118,7 +115,7 @@ def register(
     click.echo(f"registered {dataset} in {file}: budget {budget} per {unit}")
 
 
-@command.command("raise", cls=Once, short_help="Raise the budget of a dataset.")
+@command.command("raise", cls=Command, short_help="Raise the budget of a dataset.")
 @_FILE
 @click.argument("dataset")
 @click.option("--budget", required=True, help="Epsilon of all releases together, past ones too.")
@@ -137,7 +134,7 @@ def raised(file: str, dataset: str, budget: str) -> None:
     click.echo(f"raised {dataset} in {file}: budget {budget}")
 
 
-@command.command("status", cls=Once, short_help="Show what is left of each budget.")
+@command.command("status", cls=Command, short_help="Show what is left of each budget.")
 @_FILE
 @_FORM
 def status(file: str, form: str) -> None:
@@ -156,7 +153,7 @@ def status(file: str, form: str) -> None:
     _show([_balance(book, name) for name in book.datasets], form)
 
 
-@command.command("history", cls=Once, short_help="List what was charged.")
+@command.command("history", cls=Command, short_help="List the charges.")
 @_FILE
 @click.argument("dataset", required=False)
 @_FORM
@@ -181,7 +178,7 @@ def history(file: str, dataset: str | None, form: str) -> None:
     _show([_line(charge) for charge in found], form)
 
 
-@command.command("verify", cls=Once, short_help="Check that no entry was changed.")
+@command.command("verify", cls=Command, short_help="Check that no entry was changed.")
 @_FILE
 @click.option("--head", help="A head that was noted elsewhere; it must be in the chain.")
 def verify(file: str, head: str | None) -> None:

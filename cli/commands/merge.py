@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import click
 
-from ..options.common import Once, overwrite, stages
+from ..options.command import Command
+from ..options.common import overwrite
 from ..options.tallies import read_all
+from ..output.terminal import show_stage
 
 __all__ = ["command"]
 
 
-@click.command("merge", cls=Once, short_help="Join tallies of parts into one (PRIVATE).")
+@click.command("merge", cls=Command)
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--output", required=True, type=click.Path(), help="Tally to write; PRIVATE.")
 @overwrite
@@ -29,7 +31,7 @@ def command(inputs: tuple[str, ...], output: str, overwrite: bool) -> None:
     from psd.ingest.tally_file import write_tally
 
     check_targets([output], overwrite=overwrite, inputs=inputs)
-    with stages() as stage:
+    with show_stage() as stage:
         stage("reading")
         kept = read_all(inputs)
         stage("writing")

@@ -6,12 +6,13 @@ import dataclasses
 
 import click
 
-from ..options.common import console
+from ..options.command import Command
+from ..output.terminal import console
 
 __all__ = ["command"]
 
 
-@click.command("methods", short_help="List the methods and their parameters.")
+@click.command("methods", cls=Command)
 def command() -> None:
     """List the methods of `psd build --method` and the parameters of `--set`.
 

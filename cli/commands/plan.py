@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.common import (
-    Once,
-    builds,
-    console,
-    integer,
-    items,
-    make_room,
-    number,
-    overwrite,
-)
+from ..options.command import Command
+from ..options.common import overwrite
 from ..options.covariate import covariate_options, read_covariate
+from ..options.values import integer, number, split_commas
+from ..output.terminal import console, make_room, show_builds
 
 if TYPE_CHECKING:
     from psd.planning.plan import Plan
@@ -28,7 +22,7 @@ __all__ = ["command"]
 FORMATS = ("table", "csv", "json")
 
 
-@click.command("plan", cls=Once, short_help="Say what errors to expect before any data is touched.")
+@click.command("plan", cls=Command)
 @click.option("--area", type=number, metavar="KM2", help="Study area in square kilometres.")
 @click.option(
     "--bounds", nargs=4, type=number, metavar="W S E N", help="The same as bounds, instead of it."
@@ -123,15 +117,15 @@ def command(
     if covariate and area is not None:
         raise click.UsageError("--covariate lies somewhere: give --bounds instead of --area")
     known = read_covariate(covariate, domain, column=covariate_column, size=covariate_size)
-    with builds("making people up") as finished:
+    with show_builds("making people up") as finished:
         found = plan(
             count,
             domain=domain,
             area_km2=area_km2,
-            epsilons=items(epsilon),
-            methods=items(methods),
-            sizes=[_size(text, area_km2) for text in items(sizes)],
-            densities=items(densities),
+            epsilons=split_commas(epsilon),
+            methods=split_commas(methods),
+            sizes=[_size(text, area_km2) for text in split_commas(sizes)],
+            densities=split_commas(densities),
             covariate=known,
             progress=finished,
             **how,

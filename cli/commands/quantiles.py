@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import click
 
-from ..options.common import RELEASE, integer, number, overwrite, stages
+from ..options.command import Command
+from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_at
+from ..options.values import integer, number
+from ..output.terminal import show_stage
 
 __all__ = ["command"]
 
 
-@click.command("quantiles", short_help="Class breaks for a heat map, with errors.")
+@click.command("quantiles", cls=Command)
 @RELEASE
 @SLICE
 @click.option("--classes", type=integer, default=5, show_default=True, help="Number of classes.")
@@ -66,7 +69,7 @@ def command(
     form = tables.form_of(form, output)
     if output:
         check_free(output, overwrite=overwrite, inputs=[release])
-    with stages() as stage:
+    with show_stage() as stage:
         stage("reading")
         loaded = release_at(release, slice_name)
         stage("drawing")

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.common import RELEASE, console, make_room, number, overwrite, stages
+from ..options.command import Command
+from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_or_series_at
+from ..options.values import number
+from ..output.terminal import console, make_room, show_stage
 
 if TYPE_CHECKING:
     import pandas
@@ -21,7 +24,7 @@ __all__ = ["command", "emit", "given_regions", "warn_beyond"]
 FORMATS = ("table", "csv", "json", "geojson")
 
 
-@click.command("query", short_help="Answer range queries, with both errors.")
+@click.command("query", cls=Command)
 @RELEASE
 @SLICE
 @click.option(
@@ -103,7 +106,7 @@ def command(
     if output:
         check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
     regions = given_regions(box, boxes, polygons, polygons_crs)
-    with stages() as stage:
+    with show_stage() as stage:
         stage("reading")
         loaded = release_or_series_at(release, slice_name)
         if isinstance(loaded, Series) and (joint or nested or explain):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from ..options.command import Command
 from ..options.common import RELEASE, overwrite
 
 __all__ = ["command"]
 
 
-@click.command("sign", short_help="Sign a release.")
+@click.command("sign", cls=Command)
 @RELEASE
 @click.option(
     "--key", required=True, type=click.Path(), help="Private key of `psd keygen`, a PEM file."

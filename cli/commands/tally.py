@@ -10,10 +10,12 @@ import click
 
 from psd.decompositions import methods
 
-from ..options.common import Once, integer, number, overwrite, stages
-from ..options.common import settings as texts_of
+from ..options.command import Command
+from ..options.common import overwrite
 from ..options.inputs import INPUTS, files, inputs_of, places, times
 from ..options.time_slices import slice_options, slices_of
+from ..options.values import integer, number, parse_settings
+from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
     from psd.ingest.partial_tally import KeptTally
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("tally", cls=Once, short_help="Count part of the rows for a build (PRIVATE).")
+@click.command("tally", cls=Command)
 @INPUTS
 @click.option("-o", "--output", type=click.Path(), help="Tally to write; PRIVATE.")
 @click.option("--into", type=click.Path(), help="Folder for a tally of each file, made once.")
@@ -84,7 +86,7 @@ def command(
     check_targets(filter(None, (output,)), overwrite=overwrite, inputs=read)
     recipe = _recipe(bounds, crs, key, **how)
     data = inputs_of(inputs, table, query)
-    with stages() as stage:
+    with show_stage() as stage:
         stage("reading")
         if output is None:
             wrote = _each(data, Path(into or ""), recipe, part, memory)
@@ -138,7 +140,7 @@ def _recipe(
         raise click.UsageError("--residue and --carry-users go with --key, the same for all parts")
     step = (1, 1)
     if method is not None:
-        step = step_of(method_by_name(method, texts_of(settings)), domain.lattice)
+        step = step_of(method_by_name(method, parse_settings(settings)), domain.lattice)
     return Recipe(
         domain=domain,
         unit=unit,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import click
 
-from ..options.common import RELEASE, integer, overwrite, stages
+from ..options.command import Command
+from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_at
+from ..options.values import integer
+from ..output.terminal import show_stage
 
 __all__ = ["command"]
 
 
-@click.command("top", short_help="Rank cells, with the probability of each.")
+@click.command("top", cls=Command)
 @RELEASE
 @SLICE
 @click.option("-k", type=integer, default=10, show_default=True, help="How many cells.")
@@ -68,7 +71,7 @@ def command(
     if output:
         check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
     regions = query.given_regions((), boxes, polygons, None) if boxes or polygons else None
-    with stages() as stage:
+    with show_stage() as stage:
         stage("reading")
         loaded = release_at(release, slice_name)
         stage("drawing")

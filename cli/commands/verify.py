@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from ..options.command import Command
 from ..options.common import RELEASE
 
 __all__ = ["command"]
 
 
-@click.command("verify", short_help="Check the digest and the signature of a release.")
+@click.command("verify", cls=Command)
 @RELEASE
 @click.option("--key", type=click.Path(), help="Public key of the office, a PEM file.")
 @click.option(

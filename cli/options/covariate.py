@@ -11,8 +11,8 @@ import click
 from psd.errors import ParameterError
 from psd.space.raster_files import RASTERS, read_raster
 
-from ..options.common import integer
 from ..options.regions import read_polygons
+from ..options.values import integer
 
 if TYPE_CHECKING:
     from psd.space.covariate import Covariate

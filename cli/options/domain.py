@@ -11,8 +11,8 @@ import click
 
 from psd.errors import ParameterError
 
-from ..options.common import called, integer, number
 from ..options.regions import read_polygons
+from ..options.values import integer, number, rename_errors
 
 if TYPE_CHECKING:
     import geopandas
@@ -128,7 +128,7 @@ def place_of(
                 "--boundary is public and has bounds; leave out --private-bounds"
             )
         beyond = {} if bounds_beyond is None else {"beyond": bounds_beyond}
-        with called({"share": "--private-bounds", "beyond": "--bounds-beyond"}):
+        with rename_errors({"share": "--private-bounds", "beyond": "--bounds-beyond"}):
             return Place(domain=PrivateBounds(crs=crs, share=private_bounds, **beyond))  # type: ignore[arg-type]
     if bounds_beyond is not None:
         raise click.UsageError("--bounds-beyond goes with --private-bounds")

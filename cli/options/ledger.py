@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.common import warning
+from ..output.terminal import warn
 
 if TYPE_CHECKING:
     from psd.ledger.account import Account
@@ -55,7 +55,7 @@ def account_of(
         if analyst is not None:
             raise click.UsageError("--analyst goes with --ledger and --dataset")
         return None
-    account = Account(ledger, dataset, analyst=analyst, warn=warning)
+    account = Account(ledger, dataset, analyst=analyst, warn=warn)
     for beside in filter(None, (output, ledger)):
         account.compare(Path(beside).parent)
     return account

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.common import called, integer
+from ..options.values import integer, rename_errors
 
 if TYPE_CHECKING:
     from psd.curator.contribution_choice import BoundChoice
@@ -75,7 +75,7 @@ def choice_of(max_contributions: int | str | None, **settings: Any) -> int | Bou
 
     given = {name: value for name, value in settings.items() if value is not None}
     if max_contributions == AUTO:
-        with called({name: f"--auto-{name}" for name in given}):
+        with rename_errors({name: f"--auto-{name}" for name in given}):
             return BoundChoice(**given)
     if given:
         names = ", ".join(f"--auto-{name}" for name in given)

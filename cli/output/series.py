@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.common import console
 from ..options.unit import promise
+from ..output.terminal import console
 
 if TYPE_CHECKING:
     from psd.release.series import Series

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.common import console
+from ..output.terminal import console
 
 if TYPE_CHECKING:
     import pandas

@@ -229,9 +229,7 @@ def test_an_interrupt_leaves_no_file_and_no_process(
     wait_for(lambda: not group(running.pid))
     assert files(tmp_path) == ["visits.csv"]
     if signal_number != signal.SIGKILL:
-        expected = (
-            "psd: error: interrupted; nothing is half-written, and what was charged stays charged\n"
-        )
+        expected = "psd: error: interrupted; no file is half-written\n"
         assert (running.returncode, out, err) == (130, "", expected)
 
 

@@ -13,7 +13,7 @@ import psd
 import psd_cli.commands
 from psd import errors
 from psd.release.record import Release
-from psd_cli.main import COMMANDS, EXIT_CODES
+from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES
 
 
 def modules_with_a_command():
@@ -22,7 +22,8 @@ def modules_with_a_command():
 
 
 def test_help_lists_the_commands_that_exist():
-    lines = passes("--help").split("Commands:\n")[1].splitlines()
+    sections = passes("--help").split("\nPublish:\n")[1].splitlines()
+    lines = [line for line in sections if line.startswith("  ")]
     assert [line.split()[0] for line in lines] == list(COMMANDS)
     assert set(COMMANDS) == modules_with_a_command()
 
@@ -135,6 +136,34 @@ def test_quiet_when_the_reader_has_gone(tmp_path, args):
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_python_runs_the_package():
+    command = [sys.executable, "-m", "psd", "--version"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, passes("--version"))
+
+
+def test_the_list_of_commands_imports_none_of_them():
+    script = "import sys; from psd_cli.main import run; run(['--help']); print(*sys.modules)"
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = ended.stdout.splitlines()[-1].split()
+    assert "psd_cli.main" in loaded
+    assert not {"numpy", "psd.curator", "psd_cli.commands.plan"} & set(loaded)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_an_interrupted_command_says(monkeypatch, name):
+    def interrupt(self, ctx):
+        raise KeyboardInterrupt
+
+    kind = type(import_module(f"psd_cli.commands.{name}").command)
+    monkeypatch.setattr(kind, "invoke", interrupt)
+    monkeypatch.setattr(kind, "parse_args", lambda self, ctx, args: args)
+    told = fails(130, name)
+    assert told.startswith("psd: error: interrupted; no file is half-written")
+    assert ("what was charged" in told) == (name in CHARGING)
 
 
 def test_as_a_process():
