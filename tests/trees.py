@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 import psd
-from psd.estimation.least_squares import noise_variance
+from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
 
 METRES = "EPSG:3857"

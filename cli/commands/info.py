@@ -98,8 +98,8 @@ def _boundary(release: Release) -> str:
 
 def _levels(release: Release) -> list[dict[str, Any]]:
     """Cells, measured cells, and largest epsilon and its noise for each level."""
-    from psd.estimation.least_squares import noise_variance
     from psd.privacy.epsilon import epsilon_text
+    from psd.privacy.noise_variance import noise_variance
 
     rows = []
     for depth, level in enumerate(release.tree.levels):

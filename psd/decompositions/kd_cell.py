@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import ranges
 from psd._util.fields import check_parameters, integer_between, public_field
-from psd.estimation.least_squares import noise_variance
+from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import geometric_shares, share
 from psd.release.post_processing import View
 from psd.space.grids import cut_grid

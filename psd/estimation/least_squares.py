@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
 from psd.errors import ReleaseFormatError
-from psd.privacy.epsilon import NANO
+from psd.privacy.noise_variance import noise_variance
 from psd.space.hierarchy import Hierarchy
 
-__all__ = ["LEAST_SLOPE", "VERSION", "Estimates", "infer", "noise_variance", "pruned"]
+__all__ = ["LEAST_SLOPE", "VERSION", "Estimates", "infer", "pruned"]
 
 # Named in the release file: another way to infer gets another number, and this one stays.
 VERSION = 1
@@ -52,32 +52,6 @@ class Estimates:
     upward_variance: NDArray[np.float64]
     slope: NDArray[np.float64]
     variance: NDArray[np.float64]
-
-
-def noise_variance(epsilon: NDArray[np.int64], contributions: int) -> NDArray[np.float64]:
-    """Variance of discrete Laplace noise: 2q / (1 - q)^2 with q = exp(-epsilon / k).
-
-    Parameters
-    ----------
-    epsilon : ndarray, shape (n,), int64
-        Nano-epsilon; 0 where nothing was measured.
-    contributions : int
-        k, by which every scale is multiplied.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        Records squared; infinite where epsilon is 0.
-
-    Examples
-    --------
-    >>> noise_variance(np.array([1_000_000_000, 0]), 1).round(4)
-    array([1.8413,    inf])
-    """
-    # 2q / (1 - q)^2 = 1 / (2 sinh^2(epsilon / 2)), which does not cancel for a small epsilon.
-    half = np.minimum(epsilon / (2 * NANO * contributions), 150)
-    with np.errstate(divide="ignore"):
-        return 1 / (2 * np.sinh(half) ** 2)
 
 
 def infer(
@@ -128,7 +102,7 @@ def infer(
        Histograms Through Consistency." VLDB 2010, section 4.
     .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 5.
     """
-    own = noise_variance(tree.epsilon, contributions) / scale**2
+    own = noise_variance(tree.epsilon, contributions, tree.noise_law) / scale**2
     if empty is not None:
         own[empty] = 0.0
     upward, upward_variance = _upward(tree, tree.count / scale, own)

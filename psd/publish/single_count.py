@@ -15,13 +15,14 @@ import numpy as np
 
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
-from psd.estimation.least_squares import noise_variance
 from psd.ingest.memory_limit import parse_memory, room
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import Intake
 from psd.ledger.account import Spending, claim_of
 from psd.mechanisms import Noise, SecureNoise
-from psd.privacy.epsilon import NANO, parse_epsilon
+from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.noise_laws import DISCRETE_LAPLACE, noise_law
+from psd.privacy.noise_variance import noise_variance
 from psd.privacy.unit import Count, Per, Unit
 from psd.publish.count_rows import wanted
 from psd.publish.insecure import refuse_paid
@@ -116,13 +117,7 @@ def ask(
     Notes
     -----
     The question is `psd.curator.curator.Curator.count` of one cell, which has the proof. The
-    variance of the noise is 2q / (1 - q)^2 with q = exp(-epsilon / k), and P(abs(noise) > t) = 2
-    q^(t + 1) / (1 + q) for whole t [1]_, which gives the interval.
-
-    References
-    ----------
-    .. [1] Inusah, Kozubowski. "A Discrete Analogue of the Laplace Distribution." Journal of
-       Statistical Planning and Inference 136(3), 2006.
+    error and the interval follow from the law of the noise, `psd.privacy.noise_laws`.
     """
     nano = parse_epsilon(epsilon)
     if not 0 < confidence < 1:
@@ -149,7 +144,7 @@ def ask(
 
 def _answer(found: int, nano: int, unit: Unit, confidence: float) -> Answer:
     """A noisy number with its error, in the things that are counted."""
-    reach = _reach(nano / (NANO * unit.contributions), 1 - confidence)
+    reach = noise_law(DISCRETE_LAPLACE).reach(nano, unit.contributions, 1 - confidence)
     variance = noise_variance(np.array([nano]), unit.contributions)[0]
     return Answer(
         estimate=found / unit.scale,
@@ -157,9 +152,3 @@ def _answer(found: int, nano: int, unit: Unit, confidence: float) -> Answer:
         lower=(found - reach) / unit.scale,
         upper=(found + reach) / unit.scale,
     )
-
-
-def _reach(rate: float, outside: float) -> int:
-    """Least whole t with 2 q^(t + 1) / (1 + q) at most a probability, q = exp(-rate)."""
-    odds = math.log(2 / (outside * (1 + math.exp(-rate))))
-    return max(math.ceil(odds / rate - 1), 0)

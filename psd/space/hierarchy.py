@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import read_only_copy
 from psd.errors import ReleaseFormatError
 from psd.privacy.epsilon import MAX_EPSILON, NANO
+from psd.privacy.noise_laws import DISCRETE_LAPLACE
 
 __all__ = ["MAX_LEVELS", "Hierarchy", "check_hierarchy", "topology_rules"]
 
@@ -39,12 +40,15 @@ class Hierarchy:
         Noisy count; 0 where the node is not measured.
     epsilon : ndarray, shape (n,), int64
         Nano-epsilon spent on the count; 0 where the node is not measured.
+    noise_law : str
+        Law of the noise of the counts; see `psd.privacy.noise_laws`.
     """
 
     parent: NDArray[np.int32]
     level: NDArray[np.int16]
     count: NDArray[np.int64]
     epsilon: NDArray[np.int64]
+    noise_law: str = DISCRETE_LAPLACE
 
     def __post_init__(self) -> None:
         """Give every array its type and make it read-only."""

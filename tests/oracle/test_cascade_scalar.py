@@ -13,7 +13,7 @@ from replay import SCRIPTS, Recorder, run, small_domain, small_tally
 
 from psd.decompositions import cascade
 from psd.decompositions.cascade import Cascade
-from psd.estimation.least_squares import noise_variance
+from psd.privacy.noise_variance import noise_variance
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import split_total
 

@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 from psd.estimation import posterior
-from psd.estimation.least_squares import infer, noise_variance
+from psd.estimation.least_squares import infer
 from psd.estimation.posterior import posterior_count
 from psd.privacy.epsilon import NANO
+from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
 
 NEAR, USUALLY, ALWAYS = 0.15, 0.02, 0.25

@@ -2,14 +2,13 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from psd.errors import BudgetError, DomainError, InputDataError, LedgerError, ParameterError
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
-from psd.publish.single_count import _reach, ask
+from psd.publish.single_count import ask
 
 TABLE = pd.DataFrame(
     {
@@ -101,20 +100,6 @@ def test_what_is_refused_costs_nothing(arguments, kind, account):
     with pytest.raises(kind):
         ask(**{"data": TABLE, "box": BOX, "epsilon": 1, "account": account} | arguments)
     assert account.left == 10**10
-
-
-@pytest.mark.parametrize("rate", [0.001, 0.1, 1.0, 5.0])
-@pytest.mark.parametrize("outside", [0.5, 0.05, 0.001])
-def test_the_interval_is_the_shortest_that_covers(rate, outside):
-    """Against the tail of the law, summed term by term."""
-
-    def beyond(reach):
-        q, terms = math.exp(-rate), np.arange(reach + 1, reach + 1 + int(60 / rate) + 60)
-        return 2 * (1 - q) / (1 + q) * np.exp(-rate * terms).sum()
-
-    reach = _reach(rate, outside)
-    assert beyond(reach) <= outside * (1 + 1e-9)
-    assert reach == 0 or beyond(reach - 1) > outside * (1 - 1e-9)
 
 
 def test_the_error_is_that_of_the_noise(account):

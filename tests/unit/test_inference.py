@@ -8,8 +8,9 @@ import pytest
 from trees import random_tree
 
 from psd.errors import ReleaseFormatError
-from psd.estimation.least_squares import infer, noise_variance, pruned
+from psd.estimation.least_squares import infer, pruned
 from psd.privacy.epsilon import NANO
+from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
 
 

@@ -10,7 +10,7 @@ from trees import domain_of
 
 import psd
 from psd.errors import ParameterError
-from psd.estimation.least_squares import noise_variance
+from psd.privacy.noise_variance import noise_variance
 from psd.query import region_overlaps as regions_module
 from psd.query.covariance import _positive
 from psd.query.derived import fieller, reach

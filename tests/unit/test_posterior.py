@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from trees import domain_of, random_tree
 
 from psd.estimation import posterior
-from psd.estimation.least_squares import infer, noise_variance
+from psd.estimation.least_squares import infer
 from psd.estimation.posterior import posterior_count
 from psd.privacy.epsilon import NANO
+from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
 from psd.space.grids import grid_tree
 

@@ -1,0 +1,53 @@
+"""Discrete Laplace noise: P(x) = (1 - q) / (1 + q) q^|x| with q = exp(-epsilon / k)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.privacy.epsilon import NANO
+
+__all__ = ["DiscreteLaplace", "law"]
+
+
+class DiscreteLaplace:
+    """Law of the noise of counts under pure differential privacy.
+
+    Notes
+    -----
+    The variance is 2q / (1 - q)^2, and P(abs(noise) > t) = 2 q^(t + 1) / (1 + q) for whole t [1]_.
+
+    References
+    ----------
+    .. [1] Inusah, Kozubowski. "A Discrete Analogue of the Laplace Distribution." Journal of
+       Statistical Planning and Inference 136(3), 2006.
+    """
+
+    __slots__ = ()
+
+    def variance(self, epsilon: NDArray[np.int64], contributions: int) -> NDArray[np.float64]:
+        """Variance of the noise; see `psd.privacy.noise_laws.NoiseLaw`."""
+        # 2q / (1 - q)^2 = 1 / (2 sinh^2(epsilon / 2)), which does not cancel for a small epsilon.
+        half = np.minimum(epsilon / (2 * NANO * contributions), 150)
+        with np.errstate(divide="ignore"):
+            return 1 / (2 * np.sinh(half) ** 2)
+
+    def log_density(
+        self, noise: NDArray[np.floating], epsilon: NDArray[np.int64], contributions: int
+    ) -> NDArray[np.float64]:
+        """Logarithm of the probability of noise; see `psd.privacy.noise_laws.NoiseLaw`."""
+        rate = epsilon / (NANO * contributions)
+        # (1 - q) / (1 + q) = tanh(rate / 2).
+        density: NDArray[np.float64] = np.log(np.tanh(rate / 2)) - rate * np.abs(noise)
+        return density
+
+    def reach(self, epsilon: int, contributions: int, outside: float) -> int:
+        """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`."""
+        rate = epsilon / (NANO * contributions)
+        odds = math.log(2 / (outside * (1 + math.exp(-rate))))
+        return max(math.ceil(odds / rate - 1), 0)
+
+
+law = DiscreteLaplace()
