@@ -7,6 +7,7 @@ what was charged stays charged: whoever saw a draw cannot be made to forget it.
 from __future__ import annotations
 
 import os
+import secrets
 import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
@@ -28,7 +29,6 @@ from psd.ledger.file import (
     writing,
 )
 from psd.ledger.state import Book, Claim, check_name
-from psd.mechanisms.random_words import random_words
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 
@@ -336,7 +336,7 @@ def _body(claim: Claim) -> dict[str, object]:
 
 def _random_id() -> str:
     """128 random bits."""
-    return random_words(2).tobytes().hex()
+    return secrets.token_hex(16)
 
 
 def _plain(name: str) -> str:
