@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd.curator.path_charges import PathCharges
 from psd.curator.points import Points
 from psd.curator.privtree_split import grow, split_rule
 from psd.errors import BudgetError, ParameterError
@@ -63,6 +64,15 @@ class Question:
     boxes: NDArray[np.int64]
     epsilon: NDArray[np.int64]
     curve: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class _Layer:
+    """One tree of the curator: its cells, the points in them, and what they were charged."""
+
+    growing: GrowingTree
+    points: Points
+    charges: PathCharges
 
 
 class Curator:
@@ -117,7 +127,7 @@ class Curator:
     ) -> None:
         self._tally = tally
         self._noise = noise
-        self._layers: list[tuple[GrowingTree, Points]] = []
+        self._layers: list[_Layer] = []
         self._questions: list[Question] = []
         self._stated: dict[str, int | str] = {}
         self._lock = threading.RLock()
@@ -130,7 +140,7 @@ class Curator:
     @property
     def spent(self) -> int:
         """Nano-epsilon charged so far at the dearest lattice point (layers add up)."""
-        return sum(growing.cost for growing, _ in self._layers)
+        return sum(layer.charges.total for layer in self._layers)
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -160,8 +170,7 @@ class Curator:
         A second layer overlaps the first, so what it is charged comes on top.
         """
         growing = GrowingTree(self.domain.lattice, layer=len(self._layers))
-        self._layers.append((growing, Points(self._tally)))
-        return growing.root()
+        return self._start_layer(growing, Points(self._tally))
 
     def curve(self, order: int) -> Cells:
         """Start a layer along the Hilbert curve: one interval, all 4^order codes. Costs nothing.
@@ -188,7 +197,12 @@ class Curator:
         tally = self._tally
         codes = lattice_codes(tally.columns, tally.rows, self.domain.lattice, order)
         growing = GrowingTree((4**order, 1), layer=len(self._layers), curve=order)
-        self._layers.append((growing, Points(tally, codes)))
+        return self._start_layer(growing, Points(tally, codes))
+
+    def _start_layer(self, growing: GrowingTree, points: Points) -> Cells:
+        """Add a layer without charges; its root."""
+        layer = _Layer(growing=growing, points=points, charges=PathCharges(growing))
+        self._layers.append(layer)
         return growing.root()
 
     def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
@@ -476,7 +490,8 @@ class Curator:
         nodes = cells.nodes
         if not 0 <= cells.layer < len(self._layers):
             raise ParameterError(f"layer {cells.layer} does not exist")
-        growing, points = self._layers[cells.layer]
+        layer = self._layers[cells.layer]
+        growing, points = layer.growing, layer.points
         if nodes.ndim != 1 or nodes.dtype.kind != "i":
             raise ParameterError("cells are given by a list of node numbers")
         if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(growing.parent):
@@ -502,19 +517,19 @@ class Curator:
                 f"epsilon {epsilon_text(int(nano.min()))} of a question is too small for "
                 f"{self.contributions} rows per user; no count would be told from noise"
             )
-        growing, _ = self._layers[cells.layer]
-        left = self.epsilon - (self.spent - growing.cost)
-        if not growing.charge_nodes(cells.nodes, nano, left):
+        layer = self._layers[cells.layer]
+        left = self.epsilon - (self.spent - layer.charges.total)
+        if not layer.charges.charge(cells.nodes, nano, left):
             raise BudgetError(
                 f"a question would spend more than epsilon {epsilon_text(self.epsilon)} at some "
                 "point; the method asks for more than it was given"
             )
-        boxes, curve = growing.boxes_of(cells.nodes), growing.curve
+        boxes, curve = layer.growing.boxes_of(cells.nodes), layer.growing.curve
         self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
 
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: answers and cuts alone."""
-        return self._layers[layer][0].tree()
+        return self._layers[layer].growing.tree()
 
 
 def _owned(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:

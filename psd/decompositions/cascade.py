@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from psd._util.fields import check_parameters, integer_between, public_field
 from psd.errors import ParameterError
-from psd.privacy.noise_variance import noise_variance
 from psd.privacy.epsilon import NANO
+from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import share, split_total
 from psd.release.post_processing import View
 from psd.space.growing_tree import Cells

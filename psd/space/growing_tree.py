@@ -1,7 +1,7 @@
-"""A tree while it grows: cells made only by cutting, and what was charged to each of them.
+"""A tree while it grows: cells are made only by cutting. Nothing here holds a point.
 
-Nothing here holds a point. The curator keeps one growing tree per layer and asks it, before
-every draw, what the question would cost.
+The curator keeps one growing tree per layer. What was charged to the nodes is kept beside it, in
+`psd.curator.path_charges`.
 """
 
 from __future__ import annotations
@@ -86,14 +86,11 @@ class Cut:
 
 
 class GrowingTree:
-    """Boxes, parents, noisy counts and charges of the nodes so far.
+    """Boxes, parents and noisy counts of the nodes so far.
 
     Guarantees
     ----------
     - Children tile their parent; a node is cut once.
-    - `cost` is the largest sum of charges along a root-to-leaf path, which is the largest sum
-      over lattice points of all charges to cells that contain the point, in whatever order
-      the nodes were charged.
 
     Parameters
     ----------
@@ -113,15 +110,7 @@ class GrowingTree:
         self.level = np.array([0])
         self.count = np.array([0])
         self.epsilon = np.array([0])
-        self.charge = np.array([0])
         self._is_cut = np.array([False])
-        # Charges on the dearest path below a node, its own included.
-        self._path = np.array([0])
-
-    @property
-    def cost(self) -> int:
-        """Nano-epsilon on the dearest root-to-leaf path."""
-        return int(self._path[0])
 
     def cells(self, nodes: NDArray[np.int64]) -> Cells:
         """Public view of some nodes."""
@@ -188,39 +177,7 @@ class GrowingTree:
         self.level = np.concatenate([self.level, self.level[parent] + 1])
         self.count = np.concatenate([self.count, zeros])
         self.epsilon = np.concatenate([self.epsilon, zeros])
-        self.charge = np.concatenate([self.charge, zeros])
         self._is_cut = np.concatenate([self._is_cut, zeros.astype(bool)])
-        self._path = np.concatenate([self._path, zeros])
-
-    def charge_nodes(self, nodes: NDArray[np.int64], nano: NDArray[np.int64], limit: int) -> bool:
-        """Charge nodes if the cost then stays within a limit; else change nothing.
-
-        Parameters
-        ----------
-        nodes : ndarray, shape (n,), int64
-            Different nodes.
-        nano : ndarray, shape (n,), int64
-            Nano-epsilon for each, above 0.
-        limit : int
-            Largest cost allowed for this tree.
-
-        Returns
-        -------
-        bool
-            Whether the nodes were charged.
-        """
-        if self._is_double(nodes):
-            raise ParameterError("a cell stands twice in one question")
-        if int(nano.max(initial=0)) > limit:  # also keeps the sums below far from overflow
-            return False
-        charge, path = self.charge.copy(), self._path.copy()
-        charge[nodes] += nano
-        path[nodes] += nano
-        self._raise_paths(charge, path, nodes)
-        if int(path[0]) > limit:
-            return False
-        self.charge, self._path = charge, path
-        return True
 
     def measure(
         self, nodes: NDArray[np.int64], counts: NDArray[np.int64], nano: NDArray[np.int64]
@@ -228,17 +185,6 @@ class GrowingTree:
         """Note the noisy counts of nodes, and the epsilon that was spent on each."""
         self.count[nodes] = counts
         self.epsilon[nodes] = nano
-
-    def _raise_paths(
-        self, charge: NDArray[np.int64], path: NDArray[np.int64], nodes: NDArray[np.int64]
-    ) -> None:
-        """Carry dearer paths up to the root, deepest level first."""
-        for depth in range(int(self.level[nodes].max(initial=0)), 0, -1):
-            is_deepest = self.level[nodes] == depth
-            deepest = nodes[is_deepest]
-            up = self.parent[deepest]
-            np.maximum.at(path, up, charge[up] + path[deepest])
-            nodes = np.flatnonzero(self._marked(nodes[~is_deepest]) | self._marked(up))
 
     def _marked(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which nodes are among those given."""

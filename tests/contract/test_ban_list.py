@@ -23,6 +23,7 @@ ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).par
 EXACT = (
     "psd.curator.contribution_choice",
     "psd.curator.curator",
+    "psd.curator.path_charges",
     "psd.curator.points",
     "psd.curator.private_bounds",
     "psd.curator.privtree_split",

@@ -13,6 +13,7 @@ import psd.privacy.epsilon
 import psd.privacy.shares
 from mutants.mutant import Mutant, replaced
 from psd.curator.curator import Curator, Question
+from psd.curator.path_charges import PathCharges
 from psd.decompositions.kd_cell import NoisyGrid
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import BudgetError, ParameterError
@@ -177,8 +178,9 @@ def layers_take_the_largest():
     """Layers are accounted beside each other."""
 
     def charge(self, kind, cells, nano):
-        growing, _ = self._layers[cells.layer]
-        if not growing.charge_nodes(cells.nodes, nano, self.epsilon):
+        layer = self._layers[cells.layer]
+        growing = layer.growing
+        if not layer.charges.charge(cells.nodes, nano, self.epsilon):
             raise BudgetError("too much within one layer")
         boxes, curve = growing.boxes[cells.nodes], growing.curve
         self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
@@ -188,7 +190,7 @@ def layers_take_the_largest():
 
 def paths_take_the_largest():
     """Levels are accounted beside each other, as if they were disjoint."""
-    return replaced(GrowingTree, "_raise_paths", lambda *_: None)
+    return replaced(PathCharges, "_raise_paths", lambda *_: None)
 
 
 def second_cuts_are_free():
@@ -205,9 +207,9 @@ def counts_again():
     original = Curator.count
 
     def count(self, cells, epsilon):
-        growing, _ = self._layers[cells.layer]
-        growing.epsilon[cells.nodes] = growing.charge[cells.nodes] = 0
-        growing._path[:] = 0
+        layer = self._layers[cells.layer]
+        layer.growing.epsilon[cells.nodes] = layer.charges._nodes[cells.nodes] = 0
+        layer.charges._path[:] = 0
         return original(self, cells, epsilon)
 
     return replaced(Curator, "count", count)
@@ -229,7 +231,7 @@ def draws_before_it_charges():
 
     def count(self, cells, epsilon):
         nano = np.full(len(cells), epsilon)
-        self._noise.count(self._layers[cells.layer][1].count(cells.nodes), nano, 1)
+        self._noise.count(self._layers[cells.layer].points.count(cells.nodes), nano, 1)
         return original(self, cells, epsilon)
 
     return replaced(Curator, "count", count)

@@ -26,7 +26,7 @@ from psd.space.grids import cut_grid, cut_grids
 
 
 def true_counts(curator, cells):
-    return curator._layers[cells.layer][1].count(cells.nodes)
+    return curator._layers[cells.layer].points.count(cells.nodes)
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,9 @@ class CutsAtTheData:
     """A cut line is the westernmost point."""
 
     def build(self, curator):
-        points = curator._layers or [(None, Points(curator._tally))]
-        west = int(points[0][1].columns.min(initial=curator.domain.lattice[0] - 1))
+        layers = curator._layers
+        points = layers[0].points if layers else Points(curator._tally)
+        west = int(points.columns.min(initial=curator.domain.lattice[0] - 1))
         cells = curator.root()
         cells = curator.cut(cells, x=np.array([west]))
         curator.count(cells, curator.epsilon)
@@ -178,8 +179,8 @@ def _with_boxes(count):
     original = Curator._charge
 
     def charge(self, kind, cells, nano):
-        growing, points = self._layers[cells.layer]
-        points.boxes = growing.boxes
+        layer = self._layers[cells.layer]
+        layer.points.boxes = layer.growing.boxes
         return original(self, kind, cells, nano)
 
     with replaced(Curator, "_charge", charge), replaced(Points, "count", count):

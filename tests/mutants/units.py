@@ -217,10 +217,10 @@ def exact_counts_outside():
     original = Curator.count
 
     def count(self, cells, epsilon):
-        found, (growing, points) = original(self, cells, epsilon), self._layers[cells.layer]
+        found, layer = original(self, cells, epsilon), self._layers[cells.layer]
         outside = ~self.held(cells)
-        found[outside] = points.count(cells.nodes[outside])
-        growing.measure(cells.nodes[outside], found[outside], 0)
+        found[outside] = layer.points.count(cells.nodes[outside])
+        layer.growing.measure(cells.nodes[outside], found[outside], 0)
         return found
 
     with outside_dropped_only_at_counting(), replaced(Curator, "count", count):

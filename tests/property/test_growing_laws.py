@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from psd.curator.path_charges import PathCharges
 from psd.space.box_tree import check_tree
 from psd.space.growing_tree import GrowingTree
 
@@ -35,39 +36,41 @@ def dearest_point(lattice, boxes, charges):
 def test_cost_is_the_largest_sum_of_charges_over_lattice_points(seed):
     rng, lattice = np.random.default_rng(seed), (24, 18)
     growing = grown(rng, lattice, 12)
+    paths = PathCharges(growing)
     waiting = rng.permutation(len(growing.parent))  # ancestors after descendants and before
     while len(waiting):
         size = rng.integers(1, 6)
         nodes, waiting = waiting[:size], waiting[size:]
         nano = rng.integers(1, 1000, len(nodes))
-        before = (growing.cost, growing.charge.copy())
+        before = (paths.total, paths.of_nodes)
         limit = int(rng.integers(500, 4000))
-        charges = growing.charge.copy()
+        charges = paths.of_nodes
         charges[nodes] += nano
         cost = dearest_point(lattice, growing.boxes, charges)
-        assert growing.charge_nodes(nodes, nano, limit) == (cost <= limit)
+        assert paths.charge(nodes, nano, limit) == (cost <= limit)
         if cost <= limit:
-            assert growing.cost == cost
-            assert np.array_equal(growing.charge, charges)
+            assert paths.total == cost
+            assert np.array_equal(paths.of_nodes, charges)
         else:
-            assert growing.cost == before[0]
-            assert np.array_equal(growing.charge, before[1])
+            assert paths.total == before[0]
+            assert np.array_equal(paths.of_nodes, before[1])
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_charges_between_cuts_cost_the_same(seed):
     rng, lattice = np.random.default_rng(seed), (24, 18)
     growing = grown(rng, lattice, 3)
+    paths = PathCharges(growing)
     for _ in range(8):
         nodes = rng.permutation(len(growing.parent))[: rng.integers(0, 5)]
-        assert growing.charge_nodes(nodes, rng.integers(1, 1000, len(nodes)), 10**12)
-        assert growing.cost == dearest_point(lattice, growing.boxes, growing.charge)
+        assert paths.charge(nodes, rng.integers(1, 1000, len(nodes)), 10**12)
+        assert paths.total == dearest_point(lattice, growing.boxes, paths.of_nodes)
         leaves = np.setdiff1d(np.arange(len(growing.parent)), growing.parent)
         cells = growing.cells(rng.permutation(leaves)[:2])
         growing.cut(cells, x=cells.middle(0), y=cells.middle(1))
-        assert growing.cost == dearest_point(lattice, growing.boxes, growing.charge)
-    growing.measure(np.arange(len(growing.parent)), 0 * growing.charge, growing.charge)
-    assert growing.tree().max_path_epsilon == growing.cost
+        assert paths.total == dearest_point(lattice, growing.boxes, paths.of_nodes)
+    growing.measure(np.arange(len(growing.parent)), 0 * paths.of_nodes, paths.of_nodes)
+    assert growing.tree().max_path_epsilon == paths.total
 
 
 @pytest.mark.parametrize("seed", range(60))

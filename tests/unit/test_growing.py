@@ -1,4 +1,4 @@
-"""A growing tree: cuts that tile, charges along paths, and the order of the finished tree."""
+"""A growing tree: cuts that tile, and the order of the finished tree."""
 
 import numpy as np
 import pytest
@@ -76,70 +76,6 @@ def test_cells_can_be_chosen_and_joined_and_know_their_middle():
     assert len(both) == 3
 
 
-def charged(growing, nodes, nano, limit=10**12):
-    return growing.charge_nodes(np.array(nodes), np.array(nano), limit)
-
-
-def test_siblings_cost_once_and_paths_add_up():
-    growing = GrowingTree(LATTICE)
-    growing.cut(growing.root(), x=[4], y=[3])
-    growing.cut(growing.cells(np.array([2])), x=[6])
-    assert charged(growing, [1, 2, 3, 4], [5, 7, 5, 5])
-    assert growing.cost == 7
-    assert charged(growing, [5, 6], [2, 3])
-    assert growing.cost == 10
-    # An ancestor after its descendants.
-    assert charged(growing, [0], [100])
-    assert growing.cost == 110
-
-
-def test_an_ancestor_and_its_descendants_in_one_question():
-    growing = GrowingTree(LATTICE)
-    growing.cut(growing.root(), x=[4])
-    assert charged(growing, [1, 0, 2], [1, 10, 2])
-    assert growing.cost == 12
-
-
-@pytest.mark.parametrize(
-    ("nano", "limit"),
-    [
-        pytest.param(6, 10, id="one too many"),
-        pytest.param(2**62, 10, id="far too many"),
-        # Added to the 5 of the root it would wrap round to a negative cost.
-        pytest.param(2**63 - 1, 10, id="overflow of 64 bits"),
-        pytest.param(2**63 - 1, 10**12, id="overflow under the largest limit"),
-    ],
-)
-def test_a_charge_beyond_the_limit_changes_nothing(nano, limit):
-    growing = GrowingTree(LATTICE)
-    growing.cut(growing.root(), x=[4])
-    assert charged(growing, [0], [5], limit)
-    before = growing.charge.copy()
-    assert not charged(growing, [1, 2], [1, nano], limit)
-    assert growing.cost == 5
-    assert np.array_equal(growing.charge, before)
-    # What was refused is still free to be asked for less, exactly up to the limit.
-    assert charged(growing, [1, 2], [1, limit - 5], limit)
-    assert growing.cost == limit
-
-
-def test_a_node_stands_once_in_a_question():
-    growing = GrowingTree(LATTICE)
-    growing.cut(growing.root(), x=[4])
-    charged(growing, [1], [5])
-    with pytest.raises(ParameterError, match="twice in one question"):
-        charged(growing, [2, 2], [1, 1])
-    assert growing.charge.tolist() == [0, 5, 0]
-    assert charged(growing, [2, 1], [1, 3])
-    assert growing.cost == 8
-
-
-def test_no_question_costs_nothing():
-    growing = GrowingTree(LATTICE)
-    assert charged(growing, np.empty(0, int), np.empty(0, int), 0)
-    assert growing.cost == 0
-
-
 def test_the_finished_tree_is_in_level_order_whatever_was_cut_first():
     growing = GrowingTree((4, 4))
     growing.cut(growing.root(), x=[2])
@@ -170,7 +106,7 @@ def test_what_grows_stays_whole_numbers():
     tree = GrowingTree((4, 4))
     assert (tree.layer, tree.curve) == (0, 0)
     tree.cut(tree.root(), x=[1])
-    arrays = (tree.boxes, tree.parent, tree.level, tree.count, tree.epsilon, tree.charge)
+    arrays = (tree.boxes, tree.parent, tree.level, tree.count, tree.epsilon)
     assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
     assert tree.is_cut(np.arange(3)).tolist() == [True, False, False]
     assert tree.is_cut(np.arange(3)).dtype == bool

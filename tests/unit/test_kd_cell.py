@@ -7,8 +7,8 @@ from trees import domain_of
 
 from psd.curator.curator import Curator
 from psd.decompositions.kd_cell import KDCell, NoisyGrid
-from psd.privacy.noise_variance import noise_variance
 from psd.privacy.epsilon import NANO
+from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import geometric_shares
 from psd.space.growing_tree import Cells
 

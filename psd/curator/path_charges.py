@@ -1,0 +1,100 @@
+"""What was charged to the nodes of a growing tree, and to its most expensive path. No points."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.space.growing_tree import GrowingTree
+
+__all__ = ["PathCharges"]
+
+
+class PathCharges:
+    """Charges to the nodes of one growing tree.
+
+    Guarantees
+    ----------
+    - `total` is the largest sum of charges along a root-to-leaf path, which is the largest sum
+      over lattice points of all charges to cells that contain the point, in whatever order
+      the nodes were charged.
+
+    Parameters
+    ----------
+    growing : GrowingTree
+        The tree; it may grow between two charges.
+    """
+
+    def __init__(self, growing: GrowingTree) -> None:
+        self._growing = growing
+        self._nodes = np.zeros(len(growing.parent), np.int64)
+        # Charges on the most expensive path below a node, its own included.
+        self._path = self._nodes
+
+    @property
+    def total(self) -> int:
+        """Nano-epsilon on the most expensive root-to-leaf path."""
+        return int(self._path[0])
+
+    @property
+    def of_nodes(self) -> NDArray[np.int64]:
+        """Nano-epsilon charged to each node of the tree, shape (n,); a copy."""
+        return self._extended(self._nodes)
+
+    def charge(self, nodes: NDArray[np.int64], nano: NDArray[np.int64], limit: int) -> bool:
+        """Charge nodes if the total then stays within a limit; else change nothing.
+
+        Parameters
+        ----------
+        nodes : ndarray, shape (n,), int64
+            Different nodes.
+        nano : ndarray, shape (n,), int64
+            Nano-epsilon for each, above 0.
+        limit : int
+            Largest total allowed for this tree.
+
+        Returns
+        -------
+        bool
+            Whether the nodes were charged.
+
+        Raises
+        ------
+        ParameterError
+            If a node is given twice.
+        """
+        if int(np.count_nonzero(self._marked(nodes))) < len(nodes):
+            raise ParameterError("a cell stands twice in one question")
+        if int(nano.max(initial=0)) > limit:  # also keeps the sums below far from overflow
+            return False
+        charged, path = self._extended(self._nodes), self._extended(self._path)
+        charged[nodes] += nano
+        path[nodes] += nano
+        self._raise_paths(charged, path, nodes)
+        if int(path[0]) > limit:
+            return False
+        self._nodes, self._path = charged, path
+        return True
+
+    def _extended(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Copy of values by node, with 0 for the nodes that were cut since the last charge."""
+        return np.append(values, np.zeros(len(self._growing.parent) - len(values), np.int64))
+
+    def _raise_paths(
+        self, charged: NDArray[np.int64], path: NDArray[np.int64], nodes: NDArray[np.int64]
+    ) -> None:
+        """Carry larger path sums up to the root, deepest level first."""
+        parent, level = self._growing.parent, self._growing.level
+        for depth in range(int(level[nodes].max(initial=0)), 0, -1):
+            is_deepest = level[nodes] == depth
+            deepest = nodes[is_deepest]
+            up = parent[deepest]
+            np.maximum.at(path, up, charged[up] + path[deepest])
+            nodes = np.flatnonzero(self._marked(nodes[~is_deepest]) | self._marked(up))
+
+    def _marked(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which nodes of the tree are among those given."""
+        marked = np.zeros(len(self._growing.parent), bool)
+        marked[nodes] = True
+        return marked
