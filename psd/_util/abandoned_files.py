@@ -1,8 +1,9 @@
 """Hidden names beside a target, and what killed processes left under them. Public side.
 
-Whoever writes under such a name holds a lock on it, which ends with the process however that ends.
-What nobody holds was left, and the next write into its folder removes it. On a network file system
-whose locks end at each machine, that may hit a file which another machine writes at this moment.
+A process that writes under such a name holds a lock on it, which ends with the process. A name
+without a lock was left by a process that was killed, and the next write into its folder removes
+it: it may hold private data, so it is not kept until it has some age. On a network file system
+whose locks end at each machine, this may remove a file that another machine is writing.
 """
 
 from __future__ import annotations
@@ -16,36 +17,37 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # a system without such locks, where nothing is known to be left
+except ImportError:  # Windows has no such locks: nothing is taken for abandoned there
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["held_folder", "hidden", "hold", "sweep"]
 
-# Eight random bytes, so that no name which somebody chose is taken for one of these.
+# Eight random bytes, so that no name that a user chose is taken for one of these.
 _NAME = re.compile(r"\.psd-[0-9a-f]{16}")
 
 
 def hidden(folder: Path) -> Path:
-    """A name in a folder that nothing has."""
+    """Return an unused hidden name in a folder."""
     return folder / f".psd-{secrets.token_hex(8)}"
 
 
 def hold(handle: int) -> None:
-    """Lock an open file or folder until it is closed; where no lock is had, none is taken away."""
+    """Lock an open file or folder until it is closed, where the file system has locks."""
     if fcntl is not None:
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
 
 
-def held_folder(above: Path) -> tuple[Path, int]:
-    """Make a hidden folder for its owner alone, and hold it.
+def held_folder(above: Path) -> tuple[Path, int | None]:
+    """Make a hidden folder for its owner alone, and lock it.
 
     Returns
     -------
     Path
         The folder.
-    int
-        What holds it, to be closed.
+    int or None
+        Handle to close when the folder is gone; None where folders cannot be opened, as on
+        Windows.
     """
     while True:
         folder = hidden(above)
@@ -53,7 +55,9 @@ def held_folder(above: Path) -> tuple[Path, int]:
         try:
             handle = os.open(folder, os.O_RDONLY)
         except FileNotFoundError:
-            continue  # another process took it for left over before it was held
+            continue  # another process removed it before it was locked
+        except PermissionError:
+            return folder, None
         except OSError:
             folder.rmdir()
             raise
@@ -64,17 +68,17 @@ def held_folder(above: Path) -> tuple[Path, int]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left in a folder; what a living one writes stays."""
+    """Remove what killed processes left in a folder, and nothing that is still locked."""
     if fcntl is None:
         return
     with suppress(OSError):
         for path in [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]:
             with suppress(OSError):
-                _remove_left(path)
+                _remove_abandoned(path)
 
 
-def _remove_left(path: Path) -> None:
-    """Remove a file or a folder that nobody holds."""
+def _remove_abandoned(path: Path) -> None:
+    """Remove a file or a folder that is not locked."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

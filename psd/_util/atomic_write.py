@@ -58,7 +58,7 @@ def check_free(
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name is no name of a file"
+        reason = getattr(error, "strerror", None) or "this is not a valid file name"
         raise WriteError(f"cannot write {path}: {reason}") from None
     if path.is_dir():
         raise WriteError(f"{path} is a folder; give the name of a file in it")
@@ -122,10 +122,10 @@ def check_targets(
     inputs = list(inputs)
     for target in targets:
         path = check_free(target, overwrite=overwrite, inputs=inputs)
-        place = os.path.realpath(path).casefold()
-        if place in seen:
-            raise WriteError(f"{path} is to hold two different outputs; give each its own name")
-        seen.add(place)
+        real = os.path.realpath(path).casefold()
+        if real in seen:
+            raise WriteError(f"two outputs have the same path {path}; give each its own name")
+        seen.add(real)
 
 
 @contextmanager
@@ -166,7 +166,8 @@ def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterato
         raise WriteError(f"cannot write {target}: {error.strerror or 'unknown reason'}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
 
 
 def write_whole(
@@ -206,9 +207,9 @@ def write_whole(
     try:
         handle = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, mode)
     except (OSError, AttributeError):
-        with written(path, overwrite=overwrite) as place:
-            place.touch(mode=mode)
-            place.write_bytes(content)
+        with written(path, overwrite=overwrite) as temporary:
+            temporary.touch(mode=mode)
+            temporary.write_bytes(content)
         return
     try:
         with open(handle, "wb") as file:
@@ -273,8 +274,16 @@ def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file or a folder to the disk."""
-    handle = os.open(path, os.O_RDONLY)
+    """Flush a file or a folder to the disk; a folder that cannot be opened is left to the system.
+
+    Windows opens no folders, and flushes only files that are open for writing.
+    """
+    try:
+        handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    except PermissionError:
+        if path.is_dir():
+            return
+        raise
     try:
         os.fsync(handle)
     finally:

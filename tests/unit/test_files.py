@@ -2,10 +2,12 @@
 
 import errno
 import os
+import shutil
 
 import pytest
 
 import psd
+from psd._util import abandoned_files as leftovers
 from psd._util import atomic_write as files
 from psd._util.atomic_write import BESIDE_DATABASES, check_free, write_whole, written
 from psd.errors import WriteError
@@ -258,3 +260,72 @@ def test_a_file_system_without_hard_links_is_written_to_all_the_same(tmp_path, m
         attempt()
     assert (tmp_path / "late.bin").read_bytes() == b"other"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["late.bin", "out.bin"]
+
+
+def refuse_folders(monkeypatch, *, posix_only):
+    """As on Windows: no folder is opened, there are no locks and no files without a name."""
+    open_ = os.open
+
+    def refusing(path, *arguments, **named):
+        if not isinstance(path, int) and os.path.isdir(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return open_(path, *arguments, **named)
+
+    monkeypatch.setattr(os, "open", refusing)
+    monkeypatch.setattr(shutil, "_use_fd_functions", False)  # as shutil does on Windows
+    for owner, name in posix_only:
+        if owner is os:
+            monkeypatch.delattr(owner, name)
+        else:
+            monkeypatch.setattr(owner, name, None)
+
+
+POSIX_ONLY = {"nothing else": (), "windows": ((os, "O_TMPFILE"), (leftovers, "fcntl"))}
+
+
+@pytest.mark.parametrize("system", POSIX_ONLY)
+@pytest.mark.parametrize("write", ["whole", "block"])
+@pytest.mark.parametrize("exists", [False, True])
+def test_files_are_written_where_no_folder_is_opened(tmp_path, monkeypatch, system, write, exists):
+    target = tmp_path / "out.bin"
+    if exists:
+        target.write_bytes(b"old")
+    refuse_folders(monkeypatch, posix_only=POSIX_ONLY[system])
+    if write == "whole":
+        write_whole(target, b"new", overwrite=exists)
+    else:
+        with written(target, overwrite=exists) as path:
+            path.write_bytes(b"new")
+    assert target.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("system", POSIX_ONLY)
+def test_releases_and_ledgers_are_saved_where_no_folder_is_opened(tmp_path, monkeypatch, system):
+    refuse_folders(monkeypatch, posix_only=POSIX_ONLY[system])
+    domain = psd.Domain(bounds=(0, 0, 4, 4))
+    release = psd.Release.from_counts(psd.grid_tree(domain, 2), [1, 2, 3, 4], 1.0, domain=domain)
+    release.save(tmp_path / "release")
+    release.export(tmp_path / "cells.gpkg")
+    Ledger.create(tmp_path / "ledger").register("rows", 1)
+    assert psd.Release.load(tmp_path / "release").total == release.total
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["cells.gpkg", "ledger", "release"]
+
+
+def test_a_file_that_may_not_be_opened_is_still_an_error(tmp_path, monkeypatch):
+    open_ = os.open
+
+    def refusing(path, *arguments, **named):
+        if str(path).endswith("out.bin"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return open_(path, *arguments, **named)
+
+    def attempt():
+        with written(tmp_path / "out.bin") as path:
+            path.write_bytes(b"new")
+            monkeypatch.setattr(os, "open", refusing)
+
+    with pytest.raises(WriteError, match="Permission denied"):
+        attempt()
+    assert list(tmp_path.iterdir()) == []
