@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, ParameterError
+from psd.space.boxes import quadrants
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.crs import known_crs, transforming
 
@@ -195,17 +196,15 @@ def _states(shape: Any, mask: Covariate) -> NDArray[np.uint8]:
         full = shapely.covers(shape, there)
         for (x, y), sign in (((0, 1), 1), ((2, 1), -1), ((0, 3), -1), ((2, 3), 1)):
             np.add.at(inside, (boxes[full, y], boxes[full, x]), sign)
-        boxes = _quarters(boxes[~full & shapely.intersects(shape, there)])
+        boxes = _divide_boxes(boxes[~full & shapely.intersects(shape, there)])
     whole = inside.cumsum(axis=0).cumsum(axis=1)[:-1, :-1] > 0
     met = mask.raster > 0
     return np.where(met, np.where(whole, _INSIDE, _CUT), _OUTSIDE).astype(np.uint8)
 
 
-def _quarters(boxes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The parts of boxes of more than one cell."""
+def _divide_boxes(boxes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Divide boxes in the middle; those of one cell are dropped."""
     boxes = boxes[(boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)]
-    (x0, y0, x1, y1), (x, y) = boxes.T, ((boxes[:, :2] + boxes[:, 2:] + 1) // 2).T
-    parts = [(x0, y0, x, y), (x, y0, x1, y), (x0, y, x, y1), (x, y, x1, y1)]
-    quarters = np.concatenate([np.stack(part, axis=1) for part in parts])
-    found: NDArray[np.int64] = quarters[(quarters[:, :2] < quarters[:, 2:]).all(axis=1)]
-    return found
+    parts = quadrants(boxes, (boxes[:, :2] + boxes[:, 2:] + 1) // 2).reshape(-1, 4)
+    filled: NDArray[np.int64] = parts[(parts[:, :2] < parts[:, 2:]).all(axis=1)]
+    return filled

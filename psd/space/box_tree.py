@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import read_only_copy
 from psd.errors import InternalError, ReleaseFormatError
+from psd.space.boxes import box_sides
 from psd.space.hierarchy import Hierarchy, topology_rules
 
 __all__ = ["MAX_CHILDREN", "Tree", "check_tree", "locate"]
@@ -47,12 +48,6 @@ class Tree(Hierarchy):
         """Lattice cells in each node, shape (n,)."""
         width, height = box_sides(self.boxes)
         return width * height
-
-
-def box_sides(boxes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Width and height of boxes in lattice cells, as integers that cannot overflow."""
-    west, south, east, north = boxes.T
-    return np.subtract(east, west, dtype=np.int64), np.subtract(north, south, dtype=np.int64)
 
 
 def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
 from psd.space.box_tree import Tree
+from psd.space.boxes import quadrants
 
 __all__ = ["Cells", "Cut", "GrowingTree"]
 
@@ -161,7 +162,7 @@ class GrowingTree:
         lines = np.where(lines <= boxes[:, :2], boxes[:, 2:], lines)
         filled = _filled(boxes, lines)
         child = np.where(filled, np.cumsum(filled).reshape(filled.shape) - 1 + len(self.parent), -1)
-        grown = _quadrants(boxes, lines)
+        grown = quadrants(boxes, lines)
         grown = grown.reshape(-1, 4) if filled.all() else grown[filled]
         numbers = np.arange(len(self.parent), len(self.parent) + len(grown))
         self._is_cut[nodes] = True
@@ -237,15 +238,3 @@ def _filled(boxes: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bo
     """Which parts of each box around its lines hold anything, shape (n, 4)."""
     east, north = (lines < boxes[:, 2:]).T
     return np.stack([np.ones_like(east), east, north, east & north], axis=1)
-
-
-def _quadrants(boxes: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The four parts of each box around its lines, shape (n, 4, 4); some may be empty."""
-    x0, y0, x1, y1 = boxes.T
-    x, y = lines.T
-    parts = [(x0, y0, x, y), (x, y0, x1, y), (x0, y, x, y1), (x, y, x1, y1)]
-    quadrants = np.empty((len(boxes), 4, 4), np.int64)
-    for number, part in enumerate(parts):
-        for side, values in enumerate(part):
-            quadrants[:, number, side] = values
-    return quadrants

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.space.boxes import quadrants
 from psd.space.polygon_areas import Outlines, divided
 
 __all__ = ["Pieces", "pieces"]
@@ -67,7 +68,7 @@ def pieces(
         further = whole.cut & (fraction < 1) & (lines > boxes[:, :2]).any(axis=1)
         done = (fraction > 0) & ~further
         yield Pieces(owner=owner[done], boxes=boxes[done], fraction=fraction[done])
-        parent, boxes = _quarters(boxes, lines, np.flatnonzero(further))
+        parent, boxes = _divide_boxes(boxes, lines, np.flatnonzero(further))
         owner = owner[parent]
 
 
@@ -78,10 +79,8 @@ def _lines(boxes: Floats) -> Floats:
     return np.where(first <= last, np.floor((first + last + 1) / 2), low)
 
 
-def _quarters(boxes: Floats, lines: Floats, which: Integers) -> tuple[Integers, Floats]:
+def _divide_boxes(boxes: Floats, lines: Floats, which: Integers) -> tuple[Integers, Floats]:
     """Number of the divided box, and box, of every part of some boxes."""
-    (x0, y0, x1, y1), (x, y) = boxes[which].T, lines[which].T
-    parts = [(x0, y0, x, y), (x, y0, x1, y), (x0, y, x, y1), (x, y, x1, y1)]
-    quarters = np.stack([np.stack(part, axis=1) for part in parts], axis=1).reshape(-1, 4)
-    filled = (quarters[:, :2] < quarters[:, 2:]).all(axis=1)
-    return np.repeat(which, 4)[filled], quarters[filled]
+    parts = quadrants(boxes[which], lines[which]).reshape(-1, 4)
+    filled = (parts[:, :2] < parts[:, 2:]).all(axis=1)
+    return np.repeat(which, 4)[filled], parts[filled]

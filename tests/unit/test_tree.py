@@ -5,7 +5,8 @@ import pytest
 from trees import random_tree
 
 from psd.errors import InternalError, ReleaseFormatError
-from psd.space.box_tree import Tree, _rules, box_sides, check_tree, locate
+from psd.space.box_tree import Tree, _rules, check_tree, locate
+from psd.space.boxes import box_sides
 
 LATTICE = (4, 4)
 
