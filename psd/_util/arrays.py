@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["from_arrow", "interleaved", "ranges", "read_only_copy", "sum_by", "to_arrow"]
+__all__ = [
+    "Floats",
+    "Integers",
+    "from_arrow",
+    "interleaved",
+    "ranges",
+    "read_only_copy",
+    "sum_by",
+    "to_arrow",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 def read_only_copy(values: ArrayLike, dtype: str) -> NDArray[Any]:

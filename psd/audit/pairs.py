@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats
 from psd._util.processes import map_tasks
 from psd.audit.binomial_bounds import log_ratio_limits
 from psd.audit.transcripts import Recorded, Replayed
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Pair", "Samples", "Threshold", "learned", "losses", "sampled", "worth"]
 
-Floats = NDArray[np.float64]
 
 # A unit in the west, one near the middle, and the one that comes and goes in the east: lines west
 # and east of the middle then move apart in rank, which is the most that a median can show.

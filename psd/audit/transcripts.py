@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.privacy.epsilon import NANO
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from psd.mechanisms.exponential_mechanism import Candidates
 
 __all__ = ["DivergenceError", "Recorded", "Replayed"]
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class DivergenceError(Exception):

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Integers
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.space.bin_grid import BinGrid
 
 __all__ = ["Divisions", "Entries", "deviations"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

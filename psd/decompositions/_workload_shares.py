@@ -16,8 +16,9 @@ import re
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from psd._util.arrays import Floats
 from psd.errors import ParameterError
 from psd.space.domain import Domain
 
@@ -59,8 +60,6 @@ _LEAST = 1e-9
 _TINY = 1e-300
 
 _WEIGHTS = re.compile(r"\d{1,18}( \d{1,18})*", re.ASCII)
-
-Floats = NDArray[np.float64]
 
 
 def workload(name: str, value: object) -> str:

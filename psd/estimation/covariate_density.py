@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.estimation.density import Place
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
@@ -23,9 +23,6 @@ from psd.space.polygon_areas import Outlines
 from psd.space.polygon_pieces import pieces
 
 __all__ = ["CovariateDensity", "shares_of_parents"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def shares_of_parents(tree: Tree, covariate: Covariate | None) -> Floats:

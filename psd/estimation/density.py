@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.space.box_tree import Tree
 from psd.space.polygon_areas import Outlines, divided
 
@@ -32,10 +32,7 @@ _LEVEL = 0.02
 # Sides of the raster that windows are added up on; it only has to be finer than most leaves.
 _RASTER = 2048
 
-_CHUNK = 16384
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+_LEAVES_PER_BATCH = 16384
 
 
 Place = Callable[[Floats], Floats]
@@ -164,7 +161,7 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Smoot
 
 def _chunks(size: int) -> range:
     """Where to split work on so many leaves."""
-    return range(_CHUNK, size, _CHUNK)
+    return range(_LEAVES_PER_BATCH, size, _LEAVES_PER_BATCH)
 
 
 def _parts(boxes: Floats) -> Floats:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.estimation.least_squares import Estimates
 from psd.privacy.epsilon import NANO
 from psd.space.hierarchy import Hierarchy
@@ -32,7 +33,7 @@ _SCALE_FREE = 5.0
 
 # Shares tried in a division, and nodes worked on together (a matter of memory alone).
 _SHARES = 49
-_CHUNK = 4096
+_NODES_PER_BATCH = 4096
 
 # Finest deviation of a count, in records, and, squared, relative to a large one: floats have no
 # room for more points between two counts.
@@ -42,9 +43,6 @@ _FINEST = 1e-6
 _CERTAIN = 1e12
 
 _TINY = 1e-300
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,7 +141,7 @@ def _families(tree: Hierarchy, level: slice) -> list[tuple[Integers, list[Intege
     found = []
     for size in np.unique(tree.children[level]).tolist():
         here = nodes[tree.children[level] == size] if size else nodes[:0]
-        for some in np.split(here, range(_CHUNK, len(here), _CHUNK)):
+        for some in np.split(here, range(_NODES_PER_BATCH, len(here), _NODES_PER_BATCH)):
             if len(some):
                 found.append((some, [tree.first_child[some] + k for k in range(size)]))
     return found

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psd._util.arrays import sum_by
+from psd._util.arrays import Floats, sum_by
 from psd.estimation.least_squares import Estimates
 from psd.space.hierarchy import Hierarchy
 
@@ -23,8 +22,6 @@ __all__ = ["published_covariance"]
 _EMPTY = 0.1
 
 _TINY = 1e-300
-
-Floats = NDArray[np.float64]
 
 
 def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:

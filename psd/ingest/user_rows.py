@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Integers
 from psd.ingest.cell_counter import cell_counter
 from psd.ingest.contribution_bounding import running_number
 from psd.ingest.row_hash import marks, salts
@@ -30,8 +30,6 @@ __all__ = ["DAY", "Carried", "carried", "joined", "units_of"]
 
 DAY = 86_400_000_000
 """Microseconds of a day."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Integers
 from psd.mechanisms.bernoulli import bernoulli_exp
 from psd.mechanisms.certified_thresholds import exp_enclosure
 from psd.mechanisms.random_words import random_words, uniform_below
@@ -20,7 +21,6 @@ from psd.privacy.epsilon import NANO
 
 __all__ = ["Candidates", "exponential"]
 
-Integers = NDArray[np.int64]
 
 # Proposal weights have this many bits less the bits of the longest group.
 _BITS = 62

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Integers
 from psd.mechanisms.bernoulli import bernoulli_exp
 from psd.mechanisms.inversion import unit_geometric
 from psd.mechanisms.random_words import uniform_below
@@ -12,7 +13,6 @@ from psd.mechanisms.random_words import uniform_below
 LIMIT = 2**62
 _MAX = 2**63 - 1
 
-Integers = NDArray[np.int64]
 Attempt = Callable[[NDArray[np.intp]], tuple[Integers, NDArray[np.bool_]]]
 
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Integers
 from psd.mechanisms.bernoulli import checked_pair
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE, Survival, thresholds
 from psd.mechanisms.geometric import geometric_each, refuse_beyond_limit, until_kept
@@ -21,8 +22,6 @@ _MAX = 2**63 - 1
 _BLOCK = 2**16  # draws made at a time, so that what a step leaves is still in the cache
 _SMALL_TABLE = 2**10
 _SHORT_RUN = 2**10
-
-Integers = NDArray[np.int64]
 
 
 def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats
 from psd._util.fields import integer_between
 from psd.decompositions import Decomposition, method
 from psd.errors import ParameterError
@@ -64,7 +65,6 @@ _EQUAL_AREA = "EPSG:6933"
 _EDGE_POINTS = 101
 
 Progress = Callable[[int, int], None]
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
 from psd.space.covariate import Covariate
@@ -46,9 +46,6 @@ _BETWEEN = 6
 _TINY = 1e-250
 
 _EAST, _NORTH = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

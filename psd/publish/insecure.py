@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Integers
 from psd._util.atomic_write import write_whole
 from psd._util.fields import integer_between
 from psd._util.untrusted_parquet import INSECURE
@@ -36,8 +37,6 @@ _WARNING = (
     "INSECURE: noise from a seed protects nobody. This is no release; psd reads it nowhere. "
     "Do not publish it if the rows are real."
 )
-
-Integers = NDArray[np.int64]
 
 
 class SeededNoise:

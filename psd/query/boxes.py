@@ -24,7 +24,7 @@ __all__ = ["SIDES", "answer_boxes", "as_boxes", "box_estimates", "box_totals"]
 SIDES = ("west", "south", "east", "north")
 
 # Queries walked down together by numpy; bounds the memory, not the answers.
-_CHUNK = 512
+_BOXES_PER_BATCH = 512
 
 # From so many boxes on the compiled walk is worth the seconds that it may take to compile.
 _MANY = 1000
@@ -220,7 +220,7 @@ def _engine(queries: int) -> ModuleType | None:
 
 def _chunks(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """Boxes in lots that numpy walks down together."""
-    return np.split(lattice, range(_CHUNK, len(lattice), _CHUNK))
+    return np.split(lattice, range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH))
 
 
 def _cover(release: Release, lattice: NDArray[np.float64]) -> Cover:

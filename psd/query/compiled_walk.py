@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.estimation import nonuniformity as uniformity
 from psd.estimation.density import PARTS
 from psd.query.flat_tree import COVARIATE, SMOOTH, Errors, Family, Packed
@@ -24,11 +24,9 @@ from psd.space.box_tree import MAX_CHILDREN
 
 __all__ = ["compiled_sums", "compiled_totals"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Most queries walked down together; a chunk takes less than a second, then Ctrl-C is heard.
-_CHUNK = 2**17
+_BOXES_PER_BATCH = 2**17
 
 # Most entries of all lists from the root down: about 350 MB, of which few are ever touched.
 _ROOM = 2**21
@@ -98,7 +96,7 @@ def _walked(
     packed: Packed, family: Family, values: Floats, errors: Errors | None, boxes: Floats
 ) -> Floats:
     """Sums of boxes, shape (6, n), from as many at a time as there is room for."""
-    size = max(1, min(len(boxes), _CHUNK, _ROOM // packed.levels))
+    size = max(1, min(len(boxes), _BOXES_PER_BATCH, _ROOM // packed.levels))
     room = size * packed.levels
     sizes = [room] * (len(Lists._fields) - 2) + [MAX_CHILDREN * room] * 2
     lists = Lists._make(np.empty(entries) for entries in sizes)

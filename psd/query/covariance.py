@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from psd._util.arrays import ranges, sum_by
+from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.query.region_overlaps import Regions, cut_leaves
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["nonuniformity_covariance", "part_variance", "perturbation_covariance", "records_moved"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Rows of a matrix, and pairs of regions in one leaf, worked on together.
 _ROWS = 256

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+
+from psd._util.arrays import Floats
 
 __all__ = ["Derived", "combined", "fieller", "quotient", "reach"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

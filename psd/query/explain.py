@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.query.boxes import as_boxes, box_fraction
@@ -38,8 +39,6 @@ _TIMES = (2, 5, 10)
 # Half as wide cells leave a quarter of the variance of what a smooth density moves.
 _FINER_SHIFT = 0.25
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 FractionOf = Callable[["Release"], Fraction]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.density import PARTS, SmoothDensity
 from psd.space.box_tree import MAX_CHILDREN, Tree
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COVARIATE", "EVEN", "SMOOTH", "Errors", "Family", "Inside", "Packed", "pack"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 EVEN, SMOOTH, COVARIATE = range(3)
 """Kinds of density inside the leaves."""

@@ -17,8 +17,8 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats
 from psd.query.totals import Sums
 
 __all__ = ["interval"]
@@ -34,8 +34,6 @@ _BIAS = 2.0
 _WHOLE = 0.25
 
 _TINY = 1e-300
-
-Floats = NDArray[np.float64]
 
 
 def interval(sums: Sums, confidence: float) -> tuple[Floats, Floats]:

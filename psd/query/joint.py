@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from psd._util.arrays import Floats
 from psd.errors import ParameterError
 from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
 from psd.query.derived import Derived, combined, quotient
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from psd.release.record import Release
 
 __all__ = ["Joint", "joint"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

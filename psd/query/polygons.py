@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, report
 from psd.query.totals import cover_sums, joined
@@ -24,11 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["answer_polygons", "cover_polygons", "polygon_fraction"]
 
 # Polygons, and sides in cells, walked down together; bounds the memory, not the answers.
-_CHUNK = 256
+_POLYGONS_PER_BATCH = 256
 _SIDES = 2**19
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def answer_polygons(
@@ -82,7 +80,7 @@ def _chunks(release: Release, shapes: NDArray[np.object_]) -> list[NDArray[np.ob
     across = np.sqrt(release.tree.is_leaf.sum())
     cuts = outline_lengths(shapes, release.domain) * across
     held = np.cumsum(shapely.get_num_coordinates(shapes) + cuts) // _SIDES
-    part = held + np.arange(len(shapes)) // _CHUNK
+    part = held + np.arange(len(shapes)) // _POLYGONS_PER_BATCH
     return [some for some in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(some)]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.boxes import as_boxes, box_fraction
 from psd.query.polygons import cover_polygons
@@ -28,13 +29,10 @@ MAX_REGIONS = 5_000
 """Most regions whose covariances are worked out together: a matrix of 200 MB."""
 
 # Regions walked down together; bounds the memory, not the answers.
-_CHUNK = 512
+_REGIONS_PER_BATCH = 512
 
 # Polygons digitised side by side overlap by rounding; a larger share of the smaller is meant.
 _SLIVER = 1e-9
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Regions(Protocol):
@@ -89,8 +87,8 @@ class Boxes:
 
     def covers(self) -> Iterator[tuple[int, Cover]]:
         """Covers, some at a time; see `Regions`."""
-        for start in range(0, len(self), _CHUNK):
-            some = self.sides[start : start + _CHUNK]
+        for start in range(0, len(self), _REGIONS_PER_BATCH):
+            some = self.sides[start : start + _REGIONS_PER_BATCH]
             yield start, cover(self.release.tree, len(some), box_fraction(self.release, some))
 
     def common(self, node: Integers, first: Integers, second: Integers) -> Floats:
@@ -101,8 +99,8 @@ class Boxes:
     def overlapping(self) -> Integers:
         """Pairs with area in common; see `Regions`."""
         found = []
-        for start in range(0, len(self), _CHUNK):
-            some = self.sides[start : start + _CHUNK, None]
+        for start in range(0, len(self), _REGIONS_PER_BATCH):
+            some = self.sides[start : start + _REGIONS_PER_BATCH, None]
             both = _intersection(some, self.sides[None])
             filled = (both[..., :2] < both[..., 2:]).all(axis=2)
             pairs = np.argwhere(filled) + np.array([start, 0])
@@ -133,8 +131,8 @@ class Polygons:
 
     def covers(self) -> Iterator[tuple[int, Cover]]:
         """Covers, some at a time; see `Regions`."""
-        for start in range(0, len(self), _CHUNK):
-            some = self.shapes[start : start + _CHUNK]
+        for start in range(0, len(self), _REGIONS_PER_BATCH):
+            some = self.shapes[start : start + _REGIONS_PER_BATCH]
             yield start, cover_polygons(self.release, some)
 
     def common(self, node: Integers, first: Integers, second: Integers) -> Floats:

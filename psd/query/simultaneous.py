@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+
+from psd._util.arrays import Floats
 
 __all__ = ["level_of_each"]
 
-Floats = NDArray[np.float64]
 
 # Directions tried, as far as they have at most so many coordinates in all.
 _DIRECTIONS = 1 << 14

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats
 from psd.estimation.density import PARTS, Density, SmoothDensity
 from psd.space.box_tree import Tree
 
@@ -16,9 +17,7 @@ __all__ = ["Mesh", "mesh_of"]
 _LARGEST = 2**24
 
 # Queries looked up together, so that what is worked out for them stays near the processor.
-_CHUNK = 2**14
-
-Floats = NDArray[np.float64]
+_BOXES_PER_BATCH = 2**14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,13 +69,13 @@ class Mesh:
             In lattice units, inside the lattice.
         """
         result = np.empty(len(boxes))
-        for start in range(0, len(boxes), _CHUNK):
-            chunk = boxes[start : start + _CHUNK]
+        for start in range(0, len(boxes), _BOXES_PER_BATCH):
+            chunk = boxes[start : start + _BOXES_PER_BATCH]
             west, east = (_place(chunk[:, side], self.x, table.shape[1]) for side in (0, 2))
             south, north = (_place(chunk[:, side], self.y, table.shape[0]) for side in (1, 3))
             upper = _line(table, north, east) - _line(table, north, west)
             lower = _line(table, south, east) - _line(table, south, west)
-            result[start : start + _CHUNK] = upper - lower
+            result[start : start + _BOXES_PER_BATCH] = upper - lower
         return result
 
 

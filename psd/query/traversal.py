@@ -13,14 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import ranges, sum_by
+from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.estimation.least_squares import Estimates
 from psd.space.box_tree import Tree
 
 __all__ = ["Cover", "Fraction", "Step", "cover", "cut_leaf_total", "perturbation_variance", "total"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 Fraction = Callable[[Integers, Integers], tuple[Floats, Floats]]
 """Covered shares of cells: (query numbers, node numbers) to two numbers in [0, 1].

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BinGrid"]
+from psd._util.arrays import Integers
 
-Integers = NDArray[np.int64]
+__all__ = ["BinGrid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

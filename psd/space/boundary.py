@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
 from psd.space.boxes import quadrants
 from psd.space.covariate import MAX_SIDE, Covariate
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Boundary", "bounds_of"]
 
-Floats = NDArray[np.float64]
 
 _OUTSIDE, _CUT, _INSIDE = 0, 1, 2
 

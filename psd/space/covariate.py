@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.space.domain import Domain
 
@@ -27,10 +28,7 @@ MAX_SIDE = 1024
 
 TOP = 2**16 - 1
 
-_CHUNK = 2**15
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+_BOXES_PER_BATCH = 2**15
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -225,7 +223,7 @@ class Covariate:
         A box is up to 3 x 3 blocks of raster cells, of which the outer ones may be cut. The
         sums of blocks are exact, and no product is subtracted from another.
         """
-        chunks = np.split(boxes, range(_CHUNK, len(boxes), _CHUNK))
+        chunks = np.split(boxes, range(_BOXES_PER_BATCH, len(boxes), _BOXES_PER_BATCH))
         return np.concatenate([self._mass_of(chunk) for chunk in chunks])
 
     def _mass_of(self, boxes: Floats) -> Floats:

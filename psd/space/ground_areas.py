@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from psd._util.arrays import Floats
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
 __all__ = ["areas", "unit_of_area"]
-
-Floats = NDArray[np.float64]
 
 
 def unit_of_area(domain: Domain) -> str:

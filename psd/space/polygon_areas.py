@@ -16,15 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import ranges, sum_by
+from psd._util.arrays import Floats, Integers, ranges, sum_by
 
 __all__ = ["Outlines", "divided", "outlines"]
 
 # Fractions this close to nothing or all are rounding.
 _ROUNDING = 1e-12
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

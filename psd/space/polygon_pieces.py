@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.space.boxes import quadrants
 from psd.space.polygon_areas import Outlines, divided
 
 __all__ = ["Pieces", "pieces"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

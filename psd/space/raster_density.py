@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from psd._util.arrays import ranges
+from psd._util.arrays import Floats, ranges
 from psd.errors import DomainError, ParameterError
 from psd.space.crs import known_crs, transforming
 from psd.space.polygon_areas import outlines
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["check_overlap", "polygon_density", "raster_density", "shapes_in"]
 
 Bounds = tuple[float, float, float, float]
-Floats = NDArray[np.float64]
 
 # Polygons divided together; bounds the memory, not the result.
-_CHUNK = 1024
+_POLYGONS_PER_BATCH = 1024
 
 # A raster line this close to another one, in cells, is meant to be that line.
 _SNAP = 1e-6
@@ -61,7 +60,9 @@ def polygon_density(
     shapes = shapes_in(polygons, domain)
     shapes, weights = shapes[weights > 0], weights[weights > 0]
     density = np.zeros((size, size))
-    for some in np.split(np.arange(len(shapes)), range(_CHUNK, len(shapes), _CHUNK)):
+    for some in np.split(
+        np.arange(len(shapes)), range(_POLYGONS_PER_BATCH, len(shapes), _POLYGONS_PER_BATCH)
+    ):
         density += _deposited(shapes[some], weights[some], domain, size)
     capped: Floats = np.minimum(density, np.inf if column else 1.0)
     return capped

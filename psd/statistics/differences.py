@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
 from psd.query.derived import fieller, reach
 from psd.space.regions import with_crs
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["difference", "ratio"]
 
-Floats = NDArray[np.float64]
 
 _ANSWERS = (
     "estimate", "perturbation_error", "nonuniformity_error", "error", "lower", "upper",

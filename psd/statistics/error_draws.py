@@ -12,10 +12,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from psd._util.arrays import sum_by
+from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
 from psd.estimation.least_squares import non_negative
 from psd.estimation.nonuniformity import shift_variance
@@ -27,11 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["cell_draws", "check_draws", "innovations", "node_errors", "redrawn", "region_draws"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Numbers drawn together; bounds the memory. The draws depend on it as they do on the seed.
-_CHUNK = 1 << 22
+_VALUES_PER_BATCH = 1 << 22
 
 _JITTER = 1e-10
 
@@ -146,7 +143,7 @@ def cell_draws(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
     matrix = sparse.csr_array((overlay.share, (overlay.cell, place)), shape=shape)
     uneven = _unevenness(overlay)
     counts = overlay.counts()[:, None]
-    step = max(1, _CHUNK // max(len(place), len(made.nodes)))
+    step = max(1, _VALUES_PER_BATCH // max(len(place), len(made.nodes)))
     for start in range(0, draws, step):
         some = min(step, draws - start)
         error = matrix @ node_errors(made, random, some)
@@ -164,7 +161,7 @@ def redrawn(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
     shape = (overlay.cells, len(release.tree))
     matrix = sparse.csr_array((overlay.share, (overlay.cell, overlay.node)), shape=shape)
     uneven = _unevenness(overlay)
-    step = max(1, _CHUNK // max(len(overlay.node), len(release.tree)))
+    step = max(1, _VALUES_PER_BATCH // max(len(overlay.node), len(release.tree)))
     for start in range(0, draws, step):
         some = min(step, draws - start)
         noisy = release.estimates.count[:, None] + node_errors(made, random, some)
@@ -212,7 +209,7 @@ def region_draws(joint: Joint, seed: int, draws: int) -> Iterator[Floats]:
     slack = _JITTER * max(float(np.diagonal(covariance).max(initial=0.0)), _JITTER)
     factor = np.linalg.cholesky(covariance + slack * np.eye(size))
     counts = joint.answers["estimate"].to_numpy(np.float64)[:, None]
-    step = max(1, _CHUNK // size)
+    step = max(1, _VALUES_PER_BATCH // size)
     for start in range(0, draws, step):
         some = min(step, draws - start)
         yield counts + factor @ random.standard_normal((size, some))

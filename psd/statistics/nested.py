@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from psd._util.arrays import sum_by
+from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
 from psd.estimation.least_squares import LEAST_SLOPE, project
 from psd.query.derived import reach
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from psd.release.record import Release
 
 __all__ = ["nested"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def nested(

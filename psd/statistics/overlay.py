@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psd._util.arrays import ranges, sum_by
+from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
 from psd.estimation.nonuniformity import shift_variance
 from psd.query.covariance import part_variance, records_moved
@@ -26,10 +25,7 @@ MAX_CELLS = 1 << 24
 """Most cells of a raster."""
 
 # Parts of leaves measured together; bounds the memory, not the result.
-_CHUNK = 1 << 17
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+_CELLS_PER_BATCH = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -182,7 +178,7 @@ def _shares(release: Release, node: Integers, low: Floats, high: Floats) -> Floa
     if release.density is None:
         return share
     cut = np.flatnonzero(share < 1)
-    for some in np.split(cut, range(_CHUNK, len(cut), _CHUNK)):
+    for some in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
         share[some] = release.density.part(release.tree, node[some], low[some], high[some])
     return share
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats
 from psd.errors import ParameterError
 from psd.query.derived import reach
 from psd.space.ground_areas import areas
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from psd.release.record import Release
 
 __all__ = ["quantiles", "weighted_quantiles"]
-
-Floats = NDArray[np.float64]
 
 
 def quantiles(

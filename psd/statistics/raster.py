@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats
 from psd.space.ground_areas import areas, unit_of_area
 from psd.statistics.overlay import raster_overlay
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from psd.release.record import Release
 
 __all__ = ["Raster", "raster"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

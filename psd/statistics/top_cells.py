@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.space.ground_areas import areas
 from psd.statistics.error_draws import cell_draws, check_draws, region_draws
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["top"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # A cell that is so many standard deviations short of the top is never drawn into it.
 _REACH = 6.0

@@ -154,7 +154,7 @@ def test_many_polygons_go_through_in_parts(monkeypatch):
     corners = rng.random((50, 2)) * [10, 6]
     polygons = frame(*(shapely.box(x, y, x + 1, y + 1.5) for x, y in corners), w=rng.random(50))
     whole = Covariate.from_polygons(polygons, DOMAIN, column="w", size=32)
-    monkeypatch.setattr("psd.space.raster_density._CHUNK", 7)
+    monkeypatch.setattr("psd.space.raster_density._POLYGONS_PER_BATCH", 7)
     parts = Covariate.from_polygons(polygons, DOMAIN, column="w", size=32)
     assert np.array_equal(whole.raster, parts.raster)
 

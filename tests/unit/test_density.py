@@ -171,7 +171,7 @@ def test_chunks_change_nothing(monkeypatch):
     tree = grid((64, 64), 16)
     counts = np.random.default_rng(1).integers(0, 99, 256).astype(float)
     found = shares(tree, counts)
-    monkeypatch.setattr(module, "_CHUNK", 7)
+    monkeypatch.setattr(module, "_LEAVES_PER_BATCH", 7)
     assert np.array_equal(shares(tree, counts), found)
 
 

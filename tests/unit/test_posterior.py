@@ -209,7 +209,7 @@ def test_a_crowd_in_one_place_leaves_the_empty_cells_emptier_than_by_projection(
 def test_chunks_change_no_bit(chunk, monkeypatch):
     tree = random_tree(np.random.default_rng(1), lattice=(4096,) * 2, height=6, leaf_share=0.2)
     counts = posterior_of(tree)
-    monkeypatch.setattr(posterior, "_CHUNK", chunk)
+    monkeypatch.setattr(posterior, "_NODES_PER_BATCH", chunk)
     assert len(tree) > 100
     assert np.array_equal(posterior_of(tree), counts)
 

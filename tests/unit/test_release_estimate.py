@@ -112,7 +112,7 @@ def test_without_numba_the_answers_are_the_same(release, without_numba):
 def test_many_chunks_answer_like_one(release, monkeypatch):
     boxes = queries(2000)
     whole, alone = release.query(boxes), release.estimate(boxes)
-    monkeypatch.setattr(compiled, "_CHUNK", 300)
+    monkeypatch.setattr(compiled, "_BOXES_PER_BATCH", 300)
     pd.testing.assert_frame_equal(release.query(boxes), whole, rtol=1e-12)
     monkeypatch.setattr(compiled, "_ROOM", 1)
     pd.testing.assert_frame_equal(release.query(boxes), whole, rtol=1e-12)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from psd._util.arrays import Floats
 from psd.evaluation.evaluate import CONFIDENCE
 from psd.evaluation.reporting.plots import COLOURS, PARTS, PRIVATE, finish, method_styles
 
@@ -35,7 +36,6 @@ __all__ = [
     "wilson",
 ]
 
-Floats = NDArray[np.float64]
 
 _SIZE = (5.4, 4.0)
 _UNIFORM, _ON_DATA, _NEUTRAL = "#3b6fb6", "#d1762a", "#33404f"
