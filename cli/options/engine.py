@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psd._util import plugins as registry
+from psd._util import plugins
 
 from ..options.inputs import files, inputs_of
 
@@ -22,7 +22,7 @@ INPUTS = click.argument("inputs", nargs=-1, type=click.Path(readable=False))
 
 _ENGINE = click.option(
     "--engine",
-    type=click.Choice(("duckdb", *registry.names("psd.ingest.engines"))),
+    type=click.Choice(("duckdb", *plugins.names("psd.ingest.engines"))),
     default="duckdb",
     show_default=True,
     help="Where rows are read and counted: in this process, or on a cluster; same result.",

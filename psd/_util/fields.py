@@ -32,7 +32,7 @@ Check = Callable[[str, Any], Any]
 Value = int | str | None
 """Of a parameter, as it stands in a release file."""
 
-_WHOLE = re.compile(r"-?\d{1,20}", re.ASCII)
+_INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
 # Limits of a release file: its reader refuses what passes them.
@@ -254,10 +254,10 @@ def integer_between(low: int, high: int) -> Check:
 
     def check(name: str, value: object) -> int:
         text = str(value)
-        if isinstance(value, bool) or not _WHOLE.fullmatch(text):
-            raise ParameterError(f"{name} {text!r} is not a whole number")
+        if isinstance(value, bool) or not _INTEGER.fullmatch(text):
+            raise ParameterError(f"{name} must be an integer, got {text[:80]!r}")
         if not low <= int(text) <= high:
-            raise ParameterError(f"{name} {text} is not between {low} and {high}")
+            raise ParameterError(f"{name} must be between {low} and {high}, got {text}")
         return int(text)
 
     return check
@@ -268,7 +268,9 @@ def choice(*options: str) -> Check:
 
     def check(name: str, value: object) -> str:
         if value not in options:
-            raise ParameterError(f"{name} {str(value)!r} is none of {', '.join(options)}")
+            raise ParameterError(
+                f"{name} must be one of {', '.join(options)}, got {str(value)[:80]!r}"
+            )
         return str(value)
 
     return check
@@ -294,13 +296,13 @@ def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
     Raises
     ------
     ParameterError
-        If a name is no parameter of the method, or a value is wrong.
+        If the method has no parameter of a name, or a value is wrong.
     """
     known = [field.name for field in dataclasses.fields(kind)]
     for name in settings:
         if name not in known:
             raise ParameterError(
-                f"{name} is no parameter of {kind.name}; it takes {', '.join(known) or 'none'}"
+                f"{kind.name} has no parameter {name[:80]!r}; it takes {', '.join(known) or 'none'}"
             )
     return kind(**settings)
 

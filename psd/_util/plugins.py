@@ -1,53 +1,189 @@
-"""Families of variants, each variant one file that is found by its name and imported when used."""
+"""Families of variants: one file each, in this package or in another one that is installed.
+
+A variant is a module. Those of this package are found by the names of their files. Another package
+registers its module under an entry point of the family's group, in its ``pyproject.toml``:
+
+    [project.entry-points."psd.decompositions"]
+    stripes = "psd_stripes"
+
+Nothing is imported before a variant is used, so that a broken package breaks nothing else.
+"""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
+import re
 from functools import cache
-from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
 from psd.errors import ParameterError
 
-__all__ = ["load", "names"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["GROUPS", "load", "names", "own_names", "problems", "refresh", "register"]
+
+GROUPS: Final = {
+    "psd.decompositions": "psd.decompositions",
+    "psd.export": "psd.exports",
+    "psd.ingest.engines": "psd.engines",
+    "psd.ingest.sources": "psd.sources",
+    "psd.privacy.noise_laws": "psd.mechanisms",
+}
+"""Group of entry points of each family; a mechanism registers the law of its noise."""
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
+
+_registered: dict[str, dict[str, Any]] = {}
 
 
 @cache
-def names(package: str) -> tuple[str, ...]:
-    """Names of the variants in a package: its public modules, underscores read as hyphens.
+def own_names(package: str) -> tuple[str, ...]:
+    """Names of the variants of this package: its public modules, underscores read as hyphens.
 
     Parameters
     ----------
     package : str
-        Dotted name, such as ``"psd.decompositions"``.
+        Dotted name of the family, such as ``"psd.decompositions"``.
+    """
+    path = importlib.import_module(package).__path__
+    modules = (module.name for module in pkgutil.iter_modules(path))
+    return tuple(sorted(name.replace("_", "-") for name in modules if not name.startswith("_")))
+
+
+def names(package: str) -> tuple[str, ...]:
+    """Names of all variants: those of this package, then those of others.
+
+    Parameters
+    ----------
+    package : str
+        Dotted name of the family.
 
     Examples
     --------
     >>> "quadtree" in names("psd.decompositions")
     True
     """
-    path = importlib.import_module(package).__path__
-    found = (module.name for module in pkgutil.iter_modules(path))
-    return tuple(sorted(name.replace("_", "-") for name in found if not name.startswith("_")))
+    own = own_names(package)
+    others = {*_registered.get(package, ()), *_entry_points(package)}
+    return (*own, *sorted(name for name in others - {*own} if _NAME.fullmatch(name)))
 
 
-def load(package: str, what: str, name: str) -> ModuleType:
+def load(package: str, kind: str, name: str) -> Any:
     """Module of a variant.
 
     Parameters
     ----------
     package : str
         Dotted name of the family.
-    what : str
+    kind : str
         What a variant is called in messages, such as ``"method"``.
     name : str
-        Variant asked for.
+        Variant to load.
 
     Raises
     ------
     ParameterError
-        If there is no such variant; the message lists those that exist.
+        If there is no such variant; the message lists those that exist. Or if it is of another
+        package and cannot be imported, or of two packages.
     """
+    if name in own_names(package):
+        return importlib.import_module(f"{package}.{name.replace('-', '_')}")
     if name not in names(package):
-        raise ParameterError(f"{what} {name!r} is none of {', '.join(names(package))}")
-    return importlib.import_module(f"{package}.{name.replace('-', '_')}")
+        raise ParameterError(_unknown(package, kind, name))
+    if name in _registered.get(package, ()):
+        return _registered[package][name]
+    first, *more = _entry_points(package)[name]
+    if more:
+        packages = " and ".join(_package_of(entry) for entry in (first, *more))
+        raise ParameterError(f"{kind} {name!r} is registered by {packages}; uninstall all but one")
+    try:
+        return first.load()
+    except Exception as error:
+        raise ParameterError(
+            f"{kind} {name!r} of {_package_of(first)} cannot be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def register(package: str, kind: str, name: str, module: Any) -> None:
+    """Add a variant to a family for the rest of this process, as an installed package would.
+
+    Parameters
+    ----------
+    package : str
+        Dotted name of the family.
+    kind : str
+        What a variant is called in messages.
+    name : str
+        Name of the variant; registering it again replaces it.
+    module : module or object
+        Has the attributes that a module of the family has.
+
+    Raises
+    ------
+    ParameterError
+        If the name is taken by this package, or is not small letters, digits and hyphens.
+    """
+    if name in own_names(package):
+        raise ParameterError(f"{kind} {name!r} is one of psd; choose another name")
+    if not _NAME.fullmatch(name):
+        raise ParameterError(f"{kind} {name[:80]!r} must be {_RULE}")
+    _registered.setdefault(package, {})[name] = module
+
+
+def problems(package: str, kind: str) -> tuple[str, ...]:
+    """Sentences about entry points that are left out because of their names.
+
+    Parameters
+    ----------
+    package : str
+        Dotted name of the family.
+    kind : str
+        What a variant is called in messages.
+    """
+    found = []
+    for name, entries in sorted(_entry_points(package).items()):
+        for entry in entries:
+            whose = f"{kind} {name[:80]!r} of {_package_of(entry)} is left out"
+            if name in own_names(package):
+                found.append(f"{whose}: psd has one of that name; it must be renamed")
+            elif not _NAME.fullmatch(name):
+                found.append(f"{whose}: its name must be {_RULE}")
+    return tuple(found)
+
+
+def refresh() -> None:
+    """Look for installed packages again, after one was installed in a running process."""
+    _entry_points.cache_clear()
+    own_names.cache_clear()
+
+
+_RULE = "small letters, digits and hyphens, at most 40, with a letter first"
+
+
+@cache
+def _entry_points(package: str) -> dict[str, tuple[EntryPoint, ...]]:
+    """Entry points of a family's group by their names."""
+    from importlib.metadata import entry_points
+
+    by_name: dict[str, tuple[EntryPoint, ...]] = {}
+    if package in GROUPS:
+        for entry in entry_points(group=GROUPS[package]):
+            by_name[entry.name] = (*by_name.get(entry.name, ()), entry)
+    return by_name
+
+
+def _package_of(entry: EntryPoint) -> str:
+    """Name and version of the package that registers an entry point."""
+    return "another package" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+
+
+def _unknown(package: str, kind: str, name: str) -> str:
+    """Sentence about a name that no variant has."""
+    every = names(package)
+    close = difflib.get_close_matches(name, every, n=1)
+    cause = f"; did you mean {close[0]!r}?" if close else ""
+    return f"{kind} must be one of {', '.join(every)}, got {name[:80]!r}{cause}"

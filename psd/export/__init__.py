@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
-from psd._util import plugins as registry
+from psd._util import plugins
 from psd._util.atomic_write import written
 from psd.errors import ParameterError, WriteError
 from psd.privacy.epsilon import epsilon_text
@@ -61,12 +61,13 @@ def is_database(module: ModuleType) -> bool:
 
 def _modules() -> list[ModuleType]:
     """Writers of all formats."""
-    return [_module(name) for name in registry.names(__name__)]
+    return [_module(name) for name in plugins.names(__name__)]
 
 
 def _module(name: str) -> ModuleType:
     """Writer of a format."""
-    return registry.load(__name__, "format", name)
+    module: ModuleType = plugins.load(__name__, "format", name)
+    return module
 
 
 def format_of(target: str | os.PathLike[str]) -> ModuleType:

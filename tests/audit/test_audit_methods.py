@@ -48,9 +48,9 @@ def test_loss_of_recorded_builds(name, unit):
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ({"canaries": 15}, "canaries 15"),
-        ({"runs": 0}, "runs 0"),
-        ({"pairs": 7}, "pairs 7"),
+        ({"canaries": 15}, "canaries must be between"),
+        ({"runs": 0}, "runs must be between"),
+        ({"pairs": 7}, "pairs must be between"),
         ({"confidence": 1}, "confidence 1"),
         ({"unit": Unit(kind="user", weight=WEIGHT)}, "records or users"),
         ({"unit": Unit(kind="user-day", max_contributions=1, time_zone="UTC")}, "records or users"),

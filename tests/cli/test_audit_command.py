@@ -59,7 +59,7 @@ def test_users():
     [
         (("--unit", "user"), "go together"),
         (("--max-contributions", 2), "go together"),
-        (("--canaries", 3), "canaries 3 is not between"),
+        (("--canaries", 3), "canaries must be between"),
         (("visits.csv",), "unexpected extra argument"),
     ],
 )

@@ -192,8 +192,8 @@ BOW = shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)])
             frame(shapely.box(20, 20, 30, 30)), {}, DomainError, "another one", id="outside"
         ),
         pytest.param(frame(), {}, ParameterError, "no polygon", id="no polygon"),
-        pytest.param(frame(LEFT), {"size": 0}, ParameterError, "not between", id="no size"),
-        pytest.param(frame(LEFT), {"size": 2048}, ParameterError, "not between", id="large"),
+        pytest.param(frame(LEFT), {"size": 0}, ParameterError, "must be between", id="no size"),
+        pytest.param(frame(LEFT), {"size": 2048}, ParameterError, "must be between", id="large"),
     ],
 )
 def test_polygons_that_are_no_covariate_are_refused(polygons, options, error, told):

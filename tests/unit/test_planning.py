@@ -153,9 +153,9 @@ def test_runs_fit_the_size():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"count": 0}, "count 0 is not between"),
-        ({"count": 10**12}, "not between"),
-        ({"count": 1.5}, "not a whole number"),
+        ({"count": 0}, "count must be between"),
+        ({"count": 10**12}, "must be between"),
+        ({"count": 1.5}, "must be an integer"),
         ({"epsilons": []}, "no epsilon is given"),
         ({"epsilons": ["1", "1.0"]}, "epsilon 1 is given 2 times"),
         ({"epsilons": ["0"]}, "epsilon"),

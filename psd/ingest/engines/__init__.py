@@ -1,15 +1,16 @@
 """Where rows are read and counted if not in this process, one file per engine. Private side.
 
-A file ``psd/ingest/engines/<name>.py`` offers ``made(url)``, which gives an `Engine`. Every engine
-makes the tally that `psd.ingest.tally_builder` makes of the same rows, cell by cell; which one was
-used does not enter a release.
+A file ``psd/ingest/engines/<name>.py`` offers ``open_engine(url)``, which returns an `Engine`; so
+does a module of another package, by an entry point of the group ``psd.engines``. Every engine makes
+the tally that `psd.ingest.tally_builder` makes of the same rows, cell by cell; which one was used
+does not enter a release.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from psd._util import plugins as registry
+from psd._util import plugins
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -44,7 +45,7 @@ def engines() -> tuple[str, ...]:
     >>> engines()
     ('spark',)
     """
-    return registry.names(__name__)
+    return plugins.names(__name__)
 
 
 def engine(name: str, url: str) -> Engine:
@@ -67,5 +68,5 @@ def engine(name: str, url: str) -> Engine:
     >>> engine("spark", "sc://localhost:15002")
     Spark(url='sc://localhost:15002')
     """
-    made: Engine = registry.load(__name__, "engine", name).made(url)
-    return made
+    opened: Engine = plugins.load(__name__, "engine", name).open_engine(url)
+    return opened

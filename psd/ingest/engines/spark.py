@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from psd.privacy.unit import Unit
     from psd.space.domain import Domain
 
-__all__ = ["Spark", "SparkTable", "made"]
+__all__ = ["Spark", "SparkTable", "open_engine"]
 
 _VIEW = "psd_rows"
 
@@ -107,6 +107,6 @@ class Spark:
         raise InputDataError(fault)
 
 
-def made(url: str | None) -> Spark:
+def open_engine(url: str | None) -> Spark:
     """Spark at an address, or that of this process."""
     return Spark(url=url)

@@ -1,9 +1,10 @@
 """Where points come from, one file per kind of input. Private side.
 
-A file ``psd/ingest/sources/<name>.py`` offers ``accepts(item)`` and ``batches(items, columns,
-domain)``; the first that accepts an item reads it. Files come to it expanded and checked, all of
-its kind together. A source only parses: bounding and counting are done once, for all of them, in
-`psd.ingest.tally`.
+A file ``psd/ingest/sources/<name>.py`` has the form of `Source`; the first that accepts an item
+reads it. Files come to it expanded and checked, all of its kind together. A source only parses:
+bounding and counting are done once, for all of them, in `psd.ingest.tally`. A module of another
+package is a source too, by an entry point of the group ``psd.sources``; it is imported only for an
+item that no source of this package accepts, or for a file whose ending they do not know.
 """
 
 from __future__ import annotations
@@ -11,19 +12,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from psd._util import plugins as registry
+from psd._util import plugins
 from psd._util.wall_clock import checked_zone
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.sources._paths import STDIN, expanded, is_path
+from psd.ingest.sources._paths import STDIN, expanded, has_known_ending, is_path
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = ["Columns", "check_repeatable", "files_of", "read"]
+__all__ = ["Columns", "Source", "check_repeatable", "files_of", "read", "sources"]
+
+_KIND = "source"
+
+
+class Source(Protocol):
+    """Form of the module of a source. Private side."""
+
+    USES: tuple[str, ...]
+    """Fields of `Columns` that it has a use for beside the column names: geometry, layer."""
+
+    SUFFIXES: tuple[str, ...]
+    """Endings of the names of its files, such as ``(".kml",)``; for sources of other packages."""
+
+    def accepts(self, item: Any) -> bool:
+        """Whether it reads the item: a path, or an object in memory."""
+
+    def batches(self, items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
+        """Rows of the items, batch by batch.
+
+        Raises
+        ------
+        InputDataError
+            If an item cannot be read as asked. No message quotes a value of a row.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,20 +120,20 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
         raise InputDataError("an input is given twice; its rows would count double")
     paths = files_of(items)
     groups = _groups([*paths, *(item for item in items if not is_path(item))])
-    _check_used(columns, {source.__name__.rpartition(".")[2] for source, _ in groups})
+    _check_used(columns, {name for source, _ in groups for name in source.USES})
     for source, group in groups:
         yield from source.batches(group, columns, domain)
     if files_of(items) != paths:
         raise InputDataError("files came or went while the input was read; nothing was published")
 
 
-def _check_used(columns: Columns, kinds: set[str]) -> None:
+def _check_used(columns: Columns, used: set[str]) -> None:
     """Refuse names that no input has a use for."""
-    if columns.layer is not None and "vector" not in kinds:
+    if columns.layer is not None and "layer" not in used:
         raise ParameterError(
             "layer (--layer) names one of a GeoPackage or another vector file, and no input is one"
         )
-    if columns.geometry is not None and kinds == {"csv"}:
+    if columns.geometry is not None and "geometry" not in used:
         raise ParameterError(
             "geometry (--geometry) names a column of points, which CSV has not; name its "
             "coordinates (--x, --y)"
@@ -148,24 +172,62 @@ def files_of(items: Iterable[Any]) -> list[Path]:
     return expanded(item for item in items if is_path(item))
 
 
-def _groups(items: list[Any]) -> list[tuple[ModuleType, list[Any]]]:
+def sources() -> tuple[str, ...]:
+    """Names of all sources: those of this package, then those of others."""
+    return plugins.names(__name__)
+
+
+def _groups(items: list[Any]) -> list[tuple[Source, list[Any]]]:
     """What each source has to read."""
-    groups: dict[ModuleType, list[Any]] = {}
+    groups: dict[int, tuple[Source, list[Any]]] = {}
     for item in items:
-        groups.setdefault(_source_of(item), []).append(item)
+        source = _source_of(item)
+        groups.setdefault(id(source), (source, []))[1].append(item)
     if not groups:
         raise InputDataError("an empty list is none that can be read; give at least one input")
-    return list(groups.items())
+    return list(groups.values())
 
 
-def _source_of(item: Any) -> ModuleType:
+def _source_of(item: Any) -> Source:
     """Source that reads an item."""
-    for name in registry.names(__name__):
-        source = registry.load(__name__, "source", name)
+    faults: list[str] = []
+    if is_path(item) and not has_known_ending(item):
+        suffix = Path(item).suffix.lower()
+        for source in _others(faults):
+            if suffix and suffix in source.SUFFIXES:
+                return source
+    for name in plugins.own_names(__name__):
+        own: Source = plugins.load(__name__, _KIND, name)
+        if own.accepts(item):
+            return own
+    for source in _others(faults):
         if source.accepts(item):
             return source
     raise InputDataError(
         f"input of type {type(item).__name__} is none that can be read: a file (CSV, Parquet, "
         "GeoPackage, Shapefile, FlatGeobuf, GeoJSON), a folder or a list of them, a table in "
         "memory, a relation of DuckDB, or the address of a PostGIS database"
+        + "".join(f"; {fault}" for fault in faults)
     )
+
+
+def _others(faults: list[str]) -> Iterator[Source]:
+    """Sources of other packages; the sentences about those that cannot be loaded are noted."""
+    own = plugins.own_names(__name__)
+    for name in plugins.names(__name__)[len(own) :]:
+        try:
+            yield _checked(name, plugins.load(__name__, _KIND, name))
+        except ParameterError as error:
+            faults.append(str(error))
+
+
+def _checked(name: str, source: Any) -> Source:
+    """Refuse a module that has not the form of a source."""
+    missing = [each for each in _FORM if not hasattr(source, each)]
+    if missing:
+        raise ParameterError(f"source {name!r} must have {', '.join(missing)}; see Source")
+    checked: Source = source
+    return checked
+
+
+_FORM = ("USES", "SUFFIXES", "accepts", "batches")

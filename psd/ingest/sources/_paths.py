@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from psd.errors import InputDataError
 
-__all__ = ["STDIN", "expanded", "is_path", "kind", "partition", "unchanged"]
+__all__ = ["STDIN", "expanded", "has_known_ending", "is_path", "kind", "partition", "unchanged"]
 
 STDIN = "-"
 
@@ -88,6 +88,17 @@ def kind(item: Any) -> str | None:
     except (OSError, ValueError):
         return "csv"
     return next((known for mark, known in _MARKS.items() if start.startswith(mark)), "csv")
+
+
+def has_known_ending(path: str | os.PathLike[str]) -> bool:
+    """Whether the ending of a name tells the source of this package that reads the file.
+
+    Examples
+    --------
+    >>> has_known_ending("visits.csv"), has_known_ending("visits.kml")
+    (True, False)
+    """
+    return Path(path).suffix.lower() in (*_SUFFIXES, *_TEXT)
 
 
 def expanded(items: Iterable[Any]) -> list[Path]:

@@ -23,6 +23,10 @@ __all__ = ["accepts", "batches"]
 _ROWS = 250_000
 
 
+USES: tuple[str, ...] = ("geometry",)
+"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+
+
 def accepts(item: Any) -> bool:
     """Whether the item hands over an Arrow stream; DataFrames know more of their types."""
     return hasattr(item, "__arrow_c_stream__") and not frame.accepts(item)

@@ -85,6 +85,10 @@ DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n"}
 
 
+USES: tuple[str, ...] = ()
+"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+
+
 def accepts(data: Any) -> bool:
     """Whether the input is a path, and that of no file of another known format."""
     return _paths.kind(data) == "csv"

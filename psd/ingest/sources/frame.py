@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["accepts", "batches"]
 
 
+USES: tuple[str, ...] = ("geometry",)
+"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+
+
 def accepts(item: Any) -> bool:
     """Whether the item is a DataFrame or a GeoDataFrame."""
     import pandas as pd

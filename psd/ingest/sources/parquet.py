@@ -31,6 +31,10 @@ _LONLAT = "OGC:CRS84"
 """CRS of a GeoParquet column that states none."""
 
 
+USES: tuple[str, ...] = ("geometry",)
+"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+
+
 def accepts(item: Any) -> bool:
     """Whether the item is the path of a Parquet file."""
     return kind(item) == "parquet"

@@ -83,6 +83,10 @@ class PostGIS:
         return f"(\n{(self.query or '').strip().removesuffix(';')}\n) AS source"
 
 
+USES: tuple[str, ...] = ("geometry",)
+"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+
+
 def accepts(item: Any) -> bool:
     """Whether the item is a table, a query, or the address of a database."""
     return isinstance(item, PostGIS) or is_address(item)

@@ -28,6 +28,10 @@ _POINTS = ("Point", "2.5D Point", "Unknown")
 """How types of layers that may hold points begin."""
 
 
+USES: tuple[str, ...] = ("geometry", "layer")
+"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+
+
 def accepts(item: Any) -> bool:
     """Whether the item is the path of a vector file."""
     return kind(item) == "vector"

@@ -1,0 +1,134 @@
+"""Variants are found by the names of their files, and by entry points of other packages."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from psd._util import plugins
+from psd.errors import ParameterError
+
+
+@pytest.fixture
+def family(tmp_path, monkeypatch):
+    """A package with two public variants and a private module."""
+    folder = tmp_path / "psd_example_family"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "plain.py").write_text("value = 1\n")
+    (folder / "two_words.py").write_text("value = 2\n")
+    (folder / "_shared.py").write_text("raise RuntimeError('not to be imported')\n")
+    (folder / "broken.py").write_text("raise RuntimeError('imported before it was asked for')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.refresh()
+    yield folder.name
+    for module in [name for name in sys.modules if name.startswith(folder.name)]:
+        del sys.modules[module]
+    plugins.refresh()
+
+
+def test_names_are_files_with_hyphens_and_nothing_is_imported(family):
+    assert plugins.names(family) == ("broken", "plain", "two-words")
+    assert f"{family}.plain" not in sys.modules
+
+
+@pytest.mark.parametrize(("name", "value"), [("plain", 1), ("two-words", 2)])
+def test_a_variant_is_imported_by_name(family, name, value):
+    assert plugins.load(family, "thing", name).value == value
+
+
+@pytest.mark.parametrize("name", ["two_words", "_shared", "PLAIN", "", "os", "plain.value"])
+def test_other_names_are_refused_with_those_that_exist(family, name):
+    with pytest.raises(ParameterError, match="thing must be one of broken, plain, two-words"):
+        plugins.load(family, "thing", name)
+
+
+def test_the_families_of_the_library():
+    assert {"grid", "quadtree"} <= set(plugins.names("psd.decompositions"))
+    assert plugins.names("psd.export") == (
+        "csv",
+        "geojson",
+        "geopackage",
+        "geoparquet",
+        "geotiff",
+        "npy",
+        "postgis",
+    )
+
+
+# --- variants of other packages --------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch, family):
+    """Install packages whose entry points add to the family, as pip would."""
+    monkeypatch.setitem(plugins.GROUPS, family, "psd.examples")
+
+    def install(package, module, *entries):
+        folder = tmp_path / f"{package}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        lines = "\n".join(f"{name} = psd_example_{package}" for name in entries)
+        (folder / "entry_points.txt").write_text(f"[psd.examples]\n{lines}\n")
+        (tmp_path / f"psd_example_{package}.py").write_text(module)
+        plugins.refresh()
+
+    yield install
+    for module in [name for name in sys.modules if name.startswith("psd_example_")]:
+        del sys.modules[module]
+
+
+def test_a_variant_of_another_package_stands_behind_those_of_this_one(family, installed):
+    installed("stripes", "value = 3\n", "a-stripe")
+    assert plugins.names(family) == ("broken", "plain", "two-words", "a-stripe")
+    assert "psd_example_stripes" not in sys.modules
+    assert plugins.load(family, "thing", "a-stripe").value == 3
+    assert plugins.problems(family, "thing") == ()
+
+
+def test_a_variant_of_this_package_is_not_replaced(family, installed):
+    installed("other", "value = 4\n", "plain")
+    assert plugins.load(family, "thing", "plain").value == 1
+    assert plugins.problems(family, "thing") == (
+        "thing 'plain' of other 1.0 is left out: psd has one of that name; it must be renamed",
+    )
+
+
+@pytest.mark.parametrize("name", ["Stripe", "two words", "x" * 41, "1st", "a_b"])
+def test_a_name_that_no_release_could_state_is_left_out(family, installed, name):
+    installed("other", "value = 4\n", name)
+    assert name not in plugins.names(family)
+    (problem,) = plugins.problems(family, "thing")
+    assert "its name must be small letters, digits and hyphens" in problem
+
+
+def test_a_broken_package_is_named_when_it_is_used_and_not_before(family, installed):
+    installed("broken", "raise RuntimeError('half installed')\n", "stripe")
+    assert "stripe" in plugins.names(family)
+    assert plugins.load(family, "thing", "plain").value == 1
+    with pytest.raises(ParameterError, match=r"broken 1\.0 cannot be loaded: RuntimeError: half"):
+        plugins.load(family, "thing", "stripe")
+
+
+def test_two_packages_with_one_name_are_both_named(family, installed):
+    installed("first", "value = 5\n", "stripe")
+    installed("second", "value = 6\n", "stripe")
+    with pytest.raises(ParameterError, match=r"registered by .*1\.0 and .*1\.0; uninstall"):
+        plugins.load(family, "thing", "stripe")
+
+
+def test_a_variant_can_be_registered_in_a_running_process(family, monkeypatch):
+    monkeypatch.setattr(plugins, "_registered", {})
+    for value in (7, 8):
+        plugins.register(family, "thing", "stripe", SimpleNamespace(value=value))
+        assert plugins.load(family, "thing", "stripe").value == value
+    assert plugins.names(family)[-1] == "stripe"
+    with pytest.raises(ParameterError, match="thing 'plain' is one of psd"):
+        plugins.register(family, "thing", "plain", SimpleNamespace(value=1))
+    with pytest.raises(ParameterError, match="must be small letters"):
+        plugins.register(family, "thing", "Two", SimpleNamespace(value=1))
+
+
+def test_a_name_that_is_nearly_right_is_suggested(family):
+    with pytest.raises(ParameterError, match=r"got 'plaine'; did you mean 'plain'\?"):
+        plugins.load(family, "thing", "plaine")
