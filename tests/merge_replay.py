@@ -13,7 +13,6 @@ import pyarrow as pa
 from replay import SCRIPTS, Recorder, Replayer, Violation, compare, loss, run, small_domain
 
 import psd
-from psd.ingest.hash_key import users_of_residue
 from psd.ingest.partial_tally import KeptTally, merge
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
@@ -29,17 +28,14 @@ OTHERS = [[("v", 0), ("w", 3)], [("v", 1)]]
 GRID = psd.Quadtree(height=1)
 
 
-def counted(rows, k, *, carry=False, residue=None, unit=None):
+def counted(rows, k, *, carry=False, unit=None):
     """Tally of rows (user, cell)."""
     unit = unit or Unit(kind="user", max_contributions=k)
-    chosen = None if residue is None else users_of_residue(KEY, residue)
-    intake = Intake(DOMAIN, unit=unit, chosen=chosen)
+    intake = Intake(DOMAIN, unit=unit)
     x, y = np.array([(cell % 2, cell // 2) for _, cell in rows], float).reshape(-1, 2).T + 0.5
     intake.add(Batch(x=x, y=y, user=pa.array([user for user, _ in rows], pa.string())))
     columns = Columns(user="user" if unit.has_user else None)
-    recipe = Recipe(
-        domain=DOMAIN, unit=unit, columns=columns, key=KEY, residue=residue, carry=carry
-    )
+    recipe = Recipe(domain=DOMAIN, unit=unit, columns=columns, key=KEY, carry=carry)
     origin = origin_of(recipe, ())
     origin = dataclasses.replace(origin, names=(origin.run,))
     counts = (
@@ -49,9 +45,7 @@ def counted(rows, k, *, carry=False, residue=None, unit=None):
 
 
 def parts_of(rows, k, way):
-    """Tallies of two parts of the rows, or of two residues of all of them."""
-    if way == "residue":
-        return [counted([*rows[0], *rows[1]], k, residue=(r, 2)) for r in range(2)]
+    """Tallies of two parts of the rows."""
     return [counted(part, k, carry=way == "carry") for part in rows]
 
 

@@ -41,7 +41,6 @@ __all__ = ["command"]
 @click.option("--per", type=click.Choice(["day", "slice"]), help="As in psd build.")
 @click.option("--count", type=click.Choice(["rows", "users"]), default="rows", help="The same.")
 @click.option("--key", type=click.Path(), help="File of the key, the same for all parts.")
-@click.option("--residue", metavar="R/N", help="Read only the users of one residue of their hash.")
 @click.option("--carry-users", is_flag=True, help="Carry the rows of users, so that parts join.")
 @click.option("--part", metavar="NAME", help="Name of the part, where it is no file.")
 @click.option("--method", type=click.Choice(methods()), help="Count no finer than it divides.")
@@ -67,7 +66,7 @@ def command(
     A tally holds exact counts, and with --carry-users ids: it is as private as the rows, and
     readable by its owner alone. Parts of a data set are counted one by one, in any order, and
     merge when the unit allows it. Where a row is the unit, parts need different rows. Where a
-    user is, residues of one key merge, and so do tallies with --carry-users; others add their
+    user is, tallies with --carry-users and the same key keep the bound of each; others add their
     --max-contributions up. With --into, files that have their tally are not read again.
 
     \b
@@ -75,8 +74,6 @@ def command(
       psd tally january.csv -o january.tally --bounds 126.4 37 127.6 38
       psd tally parts/*.csv --into tallies --bounds 126.4 37 127.6 38 \\
           --user user_id --max-contributions 4 --key visits.key --carry-users
-      psd tally visits.csv -o first.tally --bounds 126.4 37 127.6 38 \\
-          --user user_id --max-contributions 4 --key visits.key --residue 0/2
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
 
@@ -108,7 +105,6 @@ def _recipe(
     slices: str | None,
     per: Per | Literal["slice"] | None,
     count: Count,
-    residue: str | None,
     carry_users: bool,
     method: str | None,
     settings: tuple[str, ...],
@@ -116,7 +112,7 @@ def _recipe(
 ) -> Recipe:
     """How the rows are counted, from the options."""
     from psd.decompositions import method as method_by_name
-    from psd.ingest.hash_key import key_of_file, residue_of
+    from psd.ingest.hash_key import key_of_file
     from psd.ingest.sources import Columns
     from psd.privacy.unit import unit_of
     from psd.publish.build import step_of
@@ -136,8 +132,8 @@ def _recipe(
     )
     if key is not None and user is None:
         raise click.UsageError("--key goes with --user; rows that are units need no key")
-    if key is None and (residue or carry_users):
-        raise click.UsageError("--residue and --carry-users go with --key, the same for all parts")
+    if key is None and carry_users:
+        raise click.UsageError("--carry-users goes with --key, the same for all parts")
     step = (1, 1)
     if method is not None:
         step = step_of(method_by_name(method, parse_settings(settings)), domain.lattice)
@@ -148,7 +144,6 @@ def _recipe(
         slices=slices_of(by, slices, per, columns["time"], columns["time_zone"]),
         bound="slice" if per == "slice" else "series",
         step=step,
-        residue=None if residue is None else residue_of(residue),
         carry=carry_users,
         key=None if key is None else key_of_file(key),
     )
@@ -215,9 +210,7 @@ def _is_of(kept: KeptTally, path: Path, recipe: Recipe) -> bool:
     from psd.publish.from_tallies import origin_of
 
     found, wanted = kept.origins[0], origin_of(recipe, ())
-    parts = (
-        ("contributions", "residue") if recipe.key is None else ("contributions", "residue", "key")
-    )
+    parts = ("contributions",) if recipe.key is None else ("contributions", "key")
     return (
         len(kept.origins) == 1
         and kept.terms == recipe.terms

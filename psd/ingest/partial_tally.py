@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
@@ -84,8 +83,6 @@ class Origin:
         Most rows of a user that were kept of it; 1 where a row is the unit.
     key : str, optional
         Check value of the key that chose them.
-    residue : tuple of int, optional
-        (R, N): it has the users whose keyed hash leaves R when divided by N, and no others.
     paid : int
         Nano-epsilon that a build spent on a bound or on bounds, which the counts rest on.
     """
@@ -94,7 +91,6 @@ class Origin:
     names: tuple[str, ...]
     contributions: int = 1
     key: str | None = None
-    residue: tuple[int, int] | None = None
     paid: int = 0
 
     def __repr__(self) -> str:
@@ -167,16 +163,9 @@ def bound_of(origins: Iterable[Origin]) -> int:
 
     Notes
     -----
-    A user is in one residue of a keyed hash and in no other, so the residues of one key and one
-    N have as much of a user as the residue with most; parts of the same residue, and parts of
-    other hashes or of none, may all have rows of one user, so their bounds add up.
+    Every part may have rows of one user, so the bounds of the parts add up.
     """
-    hashes: dict[object, dict[int, int]] = {}
-    for origin in origins:
-        remainder, divisor = origin.residue or (0, 1)
-        hashed = hashes.setdefault((origin.key, divisor) if origin.residue else None, {})
-        hashed[remainder] = hashed.get(remainder, 0) + origin.contributions
-    return sum(max(residues.values()) for residues in hashes.values())
+    return sum(origin.contributions for origin in origins)
 
 
 def merge(tallies: Sequence[KeptTally]) -> KeptTally:
@@ -240,22 +229,12 @@ def _check_parts(origins: Sequence[Origin]) -> None:
         )
     if len({origin.run for origin in origins}) < len(origins):
         raise InputDataError("a tally is given twice, or is in a merged one; it would count double")
-    seen: dict[str, list[Origin]] = {}
-    for origin in origins:
-        for name in set() if EMPTY in origin.names else {*origin.names}:
-            if any(not _are_apart(origin, other) for other in seen.setdefault(name, [])):
-                raise InputDataError(
-                    "two tallies are of the same file or of a part of the same name; its rows "
-                    "would count double"
-                )
-            seen[name].append(origin)
-
-
-def _are_apart(one: Origin, other: Origin) -> bool:
-    """Whether two parts have no user in common, by the residues of one hash."""
-    if one.residue is None or other.residue is None or one.key != other.key:
-        return False
-    return one.residue[1] == other.residue[1] and one.residue[0] != other.residue[0]
+    names = [name for origin in origins if EMPTY not in origin.names for name in {*origin.names}]
+    if len({*names}) < len(names):
+        raise InputDataError(
+            "two tallies are of the same file or of a part of the same name; its rows would count "
+            "double"
+        )
 
 
 def _check_carried(origins: Sequence[Origin], *, whole: bool) -> None:
@@ -266,7 +245,9 @@ def _check_carried(origins: Sequence[Origin], *, whole: bool) -> None:
             "or none"
         )
     if len({origin.key for origin in origins}) > 1:
-        raise InputDataError(_OTHER_KEYS)
+        raise InputDataError(
+            "the tallies were counted with different keys; count all with the same --key FILE"
+        )
     if len({origin.contributions for origin in origins}) > 1:
         raise InputDataError(
             "the tallies carry different numbers of rows per user; count all with the same "
@@ -275,20 +256,14 @@ def _check_carried(origins: Sequence[Origin], *, whole: bool) -> None:
 
 
 def _check_bounds(origins: Sequence[Origin], unit: Unit) -> None:
-    """Refuse residues of different keys, and shares of users that are in several parts."""
-    keys = {origin.key for origin in origins}
-    if any(origin.residue for origin in origins) and len(keys) > 1:
-        raise InputDataError(_OTHER_KEYS)
-    if unit.weight and not all(_are_apart(a, b) for a, b in combinations(origins, 2)):
+    """Refuse to add shares of users, and bounds that no build takes."""
+    if unit.weight:
         raise InputDataError(
-            "shares of users cannot be added, since a user's rows may lie in several parts; count "
-            "residues (--residue)"
+            "tallies that count users cannot be merged, since one user may have rows in several "
+            "parts; count all rows in one tally"
         )
     if bound_of(origins) > MAX_CONTRIBUTIONS:
         raise InputDataError("the bounds per user of the tallies add up to too much")
-
-
-_OTHER_KEYS = "the tallies were counted with different keys; count all with the same --key FILE"
 
 
 def _added(tallies: Sequence[Tally]) -> Tally:

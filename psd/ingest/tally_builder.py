@@ -86,8 +86,6 @@ class Intake:
     anywhere : bool
         Whether rows may all lie elsewhere: after an answer has been drawn it is too late to
         refuse them. Public.
-    chosen : callable, optional
-        Which users are taken in at all, from their ids and nothing else.
     """
 
     def __init__(
@@ -100,10 +98,9 @@ class Intake:
         slices: Slices | None = None,
         memory: int | None = None,
         anywhere: bool = False,
-        chosen: Callable[[Any], NDArray[np.bool_]] | None = None,
     ) -> None:
         self.domain, self.unit, self.step = domain, unit, step
-        self.area, self.slices, self.chosen, self._anywhere = area, slices, chosen, anywhere
+        self.area, self.slices, self._anywhere = area, slices, anywhere
         self._columns, self._rows = (
             -(-size // width) for size, width in zip(domain.lattice, step, strict=True)
         )
@@ -232,10 +229,6 @@ class Intake:
             self._counter.add(self._cells(columns, rows, moment))
             return len(columns)
         ids, codes = _ids(user, inside), rows * self.domain.lattice[0] + columns
-        if self.chosen is not None:
-            taken = self.chosen(ids)
-            ids, codes = ids.filter(taken), codes[taken]
-            moment = None if moment is None else moment[taken]
         self._shelf.add(ids, codes, moment)
         return len(codes)
 

@@ -32,7 +32,7 @@ from psd.space.time_slices import Slices
 
 __all__ = ["digest", "is_tally", "read_tally", "tally_of_release", "unit_of", "write_tally"]
 
-FORMAT = 1
+FORMAT = 2
 MAX_HEADER = 2**24
 KEY = b"PRIVATE psd tally"
 
@@ -50,7 +50,7 @@ _FIELDS = {
     "format", "notice", "bounds", "crs", "lattice", "step", "unit", "weight", "by", "slices",
     "bound", "time_zone", "area", "carried", "origins", "release",
 }  # fmt: skip
-_ORIGIN = {"run", "names", "contributions", "key", "residue", "paid"}
+_ORIGIN = {"run", "names", "contributions", "key", "paid"}
 
 
 def write_tally(kept: KeptTally, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -266,15 +266,10 @@ def _terms(header: dict[str, Any]) -> Terms:
 def _origin(fields: Any) -> Origin:
     """Part of a header."""
     _expect(isinstance(fields, dict) and fields.keys() == _ORIGIN)
-    names, residue = tuple(fields["names"]), fields["residue"]
+    names = tuple(fields["names"])
     texts = (fields["run"], *names, *([] if fields["key"] is None else [fields["key"]]))
     _expect(isinstance(fields["names"], list) and all(isinstance(text, str) for text in texts))
     _expect(re.fullmatch("[0-9a-f]{32}", fields["run"]) is not None)
-    if residue is not None:
-        remainder, divisor = residue
-        _expect(type(remainder) is int and type(divisor) is int and 0 <= remainder < divisor)
-        _expect(fields["key"] is not None)
-        residue = (remainder, divisor)
     return Origin(
         run=fields["run"],
         names=names,
@@ -282,7 +277,6 @@ def _origin(fields: Any) -> Origin:
             "contributions", fields["contributions"]
         ),
         key=fields["key"],
-        residue=residue,
         paid=integer_between(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
     )
 

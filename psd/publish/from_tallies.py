@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.errors import ParameterError
-from psd.ingest.hash_key import check_value, users_of_residue
+from psd.ingest.hash_key import check_value
 from psd.ingest.memory_limit import parse_memory, room
 from psd.ingest.partial_tally import EMPTY, KeptTally, Origin, Terms, merge
 from psd.ingest.sources import Columns, files_of, read
@@ -66,9 +66,7 @@ class Recipe:
     step : tuple of int
         Lattice columns and rows that are counted together. Public.
     key : bytes, optional
-        Of the hash that chooses rows and users; random where not given. Independent of the data.
-    residue : tuple of int, optional
-        (R, N): only users whose keyed hash leaves R when divided by N are read.
+        Of the hash that chooses rows; random where not given. Independent of the data.
     carry : bool
         Whether the rows that each user keeps are carried, so that parts of one user join.
 
@@ -85,7 +83,6 @@ class Recipe:
     bound: ContributionScope = "series"
     step: tuple[int, int] = (1, 1)
     key: bytes | None = None
-    residue: tuple[int, int] | None = None
     carry: bool = False
 
     def __repr__(self) -> str:
@@ -101,14 +98,13 @@ class Recipe:
             raise ParameterError("time slices and days of users need --time, the column of moments")
         if self.slices is not None and self.slices.time_zone != self.columns.time_zone:
             raise ParameterError("the slices are of another time zone than the columns")
-        if self.residue is None and not self.carry:
+        if not self.carry:
             return
         if not self.unit.has_user or self.key is None:
             raise ParameterError(
-                "residues and carried rows are of users, so they need --user, and the same --key "
-                "for all parts"
+                "carried rows are of users, so they need --user, and the same --key for all parts"
             )
-        if self.carry and (self.unit.weight or self.step != (1, 1)):
+        if self.unit.weight or self.step != (1, 1):
             raise ParameterError("carried rows are whole rows of the full lattice")
 
     @property
@@ -173,7 +169,7 @@ def tally_rows(
     columns = replace(recipe.columns, memory=left and left // 3)
     with unchanged(paths):
         batches = read(data, columns, recipe.domain)
-        intake = _taken_in(batches, recipe, key, left and left * 2 // 3)
+        intake = _taken_in(batches, recipe, left and left * 2 // 3)
         counts: Tally | Carried
         if recipe.carry:
             how = (recipe.domain, recipe.slices, recipe.unit, recipe.bound)
@@ -187,15 +183,14 @@ def tally_rows(
     )
 
 
-def _taken_in(batches: Iterator[Any], recipe: Recipe, key: bytes, memory: int | None) -> Intake:
-    """Rows of a part, those of other residues left out."""
+def _taken_in(batches: Iterator[Any], recipe: Recipe, memory: int | None) -> Intake:
+    """Read the rows of a part."""
     intake = Intake(
         recipe.domain,
         unit=counted_unit(recipe.unit, recipe.bound),
         step=recipe.step,
         slices=recipe.slices,
         memory=memory,
-        chosen=None if recipe.residue is None else users_of_residue(key, recipe.residue),
     )
     for batch in batches:
         intake.add(batch)
@@ -210,7 +205,6 @@ def origin_of(recipe: Recipe, names: Sequence[str]) -> Origin:
         names=tuple(names),
         contributions=recipe.unit.max_contributions,
         key=check_value(recipe.key) if has_user and recipe.key is not None else None,
-        residue=recipe.residue,
     )
 
 

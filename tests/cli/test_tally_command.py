@@ -69,18 +69,15 @@ def test_merged_step_by_step(folder):
     assert not (folder / "x").exists()
 
 
-def test_carried_users_and_residues_keep_the_bound(folder):
+def test_carried_users_keep_the_bound(folder):
     how = (*BOUNDS, *USER, "--key", "key")
     passes("tally", "v1.csv", "v2.csv", "v3.csv", "-o", "whole.tally", *how)
     for month in (1, 2, 3):
         passes("tally", f"v{month}.csv", "-o", f"c{month}", *how, "--carry-users")
-    for r in (0, 1):
-        passes("tally", "v1.csv", "v2.csv", "v3.csv", "-o", f"r{r}", *how, "--residue", f"{r}/2")
     passes("build", "whole.tally", "-o", "whole", *SURE)
     passes("build", "c1", "c2", "c3", "-o", "carried", *SURE)
-    passes("build", "r0", "r1", "-o", "residues", *SURE)
-    assert counts("whole") == counts("carried") == counts("residues")
-    assert {psd.Release.load(p).max_contributions for p in ("whole", "carried", "residues")} == {4}
+    assert counts("whole") == counts("carried")
+    assert {psd.Release.load(p).max_contributions for p in ("whole", "carried")} == {4}
     assert (folder / "key").stat().st_mode & 0o777 == 0o600
     release = (folder / "carried").read_bytes()
     secrets = ((folder / "key").read_bytes().strip(), b"blake2b", b"v1.csv", b"u3")
@@ -97,7 +94,7 @@ def test_files_that_have_their_tally_are_not_read_again(folder):
     assert told == "wrote t/v2.csv.tally (PRIVATE)\nwrote t/v3.csv.tally (PRIVATE)\n"
     assert (folder / "t" / "v1.csv.tally").read_bytes() == before
     assert passes("tally", "v?.csv", *how) == ""
-    for change in (("--carry-users",), ("--residue", "0/2"), ("--max-contributions", 3)):
+    for change in (("--carry-users",), ("--max-contributions", 3)):
         other = [*how]
         if change == ("--carry-users",):
             other.remove("--carry-users")
@@ -172,8 +169,8 @@ def make_tallies():
     passes("tally", "v2.csv", "-o", "other", "--bounds", 126, 37, 128, 38)
     passes("tally", "v2.csv", "-o", "user", *BOUNDS, *USER)
     for n in (1, 2):
-        residue = (*BOUNDS, *USER, "--key", f"key{n}", "--residue", f"{n - 1}/2")
-        passes("tally", f"v{n}.csv", "-o", f"res{n}", *residue)
+        carried = (*BOUNDS, *USER, "--key", f"key{n}", "--carry-users")
+        passes("tally", f"v{n}.csv", "-o", f"carried{n}", *carried)
     os.symlink("v1.csv", "link.csv")
     passes("tally", "link.csv", "-o", "linked", *BOUNDS)
     content = Path("a").read_bytes()
@@ -192,7 +189,7 @@ REFUSED = {
     "absent": (8, "does not exist", "merge absent b -o x"),
     "points": (8, "is no tally", "merge v1.csv b -o x"),
     "other unit": (8, "units of privacy", "merge a user -o x"),
-    "other key": (8, "different keys", "merge res1 res2 -o x"),
+    "other key": (8, "different keys", "merge carried1 carried2 -o x"),
     "rows too": (2, "tally the rows first", "build a v3.csv -o x --epsilon 1"),
     "bounds too": (2, "--bounds is about rows", "build a -o x --epsilon 1 --bounds 0 0 1 1"),
     "user too": (2, "--user is about rows", "build a -o x --epsilon 1 --user user_id"),
@@ -205,10 +202,7 @@ REFUSED = {
     "two outputs": (2, "give -o", "tally v1.csv -o x --into t --bounds 126.4 37 127.6 38"),
     "no folder": (6, "does not exist", "tally v1.csv --into y --bounds 126.4 37 127.6 38"),
     "key without user": (2, "--key goes with", "tally v1.csv -o x {B} --key k"),
-    "residue without key": (2, "go with --key", "tally v1.csv -o x {B} {U} --residue 0/2"),
-    "carried without key": (2, "go with --key", "tally v1.csv -o x {B} {U} --carry-users"),
-    "no residue": (2, "not R/N", "tally v1.csv -o x {B} {U} --key k --residue 2"),
-    "residue beyond": (2, "residue R", "tally v1.csv -o x {B} {U} --key k --residue 2/2"),
+    "carried without key": (2, "goes with --key", "tally v1.csv -o x {B} {U} --carry-users"),
     "no key": (8, "holds no key", "tally v1.csv -o x {B} {U} --key nokey"),
     "open key": (8, "chmod 600", "tally v1.csv -o x {B} {U} --key v1.csv"),
     "set without method": (2, "--set goes with", "tally v1.csv -o x {B} --set height=3"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import merge_replay
 import numpy as np
 import pyarrow as pa
 from merge_replay import OTHERS, counted, parts_of, worst_loss
@@ -57,11 +56,6 @@ def keys_are_not_looked_at():
     return replaced(kept, "_check_carried", lambda origins, *, whole: None)
 
 
-def residues_have_everybody():
-    """Parts are said to be residues of a hash, and nobody parted the users."""
-    return replaced(merge_replay, "users_of_residue", lambda key, residue: None)
-
-
 def users_by_a_digest():
     """u and v share a digest, and with it the bound: v's rows come back when u leaves."""
     original = kept.joined
@@ -98,15 +92,6 @@ MUTANTS = (
         plant=parts_are_not_looked_at,
         check=a_part_is_merged_once,
         test=TWICE + "test_no_part_is_in_a_merged_tally_twice",
-    ),
-    Mutant(
-        id="residues-of-everybody",
-        wrong="parts are accounted as residues of a hash, and all have the same users",
-        like="users taken for disjoint on somebody's word",
-        plant=residues_have_everybody,
-        check=a_user_of_two_parts,
-        sound=(2, "residue"),
-        test=USERS,
     ),
     Mutant(
         id="users-by-a-digest",

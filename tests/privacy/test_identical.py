@@ -198,7 +198,7 @@ def test_what_is_made_of_releases_does_not_either(method, world):
     assert len(first["files"]) == 2 + len(suffixes)
 
 
-@pytest.mark.parametrize("how", [[], ["--carry-users"], ["--residue", "0/2"]])
+@pytest.mark.parametrize("how", [[], ["--carry-users"]])
 def test_builds_of_tallies_say_nothing_of_them(how, world, tmp_path):
     """Neither keys, ids and digests nor names and numbers of rows get from tallies to a release."""
     tallies, key = {}, ["--key", str(tmp_path / "private" / "key")]

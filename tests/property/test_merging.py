@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import psd
 from psd.ingest import partial_tally as kept_module
-from psd.ingest.hash_key import users_of_residue
 from psd.ingest.partial_tally import KeptTally, merge
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
@@ -71,20 +70,18 @@ def recipe(k, kind="user", **more):
     return Recipe(domain=DOMAIN, unit=unit, columns=columns, key=KEY, **more)
 
 
-def counted(rows, how, residue=None):
+def counted(rows, how):
     """Tally of some rows, without a source between."""
     x, y = np.array([(c, r) for _, c, r, _ in rows], float).reshape(-1, 2).T + 0.5
     time = START + np.array([hour for *_, hour in rows], np.int64) * np.timedelta64(3600, "s")
     ids = pa.array([user for user, *_ in rows], pa.string())
     unit = psd.publish.series.counted_unit(how.unit, how.bound)
-    chosen = None if residue is None else users_of_residue(KEY, residue)
-    intake = Intake(DOMAIN, unit=unit, slices=how.slices, chosen=chosen)
+    intake = Intake(DOMAIN, unit=unit, slices=how.slices)
     intake.add(Batch(x=x, y=y, user=ids, time=time.astype("datetime64[us]")))
     if how.carry:
         counts = carried(intake.parts(), DOMAIN, how.slices, how.unit, how.bound, KEY)
     else:
         counts = intake.tally(KEY)
-    how = dataclasses.replace(how, residue=residue)
     origin = origin_of(how, ())
     return KeptTally(
         terms=how.terms, origins=(dataclasses.replace(origin, names=(origin.run,)),), counts=counts
@@ -175,21 +172,6 @@ def test_rows_of_disjoint_parts(parts):
         joined = merge([counted(part, how) for part in parts])
         assert cells(joined) == cells(counted(whole(parts), how))
         assert joined.unit == Unit()
-
-
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("carry", [False, True])
-def test_residues_of_all_rows(name, carry):
-    @reproducible
-    @given(st.lists(ROW, max_size=20), BOUNDS, st.integers(1, 4))
-    def check(rows, k, number):
-        how = dataclasses.replace(recipe(k, **RECIPES[name]), carry=carry)
-        parts = [counted(rows, how, residue=(r, number)) for r in range(number)]
-        joined = merge(parts)
-        assert cells(joined) == cells(counted(rows, how))
-        assert joined.unit == how.unit
-
-    check()
 
 
 @reproducible

@@ -1,4 +1,4 @@
-"""Kept tallies: terms, parts, keys, residues, the file and its refusals, building."""
+"""Kept tallies: terms, parts, keys, the file and its refusals, building."""
 
 import dataclasses
 import json
@@ -13,7 +13,7 @@ import pytest
 
 import psd
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.hash_key import MAX_RESIDUES, check_value, key_of_file, residue_of, users_of_residue
+from psd.ingest.hash_key import check_value, key_of_file
 from psd.ingest.partial_tally import EMPTY, Origin, Terms, bound_of, merge
 from psd.ingest.sources import Columns
 from psd.ingest.tally_file import KEY, is_tally, read_tally, unit_of, write_tally
@@ -59,8 +59,8 @@ def cells(kept):
 # Parts and bounds.
 
 
-def origin(run, k=1, residue=None, key="a"):
-    return Origin(run=run, names=(run,), contributions=k, residue=residue, key=key)
+def origin(run, k=1, key="a"):
+    return Origin(run=run, names=(run,), contributions=k, key=key)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,11 @@ def origin(run, k=1, residue=None, key="a"):
     [
         ([origin("1", 4)], 4),
         ([origin("1", 4), origin("2", 3)], 7),
-        ([origin("1", 4, (0, 2)), origin("2", 3, (1, 2))], 4),
-        ([origin("1", 4, (0, 2)), origin("2", 3, (0, 2))], 7),
-        ([origin("1", 4, (0, 2)), origin("2", 3, (1, 2)), origin("3", 2)], 6),
-        ([origin("1", 4, (0, 2)), origin("2", 3, (1, 3))], 7),
-        ([origin("1", 4, (0, 2)), origin("2", 3, (1, 2), key="b")], 7),
-        ([origin("1", 1, (0, 2)), origin("2", 2, (0, 2)), origin("3", 4, (1, 2))], 4),
+        ([origin("1", 4), origin("2", 3, key="b")], 7),
+        ([origin("1", 1), origin("2", 2), origin("3", 4)], 7),
     ],
 )
-def test_bounds_add_up_where_one_user_may_be_in_both(origins, bound):
+def test_bounds_add_up_since_one_user_may_be_in_all_parts(origins, bound):
     assert bound_of(origins) == bound_of(origins[::-1]) == bound
 
 
@@ -101,7 +97,6 @@ def test_bounds_of_parts_add_up():
         ({"slices": "2024-01"}, {"slices": "2024-02"}, "time slices"),
         ({"slices": "2024-01"}, {"slices": "2024-01", "bound": "slice"}, "per slice or for all"),
         ({}, {"columns": dataclasses.replace(USERS, time="time")}, "time zones"),
-        ({"residue": (0, 2)}, {"residue": (1, 2), "key": bytes(32)}, "different keys"),
         ({"carry": True}, {"carry": True, "key": bytes(32)}, "different keys"),
         ({"carry": True}, {}, "all with --carry-users"),
         (
@@ -112,7 +107,7 @@ def test_bounds_of_parts_add_up():
         (
             {"unit": Unit(kind="user", weight=12)},
             {"unit": Unit(kind="user", weight=12)},
-            "shares of users cannot be added",
+            "tallies that count users cannot be merged",
         ),
         (
             {"unit": Unit(kind="user", max_contributions=10**9)},
@@ -159,26 +154,6 @@ def test_the_same_file_is_seen_under_any_name(tmp_path):
         tally_rows([tmp_path / "a.csv", tmp_path / "link.csv"], ROWS)
 
 
-def test_residues_of_one_file_join_and_the_same_residue_does_not(tmp_path):
-    table().to_csv(tmp_path / "a.csv", index=False)
-    parts = [tally_rows(tmp_path / "a.csv", recipe(residue=(r, 3))) for r in range(3)]
-    whole = tally_rows(tmp_path / "a.csv", recipe())
-    assert cells(merge(parts)) == cells(whole)
-    assert merge(parts).unit == K4
-    for other in (recipe(residue=(1, 3)), recipe(residue=(1, 2)), recipe()):
-        with pytest.raises(InputDataError, match="of the same file"):
-            merge([*parts, tally_rows(tmp_path / "a.csv", other)])
-
-
-def test_shares_of_users_join_by_residues():
-    users = Unit(kind="user", weight=720_720)
-    parts = [counted(part=str(r), unit=users, residue=(r, 3)) for r in range(3)]
-    assert cells(merge(parts)) == cells(counted(unit=users))
-    assert merge(parts).unit == users
-    with pytest.raises(InputDataError, match="shares of users"):
-        merge([*parts, counted(part="d", unit=users, residue=(0, 3))])
-
-
 def test_parts_without_rows_do_no_harm(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text("x,y\n")
@@ -205,7 +180,6 @@ def test_what_is_no_file_needs_a_name():
         ({"columns": Columns()}, "column of users"),
         ({"unit": Unit()}, "column of users"),
         ({"key": None, "carry": True}, "same --key"),
-        ({"key": None, "residue": (0, 2)}, "same --key"),
         ({"carry": True, "step": (2, 2)}, "full lattice"),
         ({"carry": True, "unit": Unit(kind="user", weight=12)}, "full lattice"),
         ({"slices": psd.Slices.parse("month", "2024-01")}, "need --time"),
@@ -225,7 +199,7 @@ def test_recipes_that_make_no_sense(changes, told):
         recipe(**changes)
 
 
-# Keys and residues.
+# Keys.
 
 
 def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path):
@@ -257,42 +231,11 @@ def test_what_is_no_key_is_refused(tmp_path, content):
     assert (tmp_path / "key").read_bytes() == content
 
 
-def test_residues_part_the_users():
-    ids = pa.array([f"u{n}" for n in range(3_000)] * 2)
-    masks = np.array([users_of_residue(SECRET, (r, 3))(ids) for r in range(3)])
-    assert (masks.sum(axis=0) == 1).all()
-    assert (masks[:, :3_000] == masks[:, 3_000:]).all()
-    # Binomial(3000, 1/3): six standard deviations.
-    assert abs(masks[:, :3_000].sum(axis=1) - 1_000).max() < 6 * np.sqrt(3_000 * 2 / 9)
-    other = users_of_residue(bytes(32), (0, 3))(ids)
-    assert (other != masks[0]).any()
-    assert users_of_residue(SECRET, (0, 1))(ids).all()
-    assert users_of_residue(SECRET, (0, 2))(ids[:0]).tolist() == []
-
-
-@pytest.mark.parametrize(
-    "text", ["2/2", "-1/2", "1", "1/0", "1/2/3", "a/2", "\u0661/2", "0/10001", ""]
-)
-def test_residues_that_are_none(text):
-    with pytest.raises(ParameterError, match="residue"):
-        residue_of(text)
-    assert residue_of(f"0/{MAX_RESIDUES}") == (0, MAX_RESIDUES)
-
-
-def test_ids_of_one_person_are_in_one_residue():
-    """White space and composed letters are no other person, here as in the bound."""
-    spelled = pd.DataFrame({"x": 1.0, "y": 1.0, "user": ["é", " é ", "e\u0301"] * 4})
-    sizes = [cells(counted(data=spelled, residue=(r, 2))) for r in range(2)]
-    assert sorted(map(len, sizes)) == [0, 1]
-    assert cells(merge([counted(part=p, data=spelled, residue=(r, 2)) for r, p in enumerate("ab")]))
-
-
 # The file.
 
 VARIANTS = {
     "rows": ROWS,
     "user": recipe(),
-    "residue": recipe(residue=(1, 2)),
     "carried": recipe(carry=True),
     "coarse": dataclasses.replace(ROWS, step=(8, 4)),
     "shares": recipe(unit=Unit(kind="user", weight=720_720)),
@@ -332,18 +275,17 @@ def test_the_file_gives_the_same_tally(tmp_path, name):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_unit_is_known_before_a_count_is_read(tmp_path, name):
     paths = [tmp_path / "a", tmp_path / "b"]
-    for path, changes in zip(paths, ({"residue": (0, 2)}, {"residue": (1, 2)}), strict=True):
-        how = VARIANTS[name]
-        how = dataclasses.replace(how, **changes) if how.unit.has_user else how
-        write_tally(counted(how, part=path.name), path)
-    whole = [merge([read_tally(path) for path in some]).unit for some in (paths[:1], paths)]
+    for path in paths:
+        write_tally(counted(VARIANTS[name], part=path.name), path)
+    several = [paths[:1], paths][: 1 if name == "shares" else 2]
+    whole = [merge([read_tally(path) for path in some]).unit for some in several]
     for path in paths:
         with path.open("r+b") as file:
             file.seek(4)
             file.write(bytes(24))  # the head of the first page
         with pytest.raises(InputDataError, match="is damaged"):
             read_tally(path)
-    assert [unit_of(some) for some in (paths[:1], paths)] == whole
+    assert [unit_of(some) for some in several] == whole
 
 
 def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
@@ -354,7 +296,7 @@ def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
 
 
 def test_a_tally_whose_header_is_damaged_has_no_unit(tmp_path):
-    path = rewritten(tmp_path, counted(), edit(format=2))
+    path = rewritten(tmp_path, counted(), edit(format=1))
     with pytest.raises(InputDataError, match="damaged, or of another version"):
         unit_of([path])
     with pytest.raises(InputDataError, match="does not exist"):
@@ -397,7 +339,7 @@ def first_origin(**changes):
         lambda h: "[]",
         lambda h: {k: v for k, v in h.items() if k != "unit"},
         edit(more=1),
-        edit(format=2),
+        edit(format=1),
         edit(format=True),
         edit(bounds=[0, 0, 0, 0]),
         edit(bounds=[0, 0, 1]),
@@ -430,9 +372,6 @@ def first_origin(**changes):
         first_origin(contributions=0),
         first_origin(contributions=10**9 + 1),
         first_origin(key=3),
-        first_origin(residue=[2, 2]),
-        first_origin(residue=[0, 2], key=None),
-        first_origin(residue=[0]),
         first_origin(more=1),
     ],
 )
