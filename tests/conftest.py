@@ -12,9 +12,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # So that a failure in these shows what was compared.
-pytest.register_assert_rewrite("clirun")
+pytest.register_assert_rewrite("support.cli_runner")
 
-from postgres import execute, server  # noqa: E402
+from support.postgres import execute, server  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,11 @@
 """The audit passes sound builds and catches planted bugs, at sizes that every run can afford."""
 
 import pytest
-from mutants.curator import PrunesOnTrueCounts, sensitivity_forgets_k
-from mutants.mutant import replaced
-from mutants.selection import rates_without_the_factor_two
 
 import psd
+from privacy.planted_bugs.curator import PrunesOnTrueCounts, sensitivity_forgets_k
+from privacy.planted_bugs.mutant import replaced
+from privacy.planted_bugs.selection import rates_without_the_factor_two
 from psd.audit.audit import audit
 from psd.audit.canaries import Plot, one_run
 from psd.audit.pairs import Pair, losses

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from postgres import execute, has_driver, ingest, programs, server
+from support.postgres import execute, has_driver, ingest, programs, server
 
 READ = """
 import re, sys, time

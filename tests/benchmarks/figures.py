@@ -11,18 +11,17 @@ import numpy as np
 from scipy import stats
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "privacy"), str(ROOT)]
-
-from exact_loss import worst_exact_loss, worst_loss_of_a_move  # noqa: E402
-from goodness import ALPHA, _edges, _survival, discrete_laplace_p_value  # noqa: E402
-from mutants.registry import MUTANTS  # noqa: E402
-from replay import SCRIPTS, small_methods, worst_loss  # noqa: E402
-from test_exact_loss import FEWER  # noqa: E402
-from test_replay import SPACES, part  # noqa: E402
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 import psd  # noqa: E402
+from privacy.planted_bugs.registry import MUTANTS  # noqa: E402
+from privacy.test_exact_loss import FEWER  # noqa: E402
+from privacy.test_replay import SPACES, part  # noqa: E402
 from psd.mechanisms import SecureNoise  # noqa: E402
 from psd.privacy.epsilon import NANO  # noqa: E402
+from support.goodness_of_fit import ALPHA, _edges, _survival, discrete_laplace_p_value  # noqa: E402
+from support.privacy.exact_loss import worst_exact_loss, worst_loss_of_a_move  # noqa: E402
+from support.privacy.replay import SCRIPTS, small_methods, worst_loss  # noqa: E402
 
 N, SCALE = 100_000, 10.0
 

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from clirun import cli, fails, passes
 
 from psd.mechanisms import SecureNoise
+from support.cli_runner import cli, fails, passes
 
 SMALL = ("audit", "--method", "grid", "--epsilon", 1, "--set", "size=16", "--canaries", 256)
 FAST = (*SMALL, "--runs", 2, "--pairs", 0)

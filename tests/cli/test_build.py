@@ -5,7 +5,12 @@ import sys
 
 import numpy as np
 import pytest
-from clirun import (
+
+import psd
+from psd import errors
+from psd.mechanisms import SecureNoise
+from psd.release.post_processing import View
+from support.cli_runner import (
     BOUNDS,
     CERTAIN,
     SQUARE,
@@ -17,11 +22,6 @@ from clirun import (
     process,
     write_points,
 )
-
-import psd
-from psd import errors
-from psd.mechanisms import SecureNoise
-from psd.release.post_processing import View
 
 # One point in the south-west quarter, two in the south-east, three in the north-west.
 ROWS = [(-1, -1), (1, -1), (2, -3), (-1, 1), (-2, 2), (-3, 3)]

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
-from clirun import BOUNDS, CERTAIN, SQUARE, cli, passes, write_points
 
 import psd
+from support.cli_runner import BOUNDS, CERTAIN, SQUARE, cli, passes, write_points
 
 POINTS = [(-3 + 0.1 * i, -3 + 0.05 * i) for i in range(20)]
 

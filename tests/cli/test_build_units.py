@@ -6,9 +6,9 @@ import geopandas as gpd
 import pandas as pd
 import pytest
 import shapely
-from clirun import BOUNDS, CERTAIN, cli, fails, passes, write_points
 
 import psd
+from support.cli_runner import BOUNDS, CERTAIN, cli, fails, passes, write_points
 
 # A user of three rows on one day and one on another, and a user of one row.
 ROWS = [

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from clirun import Terminal, cli, fails, files, passes, process
 
 import psd
 from psd.evaluation.compare import COMPARISON_NOTICE
+from support.cli_runner import Terminal, cli, fails, files, passes, process
 
 BOUNDS = ("--bounds", 0, 0, 10, 10)
 SMALL = ("--methods", "grid,quadtree", "--set", "quadtree.height=3", "--set", "grid.size=4")

@@ -6,10 +6,10 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
-from clirun import fails, files, passes, process, three_by_three
 
 import psd
 from psd.export import suffixes
+from support.cli_runner import fails, files, passes, process, three_by_three
 
 
 @pytest.fixture(params=["EPSG:4326", "EPSG:3857"])

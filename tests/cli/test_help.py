@@ -5,9 +5,9 @@ from importlib import import_module
 
 import click
 import pytest
-from clirun import passes
 
 from psd_cli.main import COMMANDS
+from support.cli_runner import passes
 
 every_command = pytest.mark.parametrize("name", COMMANDS)
 

@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from clirun import BOUNDS, fails, files, passes, process, three_by_three, write_points
 
 import psd
 from psd.release.post_processing import View
+from support.cli_runner import BOUNDS, fails, files, passes, process, three_by_three, write_points
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
-from clirun import BOUNDS, CERTAIN, cli, fails, passes
-from postgres import execute, ingest
 
 import psd
+from support.cli_runner import BOUNDS, CERTAIN, cli, fails, passes
+from support.postgres import execute, ingest
 
 ROWS = pd.DataFrame(
     {

@@ -1,7 +1,8 @@
 """psd build --insecure-seed: the same bytes again, never a release."""
 
 import pytest
-from clirun import cli, fails, files, passes, write_points
+
+from support.cli_runner import cli, fails, files, passes, write_points
 
 BOUNDS = ("--epsilon", 1, "--bounds", 0, 0, 4, 4)
 

@@ -7,10 +7,10 @@ import stat
 import geopandas as gpd
 import pandas as pd
 import pytest
-from clirun import BOUNDS, fails, files, passes, write_points
 
 from psd.ledger.ledger import Ledger
 from psd_cli.commands.ledger import command
+from support.cli_runner import BOUNDS, fails, files, passes, write_points
 
 LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
 QUADTREE = (*BOUNDS, "--method", "quadtree", "--set", "height=1")

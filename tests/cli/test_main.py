@@ -7,13 +7,13 @@ import sys
 from importlib import import_module
 
 import pytest
-from clirun import cli, fails, passes, process, three_by_three, write_points
 
 import psd
 import psd_cli.commands
 from psd import errors
 from psd.release.record import Release
 from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES
+from support.cli_runner import cli, fails, passes, process, three_by_three, write_points
 
 
 def modules_with_a_command():

@@ -3,9 +3,9 @@
 import dataclasses
 
 import pytest
-from clirun import fails, passes, process
 
 from psd.decompositions import method_class, methods
+from support.cli_runner import fails, passes, process
 
 
 @pytest.mark.parametrize("name", methods())

@@ -10,11 +10,11 @@ from math import exp
 from pathlib import Path
 
 import pytest
-from clirun import cli
 
 import psd
 from psd.ledger.ledger import Ledger
 from psd.release import signing
+from support.cli_runner import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from clirun import Terminal, cli, fails, files, passes
+
+from support.cli_runner import Terminal, cli, fails, files, passes
 
 PLACE = ("--area", 605)
 QUICK = ("--count", 5_000, "--methods", "quadtree", "--runs", 1)

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
-from clirun import cli, fails, files, passes, process, three_by_three, write_points
 
 import psd
+from support.cli_runner import cli, fails, files, passes, process, three_by_three, write_points
 
 COLUMNS = [
     "estimate",

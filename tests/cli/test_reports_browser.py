@@ -3,7 +3,8 @@
 import shutil
 
 import pytest
-from clirun import passes
+
+from support.cli_runner import passes
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

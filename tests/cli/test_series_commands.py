@@ -6,9 +6,9 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from clirun import cli, fails, files, passes
 
 import psd
+from support.cli_runner import cli, fails, files, passes
 
 BOUNDS = ("--bounds", 0, 0, 8, 8, "--crs", "EPSG:3857")
 TIMES = ("--time", "time", "--time-zone", "Asia/Seoul", "--by", "month")

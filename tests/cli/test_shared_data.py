@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from clirun import passes, write_points
 
 import psd
+from support.cli_runner import passes, write_points
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

@@ -7,7 +7,6 @@ import stat
 import sys
 
 import pytest
-from clirun import cli, fails, files, passes, process, three_by_three
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 import psd
 from psd.release.signing import new_key, public_name, sign, signature_name, verify
+from support.cli_runner import cli, fails, files, passes, process, three_by_three
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import geopandas as gpd
 import pandas as pd
 import pyarrow as pa
 import pytest
-from clirun import passes
-from postgres import execute, ingest, rows
+
+from support.cli_runner import passes
+from support.postgres import execute, ingest, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "postgresql://ann@db.example.org/city"

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
-from clirun import cli, fails, files, passes, process, three_by_three, write_points
 
 import psd
+from support.cli_runner import cli, fails, files, passes, process, three_by_three, write_points
 
 BOXES = [(-4, -4, -1, 5), (-1, -4, 5, 2), (-1, 2, 5, 5)]
 SIDES = "west,south,east,north"

@@ -5,7 +5,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from clirun import passes
+
+from support.cli_runner import passes
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clirun import cli, fails, files, passes
 
 import psd
+from support.cli_runner import cli, fails, files, passes
 
 BOUNDS = ("--bounds", 126.4, 37, 127.6, 38)
 USER = ("--user", "user_id", "--max-contributions", 4)

@@ -6,17 +6,17 @@ import subprocess
 import time
 from pathlib import Path
 
-import engines
 import pyarrow as pa
 import pytest
-from clirun import process
-from replay import SCRIPTS, Recorder
 
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.engines._spark_session import session
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Unit
+from support import engines
+from support.cli_runner import process
+from support.privacy.replay import SCRIPTS, Recorder
 
 pytestmark = pytest.mark.spark
 

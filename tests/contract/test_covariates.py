@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import shapely
-from forged import encode
-from replay import small_domain, small_methods, small_tally
 
 import psd
 from psd.curator.curator import Curator
@@ -19,6 +17,8 @@ from psd.publish.build import release_of
 from psd.release.file import decode
 from psd.release.post_processing import View
 from psd.space.covariate import Covariate
+from support.forged_releases import encode
+from support.privacy.replay import small_domain, small_methods, small_tally
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 SIDE = 16

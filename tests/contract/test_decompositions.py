@@ -6,8 +6,15 @@ import json
 
 import numpy as np
 import pytest
-from curve import spent
-from replay import (
+
+import psd
+from psd._util.fields import declared, from_settings
+from psd.decompositions import method_class
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
+from psd.space.box_tree import MAX_CHILDREN, check_tree
+from support.hilbert_oracle import spent
+from support.privacy.replay import (
     SCRIPTS,
     Recorder,
     Replayer,
@@ -17,13 +24,6 @@ from replay import (
     small_methods,
     small_tally,
 )
-
-import psd
-from psd._util.fields import declared, from_settings
-from psd.decompositions import method_class
-from psd.estimation.least_squares import infer
-from psd.privacy.epsilon import NANO
-from psd.space.box_tree import MAX_CHILDREN, check_tree
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 ROWS = {

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import shapely
-from replay import small_domain, small_methods, small_tally
 
 import psd
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
 from psd.publish.build import release_of
 from psd.release.post_processing import View
+from support.privacy.replay import small_domain, small_methods, small_tally
 
 SIDE = 8
 ROWS = {"empty": (), "one place": (5,) * 900, "spread": tuple(range(SIDE * SIDE)) * 4}

@@ -7,12 +7,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from postgres import execute, ingest
 
 import psd
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally
 from psd.privacy.unit import unit_of
+from support.postgres import execute, ingest
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 KEY = b"sixteen bytes ok"

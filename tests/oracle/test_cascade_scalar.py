@@ -9,13 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from replay import SCRIPTS, Recorder, run, small_domain, small_tally
 
 from psd.decompositions import cascade
 from psd.decompositions.cascade import Cascade
 from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import split_total
+from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_tally
 
 
 def quarters(box):

@@ -6,15 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay import small_domain, small_methods, small_tally
-from trees import (
-    dense_least_squares,
-    domain_of,
-    leaf_fractions,
-    random_queries,
-    random_tree,
-    release_of,
-)
 
 import psd
 from psd.estimation.density import PARTS
@@ -27,6 +18,15 @@ from psd.query.totals import Sums, cover_sums
 from psd.query.traversal import total
 from psd.release.post_processing import DENSITIES, ESTIMATES, View
 from psd.space.covariate import Covariate
+from support.privacy.replay import small_domain, small_methods, small_tally
+from support.trees import (
+    dense_least_squares,
+    domain_of,
+    leaf_fractions,
+    random_queries,
+    random_tree,
+    release_of,
+)
 
 SIDE = 64
 CLOSE = {"rel": 1e-9, "abs": 1e-9}

@@ -5,14 +5,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from mutants.selection import divisions_of_sensitivity_one, squared_deviations
-from replay import SCRIPTS, Recorder, additions, data_sets, small_domain, small_tally
 
+from privacy.planted_bugs.selection import divisions_of_sensitivity_one, squared_deviations
 from psd.curator.curator import Curator
 from psd.curator.division_scores import deviations
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.epsilon import NANO
 from psd.space.bin_grid import BinGrid
+from support.privacy.replay import (
+    SCRIPTS,
+    Recorder,
+    additions,
+    data_sets,
+    small_domain,
+    small_tally,
+)
 
 
 def part(rows, box, side, bins):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from curve import codes, walk
 
 from psd.space.hilbert import MAX_ORDER, encode, lattice_codes, square_lines
+from support.hilbert_oracle import codes, walk
 
 
 def cells(order):

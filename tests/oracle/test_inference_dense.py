@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import opendp.prelude as dp
 import pytest
-import trees
-from trees import dense_least_squares, domain_of, leaf_matrix, random_tree
 
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from psd.space.grids import grid_tree
+from support import trees
+from support.trees import dense_least_squares, domain_of, leaf_matrix, random_tree
 
 KINDS = trees.KINDS | {"every node measured": {"unmeasured": 0.0}}
 

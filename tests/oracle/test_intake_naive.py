@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_marks_naive import KEY, naive_mark
 
 import psd
+from oracle.test_marks_naive import KEY, naive_mark
 from psd.errors import DomainError, InputDataError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import Intake, tally

@@ -6,7 +6,13 @@ import geopandas as gpd
 import numpy as np
 import pytest
 import shapely
-from trees import (
+
+from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
+from psd.query.region_overlaps import regions_of
+from psd.release.post_processing import View
+from psd.statistics.error_draws import _unevenness, innovations, node_errors
+from psd.statistics.overlay import leaf_overlay, raster_overlay
+from support.trees import (
     KINDS,
     dense_least_squares,
     leaf_fractions,
@@ -14,12 +20,6 @@ from trees import (
     random_tree,
     release_of,
 )
-
-from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
-from psd.query.region_overlaps import regions_of
-from psd.release.post_processing import View
-from psd.statistics.error_draws import _unevenness, innovations, node_errors
-from psd.statistics.overlay import leaf_overlay, raster_overlay
 
 LATTICE = (64, 64)
 

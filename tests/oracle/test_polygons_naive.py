@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 import shapely
-from trees import METRES, dense_least_squares, random_tree, release_of
 
 from psd.estimation.density import PARTS
 from psd.release.post_processing import DENSITIES, View
 from psd.space.covariate import Covariate
+from support.trees import METRES, dense_least_squares, random_tree, release_of
 
 SIDE = 64
 

@@ -4,7 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from trees import (
+
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
+from psd.space.box_tree import Tree
+from support.trees import (
     KINDS,
     dense_least_squares,
     leaf_fractions,
@@ -12,10 +16,6 @@ from trees import (
     random_tree,
     release_of,
 )
-
-from psd.estimation.least_squares import infer
-from psd.privacy.epsilon import NANO
-from psd.space.box_tree import Tree
 
 LATTICE = (64, 64)
 

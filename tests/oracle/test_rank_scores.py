@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from replay import SCRIPTS, Recorder, small_domain, small_tally
 
 from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.epsilon import NANO
+from support.privacy.replay import SCRIPTS, Recorder, small_domain, small_tally
 
 
 def naive(rows, side, box, axis, p, q):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from curve import spent
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutants.budget import (
+
+from privacy.planted_bugs.budget import (
     BoxesOfIntervals,
     CurveBeside,
     ForgetsTheRoot,
@@ -14,11 +14,11 @@ from mutants.budget import (
     layers_take_the_largest,
     paths_take_the_largest,
 )
-from replay import SCRIPTS, Recorder, run, small_domain, small_methods, small_tally
-
 from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.epsilon import NANO
+from support.hilbert_oracle import spent
+from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_methods, small_tally
 
 
 def largest_sum(questions, side: int) -> int:

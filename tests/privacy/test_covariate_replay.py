@@ -4,7 +4,6 @@ import inspect
 
 import numpy as np
 import pytest
-from replay import Violation, small_domain, worst_loss
 
 from psd.decompositions.cascade import Cascade
 from psd.estimation import covariate_density as dasymetric
@@ -12,6 +11,7 @@ from psd.space import covariate, raster_files
 from psd.space import polygon_pieces as pieces
 from psd.space import raster_density as rasters
 from psd.space.covariate import Covariate
+from support.privacy.replay import Violation, small_domain, worst_loss
 
 
 def known(side, raster):

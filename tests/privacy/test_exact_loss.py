@@ -9,22 +9,22 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact_loss import (
+
+from psd.decompositions.grid import Grid
+from psd.decompositions.privtree import PrivTree
+from support.privacy.exact_loss import (
     ROUNDING,
     OneCut,
     one_cut_loss,
     worst_exact_loss,
     worst_loss_of_a_move,
 )
-from replay import (
+from support.privacy.replay import (
     SCRIPTS,
     has_selections,
     small_methods,
 )
-from shapes import worst_with_half
-
-from psd.decompositions.grid import Grid
-from psd.decompositions.privtree import PrivTree
+from support.privacy.shapes import worst_with_half
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 

@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from replay import SCRIPTS, Recorder, small_domain, small_tally
 
 import psd
 from psd.curator.curator import Curator
@@ -23,6 +22,7 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
 from psd.space.growing_tree import Cells
 from psd_cli.main import run
+from support.privacy.replay import SCRIPTS, Recorder, small_domain, small_tally
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 

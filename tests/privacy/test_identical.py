@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 import rich.console
 import shapely
-from clirun import Terminal
-from replay import answers_of_the_first
 
 import psd
 from psd_cli import main as entry
+from support.cli_runner import Terminal
+from support.privacy.replay import answers_of_the_first
 
 PLACE = ["--bounds", "126.4", "37", "127.6", "38"]
 

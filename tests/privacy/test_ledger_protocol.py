@@ -5,20 +5,18 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from clirun import BOUNDS, SQUARE, cli, fails, write_points
-from mutants.ledger import (
+
+import psd
+import psd.ledger.account
+import psd.ledger.entries
+import psd.ledger.ledger
+from privacy.planted_bugs.ledger import (
     chain_over_a_fingerprint,
     choice_before_commit,
     done_before_write,
     draw_before_commit,
     refund_on_failure,
 )
-from replay import answers_of_the_first
-
-import psd
-import psd.ledger.account
-import psd.ledger.entries
-import psd.ledger.ledger
 from psd.curator.contribution_choice import BoundChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError
@@ -29,6 +27,8 @@ from psd.mechanisms import SecureNoise
 from psd.privacy.unit import Unit
 from psd.release.record import Release
 from psd.space.time_slices import Slices
+from support.cli_runner import BOUNDS, SQUARE, cli, fails, write_points
+from support.privacy.replay import answers_of_the_first
 
 ROWS = [(0.5, 0.5, "a", "2024-01-01"), (1.5, -2.5, "b", "2024-01-02")]
 TABLE = pd.DataFrame(ROWS, columns=["lon", "lat", "user", "time"])

@@ -6,9 +6,9 @@ users told apart by a digest.
 """
 
 import pytest
-from merge_replay import OTHERS, counted, worst_loss
 
 from psd.privacy.unit import Unit
+from support.privacy.merge_replay import OTHERS, counted, worst_loss
 
 
 @pytest.mark.parametrize("k", [1, 2])

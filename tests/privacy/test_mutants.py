@@ -4,8 +4,9 @@ import ast
 from pathlib import Path
 
 import pytest
-from mutants.registry import MUTANTS
-from mutants.table import page
+
+from privacy.planted_bugs.registry import MUTANTS
+from privacy.planted_bugs.table import page
 
 ROOT = Path(__file__).resolve().parents[2]
 IDS = [mutant.id for mutant in MUTANTS]

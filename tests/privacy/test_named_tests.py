@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from mutants.registry import MUTANTS
 
-NAMED = Path(__file__).resolve().parents[1] / "mutants" / "named.py"
+from privacy.planted_bugs.registry import MUTANTS
+
+NAMED = Path(__file__).resolve().parent / "planted_bugs" / "named.py"
 
 # Its test starts processes of its own; test_check_then_act_is_caught plants the bug in them.
 BEYOND_REACH = {"check-then-act"}

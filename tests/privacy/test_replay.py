@@ -5,11 +5,11 @@ from fractions import Fraction
 from importlib.util import find_spec
 
 import pytest
-from replay import has_selections, is_adaptive, small_methods, worst_loss
-from shapes import worst_with_half
 
 import psd
 from psd.decompositions.privtree import PrivTree
+from support.privacy.replay import has_selections, is_adaptive, small_methods, worst_loss
+from support.privacy.shapes import worst_with_half
 
 METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 

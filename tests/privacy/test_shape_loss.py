@@ -10,8 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from replay import Recorder, Script, run
-from shape_paths import (
+
+from psd.privacy.epsilon import NANO
+from support.privacy.replay import Recorder, Script, run
+from support.privacy.shape_paths import (
     EPSILONS,
     PLAIN,
     ShapeAlone,
@@ -19,9 +21,7 @@ from shape_paths import (
     path_loss,
     rule_of,
 )
-from shapes import ROUNDING, answers_log_probability, worst_path
-
-from psd.privacy.epsilon import NANO
+from support.privacy.shapes import ROUNDING, answers_log_probability, worst_path
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])

@@ -8,8 +8,6 @@ what it claims to see.
 from fractions import Fraction
 
 import pytest
-from replay import SCRIPTS, Recorder, small_domain
-from slices_replay import DAYS, OTHERS, batch, loss_of, run, users
 
 import psd
 from psd.ingest.tally_builder import tally
@@ -17,6 +15,8 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
 from psd.publish.series import counted_unit, series_of
 from psd.release.series import Series
+from support.privacy.replay import SCRIPTS, Recorder, small_domain
+from support.privacy.slices_replay import DAYS, OTHERS, batch, loss_of, run, users
 
 
 @pytest.mark.parametrize("k", [1, 2])

@@ -9,8 +9,13 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from replay import SCRIPTS, Recorder, Replayer, small_methods
-from units_replay import (
+
+from psd.decompositions.grid import Grid
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Kind, Unit
+from psd.publish.series import counted_unit
+from support.privacy.replay import SCRIPTS, Recorder, Replayer, small_methods
+from support.privacy.units_replay import (
     CASES,
     EPSILON,
     METHODS,
@@ -23,11 +28,6 @@ from units_replay import (
     rows_of,
     worst,
 )
-
-from psd.decompositions.grid import Grid
-from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Kind, Unit
-from psd.publish.series import counted_unit
 
 EVERY = [pytest.param(method, id=str(method)) for method in small_methods()]
 UNITS = [name for name in CASES if name not in SLOW]

@@ -7,11 +7,11 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trees import domain_of, random_queries, random_tree, release_of
 
 from psd.estimation.covariate_density import shares_of_parents
 from psd.release.post_processing import View
 from psd.space.covariate import Covariate
+from support.trees import domain_of, random_queries, random_tree, release_of
 
 law = settings(derandomize=True, max_examples=100, deadline=None)
 

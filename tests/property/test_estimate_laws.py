@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trees import domain_of, random_tree, release_of
 
 import psd
 from psd.query import boxes as engine
 from psd.query.compiled_walk import compiled_sums, compiled_totals
 from psd.query.traversal import total
 from psd.release.post_processing import View
+from support.trees import domain_of, random_tree, release_of
 
 SIDE = 16
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from trees import random_tree, release_of
+
+from support.trees import random_tree, release_of
 
 SIZE = 16
 RELEASES = [

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trees import domain_of, random_tree, release_of
 
 import psd
+from support.trees import domain_of, random_tree, release_of
 
 SIZE = 16
 RELEASES = [

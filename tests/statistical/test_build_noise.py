@@ -5,13 +5,13 @@ An empty domain is counted, so that every published count is noise; wrong scales
 
 import numpy as np
 import pytest
-from goodness import ALPHA, discrete_laplace_p_value, holds
-from replay import small_tally
 
 import psd
 from psd.curator.curator import Curator
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import NANO
+from support.goodness_of_fit import ALPHA, discrete_laplace_p_value, holds
+from support.privacy.replay import small_tally
 
 DOMAIN = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
 CELLS = psd.Grid(size=317)

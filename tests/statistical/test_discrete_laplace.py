@@ -4,13 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from goodness import ALPHA, discrete_laplace_p_value, holds, two_sample_p_value
 from scipy import stats
 
 from psd.mechanisms.bernoulli import bernoulli_exp
 from psd.mechanisms.geometric import geometric_each
 from psd.mechanisms.laplace import discrete_laplace, discrete_laplace_each
 from psd.mechanisms.random_words import random_bits
+from support.goodness_of_fit import ALPHA, discrete_laplace_p_value, holds, two_sample_p_value
 
 N = 100_000
 SCALES = [Fraction(1, 10), Fraction(1), Fraction(10), Fraction(100), Fraction(10**6)]

@@ -4,17 +4,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from goodness import ALPHA, holds
-from replay import small_tally
 from scipy import stats
-from shapes import log_above
-from split_law import N, p_value
 
 import psd
 from psd.curator.curator import Curator
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import NANO
 from psd.space.grids import cut_grid
+from support.goodness_of_fit import ALPHA, holds
+from support.privacy.replay import small_tally
+from support.privacy.shapes import log_above
+from support.privacy.split_law import N, p_value
 
 DOMAIN = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
 SCALES = [Fraction(7, 24), Fraction(7, 3), Fraction(14, 3), Fraction(140, 3)]

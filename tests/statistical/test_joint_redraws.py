@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from trees import domain_of, leaf_fractions, release_of
 
 import psd
 from psd.estimation.least_squares import infer
@@ -14,6 +13,7 @@ from psd.query.simultaneous import level_of_each
 from psd.space.box_tree import Tree
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
+from support.trees import domain_of, leaf_fractions, release_of
 
 DRAWS = 1500
 

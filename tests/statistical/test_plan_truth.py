@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.accuracy import BOUNDS
 
 import psd
+from benchmarks.accuracy import BOUNDS
 from psd.evaluation.compare import compare
 from psd.planning.plan import plan
 

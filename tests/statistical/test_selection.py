@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from goodness import ALPHA, holds
-from replay import small_domain, small_tally
 from scipy import stats
-from selection_law import draws, p_value
 
 from psd.curator.curator import Curator
 from psd.mechanisms import SecureNoise
 from psd.mechanisms import exponential_mechanism as selection
 from psd.mechanisms.exponential_mechanism import Candidates, exponential
 from psd.privacy.epsilon import NANO
+from support.goodness_of_fit import ALPHA, holds
+from support.privacy.replay import small_domain, small_tally
+from support.privacy.selection_law import draws, p_value
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])

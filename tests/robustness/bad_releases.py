@@ -1,0 +1,338 @@
+"""Release files that are damaged, foreign or forged, and queries of them."""
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyproj import CRS
+
+import psd
+from psd.errors import ReleaseFormatError
+from psd.release.file import KEY, SCHEMA
+from robustness.bad_input import SECRET
+from robustness.faults import INPUT, OUTPUT, QUERY, TESTS, Fault, here
+from support.cli_runner import Outcome, cli
+
+
+def written(content):
+    """Other bytes in place of the release."""
+
+    def setup(patch):
+        Path(OUTPUT).write_bytes(content() if callable(content) else content)
+
+    return setup
+
+
+def cut(share):
+    """The first part of the file."""
+
+    def setup(patch):
+        content = Path(OUTPUT).read_bytes()
+        Path(OUTPUT).write_bytes(content[: int(len(content) * share)])
+
+    return setup
+
+
+def flipped(args):
+    """Flip one bit in each of many places in turn, and in the end one of the epsilon."""
+    content, release = Path(OUTPUT).read_bytes(), psd.Release.load(OUTPUT)
+    for place in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        Path(OUTPUT).write_bytes(damaged)
+        with contextlib.suppress(ReleaseFormatError):
+            assert psd.Release.load(OUTPUT).digest == release.digest
+    Path(OUTPUT).write_bytes(content.replace(b'"epsilon": "1"', b'"epsilon": "3"'))
+    return here(args)
+
+
+def header(change):
+    """Another header around the same nodes; a mapping of fields, or the text itself."""
+
+    def setup(patch):
+        table = pq.read_table(OUTPUT)
+        found = json.loads(table.schema.metadata[KEY])
+        text = change if isinstance(change, str) else json.dumps({**found, **change})
+        rewrite(table, text.replace('"FIRST"', json.dumps(found)[1:-1]).encode())
+
+    return setup
+
+
+def nodes(**columns):
+    """Other values in the columns of the nodes: a function of each."""
+
+    def setup(patch):
+        table = pq.read_table(OUTPUT)
+        for name, change in columns.items():
+            values = change(table[name].to_numpy().copy())
+            place = table.schema.get_field_index(name)
+            table = table.set_column(
+                place, SCHEMA.field(name), pa.array(values, SCHEMA.field(name).type)
+            )
+        rewrite(table, pq.read_schema(OUTPUT).metadata[KEY])
+
+    return setup
+
+
+def rewrite(table, text):
+    """A file that only its content tells from one of ours."""
+    named = pa.Table.from_arrays(table.columns, schema=SCHEMA.with_metadata({KEY: text}))
+    pq.write_table(named, OUTPUT, write_page_checksum=True)
+
+
+def at(place, value):
+    """An array with one value changed."""
+
+    def change(values):
+        values[place] = value
+        return values
+
+    return change
+
+
+def chain(length):
+    """A tree in which each node has one child."""
+
+    def setup(patch):
+        head = pq.read_schema(OUTPUT).metadata[KEY]
+        row = np.arange(length)
+        same = {"x0": 0, "y0": 0, "x1": 2**20, "y1": 2**20, "count": 1, "nano_epsilon": 1}
+        columns = {name: np.full(length, value) for name, value in same.items()}
+        columns |= {"parent": row - 1, "level": np.minimum(row, 2**15 - 1)}
+        table = pa.table({f.name: pa.array(columns[f.name], f.type) for f in SCHEMA}, schema=SCHEMA)
+        rewrite(table, head)
+
+    return setup
+
+
+def declared(rows):
+    """A footer that says so many rows of so few; 5 and then a number, as Thrift writes them."""
+
+    def setup(patch):
+        content = Path(OUTPUT).read_bytes()
+        length = int.from_bytes(content[-8:-4], "little")
+        footer = content[-8 - length : -8]
+        forged = footer.replace(b"\x16\x0a", b"\x16" + varint(2 * rows))
+        end = len(forged).to_bytes(4, "little") + b"PAR1"
+        Path(OUTPUT).write_bytes(content[: -8 - length] + forged + end)
+        assert pq.read_metadata(OUTPUT).num_rows == rows
+
+    return setup
+
+
+def varint(number):
+    """Seven bits to a byte, the last with its highest bit clear."""
+    last = [number >> 7 * i & 127 for i in range(10) if number >> 7 * i]
+    return bytes([byte | 128 for byte in last[:-1]] + last[-1:])
+
+
+def private(line):
+    """A private artefact where the release was."""
+
+    def setup(patch):
+        assert cli(*line.split()).code == 0
+        shutil.move("artefact", OUTPUT)
+
+    return setup
+
+
+def linked(target):
+    """A symbolic link where the release was."""
+
+    def setup(patch):
+        shutil.move(OUTPUT, "elsewhere")
+        Path(OUTPUT).symlink_to(target)
+
+    return setup
+
+
+def queue(patch):
+    """A FIFO that nobody writes to."""
+    Path(OUTPUT).unlink()
+    os.mkfifo(OUTPUT)
+
+
+SHIFTED = "+proj=utm +zone=31 +ellps=WGS84 +nadgrids=./queue +type=crs"
+
+
+def waiting(crs):
+    """A release in a CRS, and a FIFO beside it that nobody writes to."""
+    domain = {"bounds": [0, 0, 4, 4], "crs": crs, "lattice": [2**20, 2**20]}
+
+    def setup(patch):
+        os.mkfifo("queue")
+        Path("p.wkt").write_text("POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))")
+        header({"domain": domain})(patch)
+
+    return setup
+
+
+def golden(name):
+    """A release that an earlier version wrote."""
+    return written(lambda: (TESTS / "golden" / name).read_bytes())
+
+
+class Evil:
+    """What a reader of pickles would execute."""
+
+    def __reduce__(self):
+        return (os.mkdir, ("executed",))
+
+
+def npy(value):
+    """An array as NumPy writes it."""
+    sink = io.BytesIO()
+    np.save(sink, value, allow_pickle=True)
+    return sink.getvalue()
+
+
+def not_executed(outcome):
+    assert not Path("executed").exists()
+
+
+def answered(rows):
+    """So many answers."""
+
+    def after(outcome):
+        assert outcome.out.count("\n") == 1 + rows
+
+    return after
+
+
+def many_boxes(number):
+    """A file of boxes."""
+
+    def setup(patch):
+        Path("boxes.csv").write_text("west,south,east,north\n" + "0,0,2,2\n" * number)
+
+    return setup
+
+
+def loaded(args):
+    """Load in Python, for no argument of a command can hold NUL."""
+    try:
+        psd.Release.load("out/\0r.psd.parquet")
+    except ReleaseFormatError as error:
+        return Outcome(5, "", f"psd: error: {error}\n".replace("\0", ""))
+
+
+SEOUL = QUERY.replace("--box 0 0 2 2", "--box 126.9 37.5 127 37.6")
+
+
+def damaged(name, given, setup, told=f"{OUTPUT}: ", **more):
+    """A release that is refused."""
+    return Fault(name=name, given=given, args=more.pop("args", QUERY), setup=setup, code=5,
+                 told=told, **more)  # fmt: skip
+
+
+# fmt: off
+RELEASES = (
+    *(damaged(f"R01-{share:.0%}", f"the first {share:.0%} of the file", cut(share),
+        "is no readable release file") for share in (0.01, 0.5, 0.99)),
+    damaged("R01-empty", "no byte", written(b""), "is no readable release file"),
+    damaged("R02-bit", "one bit flipped in the epsilon, and in other places before",
+        lambda patch: None, "its content is not what its digest says", run=flipped,
+        holds="refused, or nothing of the release is another"),
+    damaged("R03-later", "a format of the future", header({"format": 99}), "format version 99"),
+    damaged("R04-1", "format 1, which is too old",
+        golden("seoul.format-1.psd.parquet"), "format version 1 is not known", args=SEOUL),
+    Fault(name="R04-2", given="format 2", setup=golden("seoul.format-2.psd.parquet"), args=SEOUL),
+    damaged("R05-field", "a field that nobody knows", header({"note": SECRET}), "other fields"),
+    damaged("R05-missing", "a field that is missing", header('{"format": 3}'), "other fields"),
+    damaged("R06-nan", "`NaN`", header({"parameters": {"height": float("nan")}}), "strict JSON"),
+    damaged("R06-infinity", "`Infinity`", header({"weight": float("inf")}), "strict JSON"),
+    damaged("R06-overflow", "`1e400` for an edge of the bounds",
+        header('{"FIRST", "domain": {"bounds": [0, 0, 1e400, 4], "crs": "EPSG:4326", '
+            '"lattice": [8, 8]}}'), ""),
+    damaged("R07-negative", "a cell west of the bounds", nodes(x0=at(1, -1))),
+    damaged("R07-empty", "a cell without width", nodes(x1=at(1, 0))),
+    damaged("R07-overlap", "cells that overlap", nodes(x1=at(1, 2**20))),
+    damaged("R07-gap", "cells that leave a gap", nodes(x1=at(1, 5))),
+    damaged("R08-itself", "a node that is its own parent", nodes(parent=at(2, 2))),
+    damaged("R08-cycle", "nodes that are parents of each other",
+        nodes(parent=lambda values: np.array([1, 0, 0, 0, 0]))),
+    damaged("R08-two", "two roots", nodes(parent=at(1, -1))),
+    damaged("R08-deep", "nodes below each other 40,000 deep", chain(40_000)),
+    damaged("R09-declared", "10^9 nodes in 4,000 bytes", declared(10**9)),
+    damaged("R09-huge", "2^62 nodes", declared(2**62)),
+    damaged("R10-digits", "a number of 5,000 digits", header('{"format": ' + "3" * 5000 + "}"),
+        "strict JSON"),
+    damaged("R10-nested", "brackets 100,000 deep", header("[" * 100_000), "strict JSON"),
+    damaged("R11-pickle", "a pickle that makes a folder", written(lambda: pickle.dumps(Evil())),
+        "is no readable release file", after=not_executed),
+    damaged("R11-npy", "the same in an array of NumPy",
+        written(lambda: npy(np.array([Evil()], object))), "is no readable release file",
+        after=not_executed),
+    damaged("R11-npz", "a ZIP", written(b"PK\x03\x04" + bytes(100)), "is no readable release file"),
+    damaged("R12-tally", "a tally", private(f"tally {INPUT} -o artefact --bounds 0 0 4 4"),
+        "is PRIVATE, a tally"),
+    damaged("R12-evaluation", "an evaluation", private(f"evaluate {OUTPUT} {INPUT} -o artefact"),
+        "is no readable release file"),
+    damaged("R12-ledger", "a ledger", private("ledger create artefact"),
+        "is no readable release file"),
+    damaged("R12-data", "Parquet of points",
+        lambda patch: pq.write_table(pa.table({"lon": [1.5], "lat": [2.5]}), OUTPUT),
+        "carries no psd header"),
+    damaged("R13-twice", "a key that is there twice", header('{"FIRST", "epsilon": "1000"}'),
+        "strict JSON"),
+    Fault(name="R14-link", given="a symbolic link to a release", setup=linked("../elsewhere"),
+        args=QUERY),
+    damaged("R14-nowhere", "a link to nowhere", linked("nowhere"), "does not exist or is no file"),
+    damaged("R14-circle", "a link to itself", linked("r.psd.parquet"), "is no file"),
+    damaged("R14-device", "a link to /dev/zero", linked("/dev/zero"), "is no file"),
+    damaged("R14-queue", "a FIFO", queue, "is no file"),
+    *(damaged(f"R14-crs-{name}", f"a CRS that names a FIFO, {how}", waiting(crs), "names a file",
+        args=f"query {OUTPUT} --polygons p.wkt --polygons-crs EPSG:4326")
+        for name, how, crs in (
+            ("proj", "in the words of PROJ", SHIFTED),
+            ("wkt", "in WKT", CRS(SHIFTED).to_wkt()),
+            ("json", "in JSON", CRS(SHIFTED).to_json()),
+            ("init", "which is opened when the CRS is read", "+init=./queue:1"),
+        )),
+)
+
+NAMES = (
+    Fault(name="Q07-up", given="`..` in the name of a release: a path like any other",
+        args=QUERY.replace("out/", "out/../out/")),
+    Fault(name="Q07-encoded", given="`%2e%2e/` in it: a name like any other, of no file", code=5,
+        told="does not exist", args=QUERY.replace("out/", "%2e%2e/")),
+    Fault(name="Q07-nul", given="NUL in it, in Python: no argument can hold it", run=loaded, code=5,
+        told="does not exist", args=QUERY),
+    Fault(name="Q07-windows", given="a name that Windows keeps", code=5, told="does not exist",
+        args=QUERY.replace(OUTPUT, "CON")),
+    Fault(name="Q09-batch", given="200,000 boxes: no cap, for who asks is who waits",
+        args=f"query {OUTPUT} --boxes boxes.csv --format csv", setup=many_boxes(200_000),
+        after=answered(200_000)),
+)
+SERVICE = "there is no HTTP service yet"
+MAP = "there is no map page yet"
+LOCAL = "there is no local privacy yet"
+OF_THE_MAP = (
+    "names of layers", "no network", "100,000 cells", "negative counts", "equal counts",
+    "formulas in names", "rings and the antimeridian",
+)
+OF_LOCAL_PRIVACY = (
+    "values outside the domain", "reports of another length", "reports under other parameters",
+    "reports sent twice", "no report and one", "p = q", "f = 0 and f = 1", "more hashes than bits",
+    "gamma outside [0, 1], and 1/2", "a lost memory of the device", "estimates below 0, above n",
+    "collisions of hashes",
+)
+LEFT_OUT = {
+    "Q05": f"unknown parameters and headers: {SERVICE}; unknown options are P08",
+    "Q06": f"slow clients: {SERVICE}",
+    "Q08": f"a release replaced under requests: {SERVICE}; `psd query` reads the file once, whole",
+    "Q10": f"foreign hosts and origins: {SERVICE}",
+    "Q11": f"the port: {SERVICE}",
+    "Q12": f"the folder of releases: {SERVICE}",
+    "Q13": f"methods: {SERVICE}",
+    **{f"M{i:02}": f"{what}: {MAP}" for i, what in enumerate(OF_THE_MAP, 1)},
+    **{f"D{i:02}": f"{what}: {LOCAL}" for i, what in enumerate(OF_LOCAL_PRIVACY, 1)},
+}
+# fmt: on

@@ -1,0 +1,682 @@
+"""What goes wrong around a command: disks, permissions, signals, ledgers; and what comes of it."""
+
+import ctypes
+import errno
+import json
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import psd
+from psd._util import atomic_write as files
+from psd.ledger import entries as journal
+from psd.ledger import file as ledger_file
+from psd.ledger.account import Account, Spending
+from psd.ledger.ledger import Ledger
+from psd.ledger.state import Claim
+from psd.mechanisms import SecureNoise
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from robustness.bad_input import SECRET, table
+from support.cli_runner import Outcome, cli
+
+TESTS = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
+
+# Where every fault is met: an input, a ledger, and a release that stands there already.
+INPUT, LEDGER, OUTPUT = "points.csv", "city.ledger", "out/r.psd.parquet"
+POINTS = table("1,1", "2,3")
+FREE = f"build {INPUT} -o {OUTPUT} --overwrite --epsilon 1 --bounds 0 0 4 4 --method quadtree"
+PAID = f"--ledger {LEDGER} --dataset rows"
+BUILD = f"{FREE} --set height=1 {PAID}"
+ASK = f"ask {INPUT} --box 0 0 4 4 --epsilon 1 {PAID}"
+QUERY = f"query {OUTPUT} --box 0 0 2 2"
+
+
+@contextmanager
+def room(folder, release):
+    """A folder with what every fault needs, and what is there when it has passed."""
+    (folder / "out").mkdir()
+    (folder / INPUT).write_text(POINTS)
+    (folder / OUTPUT).write_bytes(release)
+    Ledger.create(folder / LEDGER).register("rows", 10)
+    try:
+        yield
+    finally:
+        for place in (folder, *folder.rglob("*")):
+            if not place.is_symlink() and not place.is_fifo():
+                place.chmod(place.stat().st_mode | stat.S_IRWXU)
+
+
+def here(args):
+    """Run in this process."""
+    return cli(*args)
+
+
+Setup = Callable[[pytest.MonkeyPatch], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A command, what goes wrong, and what must hold afterwards.
+
+    Where the code is not 0, one line on stderr has the words, and the release that stood there
+    is as it was, with nothing beside it; where it is 0, a release is there. ``written`` says
+    that it is there all the same, ``charged`` how many charges are in the ledger (None: it is
+    no ledger any more), and ``after`` checks what is more.
+    """
+
+    name: str
+    given: str
+    args: str = BUILD
+    setup: Setup = lambda patch: None
+    run: Callable[[list[str]], Outcome] = here
+    code: int = 0
+    told: str = ""
+    holds: str = ""
+    charged: int | None = 0
+    written: bool = False
+    after: Callable[[Outcome], object] = lambda outcome: None
+
+    @property
+    def id(self):
+        return self.name.split("-")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """A fault that has a test of its own, by its file and name."""
+
+    name: str
+    given: str
+    test: str
+    holds: str
+
+    @property
+    def id(self):
+        return self.name.split("-")[0]
+
+
+# Processes that lack something
+
+
+def process(*, driver=(), size=None, owner=False, stdin=None, streams=None):
+    """Run in a process of its own: files of some bytes, permissions that hold, other streams.
+
+    ``owner`` takes from root what lets it read and write against permissions, so that they hold
+    for the owner of the files as they do for anybody.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def prepare():
+        if size is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        if owner and os.geteuid() == 0:
+            for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+                if libc.prctl(24, capability):  # PR_CAPBSET_DROP
+                    os._exit(99)
+        if streams == "closed":
+            os.close(1)
+
+    def run(args):
+        command = [sys.executable, *(driver or ("-m", "psd_cli")), *args]
+        out = open_stream(streams)
+        ran = subprocess.run(
+            command, env=ENVIRONMENT, preexec_fn=prepare, stdout=out or subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, check=False, input=stdin, encoding="utf-8",
+        )  # fmt: skip
+        if out is not None:
+            os.close(out)
+        return Outcome(ran.returncode, ran.stdout or "", ran.stderr)
+
+    return run
+
+
+def within(size):
+    """Run in this process, which may write files of some bytes for as long."""
+
+    def run(args):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            return here(args)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return run
+
+
+def open_stream(kind):
+    """A standard output that takes nothing: a full device, or a pipe that nobody reads."""
+    if kind == "full":
+        return os.open("/dev/full", os.O_WRONLY)
+    if kind == "broken":
+        read, write = os.pipe()
+        os.close(read)
+        return write
+    return None
+
+
+def limited(kind, value):
+    """Run by `limited_process.py`."""
+    return process(driver=(str(TESTS / "support" / "limited_process.py"), kind, str(value)))
+
+
+def signalled(number):
+    """Run with rows coming in at standard input, and send a signal while they are read."""
+
+    def run(args):
+        command = [sys.executable, "-m", "psd_cli", *args]
+        pipe = subprocess.PIPE
+        running = subprocess.Popen(command, env=ENVIRONMENT, stdin=pipe, stdout=pipe, stderr=pipe)
+        # More than a pipe holds: when this is through, the command has begun to read.
+        running.stdin.write(POINTS.encode() + b"1,1,\n" * 100_000)
+        running.stdin.flush()
+        running.send_signal(number)
+        out, err = running.communicate()
+        return Outcome(running.returncode, out.decode(), err.decode())
+
+    return run
+
+
+# What goes wrong in this process
+
+
+def denied(*paths):
+    """Take all permissions of a file, or those to write into a folder."""
+
+    def setup(patch):
+        for path in map(Path, paths):
+            path.chmod(0o500 if path.is_dir() else 0)
+
+    return setup
+
+
+def raising(owner, name, error):
+    """Let a step of the work fail."""
+
+    def setup(patch):
+        def fails(*_, **__):
+            raise error
+
+        patch.setattr(owner, name, fails)
+
+    return setup
+
+
+def without_randomness(patch):
+    """The system gives no random numbers once the charge is made."""
+    charge = Spending.charge
+
+    def charged(self):
+        charge(self)
+        raising(os, "urandom", OSError(errno.ENOSYS, SECRET))(patch)
+
+    patch.setattr(Spending, "charge", charged)
+
+
+def appearing(patch):
+    """Another build finishes first."""
+    Path(OUTPUT).unlink()
+    charge = Spending.charge
+
+    def charged(self):
+        charge(self)
+        Path(OUTPUT).write_bytes(older())
+
+    patch.setattr(Spending, "charge", charged)
+
+
+def linked_to_nowhere(patch):
+    """A link into a folder that is missing."""
+    Path(OUTPUT).unlink()
+    Path(OUTPUT).symlink_to("missing/r")
+
+
+def no_link(outcome):
+    """A file, and nothing made where the link led."""
+    assert not Path(OUTPUT).is_symlink()
+    assert not Path("out/missing").exists()
+
+
+def older():
+    """The release that stands there from the beginning, kept beside the folder."""
+    return Path("../older").read_bytes()
+
+
+def clock_set_back(patch):
+    """Years between the registration and the charge, backwards."""
+    patch.setattr(journal, "_now", lambda: "1999-12-31T23:59:59+00:00")
+
+
+def odd(name):
+    """A build in which all names are this one."""
+
+    given = {INPUT: f"in/{name}", LEDGER: f"kept/{name}", OUTPUT: f"out/{name}"}
+
+    def setup(patch):
+        for path in (INPUT, LEDGER):
+            Path(given[path]).parent.mkdir()
+            shutil.move(path, given[path])
+        Path(LEDGER).symlink_to(given[LEDGER])
+        Path(OUTPUT).unlink()
+
+    def run(args):
+        outcome = here([given.get(arg, arg) for arg in args])
+        if outcome.code == 0:
+            shutil.move(Path("out", name), OUTPUT)
+        return outcome
+
+    return {"setup": setup, "run": run}
+
+
+def other_file_system(args):
+    """Write to memory, which is another file system than a disk."""
+    with closing_folder(Path("/dev/shm")) as folder:
+        if folder.stat().st_dev == Path().stat().st_dev:
+            pytest.skip("/dev/shm is the file system of the temporary files")
+        outcome = here([str(folder / "r") if arg == OUTPUT else arg for arg in args])
+        shutil.copy(folder / "r", OUTPUT)
+        assert [path.name for path in folder.iterdir()] == ["r"]
+    return outcome
+
+
+@contextmanager
+def closing_folder(above):
+    """A folder that is removed."""
+    if not above.is_dir():
+        pytest.skip(f"there is no {above}")
+    folder = above / f"psd-{os.getpid()}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+PRIVATE = ("l", "t", "k", "e.csv", "e.png", "e.html", "c.csv", "c.png")
+PUBLIC = ("r.psd.parquet", "cells.gpkg", "cells.geojson", "cells.tif", "a.csv")
+
+
+def without_mask(args):
+    """Write one file of each kind, and the process withholds no permission."""
+    known = "--x lon --y lat"
+    before = os.umask(0)
+    try:
+        for line in (
+            "ledger create out/l",
+            f"tally {INPUT} -o out/t --bounds 0 0 4 4",
+            f"evaluate {OUTPUT} {INPUT} -o out/e.csv --plot out/e.png --report out/e.html {known}",
+            f"compare {INPUT} -o out/c.csv --plot out/c.png --epsilons 1 --bounds 0 0 4 4 "
+            "--methods grid --runs 1 --jobs 1",
+            f"export {OUTPUT} out/cells.gpkg",
+            f"export {OUTPUT} out/cells.geojson",
+            f"export {OUTPUT} out/cells.tif",
+            f"{QUERY} --format csv -o out/a.csv",
+        ):
+            assert cli(*line.split()).code == 0, line
+        outcome = here([*args, "--keep-tally", "out/k"])
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path("out").iterdir()}
+    assert modes == dict.fromkeys(PRIVATE, 0o600) | dict.fromkeys(PUBLIC, 0o644)
+    for name in {*modes} - {Path(OUTPUT).name}:
+        Path("out", name).unlink()
+    return outcome
+
+
+# Ledgers
+
+
+def charge(path=LEDGER, epsilon=NANO):
+    """A charge of a release that was never written."""
+    return Ledger(path).charge("rows", Claim(epsilon=epsilon, unit=Unit(), what="build"))
+
+
+def by_hand(script):
+    """Change the entries past the triggers."""
+
+    def setup(patch):
+        charge()
+        with closing(sqlite3.connect(LEDGER)) as file:
+            file.executescript(f"DROP TRIGGER kept; DROP TRIGGER held; {script}")
+
+    return setup
+
+
+SWAP = """
+UPDATE entry SET number = 9 WHERE number = 2; UPDATE entry SET number = 2 WHERE number = 3;
+UPDATE entry SET number = 3 WHERE number = 9;
+"""
+
+
+def damaged_page(patch):
+    """Bytes that say where the rows of a page are."""
+    charge()
+    content = bytearray(Path(LEDGER).read_bytes())
+    for page in range(4096, len(content), 4096):
+        content[page : page + 64] = b"\xff" * 64
+    Path(LEDGER).write_bytes(content)
+
+
+def restored(patch):
+    """A release is built and paid, and then the ledger of before is put back."""
+    shutil.copy(LEDGER, "copy")
+    assert cli(*BUILD.replace(OUTPUT, "paid.psd.parquet").split()).code == 0
+    shutil.copy("copy", LEDGER)
+
+
+def never():
+    """What a release says of a charge that was never made."""
+    return {"ledger": Ledger(LEDGER).book().id, "charge": "never"}
+
+
+def worded(patch):
+    """The words in the footer of a table of one row."""
+    words = {"psd": json.dumps({"parameters": never()})}
+    pq.write_table(pa.table({"x": [1]}).replace_schema_metadata(words), "out/a.parquet")
+
+
+def forged(patch):
+    """A release that somebody made with this library."""
+    replace(psd.Release.load(OUTPUT), parameters=never()).save("out/a.parquet")
+
+
+def head_of_later(args):
+    """Ask an older copy for a head that was noted."""
+    shutil.copy(LEDGER, "copy")
+    charge()
+    head = Ledger(LEDGER).book().head
+    shutil.copy("copy", LEDGER)
+    return here([*args, head])
+
+
+def while_held(args):
+    """Run while another has the ledger to itself, and wait no more than a moment."""
+    before = ledger_file.TIMEOUT
+    ledger_file.TIMEOUT = 0.05
+    try:
+        with closing(sqlite3.connect(LEDGER, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            return here(args)
+    finally:
+        ledger_file.TIMEOUT = before
+
+
+def overspent(patch):
+    """A charge above the budget, made by other software with a right chain."""
+    body = {"id": "a" * 32, "dataset": "rows", "analyst": None, "what": "build"}
+    body |= {"epsilon": 11 * NANO, "bound": 1, "region": None}
+    with ledger_file.writing(LEDGER) as ledger:
+        hashes = journal.read_book(ledger_file.rows(ledger)).hashes
+        ledger_file.appended(ledger, journal.entry(hashes, "charge", body))
+
+
+def again_under_another_name(args):
+    """The same file, renamed, is charged to a second dataset."""
+    assert cli(*BUILD.split()).code == 0
+    Ledger(LEDGER).register("others", 10)
+    shutil.move(INPUT, "renamed.csv")
+    outcome = here([{INPUT: "renamed.csv", "rows": "others"}.get(arg, arg) for arg in args])
+    assert outcome.err.count("psd: warning: ") == 1
+    assert "charged to dataset 'rows' too" in outcome.err
+    return outcome
+
+
+def on_a_network(patch):
+    """Linux says that the folder is one of another machine."""
+    Path("mounts").write_text(f"/dev/a / ext4 rw 0 0\nserver:/b {Path().resolve()} nfs4 rw 0 0\n")
+    patch.setattr(ledger_file, "MOUNTS", Path("mounts").resolve())
+
+
+def warned(*words):
+    """One warning, with words."""
+
+    def after(outcome):
+        assert outcome.err.startswith("psd: warning: ")
+        assert outcome.err.count("\n") == 1
+        assert all(word in outcome.err for word in words)
+
+    return after
+
+
+def unfinished(outcome):
+    """What was left over is said, and what came after is done."""
+    said = cli("ledger", "history", LEDGER).out
+    assert said.count("charged, not finished") == 1
+    assert said.count(" done ") == 1
+
+
+def in_two_ledgers(args):
+    """Two ledgers for the same rows, each of them with the whole budget."""
+    shutil.copy(LEDGER, "other.ledger")
+    Ledger.create("second.ledger").register("rows", 10)
+    assert cli(*" ".join(args).replace(LEDGER, "second.ledger").split()).code == 0
+    return here(args)
+
+
+def raised_then_spent(args):
+    """More than the budget is asked for, refused, and allowed when the budget was raised."""
+    args = [{"1": "11"}.get(arg, arg) if args[i - 1] == "--epsilon" else arg
+            for i, arg in enumerate(args)]  # fmt: skip
+    assert cli(*args).code == 4
+    assert cli("ledger", "raise", LEDGER, "rows", "--budget", "11").code == 0
+    assert Ledger(LEDGER).verify().datasets["rows"].raised[0].endswith(" from 10")
+    return here(args)
+
+
+INTERRUPTED = "interrupted; no file is half-written; what was charged to a ledger stays charged"
+RESERVED = "has the name of a file that SQLite keeps"
+SURVIVES = "tests/robustness/test_ledger_survives.py"
+PROTOCOL = "tests/privacy/test_ledger_protocol.py"
+FORMATS = ("gpkg", "parquet", "geojson", "csv", "tif", "npy")
+
+# fmt: off
+PROCESSES = (
+    Fault(name="F01-ledger", given="no room for the charge", run=within(8192), code=9,
+        told="the disk may be full"),
+    Fault(name="F01-release", given="no room for the release", args=f"{FREE} --set height=8 {PAID}",
+        run=within(40_000), code=6, told=f"cannot write {OUTPUT}", charged=1),
+    Fault(name="F01-rows", given="no room for what standard input says",
+        args=f"{FREE.replace(INPUT, '-')} --set height=1", run=process(size=10, stdin=POINTS),
+        code=8, told="standard input cannot be kept"),
+    Elsewhere(name="F01-users", given="no room for rows that do not fit into memory",
+        test="tests/robustness/test_build_survives.py::test_no_room_for_rows_of_users",
+        holds="refused, 6"),
+    Elsewhere(name="F01-done", given="no room to note that the release is written",
+        test=f"{PROTOCOL}::test_a_release_that_cannot_be_noted_is_there_and_charged",
+        holds="exit code 9; the release is there, and charged"),
+    Fault(name="F01-tally", given="no room for a tally",
+        args=f"tally {INPUT} -o out/t --bounds 0 0 4 4", run=within(100), code=6,
+        told="cannot write out/t"),
+    Fault(name="F01-answers", given="no room for answers", args=f"{QUERY} --format csv -o out/a",
+        run=within(10), code=6, told="cannot write out/a"),
+    *(Fault(name=f"F01-{ending}", given=f"no room for an export to .{ending}",
+        args=f"export {OUTPUT} out/cells.{ending}", run=within(50), code=6,
+        told=f"cannot write out/cells.{ending}") for ending in FORMATS),
+    Fault(name="F01-evaluation", given="no room for an evaluation",
+        args=f"evaluate {OUTPUT} {INPUT} -o out/e.csv", run=within(10), code=6,
+        told="cannot write out/e.csv"),
+    Fault(name="F01-screen", given="standard output is a full disk", args=QUERY,
+        run=process(streams="full"), code=6, told="cannot write to standard output"),
+    Fault(name="F01-answer", given="the same, for an answer that was paid", args=ASK,
+        run=process(streams="full"), code=6, told="cannot write to standard output", charged=1),
+    Fault(name="F01-said", given="the same, for a release", run=process(streams="full"), code=6,
+        told="cannot write to standard output", charged=1, written=True),
+    Fault(name="F02-output", given="a folder for releases that is read-only",
+        setup=denied("out"), run=process(owner=True), code=6, told="folder out is not writable"),
+    Fault(name="F02-kept", given="a release that may not be replaced (`chattr +i`)",
+        setup=raising(Path, "replace", OSError(errno.EPERM, os.strerror(errno.EPERM))), code=6,
+        told=f"cannot write {OUTPUT}", charged=1),
+    Fault(name="F02-ledger", given="the folder of the ledger is read-only",
+        setup=denied("."), run=process(owner=True), code=9,
+        told="check its permissions, and those of its folder"),
+    Fault(name="F03-input", given="an input that may not be read", setup=denied(INPUT),
+        run=process(owner=True), code=8, told="may not be read; check its permissions"),
+    Fault(name="F03-release", given="a release that may not be read", args=QUERY,
+        setup=denied(OUTPUT), run=process(owner=True), code=5, told="Permission denied"),
+    Fault(name="F03-ledger", given="a ledger that may not be read", setup=denied(LEDGER),
+        run=process(owner=True), code=9, told="check its permissions"),
+    Elsewhere(name="F04-steps", given="kill -9 at 60 steps, evenly spaced; at night 2,000",
+        test=f"{SURVIVES}::test_killed_builds_keep_what_they_were_charged",
+        holds="nothing half-written, no release and no draw without a charge; again is charged "
+        "again in full, and a release that was there is noted"),
+    Elsewhere(name="F04-points", given="kill -9 before the charge, after it, while drawing, while "
+        "writing, after the release has its name, before it is noted",
+        test=f"{SURVIVES}::test_killed_at_named_points", holds="the same"),
+    Elsewhere(name="F04-replaced", given="kill -9 over a release and a tally, before and after "
+        "each is replaced",
+        test=f"{SURVIVES}::test_killed_while_a_release_and_its_tally_are_replaced",
+        holds="of each the old file or the new one, whole; one that was about to take the place of "
+        "another lies beside it under a hidden name, with its permissions, until the next write "
+        "into the folder"),
+    Elsewhere(name="F04-large", given="kill -9 at 12 moments of a build of 300,000 rows",
+        test="tests/robustness/test_build_survives.py::test_kill_leaves_nothing",
+        holds="the release or nothing, no temporary file"),
+    Fault(name="F05-terminated", given="SIGTERM while rows are read",
+        args=BUILD.replace(INPUT, "-"), run=signalled(signal.SIGTERM), code=130, told=INTERRUPTED),
+    Fault(name="F05-ctrl-c", given="Ctrl-C while rows are read",
+        args=BUILD.replace(INPUT, "-"), run=signalled(signal.SIGINT), code=130, told=INTERRUPTED),
+    Fault(name="F05-drawing", given="Ctrl-C while noise is drawn",
+        setup=raising(SecureNoise, "count", KeyboardInterrupt()), code=130, told=INTERRUPTED,
+        charged=1),
+    Fault(name="F05-replaced", given="Ctrl-C when the release is to take the place of the old one",
+        setup=raising(Path, "replace", KeyboardInterrupt()), code=130, told=INTERRUPTED,
+        charged=1),
+    Fault(name="F05-written", given="Ctrl-C when the release is written and not noted",
+        setup=raising(Account, "finish", KeyboardInterrupt()), code=130, told=INTERRUPTED,
+        charged=1, written=True),
+    Elsewhere(name="F06-order", given="power cut: the order in which files are brought to the disk",
+        test="tests/robustness/test_order_on_disk.py::test_the_order_on_the_disk",
+        holds="the charge before the first random number, the release before its name, its folder "
+        "before the note"),
+    Fault(name="F07-memory", given="memory runs out when the noise is drawn",
+        args=f"{FREE} --set height=11 {PAID}", run=limited("memory", 100_000_000), code=70,
+        told="out of memory; take a smaller tree or input", charged=1),
+    Elsewhere(name="F07-tree", given="a tree that would not fit", holds="refused, 2",
+        test="tests/robustness/test_bad_input.py::test_refused[P05-cells]"),
+    Fault(name="F08-none", given="no file may be opened", run=limited("files", 3), code=70,
+        told="too many open files"),
+    Fault(name="F08-two", given="no more than two files at a time", run=limited("files", 5), code=9,
+        told="cannot be opened"),
+    Elsewhere(name="F09-ledger", given="four processes charge one budget",
+        test=f"{SURVIVES}::test_four_processes_are_granted_exactly_the_budget",
+        holds="granted exactly the budget"),
+    Fault(name="F09-output", given="another build has written the release first",
+        args=BUILD.replace("--overwrite ", ""), setup=appearing, code=6,
+        told="exists; choose another name", charged=1),
+    Fault(name="F09-link", given="a link to nowhere in the place of the release",
+        args=BUILD.replace("--overwrite ", ""), setup=linked_to_nowhere, code=6,
+        told="is a link that leads nowhere; remove it"),
+    Fault(name="F09-over-link", given="the same, with `--overwrite`", setup=linked_to_nowhere,
+        charged=1, after=no_link, holds="the release takes the place of the link"),
+    Fault(name="F09-pipe", given="a pipe beside the release, by the name of another",
+        setup=lambda patch: os.mkfifo("out/a.psd.parquet"), charged=1),
+    Fault(name="F09-ledgers", given="the same rows from two ledgers", run=in_two_ledgers,
+        charged=1, holds="both are paid: two ledgers know nothing of each other"),
+    Fault(name="F10-other", given="a release on another file system than the temporary files",
+        run=other_file_system, charged=1),
+    Fault(name="F10-link", given="a file system over which no name can be given",
+        setup=raising(files.os, "link", OSError(errno.EXDEV, os.strerror(errno.EXDEV))), code=6,
+        told="Invalid cross-device link", charged=1),
+    *(Fault(name=f"F11-{name}", given=f"input, ledger and release with {given}", charged=1,
+        **odd(text)) for name, given, text in (
+            ("space", "a space in their name", "a b"),
+            ("korean", "a Korean name", "방문"),
+            ("line", "a line end in their name", "line\nend"),
+            ("sql", "a name that is SQL", "'; DROP TABLE entry; --"),
+            ("address", "a name with signs of an address", "a?b#c%41&mode=ro"),
+            ("option", "the name `-rf`", "-rf"),
+            ("240", "a name of 240 bytes", "x" * 240))),
+    Fault(name="F11-256", given="a release with a name of 256 bytes",
+        args=BUILD.replace(OUTPUT, "out/" + "x" * 256), code=6, told="File name too long"),
+    Fault(name="F12-clock", given="a clock that was set back by years", setup=clock_set_back,
+        charged=1),
+    Fault(name="F13-start", given="no random numbers from the beginning",
+        setup=raising(os, "urandom", OSError(errno.ENOSYS, SECRET)), code=70,
+        told="the operating system gives no random numbers"),
+    Fault(name="F13-draw", given="none from the charge on", setup=without_randomness, code=70,
+        told="the operating system gives no random numbers", charged=1),
+    Fault(name="F14-umask", given="umask 000", run=without_mask, charged=1,
+        holds="ledgers, tallies, evaluations and comparisons are 0600; releases, exports and "
+        "answers 0644"),
+    Elsewhere(name="F15-fork", given="processes that were forked", holds="they draw other noise",
+        test="tests/unit/mechanisms/test_laplace.py::test_forked_children_draw_different_noise"),
+    Fault(name="F16-pipe", given="nobody reads standard output", run=process(streams="broken"),
+        charged=1),
+    Fault(name="F16-query", given="the same, for a query", args=QUERY,
+        run=process(streams="broken"), holds="exit code 0, as of a command before `head`"),
+    Fault(name="F16-answer", given="the same, for an answer that was paid", args=ASK,
+        run=process(streams="broken"), charged=1, holds="charged, not finished"),
+    Fault(name="F16-closed", given="standard output is closed", run=process(streams="closed"),
+        charged=1),
+    Fault(name="F16-closed-query", given="the same, for a query", args=QUERY,
+        run=process(streams="closed")),
+)
+
+LEDGERS = (
+    Fault(name="L03-page", given="a damaged page", setup=damaged_page, code=9, told="is damaged",
+        charged=None),
+    Fault(name="L03-journal", given="a release by the name of the ledger's journal",
+        args=BUILD.replace(OUTPUT, f"{LEDGER}-journal"), code=6, told=RESERVED),
+    Fault(name="L03-log", given="a kept tally by the name of its log",
+        args=f"{BUILD} --keep-tally {LEDGER}-wal", code=6, told=RESERVED),
+    Fault(name="L03-beside", given="a ledger that is made beside such a file",
+        args="ledger create new", setup=lambda patch: Path("new-journal").touch(), code=6,
+        told="which SQLite would take for a part of the ledger"),
+    Fault(name="L04-older", given="an older copy, and a release beside it that it does not know",
+        setup=restored, code=9, told="an older copy was put in its place"),
+    Fault(name="L04-ask", given="the same, for an answer", args=ASK, setup=restored, code=9,
+        told="an older copy was put in its place"),
+    Fault(name="L04-words", given="a file beside it, no release, that names a charge it never made",
+        setup=worded, charged=1),
+    Fault(name="L04-forged", given="the same in a release that is sound but for that",
+        setup=forged, code=9, told="or that file is forged"),
+    Fault(name="L04-head", given="an older copy, and the head that was noted",
+        args=f"ledger verify {LEDGER} --head", run=head_of_later, code=9,
+        told="this is an older copy, or another ledger"),
+    Fault(name="L05-deleted", given="an entry that was removed",
+        setup=by_hand("DELETE FROM entry WHERE number = 2"), code=9, charged=None,
+        told="entry 2 of the ledger was changed, removed or put in by hand"),
+    Fault(name="L05-order", given="two entries that changed places", setup=by_hand(SWAP), code=9,
+        charged=None, told="entry 2 of the ledger was changed, removed or put in by hand"),
+    Fault(name="L05-end", given="the last entry was removed, and `psd ledger verify`",
+        args=f"ledger verify {LEDGER}", setup=by_hand("DELETE FROM entry WHERE number = 3"), code=9,
+        told="entry 3 of the ledger was removed", charged=None),
+    Fault(name="L07-locked", given="another process holds the ledger", run=while_held, code=9,
+        told="is in use by another process"),
+    Fault(name="L08-read-only", given="a ledger that is read-only",
+        setup=lambda patch: Path(LEDGER).chmod(0o400), run=process(owner=True), code=9,
+        told="cannot be written; check its permissions"),
+    Fault(name="L10-second", given="a file that was charged to another dataset, renamed",
+        run=again_under_another_name, charged=2, holds="a warning; of a copy there is none"),
+    Fault(name="L11-overspent", given="more was spent than the budget", setup=overspent, code=4,
+        told="has epsilon 0 left", charged=1),
+    Fault(name="L12-left", given="a charge that was never finished", setup=lambda patch: charge(),
+        charged=2, after=unfinished, holds="`psd ledger history` says so; it stays charged"),
+    Elsewhere(name="L12-noted", given="a release whose build was killed before it was noted",
+        test=f"{SURVIVES}::test_killed_at_named_points",
+        holds="the next build notes it as done, with its digest; it stays charged"),
+    Fault(name="L13-network", given="a ledger on NFS, as `/proc/mounts` says", setup=on_a_network,
+        charged=1, after=warned("network file system (nfs4)"), holds="a warning"),
+    Fault(name="L14-raised", given="a budget that is raised: refused before, paid after",
+        run=raised_then_spent, charged=1, holds="an entry says when, and from what"),
+    Fault(name="L14-lowered", given="a budget that is lowered",
+        args=f"ledger raise {LEDGER} rows --budget 9", code=2, told="is not above 10"),
+    Fault(name="L14-again", given="a dataset that is registered again with more",
+        args=f"ledger register {LEDGER} rows --budget 20", code=9, told="is registered in"),
+)
+# fmt: on

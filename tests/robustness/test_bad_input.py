@@ -1,0 +1,97 @@
+"""What psd does with unusual and wrong input: the table of `badinput`, line by line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import psd
+from robustness.bad_input import CASES, OUTPUT, SECRET, page
+from support.cli_runner import Outcome, cli, fails, files
+
+ACCEPTED = [pytest.param(case, id=case.name) for case in CASES if case.kept is not None]
+ANSWERED = [pytest.param(c, id=c.name) for c in CASES if c.command == "query" and not c.code]
+REFUSED = [pytest.param(case, id=case.name) for case in CASES if case.code]
+
+MEASURED = """if True:
+    import re, sys
+    from psd_cli.main import run
+    code = run(sys.argv[1:])
+    status = open("/proc/self/status").read()
+    print(int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) // 1024)
+    sys.exit(code)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to work in, with one for releases; names in it are short and relative."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def run_within(megabytes, args):
+    """Run in a process of its own that may not need more memory."""
+    command = [sys.executable, "-c", MEASURED, *args]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    told, peak = ended.stdout.splitlines()
+    assert int(peak) < megabytes
+    return Outcome(ended.returncode, told + "\n", ended.stderr)
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_accepted(folder, case):
+    case.prepare(folder)
+    Path(OUTPUT).write_bytes(b"an older release")
+    outcome = run_within(case.megabytes, case.args) if case.megabytes else cli(*case.args)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.startswith(f"wrote {OUTPUT}: ")
+    assert outcome.err.startswith("PRIVATE, do not publish: ")
+    assert outcome.err.endswith(f", kept {case.kept:,}\n")
+    assert files(folder / "out") == [Path(OUTPUT).name]
+    assert psd.Release.load(OUTPUT).epsilon > 0
+    assert not any(field in outcome.out for field in case.fields)
+    assert SECRET.encode() not in Path(OUTPUT).read_bytes()
+
+
+@pytest.mark.parametrize("case", ANSWERED)
+def test_answered(folder, case):
+    case.prepare(folder)
+    outcome = cli(*case.args)
+    assert (outcome.code, outcome.out) == (0, f"wrote {OUTPUT}\n"), outcome
+    assert ("reach beyond the bounds" in outcome.err) == ("part inside" in case.given)
+    answers = pd.read_csv(OUTPUT)
+    assert len(answers) == 1
+    assert 0 < answers["estimate"][0] <= sum(range(64))
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(folder, monkeypatch, case):
+    case.prepare(folder)
+    if case.patch:
+        case.patch(monkeypatch)
+    there = files(folder)
+    for earlier in (None, b"an older release"):
+        if earlier:
+            Path(OUTPUT).write_bytes(earlier)
+        if earlier or case.overwrite:
+            line = fails(case.code, *case.args)
+            assert case.told in line
+            assert not [field for field in case.fields if field in line]
+        assert files(folder) == there
+        assert files(folder / "out") == ([Path(OUTPUT).name] if earlier else [])
+        assert not earlier or Path(OUTPUT).read_bytes() == earlier
+
+
+@pytest.mark.parametrize("kind", "CVPUKEQL")
+def test_the_cases_stand_in_order(kind):
+    ids = [case.id for case in CASES if case.id.startswith(kind)]
+    assert ids == sorted(ids)
+
+
+def test_the_page_says_what_is_tested():
+    written = Path(__file__).resolve().parents[2] / "docs" / "reference" / "bad-input.md"
+    assert written.read_text(encoding="utf-8") == page()

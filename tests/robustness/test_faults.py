@@ -1,0 +1,118 @@
+"""What psd does when something fails around it: the tables of `faults` and `badreleases`."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import psd
+from psd.ledger.ledger import Ledger
+from psd.privacy.epsilon import NANO
+from robustness.bad_input import CASES, SECRET
+from robustness.bad_releases import LEFT_OUT, NAMES, RELEASES
+from robustness.faults import LEDGER, LEDGERS, OUTPUT, POINTS, PROCESSES, Elsewhere, Fault, room
+from support.cli_runner import cli
+
+TOP = Path(__file__).parents[2]
+TABLE = (*PROCESSES, *LEDGERS, *RELEASES, *NAMES)
+FAULTS = [pytest.param(fault, id=fault.name) for fault in TABLE if isinstance(fault, Fault)]
+ELSEWHERE = [fault for fault in TABLE if isinstance(fault, Elsewhere)]
+
+# Section 6 of the checklist: letters, and how many ids each has.
+CHECKLIST = {"C": 28, "V": 23, "P": 11, "F": 16, "L": 14, "R": 14, "Q": 13, "M": 7, "D": 12}
+OWN = {"U": 5, "K": 7, "E": 6}
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    """A release as it stands there before."""
+    folder = tmp_path_factory.mktemp("older")
+    (folder / "points.csv").write_text(POINTS)
+    line = f"build {folder}/points.csv -o {folder}/r --epsilon 1 --bounds 0 0 4 4"
+    assert cli(*line.split(), "--method", "quadtree", "--set", "height=1").code == 0
+    return (folder / "r").read_bytes()
+
+
+def contents(folder):
+    """What is in a folder, and in every file of it."""
+    return {
+        path.name: path.read_bytes() if path.is_file() and not path.is_char_device() else None
+        for path in folder.iterdir()
+    }
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault(tmp_path, monkeypatch, release, fault):
+    (tmp_path / "older").write_bytes(release)
+    folder = tmp_path / "room"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    with room(folder, release):
+        with monkeypatch.context() as patch:
+            fault.setup(patch)
+            before = contents(Path("out"))
+            outcome = fault.run(fault.args.split(" "))
+        check_said(fault, outcome)
+        check_files(fault, before)
+        fault.after(outcome)
+        check_charges(fault)
+
+
+def check_said(fault, outcome):
+    """The exit code, and one line with the words."""
+    assert outcome.code == fault.code, outcome
+    assert SECRET not in outcome.out + outcome.err
+    assert "Traceback" not in outcome.err
+    if fault.code:
+        assert re.fullmatch("psd: error: [^\n]+\n", outcome.err), outcome.err
+        assert fault.told in outcome.err
+
+
+def check_files(fault, before):
+    """All as before but for a release that was written whole."""
+    after = contents(Path("out"))
+    name = Path(OUTPUT).name
+    if fault.args.startswith("build") and (fault.code == 0 or fault.written):
+        assert {*after} == {*before, name}
+        assert psd.Release.load(OUTPUT).epsilon in (NANO, 11 * NANO)
+        assert after[name] != before.get(name)
+    elif fault.setup.__name__ == "appearing":
+        assert {*after} == {name}
+    elif fault.name != "R02-bit":
+        assert after == before
+
+
+def check_charges(fault):
+    """A sound ledger with as many charges as there should be."""
+    if fault.charged is None:
+        return
+    assert len(Ledger(LEDGER).verify().charges) == fault.charged
+
+
+@pytest.mark.parametrize("fault", ELSEWHERE, ids=lambda fault: fault.name)
+def test_a_test_of_its_own_is_there(fault):
+    path, name = fault.test.split("::")
+    function, _, case = name.rstrip("]").partition("[")
+    assert f"def {function}(" in (TOP / path).read_text(encoding="utf-8")
+    assert not case or case in {case.name for case in CASES}
+
+
+def test_every_id_of_the_checklist_is_tested_or_left_out_with_a_reason():
+    ids = {f"{letter}{i:02}" for letter, n in CHECKLIST.items() for i in range(1, n + 1)}
+    own = {f"{letter}{i:02}" for letter, n in OWN.items() for i in range(1, n + 1)}
+    tested = {case.id for case in (*CASES, *TABLE)}
+    assert len(ids) == 138
+    assert not tested & {*LEFT_OUT}
+    assert tested | {*LEFT_OUT} == ids | own
+    assert all(LEFT_OUT.values())
+
+
+def test_no_name_stands_twice():
+    names = [case.name for case in (*CASES, *TABLE)]
+    assert len(names) == len({*names})
+
+
+@pytest.mark.parametrize("letter", "FLRQ")
+def test_the_faults_stand_in_order(letter):
+    ids = [fault.id for fault in TABLE if fault.id.startswith(letter)]
+    assert ids == sorted(ids)

@@ -1,0 +1,201 @@
+"""Exact loss of the real mechanisms, enumerated over data sets, neighbours and shapes.
+
+Where record and replay trusts the noise object to keep to what it was asked, this check reads
+the scales off the sampler calls of `SecureNoise` and the rates off its selections, walks
+through every shape that selections and splits can lead to, and sums exact log-ratios.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+import psd.mechanisms
+from psd.mechanisms import SecureNoise
+from psd.mechanisms import exponential_mechanism as selection
+from psd.privacy.epsilon import NANO
+from support.privacy.replay import (
+    SCRIPTS,
+    Recorder,
+    Replayer,
+    additions,
+    data_sets,
+    run,
+    small_domain,
+    small_tally,
+)
+from support.privacy.shapes import answers_log_probability
+
+ROUNDING = 1e-9
+
+
+class Walker(Recorder):
+    """Takes given candidates or splits one after another, the first ones where none is given."""
+
+    def __init__(self, script, choices):
+        super().__init__(script)
+        self.left, self.options, self.taken = list(choices), [], []
+
+    def select(self, candidates, epsilon, sensitivity):
+        answer = super().select(candidates, epsilon, sensitivity)
+        call = self.calls[-1]
+        for place in range(len(epsilon)):
+            lines = call.lines[call.group == place]
+            answer[place] = lines[self.choose(len(lines))]
+        return answer
+
+    def exceeds(self, biased, numerator, denominator):
+        answer = super().exceeds(biased, numerator, denominator)
+        answer[:] = [self.choose(2) for _ in biased]
+        return answer
+
+    def choose(self, options):
+        choice = self.left.pop(0) if self.left else 0
+        self.options.append(options)
+        self.taken.append(choice)
+        return choice
+
+
+def walks(method, tally, domain, script):
+    """Every shape that selections and splits can lead to: the recorders of all walks."""
+    pending = [[]]
+    while pending:
+        choices = pending.pop()
+        walker = Walker(script, choices)
+        run(method, tally, domain, NANO, walker)
+        for place in range(len(choices), len(walker.options)):
+            pending += [[*walker.taken[:place], c] for c in range(1, walker.options[place])]
+        yield walker
+
+
+def count_scales(noise, epsilon, sensitivity) -> list[Fraction]:
+    """Scale of the noise of each count."""
+    zeros = np.zeros(len(epsilon), np.int64)
+    return sampler_scales(lambda: noise.count(zeros, np.array(epsilon), sensitivity))
+
+
+def sampler_scales(draw) -> list[Fraction]:
+    """Scale of each draw, as handed to the samplers."""
+    seen: list[Fraction] = []
+
+    def one(numerator, denominator, size):
+        seen.extend([Fraction(int(numerator), int(denominator))] * size)
+        return np.zeros(size, np.int64)
+
+    def each(numerators, denominators):
+        seen.extend(Fraction(int(n), int(d)) for n, d in zip(numerators, denominators, strict=True))
+        return np.zeros(len(numerators), np.int64)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psd.mechanisms, "discrete_laplace", one)
+        patch.setattr(psd.mechanisms, "discrete_laplace_each", each)
+        draw()
+    return seen
+
+
+def chosen_log_probability(call) -> float:
+    """Log-probability of the lines that were selected, from the rates of the real mechanism."""
+    total = 0.0
+    rates = selection._rates(call.epsilon, call.sensitivity) / 2.0**selection._RATE_BITS
+    for place, rate in enumerate(rates):
+        here = call.group == place
+        scores, lines = call.true[here], call.lines[here]
+        weights = [math.exp(rate * int(score - scores.max())) for score in scores]
+        total += math.log(weights[int(np.flatnonzero(lines == call.answer[place])[0])])
+        total -= math.log(math.fsum(weights))
+    return total
+
+
+def split_log_probability(call) -> float:
+    """Log-probability of answers, at the scales of the real mechanism."""
+    if len(call.true) == 0:
+        return 0.0
+    numerator, denominator = int(call.sensitivity[0]), tuple(call.epsilon.tolist())
+    return answers_log_probability(call, split_scales(numerator, denominator))
+
+
+@cache
+def split_scales(numerator, denominator) -> np.ndarray:
+    """Scale of the noise of each split."""
+    zeros = np.zeros(len(denominator), np.int64)
+    draw = lambda: SecureNoise().exceeds(zeros, numerator, np.array(denominator))  # noqa: E731
+    return np.array([float(scale) for scale in sampler_scales(draw)])
+
+
+def pair_loss(calls, others, scales) -> float:
+    """Largest absolute log-ratio of this transcript between two data sets."""
+    shape, counts = 0.0, Fraction(0)
+    for a, b in zip(calls, others, strict=True):
+        if a.kind == "select":
+            shape += chosen_log_probability(a) - chosen_log_probability(b)
+            continue
+        if a.kind == "exceeds":
+            shape += split_log_probability(a) - split_log_probability(b)
+            continue
+        change = np.abs(a.true - b.true)
+        scale = scales(tuple(a.epsilon.tolist()), int(a.sensitivity[0]) if len(change) else 1)
+        counts += sum((int(change[i]) / scale[i] for i in np.flatnonzero(change)), Fraction(0))
+    return abs(shape) + float(counts)
+
+
+def worst_exact_loss(
+    method, *, side: int, rows: int, k: int, noise=None, scripts=SCRIPTS, places=None
+) -> float:
+    """Largest loss over all data sets, users with k rows more, and transcripts.
+
+    With ``places``, rows are in these cells alone.
+    """
+    allowed = set(range(side * side) if places is None else places)
+    users = [more for more in additions(side, k) if len(more) == k and allowed.issuperset(more)]
+    pairs = [
+        (data, [data + more for more in users])
+        for data in filter(allowed.issuperset, data_sets(side, rows))
+    ]
+    return _worst_of(method, pairs, side, k, noise or SecureNoise(), scripts)
+
+
+def worst_loss_of_a_move(method, *, side: int, rows: int, scripts=SCRIPTS[:1]) -> float:
+    """Largest loss where one row is replaced by another, beside so many rows that stay."""
+    cells = range(side * side)
+    pairs = [
+        ((*data, here), [(*data, there) for there in cells if there > here])
+        for data, here in itertools.product(data_sets(side, rows), cells)
+    ]
+    return _worst_of(method, pairs, side, 1, SecureNoise(), scripts)
+
+
+def _worst_of(method, pairs, side, k, noise, scripts) -> float:
+    """Largest loss between a data set and the others that it is beside."""
+    domain, worst = small_domain(side), 0.0
+    scales = cache(lambda epsilon, sensitivity: count_scales(noise, epsilon, sensitivity))
+    for (data, others), script in itertools.product(pairs, scripts):
+        for first in walks(method, small_tally(side, data, k), domain, script):
+            for other in others:
+                second = Replayer(first.calls)
+                run(method, small_tally(side, other, k), domain, NANO, second)
+                worst = max(worst, pair_loss(first.calls, second.calls, scales))
+    return worst
+
+
+@dataclass(frozen=True)
+class OneCut:
+    """A single cut in x at the quantile p/q, for nearly all of epsilon, then counts."""
+
+    p: int
+    q: int
+
+    def build(self, curator):
+        share = curator.epsilon * 999 // 1000
+        root = curator.root()
+        line = curator.quantile(root, axis=0, epsilon=share, p=self.p, q=self.q)
+        curator.count(curator.cut(root, x=line), curator.epsilon - share)
+        return curator.tree()
+
+
+def one_cut_loss(method):
+    """Worst loss over the places of one row of the lattice; a cut in x sees no other."""
+    return worst_exact_loss(method, side=5, rows=2, k=1, scripts=SCRIPTS[:1], places=range(5))

@@ -1,0 +1,78 @@
+"""Merged tallies by record and replay: a whole user leaves all parts.
+
+A build of merged tallies is recorded with a user and replayed without. The loss may not pass
+epsilon.
+"""
+
+import dataclasses
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pyarrow as pa
+
+import psd
+from psd.ingest.partial_tally import KeptTally, merge
+from psd.ingest.sources import Columns
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import Intake
+from psd.ingest.user_rows import carried
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.publish.from_tallies import Recipe, origin_of
+from support.privacy.replay import (
+    SCRIPTS,
+    Recorder,
+    Replayer,
+    Violation,
+    compare,
+    loss,
+    run,
+    small_domain,
+)
+
+DOMAIN = small_domain(2)
+KEY = b"sixteen bytes ok"
+OTHERS = [[("v", 0), ("w", 3)], [("v", 1)]]
+GRID = psd.Quadtree(height=1)
+
+
+def counted(rows, k, *, carry=False, unit=None):
+    """Tally of rows (user, cell)."""
+    unit = unit or Unit(kind="user", max_contributions=k)
+    intake = Intake(DOMAIN, unit=unit)
+    x, y = np.array([(cell % 2, cell // 2) for _, cell in rows], float).reshape(-1, 2).T + 0.5
+    intake.add(Batch(x=x, y=y, user=pa.array([user for user, _ in rows], pa.string())))
+    columns = Columns(user="user" if unit.has_user else None)
+    recipe = Recipe(domain=DOMAIN, unit=unit, columns=columns, key=KEY, carry=carry)
+    origin = origin_of(recipe, ())
+    origin = dataclasses.replace(origin, names=(origin.run,))
+    counts = (
+        carried(intake.parts(), DOMAIN, None, unit, "series", KEY) if carry else intake.tally(KEY)
+    )
+    return KeptTally(terms=recipe.terms, origins=(origin,), counts=counts)
+
+
+def parts_of(rows, k, way):
+    """Tallies of two parts of the rows."""
+    return [counted(part, k, carry=way == "carry") for part in rows]
+
+
+def worst_loss(k, way, join=merge, parts=parts_of):
+    """Worst loss over all that one more user can have in two parts: 0 to 2 rows in each."""
+    each = [rows for size in range(3) for rows in combinations_with_replacement(range(4), size)]
+    worst, first = Fraction(0), join(parts(OTHERS, k, way))
+    recorded = []
+    for script in SCRIPTS:
+        recorder = Recorder(script)
+        recorded.append((recorder, run(GRID, first.tally, DOMAIN, NANO, recorder)))
+    for added in product(each, repeat=2):
+        rows = [[*old, *(("u", c) for c in more)] for old, more in zip(OTHERS, added, strict=True)]
+        second = join(parts(rows, k, way))
+        for recorder, made in recorded:
+            replayer = Replayer(recorder.calls)
+            compare(made, run(GRID, second.tally, DOMAIN, NANO, replayer))
+            worst = max(worst, loss(recorder.calls, replayer.calls))
+    if worst > 1:
+        raise Violation(f"loss {worst} above the promised 1")
+    return worst

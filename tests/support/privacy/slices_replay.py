@@ -1,0 +1,88 @@
+"""Time slices by record and replay: a whole user leaves, with rows in many slices.
+
+The answers of a series are recorded with the user and replayed without. The loss over all slices
+together may not pass the epsilon of the series.
+"""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+
+import psd
+from psd.curator.curator import Curator
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.privacy.epsilon import NANO
+from psd.publish.series import counted_unit, share_of
+from psd.publish.series import of_slice as part_of
+from psd.space.time_slices import Slices
+from support.privacy.replay import (
+    SCRIPTS,
+    Recorder,
+    Replayer,
+    Violation,
+    compare,
+    loss,
+    small_domain,
+)
+
+DAYS = Slices.parse("day", "2024-01-01..2024-01-03")
+OTHERS = [("v", 0, 0), ("v", 1, 1), ("w", 2, 1)]
+
+
+def batch(rows):
+    """Rows (user, day, column); day 3 is in no slice."""
+    day = np.array([f"2024-01-0{1 + day}T11" for _, day, _ in rows], "datetime64[us]")
+    x = np.array([column for _, _, column in rows]) + 0.5
+    users = pa.array([user for user, _, _ in rows], pa.string())
+    return Batch(x=x, y=np.full(len(rows), 0.5), user=users, time=day)
+
+
+def run(rows, unit, bound, noises, slices=DAYS, counted=None, share=None):
+    """One curator per slice, as `series_of` has them, with a notebook each."""
+    domain = small_domain(2)
+    counted = counted or counted_unit(unit, bound)
+    counts = tally([batch(rows)], domain, unit=counted, key=b"fixed", slices=slices)
+    each, trees = share or share_of(NANO, len(slices), unit, bound), []
+    for number, noise in enumerate(noises(len(slices))):
+        noise.curator = curator = Curator(
+            part_of(counts, number), domain, epsilon=each, noise=noise
+        )
+        trees.append((curator, psd.Quadtree(height=1).build(curator)))
+    return trees
+
+
+def loss_of(added, unit, bound, **planted):
+    """Worst loss over all slices and scripts when these rows are added to the others."""
+    worst = Fraction(0)
+    for script in SCRIPTS:
+        recorders, replayers = [], []
+
+        def record(number, script=script, kept=recorders):
+            kept += [Recorder(script) for _ in range(number)]
+            return kept
+
+        def replay(number, kept=replayers, recorders=recorders):
+            if number != len(recorders):
+                raise Violation("other slices than on the other data set")
+            kept += [Replayer(recorder.calls) for recorder in recorders]
+            return kept
+
+        first = run(OTHERS, unit, bound, record, **planted)
+        second = run(OTHERS + added, unit, bound, replay, **planted)
+        for a, b in zip(first, second, strict=True):
+            compare(a, b)
+        losses = [loss(a.calls, b.calls) for a, b in zip(recorders, replayers, strict=True)]
+        worst = max(worst, sum(losses))
+    if worst > 1:
+        raise Violation(f"loss {worst} above the promised 1")
+    return worst
+
+
+def users(most):
+    """Ways in which one more user can be there on four days, in one of two places each time."""
+    for size in range(1, most + 1):
+        for days in product(range(4), repeat=size):
+            yield [("u", day, number % 2) for number, day in enumerate(days)]

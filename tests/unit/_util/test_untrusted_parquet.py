@@ -1,0 +1,309 @@
+"""Small files that would fill memory: what is refused before a page is unpacked."""
+
+import io
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import psd
+from psd._util.parquet_pages import page_headers
+from psd._util.untrusted_parquet import (
+    MAX_FOOTER,
+    MAX_ROWS,
+    check_order,
+    check_size,
+    footer_at,
+    most_rows,
+    opened,
+    read_bytes,
+)
+from psd.errors import InputDataError, ReleaseFormatError
+from psd.ingest.tally_file import read_tally
+from psd.release.file import NODES, SCHEMA, decode
+from psd.release.series_file import decode as decode_series
+from support.forged_releases import encode, stamped
+from support.trees import random_tree, release_of
+
+LIMITS = {"floor": 100, "each": 2}
+
+
+def table(rows, columns=1):
+    return pa.table({f"c{i}": np.zeros(rows, np.int64) for i in range(columns)})
+
+
+def file_of(made, **options):
+    sink = io.BytesIO()
+    pq.write_table(made, sink, **options)
+    return sink.getvalue()
+
+
+def checked(content, **limits):
+    check_size(opened(content), content, **{**LIMITS, **limits})
+
+
+def test_what_is_no_file_has_no_footer_and_is_not_opened(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "file").write_bytes(file_of(table(3).replace_schema_metadata({"a": "b"})))
+    assert footer_at(tmp_path / "file")[b"a"] == b"b"
+    monkeypatch.setattr(pq, "ParquetFile", lambda *_, **__: pytest.fail("it is opened"))
+    for path in (tmp_path / "pipe", tmp_path / "link", tmp_path, "/dev/zero", "no\0name"):
+        assert footer_at(path) == {}
+
+
+# --- rows ---------------------------------------------------------------------------------
+
+
+def test_rows_are_bounded_by_the_bytes_of_the_file():
+    content = file_of(table(5000))
+    checked(content, floor=5000, each=0)
+    checked(content, floor=0, each=-(-5000 // len(content)))
+    with pytest.raises(ReleaseFormatError, match="more than 4,999 rows"):
+        checked(content, floor=4999, each=0)
+
+
+def test_no_file_has_more_rows_than_a_tree_has_nodes():
+    assert most_rows(2**40, floor=1, each=8) == MAX_ROWS
+
+
+def bomb(rows):
+    """A release file of zeros: a few bytes for any number of rows."""
+    columns = [pa.array(np.zeros(rows, field.type.to_pandas_dtype())) for field in SCHEMA]
+    made = pa.Table.from_arrays(columns, schema=SCHEMA)
+    footer = pq.read_schema(pa.BufferReader(encode(release_of(random_tree(rng()))))).metadata
+    named = made.replace_schema_metadata(stamped(made.slice(0, 9), {b"psd": footer[b"psd"]}))
+    return file_of(named, compression="zstd", row_group_size=2**22)
+
+
+def rng():
+    return np.random.default_rng(3)
+
+
+def test_a_release_of_a_few_bytes_and_many_rows_is_refused_before_it_is_read(monkeypatch):
+    content = bomb(2**21)
+    assert len(content) < 2**17
+    monkeypatch.setattr(pq.ParquetFile, "read", None)
+    with pytest.raises(ReleaseFormatError, match="which a file of its size does not hold"):
+        decode(content)
+
+
+def empty(columns, rows):
+    """A release without noise or points, whose cells are all equal: nothing shrinks further."""
+    domain = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857", lattice=(columns, rows))
+    tree = psd.grid_tree(domain, (columns, rows))
+    return psd.Release.from_counts(tree, np.zeros(len(tree), int), 1.0, domain=domain)
+
+
+def test_releases_of_this_library_are_within_the_limit():
+    made = empty(512, 512)
+    assert NODES["each"] / 2 < len(made.tree) / len(encode(made)) < NODES["each"]
+
+
+def test_a_release_that_would_shrink_too_far_is_written_as_it_is(monkeypatch):
+    monkeypatch.setitem(NODES, "floor", 2**10)
+    made = empty(2**17, 1)
+    content = encode(made)
+    assert len(content) > 40 * len(made.tree)
+    assert np.array_equal(decode(content).tree.boxes, made.tree.boxes)
+
+
+def test_a_series_is_bounded_likewise(monkeypatch):
+    months = psd.Slices.parse("month", "2024-01..2024-02")
+    tree = random_tree(rng())
+    made = psd.Series(slices=months, releases=(release_of(tree), release_of(tree)))
+    read = pq.read_table(pa.BufferReader(encode(made)))
+    zeros = pa.Table.from_arrays(
+        [pa.array(np.zeros(2**21, field.type.to_pandas_dtype())) for field in read.schema],
+        schema=read.schema,
+    )
+    content = file_of(zeros, compression="zstd", row_group_size=2**22)
+    with pytest.raises(ReleaseFormatError, match="made to fill memory"):
+        decode_series(content)
+
+
+def test_a_tally_of_a_few_bytes_and_many_cells_is_refused(tmp_path):
+    rows = 2**24 + 2**22
+    names = ("slice", "column", "row", "count")
+    cells = pa.table({name: pa.array(np.zeros(rows, np.int64)) for name in names})
+    noted = cells.replace_schema_metadata({b"PRIVATE psd tally": b"{}"})
+    pq.write_table(noted, tmp_path / "t", compression="zstd", row_group_size=2**25)
+    assert (tmp_path / "t").stat().st_size < 2**19
+    with pytest.raises(InputDataError, match="rows, which a file of its size does not hold"):
+        read_tally(tmp_path / "t")
+
+
+def in_file(**columns):
+    made = pa.table({name: np.array(values, np.int32) for name, values in columns.items()})
+    return opened(file_of(made, row_group_size=7))
+
+
+@pytest.mark.parametrize("part", [1, 3, 2**16])
+def test_nodes_stand_in_the_order_of_levels(part, monkeypatch):
+    monkeypatch.setattr("psd._util.untrusted_parquet._PART", part)
+    full = [-1, *np.repeat(np.arange(20), 4)]
+    check_order(in_file(parent=full))
+    check_order(in_file(parent=[-1, 0, 1, 2, 3, 4, 5]))
+    check_order(in_file(slice=[0] * 81 + [1] + [2] * 81, parent=[*full, -1, *full]))
+    two = [0] * 5 + [1] * 9
+    check_order(in_file(slice=two, parent=[*full[:5], *full[:9]]))
+    for wrong in ([0], [-1, 0, 0, 0, 0, 0], [-1, -1], [-1, 1], [-1, 0, 2], full[1:], [0] * 50):
+        with pytest.raises(ReleaseFormatError, match="order of levels"):
+            check_order(in_file(parent=wrong))
+        with pytest.raises(ReleaseFormatError, match="order of levels"):
+            check_order(in_file(slice=[0, *[1] * len(wrong)], parent=[-1, *wrong]))
+    with pytest.raises(ReleaseFormatError, match="order of levels"):
+        check_order(in_file(slice=two, parent=full[:14]))
+
+
+@pytest.mark.parametrize("name", ["release", "series"])
+def test_many_rows_are_read_no_further_than_the_first_that_is_no_node(name, monkeypatch):
+    monkeypatch.setitem(NODES, "floor", 3)
+    made = release_of(random_tree(rng()))
+    months = psd.Slices.parse("month", "2024-01..2024-02")
+    whole = made if name == "release" else psd.Series(slices=months, releases=(made, made))
+    read = {"release": decode, "series": decode_series}[name]
+    assert read(encode(whole)).digest == whole.digest
+    table = pq.read_table(pa.BufferReader(encode(whole)))
+    place = table.column_names.index("parent")
+    zeros = pa.array(np.zeros(len(table), np.int32))
+    changed = table.set_column(place, table.schema.field(place), zeros)
+    monkeypatch.setattr(pq.ParquetFile, "read", None)
+    with pytest.raises(ReleaseFormatError, match="order of levels"):
+        read(file_of(changed.replace_schema_metadata(table.schema.metadata)))
+
+
+# --- pages --------------------------------------------------------------------------------
+
+
+def zeros_in_pages(rows):
+    options = {"use_dictionary": False, "compression": "zstd", "data_page_size": 2**30}
+    return file_of(table(rows), **options, write_batch_size=rows, max_rows_per_page=rows)
+
+
+def test_pages_say_how_far_they_unpack():
+    content = zeros_in_pages(10**5)
+    column = opened(content).metadata.row_group(0).column(0)
+    start = column.data_page_offset
+    pages = list(page_headers(content, start, start + column.total_compressed_size))
+    assert 0 <= sum(page.unpacked for page in pages) - 8 * 10**5 < 100
+
+
+def test_what_a_page_unpacks_to_is_refused_whatever_the_footer_says():
+    content = zeros_in_pages(9_000_000)  # 72 MB out of some kilobytes
+    assert len(content) < 2**15
+    with pytest.raises(ReleaseFormatError, match="unpacks to more"):
+        checked(content, floor=10**8)
+
+
+def varint(number):
+    number, out = number << 1, b""
+    while number > 127:
+        out, number = out + bytes([number & 127 | 128]), number >> 7
+    return out + bytes([number])
+
+
+def test_a_page_that_claims_gigabytes_is_refused_before_they_are_asked_for():
+    content = file_of(table(2048), use_dictionary=False, compression="none")
+    column = opened(content).metadata.row_group(0).column(0)
+    end = column.data_page_offset + column.total_compressed_size
+    size = varint(2048 * 8 + 7)  # in three bytes; two more, and two bytes less in the page
+    header = b"\x15" + size + b"\x15" + size
+    claim = b"\x15" + varint(2**31 - 1) + b"\x15" + varint(2048 * 8 + 5)
+    assert content.count(header) == 1
+    forged = content[: end - 2].replace(header, claim) + content[end:]
+    assert len(forged) == len(content)
+    with pytest.raises(ReleaseFormatError, match="unpacks to more"):
+        checked(forged, floor=10**6)
+
+
+def test_strings_that_grow_with_every_row_are_refused():
+    names = pa.table({"c": ["a" * i for i in range(300)]})
+    options = {"use_dictionary": False, "column_encoding": {"c": "DELTA_BYTE_ARRAY"}}
+    with pytest.raises(ReleaseFormatError, match="unpacks to more"):
+        checked(file_of(names, **options), floor=1000)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_pages_of_every_kind_are_followed_to_their_end(version, compression, dictionary):
+    numbers = rng().integers(0, 1000, 50_000)
+    made = pa.table({"a": numbers, "b": pa.array(numbers, mask=numbers > 500)})
+    options = {"data_page_version": version, "compression": compression, "data_page_size": 4096}
+    content = file_of(made, use_dictionary=dictionary, write_statistics=True, **options)
+    metadata = opened(content).metadata
+    for place in range(2):
+        column = metadata.row_group(0).column(place)
+        start = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)))
+        pages = list(page_headers(content, start, start + column.total_compressed_size))
+        assert len(pages) > 3
+        assert sum(page.unpacked for page in pages) <= column.total_uncompressed_size
+    checked(content, floor=10**5)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"\x00", id="no fields"),
+        pytest.param(b"\x15\x00\x15", id="cut short"),
+        pytest.param(b"\x15" + b"\xff" * 20, id="a number without end"),
+        pytest.param(b"\x15\x00\x15\x02\x15\xfe\xff\x7f\x00", id="a page beyond its place"),
+        pytest.param(b"\x15\x00\x15\x01\x15\x02\x00", id="unpacks to less than nothing"),
+        pytest.param(b"\x15\x00\x1c\x00\x15\x02\x00", id="a structure as size"),
+        pytest.param(b"\x15\x00\x11\x11\x00", id="true as size"),
+        pytest.param(b"\x15\x00\x15\x02\x15\x02\x25\x02\x00", id="a number as kind of page"),
+        pytest.param(b"\x1c" * 30, id="structures without end"),
+        pytest.param(b"\x19\xfc" + b"\xff" * 8 + b"\x7f", id="a list without end"),
+        pytest.param(b"\x19\x19" * 30, id="lists of lists"),
+        pytest.param(b"\x1d\x00", id="unknown type"),
+    ],
+)
+def test_headers_that_are_none_are_refused(header):
+    content = b"PAR1" + header
+    with pytest.raises(ReleaseFormatError, match="pages that are not whole"):
+        list(page_headers(content, 4, 5 + len(header)))
+
+
+def test_random_bytes_as_pages_are_refused_or_read():
+    random = rng()
+    for _ in range(500):
+        content = random.bytes(60)
+        try:
+            pages = list(page_headers(content, 0, 60))
+        except ReleaseFormatError:
+            continue
+        assert all(page.unpacked >= 0 for page in pages)
+
+
+# --- footers ------------------------------------------------------------------------------
+
+
+def test_lists_in_the_footer_have_a_length():
+    wide = pa.table({f"c{i}": [0] for i in range(2**15 + 1)})
+    with pytest.raises(OSError, match="limit"):
+        opened(file_of(wide))
+
+
+def test_a_footer_that_is_larger_than_any_is_not_read():
+    content = b"PAR1" + (MAX_FOOTER + 1).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(ReleaseFormatError, match="no readable release"):
+        decode(content)
+
+
+def test_a_large_file_of_something_else_is_not_read_into_memory(tmp_path):
+    with (tmp_path / "points.csv").open("wb") as file:
+        file.truncate(2**32)
+    assert len(read_bytes(tmp_path / "points.csv")) < 10
+    with (tmp_path / "r").open("wb") as file:
+        file.truncate(2**34)
+    with pytest.raises(ReleaseFormatError, match="larger than any release"):
+        read_bytes(tmp_path / "r")
+
+
+def test_the_footer_of_something_else_says_nothing(tmp_path):
+    (tmp_path / "t").write_text("lon,lat\n")
+    assert footer_at(tmp_path / "t") == footer_at(tmp_path / "absent") == footer_at(tmp_path) == {}

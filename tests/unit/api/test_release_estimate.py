@@ -1,0 +1,191 @@
+"""Estimates alone, and which engine answers: many boxes, few boxes, and no numba."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd.errors import ParameterError
+from psd.query import boxes as engine
+from psd.query import compiled_walk as compiled
+from psd.space.hierarchy import MAX_LEVELS
+from support.trees import random_queries, random_tree, release_of
+
+SIDE = 64
+
+
+@pytest.fixture(scope="module")
+def release():
+    return release_of(random_tree(np.random.default_rng(3), height=5, top=500))
+
+
+def queries(n, seed=0):
+    return random_queries(np.random.default_rng(seed), (SIDE, SIDE), 2 * n + 10)[:n]
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 3000])
+def test_estimates_are_those_of_query(release, size):
+    boxes = queries(size)
+    assert len(boxes) == size
+    found = release.estimate(boxes)
+    assert (found.dtype, found.shape) == (np.float64, (size,))
+    assert found.tolist() == pytest.approx(release.query(boxes).estimate.tolist(), rel=1e-9)
+
+
+def test_boxes_come_in_every_shape_that_query_takes(release):
+    box = (1.5, 2, 30, 40)
+    expected = release.query(box).estimate.tolist()
+    sides = dict(zip(("west", "south", "east", "north"), box, strict=True))
+    for same in (box, [box], np.array([box]), pd.DataFrame([sides])):
+        assert release.estimate(same).tolist() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "words"),
+    [
+        ([(5, 0, 4, 1)], "west not below its east"),
+        ([(0, 0, 1, np.nan)], "not a finite number"),
+        ([(70, 0, 80, 1)], "outside the bounds"),
+        ([(0, 0, 1)], "no boxes"),
+    ],
+)
+def test_bad_boxes_are_refused_as_in_a_query(release, boxes, words):
+    for ask in (release.query, release.estimate):
+        with pytest.raises(ParameterError, match=words):
+            ask(boxes)
+
+
+def test_what_lies_beyond_the_domain_adds_nothing(release):
+    inside = [(0, 0, 20, 10), (0, 0, SIDE, SIDE)] * 600
+    beyond = [(-5, -1, 20, 10), (-1e9, -1e9, 1e9, 1e9)] * 600
+    assert release.estimate(beyond).tolist() == release.estimate(inside).tolist()
+    assert release.estimate(beyond)[1] == release.total
+
+
+def test_a_view_with_negative_cells_answers_nothing_below_zero():
+    domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    tree = psd.grid_tree(domain, 2)
+    release = psd.Release.from_counts(tree, [-9, 1, 0, 2], 1.0, domain=domain)
+    assert release.total == 0
+    assert release.estimate([(0, 0, 1, 1), (0, 0, 2, 2)]).tolist() == [0, 0]
+
+
+def test_only_many_boxes_are_compiled(release, monkeypatch):
+    walked = []
+
+    def walk(*arguments):
+        walked.append(len(arguments[-1]))
+        return original(*arguments)
+
+    original = compiled.compiled_sums
+    monkeypatch.setattr(compiled, "compiled_sums", walk)
+    for size in (999, 1000, 1001):
+        release.query(queries(size))
+    assert walked == [1000, 1001]
+
+
+@pytest.fixture
+def without_numba(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "psd.query.compiled_walk", raising=False)
+    monkeypatch.delattr("psd.query.compiled_walk", raising=False)
+
+
+def test_without_numba_the_answers_are_the_same(release, without_numba):
+    assert engine._engine(5000) is None
+    boxes = queries(1500)
+    slow, slowly = release.query(boxes), release.estimate(boxes)
+    sums = compiled.compiled_sums(
+        release.packed, release.estimates.count, release.domain.to_lattice(boxes)
+    )
+    assert slow.estimate.tolist() == pytest.approx(sums.estimate.tolist(), rel=1e-9)
+    assert slowly.tolist() == slow.estimate.tolist()
+    noise = np.sqrt(sums.perturbation_variance)
+    assert slow.perturbation_error.tolist() == pytest.approx(noise.tolist(), rel=1e-9)
+
+
+def test_many_chunks_answer_like_one(release, monkeypatch):
+    boxes = queries(2000)
+    whole, alone = release.query(boxes), release.estimate(boxes)
+    monkeypatch.setattr(compiled, "_BOXES_PER_BATCH", 300)
+    pd.testing.assert_frame_equal(release.query(boxes), whole, rtol=1e-12)
+    monkeypatch.setattr(compiled, "_ROOM", 1)
+    pd.testing.assert_frame_equal(release.query(boxes), whole, rtol=1e-12)
+    assert release.estimate(boxes).tolist() == pytest.approx(alone.tolist(), rel=1e-12)
+
+
+def test_a_long_chain_of_cells_is_walked_without_recursion():
+    # A damaged or hostile file may be as deep as trees may be.
+    depth = MAX_LEVELS - 1
+    boxes = np.tile([[0, 0, 4, 4]], (depth, 1))
+    boxes = np.concatenate([boxes, [[0, 0, 1, 4], [1, 0, 4, 4]]])
+    parent = np.concatenate([[-1], np.arange(depth - 1), [depth - 1, depth - 1]])
+    level = np.concatenate([np.arange(depth), [depth, depth]])
+    epsilon = np.zeros(depth + 2, np.int64)
+    epsilon[-2:] = 10**9
+    count = np.where(epsilon > 0, 10, 0)
+    tree = psd.Tree(boxes=boxes, parent=parent, level=level, count=count, epsilon=epsilon)
+    found = release_of(tree)
+    lattice = np.array([[0.0, 0, 2.5, 4], [0, 0, 1, 4]])
+    sums = compiled.compiled_sums(found.packed, found.estimates.count, lattice)
+    assert sums.estimate.tolist() == pytest.approx([15, 10])
+
+
+def test_threads_do_not_share_lists(release):
+    boxes = queries(4000)
+    expected = release.estimate(boxes).tolist()
+    found = [None] * 4
+
+    def ask(place):
+        found[place] = release.estimate(boxes).tolist()
+
+    threads = [threading.Thread(target=ask, args=(place,)) for place in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4
+
+
+def test_compiles_where_nothing_may_be_written(tmp_path):
+    # A file where folders would be made: no place for a cache, whoever runs the test.
+    (tmp_path / "file").touch()
+    blocked = str(tmp_path / "file" / "cache")
+    script = f"""
+import numpy, psd
+from numba.core import caching
+for name, kind in vars(caching).items():
+    if name.endswith("CacheLocator"):
+        kind.get_cache_path = lambda self: {blocked!r}
+from psd.query import compiled_walk as compiled
+assert compiled._walk.stats.cache_path is None
+{TOTAL}"""
+    subprocess.run([sys.executable, "-c", script], check=True, env=dict(os.environ))
+
+
+def test_compiles_where_the_disk_is_full(tmp_path):
+    script = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+{TOTAL}"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    kept = [file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()]
+    assert max(kept, default=0) <= 1000
+
+
+TOTAL = """
+import numpy, psd
+domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+tree = psd.grid_tree(domain, 4)
+release = psd.Release.from_counts(tree, list(range(16)), 1.0, domain=domain)
+from psd.query import compiled_walk as compiled
+whole = numpy.array([[0.0, 0, 4, 4]])
+total = compiled.compiled_totals(release.packed, release.estimates.count, whole)
+assert abs(total[0] - 120) < 1e-9, total
+"""

@@ -1,0 +1,321 @@
+"""Series of releases: what belongs together, the file and its refusals, and queries."""
+
+import contextlib
+import dataclasses
+import json
+
+import geopandas as gpd
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+import psd
+from psd.decompositions.adaptive_grid import AdaptiveGrid
+from psd.errors import InputDataError, ParameterError, ReleaseFormatError
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally
+from psd.mechanisms import SecureNoise
+from psd.privacy.unit import Unit
+from psd.publish.series import counted_unit, of_slice, series_of
+from psd.release.file import SERIES_KEY
+from psd.release.post_processing import View
+from psd.release.series_file import decode, is_series
+from psd.space.covariate import Covariate
+from support.forged_releases import encode, stamped
+
+DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
+MONTHS = psd.Slices.parse("month", "2024-01..2024-04", "Asia/Seoul")
+K3 = Unit(kind="user", max_contributions=3)
+SURE = 10**12
+
+
+def rows(count=400, months=6, users=7, seed=1):
+    """Rows in and beside the slices, in and beside the domain."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.uniform(-1, 9, (2, count))
+    month = np.datetime64("2023-12") + rng.integers(0, months, count)
+    user = pa.array([f"u{n}" for n in rng.integers(0, users, count)])
+    return Batch(x=x, y=y, user=user, time=month.astype("datetime64[us]") + rng.integers(10**12))
+
+
+def made(unit=K3, bound="series", epsilon=SURE, method=None, data=None, **more):
+    counted = tally(
+        [data or rows()], DOMAIN, unit=counted_unit(unit, bound), key=b"k", slices=MONTHS
+    )
+    method = method or psd.Quadtree(height=2, budget="leaf")
+    return series_of(
+        counted, DOMAIN, MONTHS, bound=bound, epsilon=epsilon, method=method, unit=unit, **more
+    )
+
+
+def same(a, b):
+    assert (a.slices, a.bound) == (b.slices, b.bound)
+    for one, other in zip(a.releases, b.releases, strict=True):
+        for part in dataclasses.fields(one):
+            if part.name not in ("tree", "covariate"):
+                assert getattr(one, part.name) == getattr(other, part.name)
+        for name in ("boxes", "parent", "level", "count", "epsilon"):
+            assert np.array_equal(getattr(one.tree, name), getattr(other.tree, name))
+
+
+def test_each_slice_counts_its_own_rows():
+    data = rows()
+    series = made(Unit(), data=data)
+    inside = (data.x >= 0) & (data.x < 8) & (data.y >= 0) & (data.y < 8)
+    months = data.time.astype("datetime64[M]").astype(str)
+    for name in series:
+        assert series[name].total == pytest.approx(np.count_nonzero(inside & (months == name)))
+    assert list(series) == list(MONTHS.names)
+    assert len(series) == 4
+    assert series.epsilon == SURE
+    assert repr(series) == "<Series: 4 slices by month, quadtree, epsilon 1000 per record>"
+
+
+def test_k_rows_of_a_user_in_all_slices_or_in_each():
+    data = rows(2_000)
+    together, each = made(data=data), made(bound="slice", data=data)
+    totals = [sum(release.total for release in s.releases) for s in (together, each)]
+    assert totals == pytest.approx([7 * 3, 4 * 7 * 3])
+    assert [r.epsilon for r in together.releases] == [SURE] * 4
+    assert [r.epsilon for r in each.releases] == [SURE // 4] * 4
+    assert (together.epsilon, each.epsilon) == (SURE, SURE)
+    assert {r.unit for r in each.releases} == {"user"}
+
+
+def test_shares_of_epsilon_are_rounded_down():
+    series = made(bound="slice", epsilon=7)
+    assert series.releases[0].epsilon == 1
+    assert series.epsilon == 4
+    with pytest.raises(ParameterError, match="too small to be shared among 4"):
+        made(bound="slice", epsilon=3)
+
+
+@pytest.mark.parametrize(
+    "unit", [Unit(), Unit(kind="user-day", time_zone="UTC"), Unit(kind="user", weight=6)]
+)
+def test_a_bound_per_slice_is_of_users(unit):
+    with pytest.raises(ParameterError, match="--per slice"):
+        counted_unit(unit, "slice")
+
+
+def test_an_empty_slice_is_there_with_noise():
+    data = dataclasses.replace(rows(), time=np.full(400, np.datetime64("2024-02-01", "us")))
+    series = made(Unit(), epsilon=10**6, data=data)
+    assert all((series[name].tree.count != 0).any() for name in series)
+    assert [len(series[name].tree) for name in series] == [21] * 4
+
+
+def test_every_slice_is_drawn_by_itself():
+    """A planted build that draws once for all slices would give the same counts again."""
+    empty = dataclasses.replace(rows(), x=np.full(400, np.nan))
+    counts = [tuple(r.tree.count.tolist()) for r in made(epsilon=10**6, data=empty).releases]
+    assert len(set(counts)) == 4
+
+
+def test_a_tally_without_slices_or_with_more_is_refused():
+    counts = tally([rows()], DOMAIN)
+    how = {"epsilon": SURE, "method": psd.Grid(size=2), "unit": Unit()}
+    with pytest.raises(ParameterError, match="not made with these"):
+        series_of(counts, DOMAIN, MONTHS, **how)
+    with pytest.raises(ParameterError, match="without time slices"):
+        of_slice(counts, 0)
+    counts = tally([rows()], DOMAIN, slices=MONTHS)
+    with pytest.raises(ParameterError, match="not made with these"):
+        series_of(counts, DOMAIN, psd.Slices.parse("month", "2024-01"), **how)
+
+
+def test_rows_without_a_time_are_refused():
+    with pytest.raises(InputDataError, match="without a time"):
+        made(data=dataclasses.replace(rows(), time=None))
+
+
+@pytest.mark.parametrize(
+    ("bound", "method"),
+    [("series", AdaptiveGrid()), ("slice", psd.Quadtree(height=1)), ("series", psd.Grid())],
+)
+def test_the_file_gives_the_same_series(tmp_path, bound, method):
+    series = made(bound=bound, method=method)
+    series.save(tmp_path / "s.psd.parquet")
+    same(psd.Series.load(tmp_path / "s.psd.parquet"), series)
+    assert encode(psd.Series.load(tmp_path / "s.psd.parquet")) == encode(series)
+
+
+def test_a_covariate_stands_once_in_the_file(tmp_path):
+    known = Covariate(domain=DOMAIN, raster=np.array([[0, 1], [2, 3]], np.uint16))
+    series = made(covariate=known, view=View(density="covariate"))
+    series.save(tmp_path / "s")
+    read = psd.Series.load(tmp_path / "s")
+    assert all(np.array_equal(r.covariate.raster, known.raster) for r in read.releases)
+    box = [(0, 0, 3, 3)]
+    assert read.query(box)["estimate"].tolist() == series.query(box)["estimate"].tolist()
+
+
+def test_a_slice_saved_alone_is_a_release(tmp_path):
+    series = made()
+    series["2024-02"].save(tmp_path / "feb")
+    again = psd.Release.load(tmp_path / "feb")
+    assert again.total == series["2024-02"].total
+    assert not is_series(tmp_path / "feb")
+    with pytest.raises(ReleaseFormatError, match="single release and no series"):
+        psd.Series.load(tmp_path / "feb")
+
+
+def test_a_series_is_no_release(tmp_path):
+    made().save(tmp_path / "s")
+    assert is_series(tmp_path / "s")
+    assert not is_series(tmp_path / "absent")
+    with pytest.raises(ReleaseFormatError, match="series of time slices and no single release"):
+        psd.Release.load(tmp_path / "s")
+
+
+def test_no_name_of_a_slice_that_is_not_there():
+    with pytest.raises(ParameterError, match="'2024-05' is none of this series"):
+        made()["2024-05"]
+
+
+def test_replayed_answers_are_not_saved(tmp_path):
+    class Replayed(SecureNoise):
+        pass
+
+    with pytest.raises(ParameterError, match="not saved"):
+        made(noise=Replayed()).save(tmp_path / "s")
+    assert not list(tmp_path.iterdir())
+
+
+def test_releases_that_do_not_belong_together():
+    series = made()
+    _, *others = series.releases
+    odd = made(epsilon=10**9).releases[0]
+    with pytest.raises(ReleaseFormatError, match="differ in epsilon"):
+        dataclasses.replace(series, releases=(odd, *others))
+    with pytest.raises(ReleaseFormatError, match="4 slices has 3"):
+        dataclasses.replace(series, releases=tuple(others))
+    with pytest.raises(ReleaseFormatError, match="goes with unit user"):
+        dataclasses.replace(made(Unit()), bound="slice")
+
+
+def test_queries_answer_slice_by_slice():
+    series = made(Unit())
+    answers = series.query([(0, 0, 8, 8), (0, 0, 4, 4)])
+    assert answers.columns[0] == "slice"
+    assert answers["slice"].tolist() == [n for n in MONTHS for _ in range(2)]
+    for name in series:
+        own = series[name].query([(0, 0, 8, 8), (0, 0, 4, 4)])
+        part = answers[answers["slice"] == name].drop(columns="slice")
+        assert part.equals(own)
+
+
+def test_polygons_keep_their_columns_and_index():
+    table = gpd.GeoDataFrame(
+        {"name": ["a"]}, geometry=[shapely.box(1, 1, 5, 5)], crs=DOMAIN.crs, index=[7]
+    )
+    answers = made().query(table)
+    assert isinstance(answers, gpd.GeoDataFrame)
+    assert answers.index.tolist() == [7] * 4
+    assert answers.columns[:2].tolist() == ["slice", "name"]
+    assert "slice" not in table.columns
+    with pytest.raises(ParameterError, match="column 'slice'"):
+        made().query(table.assign(slice=1))
+
+
+def rewritten(series, change=lambda header: header, table=lambda table: table):
+    """Bytes of a series whose header or table was tampered with."""
+    read = table(pq.read_table(pa.BufferReader(encode(series))))
+    header = json.loads(read.schema.metadata[SERIES_KEY])
+    text = change(header)
+    text = text if isinstance(text, str) else json.dumps(text)
+    sink = pa.BufferOutputStream()
+    pq.write_table(read.replace_schema_metadata(stamped(read, {SERIES_KEY: text})), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def edit(**changes):
+    return lambda header: {**header, **changes}
+
+
+def of_release(**changes):
+    return lambda header: {**header, "release": {**header["release"], **changes}}
+
+
+def replaced_slice(table, values):
+    nodes = pa.array(values(table["slice"].to_numpy()), pa.int32())
+    return table.set_column(0, table.schema.field(0), nodes)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda h: "{", "no strict JSON"),
+        (lambda h: "[]", "other fields"),
+        (lambda h: json.dumps(h)[:-1] + ', "by": "day"}', "no strict JSON"),
+        (edit(more=1), "other fields"),
+        (edit(series=2), "version is not known"),
+        (edit(series=True), "version is not known"),
+        (edit(by="week"), "none of hour"),
+        (edit(by=["month"]), "none of hour"),
+        (edit(bound="year"), "bound or slices"),
+        (edit(bound=["slice"]), "bound or slices"),
+        (edit(slices="2024-01"), "bound or slices"),
+        (edit(slices=["2024-01", "2024-01", "2024-02", "2024-03"]), "stands twice"),
+        (edit(slices=["2024-01", 5, 6, 7]), "no month"),
+        (edit(slices=[]), "slices are 0"),
+        (edit(slices=["2024-01"], parameters=[{}]), "not sorted by slice"),
+        (edit(time_zone=3), "time_zone"),
+        (edit(parameters=[{}]), "does not fit"),
+        (edit(parameters=[{}, {}, {}, []]), "parameters is not valid"),
+        (edit(parameters=[{}, {}, {}, {"a": [1]}]), "parameters is not valid"),
+        (edit(release=[]), "header is no object"),
+        (of_release(epsilon="0"), "epsilon"),
+        (of_release(epsilon="0.5"), "spends more than epsilon"),
+        (of_release(unit="nobody"), "field unit"),
+        (of_release(more=1), "other fields"),
+    ],
+)
+def test_headers_are_read_strictly(change, told):
+    with pytest.raises(ReleaseFormatError, match=told):
+        decode(rewritten(made(), change), "s")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda t: t.drop_columns("level"), "columns are not those"),
+        (lambda t: t.drop_columns("slice"), "columns are not those"),
+        (lambda t: t.slice(0, 3), "node in each slice"),
+        (lambda t: t.slice(0, 21 * 3), "a slice has none"),
+        (lambda t: replaced_slice(t, lambda v: v[::-1]), "not sorted"),
+        (lambda t: replaced_slice(t, lambda v: v + 1), "a slice has none"),
+        (lambda t: replaced_slice(t, lambda v: v * 2), "a slice has none"),
+        (lambda t: t.slice(0, 21 * 4 - 1), "tree|child|cover|tile"),
+    ],
+)
+def test_tables_are_read_strictly(change, told):
+    with pytest.raises(ReleaseFormatError, match=told):
+        decode(rewritten(made(), table=change), "s")
+
+
+def test_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "s"
+    made().save(path)
+    content = path.read_bytes()
+    for cut in (0, 3, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:cut])
+        with pytest.raises(ReleaseFormatError):
+            psd.Series.load(path)
+    for at in range(4, len(content), 97):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :])
+        with contextlib.suppress(ReleaseFormatError):  # and no other error
+            psd.Series.load(path)
+    with pytest.raises(ReleaseFormatError, match="does not exist"):
+        psd.Series.load(tmp_path / "absent")
+
+
+def test_no_half_written_file_and_no_overwriting(tmp_path):
+    made().save(tmp_path / "s")
+    before = (tmp_path / "s").read_bytes()
+    with pytest.raises(psd.errors.WriteError, match="exists"):
+        made().save(tmp_path / "s")
+    assert (tmp_path / "s").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]

@@ -1,0 +1,171 @@
+"""The curator's own: what it notes and hands on, which cells it knows, and limits to the unit."""
+
+import numpy as np
+import pytest
+
+from psd.curator.curator import Curator
+from psd.curator.privtree_split import split_rule
+from psd.errors import ParameterError
+from psd.privacy.epsilon import NANO
+from psd.space.covariate import Covariate
+from psd.space.growing_tree import Cells
+from support.privacy.replay import SCRIPTS, Recorder, Script, small_domain, small_tally
+
+# Nobody is in the east column but in one cell of the south.
+MASK = [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
+FIRST = SCRIPTS[0]
+
+
+def curator(side=3, rows=(0, 4), k=1, script=FIRST, epsilon=NANO, **known):
+    noise = Recorder(script)
+    domain = small_domain(side)
+    made = Curator(small_tally(side, rows, k), domain, epsilon=epsilon, noise=noise, **known)
+    return made, noise
+
+
+def mask(raster, side=3):
+    return Covariate(domain=small_domain(side), raster=np.array(raster, np.uint16))
+
+
+def test_public_knowledge_is_handed_on():
+    known = mask(MASK)
+    assert curator(covariate=known)[0].covariate is known
+    assert curator(boundary=known)[0].boundary is known
+    assert curator()[0].covariate is None
+
+
+def test_what_a_method_picks_is_stated_as_it_said():
+    made, _ = curator()
+    made.state("size", 7)
+    made.state("way", "grid")
+    assert made.stated == {"size": 7, "way": "grid"}
+
+
+def test_questions_are_noted_by_their_names_and_in_whole_numbers():
+    made, _ = curator(side=4)
+    root = made.root()
+    made.count(root, np.array([NANO // 4], np.int32))
+    made.quantile(root, axis=0, epsilon=[NANO // 4])
+    made.division(root, axis=0, epsilon=NANO // 4, bins=4, lines=3)
+    made.shape(root, NANO // 4, height=1)
+    kinds = [question.kind for question in made.questions]
+    assert kinds == ["count", "quantile", "division", "shape"]
+    assert {question.epsilon.dtype for question in made.questions} == {np.dtype(np.int64)}
+    assert [question.epsilon.tolist() for question in made.questions] == [[NANO // 4]] * 4
+
+
+def test_counts_are_whole_numbers_also_where_nobody_is():
+    made, noise = curator(boundary=mask(MASK))
+    cells = made.root()
+    cells = made.cut(cells, x=[2])
+    cells = made.cut(cells, y=[1, 1])
+    found = made.count(cells, NANO)
+    assert found.dtype == np.int64
+    outside = (cells.boxes == [2, 0, 3, 1]).all(axis=1) | (cells.boxes == [2, 1, 3, 3]).all(axis=1)
+    empty = outside & ~made.held(cells)
+    assert empty.any()
+    assert (found[empty] == 0).all()
+    assert len(noise.calls[0].true) == (~empty).sum()
+
+
+def test_a_cell_with_a_single_place_is_held():
+    """The one cell of the east column where somebody can be has a mass of exactly 1."""
+    made, _ = curator(boundary=mask(MASK))
+    cells = made.cut(made.cut(made.root(), x=[2]), y=[1, 1])
+    masses = made.boundary.mass(cells.boxes)
+    assert 1 in masses
+    assert 0 in masses
+    assert made.held(cells).tolist() == (masses > 0).tolist()
+
+
+def test_shapes_draw_for_no_node_where_nobody_can_be():
+    raster = np.zeros((4, 4))
+    raster[:2, :2] = 1
+    everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
+    made, noise = curator(side=4, script=everything, boundary=mask(raster, 4))
+    leaves = made.shape(made.root(), NANO, height=3)  # and none for a single lattice cell
+    assert [len(call.true) for call in noise.calls] == [1, 1]
+    assert len(leaves) == 7
+    free, noise = curator(side=4, script=everything)
+    assert len(free.shape(free.root(), NANO, height=3)) == 16
+    assert [len(call.true) for call in noise.calls] == [1, 4]
+
+
+def test_a_curve_is_one_line_of_codes():
+    made, _ = curator()
+    assert made.curve(2).boxes.tolist() == [[0, 0, 16, 1]]
+
+
+@pytest.mark.parametrize(
+    ("layer", "nodes", "words"),
+    [
+        (1, [0], "layer 1 does not exist"),
+        (-1, [0], "layer -1 does not exist"),
+        (0, [3], "numbers of nodes that do not exist"),
+        (0, [-1], "numbers of nodes that do not exist"),
+        (0, [0.0], "a list of node numbers"),
+        (0, [[0]], "a list of node numbers"),
+    ],
+)
+def test_cells_that_nobody_was_given_are_refused(layer, nodes, words):
+    made, noise = curator()
+    made.cut(made.root(), x=[1])
+    cells = Cells(layer=layer, nodes=np.array(nodes), boxes=np.zeros((1, 4), np.int64))
+    with pytest.raises(ParameterError, match=words):
+        made.count(cells, 1)
+    assert not noise.calls
+
+
+def test_the_finest_quantile_is_a_fraction_of_2_to_the_14():
+    made, noise = curator()
+    made.quantile(made.root(), axis=0, epsilon=NANO // 2, p=1, q=2**14)
+    assert noise.calls[0].sensitivity.tolist() == [2**14 - 1]
+    with pytest.raises(ParameterError, match="0 < p < q <= 16384"):
+        made.quantile(made.root(), axis=0, epsilon=NANO // 2, p=1, q=2**14 + 1)
+
+
+def test_the_largest_scale_is_2_to_the_42():
+    k = 2**33
+    least = k * NANO // 2**42
+    made, noise = curator(k=k)
+    made.count(made.root(), least)
+    assert len(noise.calls) == 1
+    other, _ = curator(k=k)
+    with pytest.raises(ParameterError, match="too small for 8589934592 rows per user"):
+        other.count(other.root(), least - 1)
+
+
+def test_nodes_that_change_after_the_charge_change_no_question():
+    """The caller keeps the array, and alters it while answers are drawn."""
+
+    def alter(step, biased):
+        cells.nodes[:] = 2
+        return np.ones(len(biased), bool)
+
+    made, _ = curator(side=4, script=Script("altering", *[None] * 2, split=alter))
+    cells = made.cut(made.root(), x=[2])[np.array([0])]
+    leaves = made.shape(cells, NANO, height=1)
+    assert (leaves.boxes[:, 2] <= 2).all()
+    assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
+
+
+def test_nodes_that_another_thread_changes_change_no_question(monkeypatch):
+    def alter(*rule):
+        cells.nodes[:] = 2
+        return split_rule(*rule)
+
+    everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
+    made, _ = curator(side=4, script=everything)
+    cells = made.cut(made.root(), x=[2])[np.array([0])]
+    monkeypatch.setattr("psd.curator.curator.split_rule", alter)
+    leaves = made.shape(cells, NANO, height=1)
+    assert (leaves.boxes[:, 2] <= 2).all()
+    assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
+
+
+@pytest.mark.parametrize(("most", "leaves"), [(4, 1), (5, 4), (20, 4), (21, 16)])
+def test_a_shape_has_so_many_nodes_and_no_more(most, leaves, monkeypatch):
+    monkeypatch.setattr("psd.curator.privtree_split._MOST_NODES", most)
+    everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
+    made, _ = curator(side=4, script=everything)
+    assert len(made.shape(made.root(), NANO, height=2)) == leaves

@@ -1,0 +1,223 @@
+"""Declared workloads: the variance of answers, the budgets that make it least, and refusals."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import psd
+from psd.decompositions._workload_shares import (
+    CLASSES,
+    class_boxes,
+    class_weights,
+    detail_energies,
+    level_weights,
+    variance,
+    weights_of,
+)
+from psd.decompositions.grid import tiny_size
+from psd.errors import ParameterError
+from psd.estimation.least_squares import infer
+from psd.privacy.epsilon import NANO
+from psd.privacy.shares import geometric_shares, uniform_shares
+from psd.query.boxes import box_fraction
+from psd.query.traversal import cover, perturbation_variance
+from psd.space.box_tree import Tree
+from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_tally
+from support.trees import domain_of
+
+
+def tree_of(height, shares):
+    """A quadtree as the method cuts it, with these epsilons, on a lattice as fine as it is."""
+    side = 2**height
+    method = psd.Quadtree(height=height, budget="leaf")
+    tree = run(method, small_tally(side, ()), small_domain(side), NANO, Recorder(SCRIPTS[0]))[1]
+    epsilon = np.rint(np.array(shares) * NANO).astype(np.int64)[tree.level]
+    return Tree(
+        boxes=tree.boxes, parent=tree.parent, level=tree.level, count=tree.count, epsilon=epsilon
+    )
+
+
+def some_boxes(number=40):
+    """Boxes in the unit square, some of them on the lines of a quadtree."""
+    ends = np.sort(np.random.default_rng(3).uniform(0, 1, (number, 2, 2)), axis=1)
+    ends[::4] = [[0.25, 0], [0.75, 0.5]]
+    ends[1] = [[0, 0], [1, 1]]
+    return ends.reshape(number, 4)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        pytest.param((1.0,), id="root alone"),
+        pytest.param((0.1, 0.2, 0.3, 0.4), id="all levels"),
+        pytest.param((0.0, 0.0, 0.0, 1.0), id="leaves alone"),
+        pytest.param((0.0, 0.3, 0.0, 0.0, 0.7), id="two levels"),
+    ],
+)
+def test_variance_is_that_of_least_squares(shares):
+    # A small epsilon, at which discrete Laplace noise has the variance 2 / epsilon^2.
+    height, scale, boxes = len(shares) - 1, 1e-3, some_boxes()
+    tree = tree_of(height, np.array(shares) * scale)
+    domain = psd.Domain(bounds=(0, 0, 1, 1), lattice=(2**height, 2**height))
+    release = psd.Release(tree=tree, domain=domain, epsilon=NANO, method="given")
+    covered = cover(tree, len(boxes), box_fraction(release, boxes * 2**height))
+    exact = perturbation_variance(covered, infer(tree)).mean() * scale**2
+    told = variance(detail_energies(boxes, height), np.array(shares))
+    assert told == pytest.approx(exact, rel=1e-5)
+
+
+def test_energies_are_those_of_the_covered_fractions():
+    height, boxes = 4, some_boxes()
+    energies = np.zeros(height + 1)
+    for box in boxes * 2**height:
+        lines = np.arange(2**height)
+        x, y = (
+            np.clip(np.minimum(lines + 1, box[a + 2]) - np.maximum(lines, box[a]), 0, 1)
+            for a in (0, 1)
+        )
+        fractions, above = np.outer(x, y), 0.0
+        for level in range(height + 1):
+            part = 2 ** (height - level)
+            means = fractions.reshape(2**level, part, 2**level, part).mean(axis=(1, 3))
+            length = (means**2).sum() * part**2
+            energies[level] += (length - above) / len(boxes)
+            above = length
+    assert np.allclose(detail_energies(boxes, height), energies, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [*CLASSES, "some"])
+@pytest.mark.parametrize("height", [1, 5, 8])
+def test_no_shares_nearby_and_no_usual_ones_serve_the_declared_boxes_better(name, height):
+    boxes = some_boxes() if name == "some" else class_boxes(name)
+    energies = detail_energies(boxes, height)
+    shares = np.array(level_weights(boxes, height)) / 10**6
+    best = variance(energies, shares / shares.sum()) * (1 - 1e-4)
+    for up, down in permutations(range(height + 1), 2):
+        for step in (0.01, 0.1, 1):
+            moved = shares.copy()
+            moved[down] -= step * shares[down]
+            moved[up] += step * shares[down]
+            assert moved[-1] == 0 or best <= variance(energies, moved / moved.sum())
+    for usual in (geometric_shares, uniform_shares):
+        assert best <= variance(energies, np.array(usual(NANO, height + 1)) / NANO)
+
+
+def test_larger_boxes_are_given_coarser_levels():
+    coarsest = [np.flatnonzero(np.array(class_weights(name, 9)) > 1000)[0] for name in CLASSES]
+    assert coarsest[0] == 9
+    assert sorted(coarsest, reverse=True) == coarsest
+    assert coarsest[-1] <= 4
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_is_told_from_random_boxes_of_it_by_little(name):
+    boxes = class_boxes(name)
+    sides = boxes[:, 2:] - boxes[:, :2]
+    corner = np.random.default_rng(5).uniform(0, 1, sides.shape) * (1 - sides)
+    moved = detail_energies(np.concatenate([corner, corner + sides], axis=1), 8)
+    assert np.allclose(detail_energies(boxes, 8), moved, rtol=0.05, atol=0.01 * moved.max())
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "greatest", "aspect"),
+    [
+        ("tiny", 0.002**2, 0.00275**2, 1),
+        ("small", 1e-4, 1e-4, 4),
+        ("medium", 1e-3, 1e-3, 4),
+        ("large", 1e-2, 1e-2, 4),
+        ("huge", 1e-1, 1e-1, 4),
+    ],
+)
+def test_boxes_of_a_class(name, least, greatest, aspect):
+    boxes = class_boxes(name)
+    wide, high = (boxes[:, 2:] - boxes[:, :2]).T
+    assert (boxes >= 0).all()
+    assert (boxes <= 1 + 1e-12).all()
+    assert np.isclose(wide * high, np.clip(wide * high, least, greatest), rtol=1e-9).all()
+    assert wide.max() / high[wide.argmax()] == pytest.approx(aspect, rel=0.01)
+    assert (wide / high).min() == pytest.approx(1 / aspect, rel=0.01)
+    # Uniform positions: the middle of a box of width w is at 1/2 on average.
+    assert np.allclose((boxes[:, :2] + boxes[:, 2:]).mean(axis=0), 1, atol=0.01)
+
+
+@pytest.mark.parametrize("epsilon", [1, 7, 1_000, NANO, 1_000 * NANO])
+@pytest.mark.parametrize("workload", [*CLASSES, "0 0 0 1", "3 1 4 1", "0 0 999999 1"])
+def test_shares_sum_to_epsilon(epsilon, workload):
+    shares = psd.Quadtree(height=3, budget="workload", workload=workload).level_shares(epsilon)
+    assert sum(shares) == epsilon
+    assert min(shares) >= 0
+    assert shares[-1] > 0
+
+
+def test_unused_levels_are_not_asked():
+    method = psd.Quadtree(height=2, budget="workload", workload="0 1 3")
+    curator, tree = run(method, small_tally(4, (0,)), small_domain(4), NANO, Recorder(SCRIPTS[0]))
+    assert tree.epsilon[tree.level == 0].tolist() == [0]
+    assert [len(question.boxes) for question in curator.questions] == [4, 16]
+    assert curator.spent == NANO
+
+
+@pytest.mark.parametrize(
+    ("boxes", "words"),
+    [
+        pytest.param([], "holds no box", id="no box"),
+        pytest.param([(0, 0, 1, 1), (9, 0, 10, 1)], r"box 2 \(9 0 10 1\)", id="outside"),
+        pytest.param([(1, 0, 0, 1)], "west south east north", id="reversed"),
+        pytest.param([(1, 1, 1, 2)], "no area", id="no width"),
+        pytest.param([(0, 0, np.nan, 1)], "no area", id="no number"),
+        pytest.param([(0, 0, np.inf, 1)], "no area", id="no end"),
+    ],
+)
+def test_boxes_that_are_refused(boxes, words):
+    with pytest.raises(ParameterError, match=words):
+        weights_of(boxes, domain_of((8, 8)), 2)
+
+
+def test_a_box_that_reaches_beyond_counts_for_its_part_inside():
+    domain = domain_of((8, 8))
+    assert weights_of([(-5, -5, 3, 5)], domain, 3) == weights_of([(0, 0, 3, 5)], domain, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"budget": "workload"}, "go together"),
+        ({"workload": "tiny"}, "go together"),
+        ({"budget": "leaf", "workload": "tiny"}, "go together"),
+        ({"budget": "workload", "workload": "boxes.csv"}, "none of tiny"),
+        ({"budget": "workload", "workload": "1 -2"}, "none of tiny"),
+        ({"budget": "workload", "workload": "1 2", "height": "3"}, "2 levels; height 3 has 4"),
+        ({"budget": "workload", "workload": "1 0", "height": "1"}, "nothing to the leaves"),
+    ],
+)
+def test_workloads_that_a_quadtree_refuses(settings, words):
+    with pytest.raises(ParameterError, match=words):
+        psd.method("quadtree", settings)
+
+
+@pytest.mark.parametrize(
+    ("total", "epsilon", "k", "size"),
+    [
+        pytest.param(140_000, 0.05, 1, 276, id="8 * 7,000^0.4"),
+        pytest.param(140_000, 1, 1, 915, id="8 * 140,000^0.4"),
+        pytest.param(140_000, 1, 20, 276, id="twenty rows per user"),
+        pytest.param(0, 1, 1, 1, id="nobody"),
+        pytest.param(-500, 1, 1, 1, id="noise below zero"),
+        pytest.param(10**18, 1_000, 1, 4_096, id="public limit"),
+    ],
+)
+def test_size_of_a_grid_for_tiny_boxes(total, epsilon, k, size):
+    assert tiny_size(total, int(epsilon * NANO), k) == size
+
+
+def test_a_grid_for_tiny_boxes_takes_its_size_from_the_noisy_total():
+    # The recorder answers one row with 41.
+    method, noise = psd.method("grid", {"workload": "tiny"}), Recorder(SCRIPTS[1])
+    tree = run(method, small_tally(64, (0,)), small_domain(64), NANO, noise)[1]
+    assert tree.is_leaf.sum() == tiny_size(41, NANO - NANO // 50, 1) ** 2 == 35**2
+
+
+def test_a_grid_has_one_size():
+    with pytest.raises(ParameterError, match="two ways"):
+        psd.method("grid", {"size": "3", "workload": "tiny"})

@@ -1,0 +1,189 @@
+"""Exports: every format holds the table of cells, and nothing about the machine."""
+
+import getpass
+import os
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pyogrio
+import pytest
+import shapely
+
+import psd
+from psd.errors import ParameterError, WriteError
+from psd.export import suffixes
+from support.trees import random_tree, release_of
+
+COLUMNS = ["cell", "level", "estimate", "perturbation_error", "density"]
+METRES = "EPSG:5179"
+
+
+@pytest.fixture(scope="module")
+def seoul():
+    """Release in degrees."""
+    domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
+    tree = psd.grid_tree(domain, 5)
+    return psd.Release.from_counts(tree, np.arange(25) * 3 - 5, "0.5", domain=domain)
+
+
+@pytest.fixture(scope="module")
+def metres():
+    """Release in a projected CRS."""
+    domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs=METRES)
+    tree = psd.grid_tree(domain, 3)
+    return psd.Release.from_counts(tree, np.arange(9), 1, domain=domain)
+
+
+def reopened(path):
+    return gpd.read_parquet(path) if path.suffix == ".parquet" else gpd.read_file(path)
+
+
+def assert_same_cells(table, expected, *, tolerance=0.0):
+    assert list(table.columns) == list(expected.columns)
+    for name in COLUMNS:
+        assert table[name].tolist() == pytest.approx(expected[name].tolist(), rel=1e-12)
+    pairs = zip(table.geometry, expected.geometry, strict=True)
+    assert all(a.normalize().equals_exact(b.normalize(), tolerance) for a, b in pairs)
+
+
+# --- the table ----------------------------------------------------------------------------
+
+
+def test_leaves_tile_the_domain_and_hold_the_estimates(seoul):
+    table = seoul.to_geopandas()
+    assert list(table.columns) == [*COLUMNS, "geometry"]
+    assert table.crs == "EPSG:4326"
+    assert len(table) == 25
+    leaf = seoul.tree.is_leaf
+    assert table.cell.tolist() == np.flatnonzero(leaf).tolist()
+    assert table.level.tolist() == seoul.tree.level[leaf].tolist()
+    assert table.estimate.tolist() == seoul.estimates.count[leaf].tolist()
+    assert list(table.perturbation_error) == pytest.approx(np.sqrt(seoul.estimates.variance[leaf]))
+    area = shapely.area(table.geometry.array)
+    assert list(table.density * area) == pytest.approx(table.estimate.tolist())
+    assert table.union_all().equals(shapely.box(*seoul.domain.bounds))
+    assert area.sum() == pytest.approx(1.2)
+
+
+def test_all_levels_on_request(seoul):
+    table = seoul.to_geopandas("all")
+    assert len(table) == len(seoul.tree)
+    assert table.geometry[0].equals(shapely.box(*seoul.domain.bounds))
+    assert table.estimate.tolist() == seoul.estimates.count.tolist()
+
+
+def test_cells_show_where_points_are_counted():
+    # The published edges are those that points were compared with.
+    release = release_of(random_tree(np.random.default_rng(3)))
+    table = release.to_geopandas()
+    corners = release.domain.from_lattice(release.tree.boxes[release.tree.is_leaf])
+    assert table.geometry.bounds.to_numpy().tolist() == corners.tolist()
+
+
+@pytest.mark.parametrize("cells", ["leafs", "", None, 1])
+def test_other_cells_are_refused(seoul, cells):
+    with pytest.raises(ParameterError, match="leaves, all"):
+        seoul.to_geopandas(cells)
+
+
+# --- the formats --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".gpkg", ".parquet"])
+@pytest.mark.parametrize("cells", ["leaves", "all"])
+@pytest.mark.parametrize("place", ["seoul", "metres"])
+def test_exact_formats_are_reopened_as_the_table(request, tmp_path, suffix, cells, place):
+    release = request.getfixturevalue(place)
+    release.export(tmp_path / f"out{suffix}", cells=cells)
+    table = reopened(tmp_path / f"out{suffix}")
+    assert_same_cells(table, release.to_geopandas(cells))
+    assert table.crs == release.domain.crs
+    assert [entry.name for entry in tmp_path.iterdir()] == [f"out{suffix}"]
+
+
+@pytest.mark.parametrize("place", ["seoul", "metres"])
+def test_geojson_is_in_longitude_and_latitude(request, tmp_path, place):
+    release = request.getfixturevalue(place)
+    release.export(tmp_path / "out.geojson")
+    table = reopened(tmp_path / "out.geojson")
+    assert table.crs == "EPSG:4326"
+    assert_same_cells(table, release.to_geopandas().to_crs("EPSG:4326"), tolerance=1e-7)
+    west, south, east, north = table.total_bounds
+    assert 124 < west < east < 130
+    assert 35 < south < north < 39
+    # The outer rings run counter-clockwise, as RFC 7946 wants.
+    assert all(shape.exterior.is_ccw for shape in table.geometry)
+
+
+@pytest.mark.parametrize("place", ["seoul", "metres"])
+@pytest.mark.parametrize("cells", ["leaves", "all"])
+def test_csv_has_the_sides_in_the_crs_of_the_release(request, tmp_path, place, cells):
+    release = request.getfixturevalue(place)
+    release.export(tmp_path / "out.csv", cells=cells)
+    table = pd.read_csv(tmp_path / "out.csv", dtype=str).astype(float)
+    sides = ["west", "south", "east", "north"]
+    assert list(table.columns) == ["cell", "level", *sides, *COLUMNS[2:]]
+    expected = release.to_geopandas(cells)
+    assert table[COLUMNS].equals(pd.DataFrame(expected[COLUMNS]).astype(float))
+    assert table[sides].to_numpy().tolist() == expected.geometry.bounds.to_numpy().tolist()
+    assert b"\r" not in (tmp_path / "out.csv").read_bytes()
+    # The table answers for its own cells when it is asked about them.
+    assert list(release.query(table).estimate) == pytest.approx(table.estimate.tolist())
+
+
+def test_the_layer_of_a_geopackage_is_named_cells(seoul, tmp_path):
+    seoul.export(tmp_path / "seoul.gpkg")
+    assert pyogrio.list_layers(tmp_path / "seoul.gpkg")[:, 0].tolist() == ["cells"]
+
+
+def test_geoparquet_can_be_filtered_by_place(seoul, tmp_path):
+    seoul.export(tmp_path / "seoul.parquet")
+    table = gpd.read_parquet(tmp_path / "seoul.parquet", bbox=(126.41, 37.01, 126.42, 37.02))
+    assert len(table) == 1
+
+
+def test_the_ending_may_be_in_capitals(seoul, tmp_path):
+    seoul.export(str(tmp_path / "OUT.CSV"))
+    assert (tmp_path / "OUT.CSV").read_text().startswith("cell,")
+
+
+# --- what is refused ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["out.shp", "out", "out.gpkg.zip", "out.py", ".gpkg", "out.txt"])
+def test_an_unknown_ending_is_refused_with_the_known_ones(seoul, tmp_path, name):
+    with pytest.raises(ParameterError, match=r"\.csv, \.geojson, \.gpkg, \.parquet"):
+        seoul.export(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", suffixes())
+def test_an_existing_file_is_kept_unless_it_may_be_replaced(seoul, tmp_path, suffix):
+    target = tmp_path / f"out{suffix}"
+    target.write_bytes(b"mine")
+    with pytest.raises(WriteError, match="exists"):
+        seoul.export(target)
+    assert target.read_bytes() == b"mine"
+    seoul.export(target, overwrite=True)
+    assert target.read_bytes() != b"mine"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("suffix", suffixes())
+def test_bad_cells_leave_no_file(seoul, tmp_path, suffix):
+    with pytest.raises(ParameterError, match="leaves, all"):
+        seoul.export(tmp_path / f"out{suffix}", cells="some")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", suffixes())
+def test_no_path_and_no_user_name_is_in_the_file(seoul, tmp_path, suffix):
+    folder = tmp_path / "folder-of-somebody"
+    folder.mkdir()
+    seoul.export(folder / f"out{suffix}")
+    content = (folder / f"out{suffix}").read_bytes()
+    names = [str(tmp_path), folder.name, os.uname().nodename, ".psd-"]
+    names += [f"/{getpass.getuser()}/", os.path.expanduser("~") + "/"]
+    for name in names:
+        assert name.encode() not in content

@@ -1,0 +1,185 @@
+"""Arrow streams of any library and relations of DuckDB."""
+
+import duckdb
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import shapely
+
+from psd.errors import DomainError, InputDataError
+from psd.ingest.sources import Columns, _arrow, read
+from support.batches import DOMAIN, SECRET, one, refused
+
+TABLE = pa.table({"lon": [127.5, None], "lat": [37.5, 37.5], "id": [2**53 + 1, None]})
+
+
+class Capsules:
+    """What any other library hands over."""
+
+    def __init__(self, data):
+        self.__arrow_c_stream__ = data.__arrow_c_stream__
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(lambda: TABLE, id="table"),
+        pytest.param(lambda: TABLE.to_batches()[0], id="record-batch"),
+        pytest.param(lambda: TABLE.to_reader(), id="reader"),
+        pytest.param(lambda: Capsules(TABLE), id="other-library"),
+        pytest.param(lambda: duckdb.connect().from_arrow(TABLE), id="duckdb"),
+        pytest.param(lambda: pytest.importorskip("polars").from_arrow(TABLE), id="polars"),
+        pytest.param(lambda: [TABLE.slice(0, 2)], id="list"),
+    ],
+)
+def test_streams(data):
+    batch = one(data(), user="id")
+    np.testing.assert_array_equal(batch.x, [127.5, np.nan])
+    assert batch.user.to_pylist() == ["9007199254740993", None]
+
+
+def test_large_batches_are_cut(monkeypatch):
+    monkeypatch.setattr(_arrow, "ROWS", 100)
+    values = np.arange(1_050) / 10
+    data = pa.table({"lon": values, "lat": values})
+    batches = list(read(data, Columns(), DOMAIN))
+    assert [len(batch.x) for batch in batches] == [100] * 10 + [50]
+    assert np.concatenate([batch.x for batch in batches]).tolist() == values.tolist()
+
+
+def test_a_stream_is_read_batch_by_batch():
+    taken = []
+
+    def rows():
+        for start in range(5):
+            taken.append(start)
+            yield pa.record_batch({"lon": [127.0 + start / 10], "lat": [37.5]})
+
+    schema = pa.schema([("lon", pa.float64()), ("lat", pa.float64())])
+    batches = read(pa.RecordBatchReader.from_batches(schema, rows()), Columns(), DOMAIN)
+    next(batches)
+    assert len(taken) < 5
+    assert len(list(batches)) == 4
+
+
+def test_missing_columns():
+    assert "the Table has no column 'x'" in refused(TABLE, x="x")
+    assert "the DuckDBPyRelation has no column 'x'" in refused(duckdb.from_arrow(TABLE), x="x")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT error('{SECRET}')::DOUBLE AS lon, 1 AS lat",
+        "SELECT CASE WHEN i > 500000 THEN error('8642.13579')::DOUBLE END AS lon, 1 AS lat "
+        "FROM range(1000000) AS t(i)",
+    ],
+    ids=["at-once", "later"],
+)
+def test_a_query_that_fails(query):
+    assert "does its query run" in refused(duckdb.connect().sql(query))
+
+
+def test_a_relation_whose_connection_is_closed():
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT 1 AS lon, 2 AS lat")
+    connection.close()
+    assert "connection open" in refused(relation)
+
+
+def test_a_stream_that_breaks():
+    def rows():
+        yield TABLE.to_batches()[0]
+        raise OSError(SECRET)
+
+    assert "ended in an error" in refused(pa.RecordBatchReader.from_batches(TABLE.schema, rows()))
+
+
+def test_a_stream_is_read_once():
+    reader = TABLE.to_reader()
+    assert len(one(reader).x) == 2
+    assert not list(read(reader, Columns(), DOMAIN))
+
+
+# --- geometries -------------------------------------------------------------------------------
+
+SHAPES = gpd.GeoSeries([shapely.Point(127.5, 37.5), None], crs=4326)
+
+
+def geo(crs=4326, **options):
+    data = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=SHAPES).to_crs(crs)
+    return pa.table(data.to_arrow(**options))
+
+
+@pytest.mark.parametrize("crs", [4326, 5179])
+@pytest.mark.parametrize(
+    "options", [{}, {"geometry_encoding": "geoarrow"},
+                {"geometry_encoding": "geoarrow", "interleaved": False}],
+    ids=["wkb", "pairs", "struct"],
+)  # fmt: skip
+def test_geoarrow(crs, options):
+    batch = one(geo(crs, **options), user="id")
+    np.testing.assert_allclose(batch.x, [127.5, np.nan], atol=1e-9)
+    np.testing.assert_allclose(batch.y, [37.5, np.nan], atol=1e-9)
+
+
+def test_geometries_of_duckdb():
+    query = "SELECT st_setcrs('POINT (1000000 2000000)'::GEOMETRY, 'EPSG:5179') AS g"
+    assert one(duckdb.connect().sql(query)).x[0] == pytest.approx(127.5, abs=1e-9)
+    without = "SELECT 'POINT (127 37)'::GEOMETRY AS g"
+    assert "no CRS" in refused(duckdb.connect().sql(without), error=DomainError)
+
+
+def test_several_geometries():
+    data = geo()
+    data = data.append_column(data.schema.field("geometry").with_name("home"), data["geometry"])
+    assert "geometry, home" in refused(data)
+    assert one(data, geometry="home").x[0] == 127.5
+
+
+def test_registered_extension_types():
+    """As pyarrow gives them where a library has registered the types of GeoArrow."""
+
+    class Points(pa.ExtensionType):
+        def __init__(self):
+            super().__init__(pa.binary(), "geoarrow.wkb")
+
+        def __arrow_ext_serialize__(self):
+            return b'{"crs": "EPSG:4326"}'
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage, serialized):
+            return cls()
+
+    kept = pa.ExtensionArray.from_storage(Points(), pa.array(SHAPES.to_wkb(), pa.binary()))
+    assert one(pa.table({"geometry": kept})).x[0] == 127.5
+
+
+def test_an_unknown_crs():
+    data = geo()
+    field = data.schema.field("geometry")
+    for stated in (b"", b"{}", b"no json", b"[1]", b'{"crs": null}'):
+        noted = {b"ARROW:extension:name": b"geoarrow.wkb", b"ARROW:extension:metadata": stated}
+        schema = data.schema.set(1, field.with_metadata(noted))
+        assert "no CRS" in refused(data.cast(schema), error=DomainError)
+    noted[b"ARROW:extension:metadata"] = b'{"crs": "here"}'
+    schema = data.schema.set(1, field.with_metadata(noted))
+    assert "cannot be brought" in refused(data.cast(schema), error=DomainError)
+
+
+def test_values_that_run_into_one_another():
+    """Offsets that go back, as a faulty producer makes them, never become points."""
+    wkb = shapely.to_wkb([shapely.Point(i, i) for i in range(4)])
+    offsets = np.array([0, 21, 42, 21, 42], np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(wkb))]
+    array = pa.Array.from_buffers(pa.binary(), 4, buffers)
+    field = geo().schema.field("geometry")
+    assert "no geometries in WKB" in refused(pa.table([array], pa.schema([field])))
+
+
+def test_pandas_comes_by_its_own_door():
+    """Its Arrow stream knows less: a float column may hold whole numbers with gaps."""
+    with pytest.raises(InputDataError, match="floating values"):
+        one(pd.DataFrame({"lon": [1.0], "lat": [1.0], "id": [7.0]}), user="id")

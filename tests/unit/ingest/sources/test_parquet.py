@@ -1,0 +1,313 @@
+"""Parquet and GeoParquet: what is read, what is refused and in which words."""
+
+import datetime as dt
+import json
+from decimal import Decimal
+
+import geopandas as gpd
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+from psd.errors import DomainError, InputDataError
+from psd.ingest.sources import Columns, parquet, read
+from psd.ingest.tally_builder import tally
+from support.batches import DOMAIN, SECRET, one, refused
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(columns, name="points.parquet"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(columns), path)
+        return path
+
+    return write
+
+
+def table(lon=(127.5, None), **more):
+    return {"lon": list(lon) if isinstance(lon, tuple) else lon, "lat": [37.5, 37.5], **more}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(pa.array([127, None], pa.int64()), id="integers"),
+        pytest.param(pa.array([127, None], pa.uint8()), id="bytes"),
+        pytest.param(pa.array([127, None], pa.float32()), id="single-precision"),
+        pytest.param(pa.array([Decimal("127.00"), None]), id="decimals"),
+        pytest.param(pa.array([127, float("nan")]), id="nan"),
+        pytest.param(pa.array([127.0, None]).dictionary_encode(), id="dictionary"),
+    ],
+)
+def test_numbers_of_any_kind(file, values):
+    batch = one(file(table(values)))
+    assert batch.x[0] == 127
+    assert np.isnan(batch.x[1])
+    assert batch.x.dtype == batch.y.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        pytest.param([SECRET, None], "string, not of numbers", id="text"),
+        pytest.param([True, None], "bool", id="booleans"),
+        pytest.param([dt.date(2024, 1, 1), None], "date32", id="dates"),
+        pytest.param([b"1", None], "binary", id="bytes"),
+        pytest.param([[1.0], None], "list", id="lists"),
+        pytest.param([float("inf"), 1], "infinite", id="inf"),
+        pytest.param([float("-inf"), 1], "infinite", id="minus-inf"),
+    ],
+)
+def test_coordinates_that_are_refused(file, values, words):
+    assert words in refused(file(table(pa.array(values))))
+    assert words in refused(file({"lat": pa.array(values), "lon": [1, 2]}))
+
+
+def test_a_column_without_a_value_is_read(file):
+    assert np.isnan(one(file(table(pa.nulls(2)))).x).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (pa.array(["007", None]), ["007", None]),
+        (pa.array(["007", "7"], pa.large_string()), ["007", "7"]),
+        (pa.array(["a", "b"]).dictionary_encode(), ["a", "b"]),
+        (pa.array([2**53 + 1, -(2**63)], pa.int64()), ["9007199254740993", "-9223372036854775808"]),
+        (pa.array([2**64 - 1, None], pa.uint64()), ["18446744073709551615", None]),
+        (pa.array([Decimal(10**30 + 1), None], pa.decimal128(38)), [f"1{'0' * 29}1", None]),
+    ],
+)
+def test_ids_become_text(file, values, texts):
+    assert one(file(table(id=values)), user="id").user.to_pylist() == texts
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([8642.13579, 7.0]),
+        pa.array([True, False]),
+        pa.array([Decimal("7.5"), None]),
+        pa.array([b"a", b"b"]),
+        pa.array([dt.date(2024, 1, 1), None]),
+        pa.array([b"\xff", b"a"]).cast(pa.string(), safe=False),
+    ],
+)
+def test_ids_that_are_refused(file, values):
+    try:
+        path = file(table(id=values))
+    except pa.ArrowInvalid:
+        pytest.skip("this text cannot be written")
+    assert "'id' of user ids" in refused(path, user="id")
+
+
+def test_missing_and_doubled_columns(file):
+    path = file(table(Lng=[1, 2]))
+    assert "its columns are lon, lat, Lng" in refused(path, x="x")
+    assert "it has 'Lng'" in refused(path, x="lng")
+    assert "no column 'who'" in refused(path, user="who")
+    doubled = pa.Table.from_arrays([pa.array([1.0])] * 3, ["lon", "lon", "lat"])
+    pq.write_table(doubled, path)
+    assert "2 columns named 'lon'" in refused(path)
+
+
+def test_times(file):
+    moments = pa.array([dt.datetime(2024, 1, 31, 1), None], pa.timestamp("ns", "UTC"))
+    batch = one(file(table(seen=moments)), time="seen", time_zone="Asia/Seoul")
+    assert batch.time.tolist() == [dt.datetime(2024, 1, 31, 10), None]
+    assert "holds numbers" in refused(file(table(seen=[1, 2])), time="seen")
+    assert "no time in ISO" in refused(file(table(seen=[SECRET, None])), time="seen")
+
+
+def test_only_the_needed_columns_are_read(file, monkeypatch):
+    path, asked = file(table(id=["a", "b"], note=[SECRET, SECRET])), []
+    seen = pq.ParquetFile.iter_batches
+
+    def watched(self, *args, columns, **named):
+        asked.append(columns)
+        return seen(self, *args, columns=columns, **named)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
+    one(path, user="id")
+    assert asked == [["lon", "lat", "id"]]
+
+
+def test_row_groups_come_one_after_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "_ROWS", 100)
+    values = np.arange(1000) / 1000
+    pq.write_table(pa.table({"lon": values, "lat": values}), tmp_path / "a.parquet")
+    batches = list(read(tmp_path / "a.parquet", Columns(), DOMAIN))
+    assert [len(batch.x) for batch in batches] == [100] * 10
+    assert np.concatenate([batch.x for batch in batches]).tolist() == values.tolist()
+
+
+def test_a_row_group_as_large_as_the_file_is_not_held(tmp_path):
+    values = np.random.default_rng(1).uniform(size=3_000_000)
+    table = pa.table({"lon": values, "lat": values})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=len(values))
+    size, before, peak = table.nbytes, pa.total_allocated_bytes(), 0
+    for _ in read(tmp_path / "a.parquet", Columns(), DOMAIN):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert peak < size / 2
+
+
+def test_no_rows(file):
+    path = file({"lon": pa.array([], pa.float64()), "lat": pa.array([], pa.float64())})
+    assert tally(read(path, Columns(), DOMAIN), DOMAIN).report["read"] == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda b: b[:-20], id="truncated"),
+        pytest.param(lambda b: b[: len(b) // 2], id="half"),
+        pytest.param(lambda b: b"", id="empty"),
+        pytest.param(lambda b: b"lon,lat\n1,2\n", id="csv"),
+        pytest.param(lambda b: b[:4] + bytes(len(b) // 3) + b[4 + len(b) // 3 :], id="zeros"),
+    ],
+)
+def test_one_damaged_part_stops_all(file, damage):
+    good = {"lon": np.arange(9999) / 7, "lat": np.arange(9999) / 9}
+    paths = [file(good, f"d/{name}.parquet") for name in "abc"]
+    paths[1].write_bytes(damage(paths[1].read_bytes()))
+    message = refused(paths[0].parent)
+    assert str(paths[1]) in message
+    assert "truncated" in message or "damaged" in message
+
+
+def test_parts_with_other_columns_are_refused_before_a_row_is_read(file, monkeypatch):
+    file(table(), "d/a.parquet")
+    file({"x": [1.0], "y": [2.0]}, "d/b.parquet")
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *a, **k: pytest.fail("was read"))
+    assert "b.parquet has no column 'lon'" in refused(file(table()).parent / "d")
+
+
+def test_a_file_that_changes_while_it_is_read(file):
+    path = file(table())
+    batches = read(path, Columns(), DOMAIN)
+    next(batches)
+    path.write_bytes(path.read_bytes())
+    with pytest.raises(InputDataError, match="changed while"):
+        list(batches)
+
+
+def test_a_part_that_comes_while_others_are_read(file):
+    path = file(table(), "d/a.parquet")
+    batches = read(path.parent, Columns(), DOMAIN)
+    next(batches)
+    file(table(), "d/b.parquet")
+    with pytest.raises(InputDataError, match="came or went"):
+        list(batches)
+
+
+def test_folders_say_users_and_times(file):
+    for day, user in (("2024-01-31", "007"), ("2024-02-01", "7")):
+        file(table(), f"d/day={day}/id={user}/part.parquet")
+    root = file(table()).parent / "d"
+    batches = list(read(root, Columns(user="id", time="day"), DOMAIN))
+    assert [batch.user.to_pylist() for batch in batches] == [["007"] * 2, ["7"] * 2]
+    assert [str(batch.time[0])[:10] for batch in batches] == ["2024-01-31", "2024-02-01"]
+    file(table(), "d/day=__HIVE_DEFAULT_PARTITION__/id=7/part.parquet")
+    assert "no time in ISO" in refused(file(table(), "e/day=monday/part.parquet"), time="day")
+    nobody = list(read(root / "day=__HIVE_DEFAULT_PARTITION__", Columns(time="day"), DOMAIN))
+    assert np.isnat(nobody[0].time).all()
+
+
+def test_a_column_of_the_file_goes_before_its_folder(file):
+    path = file(table(id=["a", "b"]), "id=c/part.parquet")
+    assert one(path, user="id").user.to_pylist() == ["a", "b"]
+
+
+# --- GeoParquet -----------------------------------------------------------------------------
+
+
+def geo(points, path, crs="EPSG:4326", **options):
+    gpd.GeoDataFrame({"id": range(len(points))}, geometry=points, crs=crs).to_parquet(
+        path, **options
+    )
+    return path
+
+
+POINTS = [shapely.Point(127.5, 37.5), None, shapely.Point(), shapely.Point(127, 37, 5)]
+
+
+def with_metadata(path, change):
+    """The same file with other GeoParquet metadata."""
+    rows = pq.read_table(path)
+    meta = json.loads(rows.schema.metadata[b"geo"])
+    change(meta)
+    pq.write_table(rows.replace_schema_metadata({b"geo": json.dumps(meta).encode()}), path)
+    return path
+
+
+def test_points_that_are_missing_empty_or_have_a_height(tmp_path):
+    batch = one(geo(POINTS, tmp_path / "a.parquet"))
+    np.testing.assert_array_equal(batch.x, [127.5, np.nan, np.nan, 127])
+    np.testing.assert_array_equal(batch.y, [37.5, np.nan, np.nan, 37])
+
+
+@pytest.mark.parametrize("encoding", ["WKB", "geoarrow"])
+def test_points_are_brought_to_the_crs_of_the_domain(tmp_path, encoding):
+    there = gpd.GeoSeries(POINTS[:2], crs=4326).to_crs(5179)
+    batch = one(geo(there, tmp_path / "a.parquet", 5179, geometry_encoding=encoding))
+    np.testing.assert_allclose(batch.x, [127.5, np.nan], atol=1e-9)
+
+
+def test_a_crs_that_is_not_stated_is_longitude_and_latitude(tmp_path):
+    path = geo(POINTS, tmp_path / "a.parquet")
+    with_metadata(path, lambda meta: meta["columns"]["geometry"].pop("crs"))
+    assert one(path).x[0] == 127.5
+
+
+def test_a_crs_that_is_stated_to_be_unknown_is_refused(tmp_path):
+    path = geo(POINTS, tmp_path / "a.parquet")
+    with_metadata(path, lambda meta: meta["columns"]["geometry"].update(crs=None))
+    assert "no CRS" in refused(path, error=DomainError)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda meta: meta.pop("columns"), lambda meta: meta.update(columns=[1]), lambda m: m.clear()],
+)
+def test_metadata_that_cannot_be_read(tmp_path, change):
+    assert "metadata" in refused(with_metadata(geo(POINTS, tmp_path / "a.parquet"), change))
+
+
+@pytest.mark.parametrize(
+    "shape", ["LINESTRING (0 0, 1 1)", "MULTIPOINT (1 2, 1 2)", "POLYGON ((0 0, 1 1, 1 0, 0 0))"]
+)  # fmt: skip
+def test_other_geometries_are_refused(tmp_path, shape):
+    shapes = [POINTS[0], shapely.from_wkt(shape)]
+    assert "no points" in refused(geo(shapes, tmp_path / "a.parquet"))
+
+
+def test_infinite_points_are_refused(tmp_path):
+    with np.errstate(all="ignore"):
+        path = geo([shapely.Point(np.inf, 1)], tmp_path / "a.parquet")
+    assert "infinite" in refused(path)
+
+
+def test_of_several_geometries_the_primary_one_is_read(tmp_path):
+    data = gpd.GeoDataFrame(geometry=POINTS[:1], crs=4326)
+    data["home"] = gpd.GeoSeries([shapely.Point(126.5, 37)], crs=4326)
+    data.to_parquet(tmp_path / "a.parquet")
+    assert one(tmp_path / "a.parquet").x[0] == 127.5
+    assert one(tmp_path / "a.parquet", geometry="home").x[0] == 126.5
+    assert "no column 'work'" in refused(tmp_path / "a.parquet", geometry="work")
+
+
+def test_bytes_that_are_no_geometries(tmp_path):
+    path = geo(POINTS[:1], tmp_path / "a.parquet")
+    rows = pq.read_table(path)
+    bad = rows.set_column(1, "geometry", pa.array([b"8642.13579"]))
+    pq.write_table(bad.replace_schema_metadata(rows.schema.metadata), path)
+    assert "WKB" in refused(path)
+
+
+def test_a_plain_column_is_no_geometry(file):
+    assert "holds no points" in refused(file(table()), geometry="lon")
+    assert "no CRS" in refused(file(table(g=[b"", b""])), error=DomainError, geometry="g")

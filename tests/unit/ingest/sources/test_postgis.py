@@ -1,0 +1,269 @@
+"""PostGIS: tables and queries of a real server, and what is said when they cannot be read."""
+
+import datetime as dt
+import os
+
+import numpy as np
+import pytest
+
+import psd
+from psd.errors import DomainError, InputDataError, ParameterError
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally_builder import tally
+from psd.privacy.unit import unit_of
+from support.postgres import execute, rows
+
+DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
+SECRET = "8642.13579"
+
+
+@pytest.fixture(scope="module")
+def database(postgis):
+    """A database of its own with some tables."""
+    execute(
+        postgis,
+        "CREATE SCHEMA city",
+        "CREATE SEQUENCE city.ticket",
+        """CREATE TABLE city.visits (
+            lon float8, lat float4, n numeric(10, 3), id bigint, big numeric(20, 0), rough numeric,
+            name text, who uuid, half float4, seen timestamptz, wall timestamp, day date,
+            "Odd "" Name" int, place geometry(Point, 4326), other geometry, globe geography)""",
+        """INSERT INTO city.visits VALUES
+            (127.5, 37.5, 127.25, 9007199254740993, 12345678901234567890, 7.5, '007',
+             'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 1.5, '2024-01-31 10:00+09', '2024-01-31 10:00',
+             '2024-01-31', 127, ST_SetSRID(ST_Point(127.5, 37.5), 4326),
+             ST_Transform(ST_SetSRID(ST_Point(127.5, 37.5), 4326), 5179), 'POINT(127.5 37.5)'),
+            ('NaN', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+             ST_GeomFromText('POINT EMPTY', 5179), NULL)""",
+    )
+    return postgis
+
+
+def one(url, domain=DOMAIN, *, table="city.visits", query=None, **columns):
+    """The only batch of a table."""
+    source = psd.PostGIS(url, table=None if query else table, query=query)
+    (batch,) = read(source, Columns(**columns), domain)
+    return batch
+
+
+def refused(url, *, error=InputDataError, table="city.visits", query=None, **columns):
+    """The message of a table that is refused."""
+    source = psd.PostGIS(url, table=None if query else table, query=query)
+    with pytest.raises(error) as raised:
+        list(read(source, Columns(**columns), DOMAIN))
+    message = str(raised.value)
+    assert SECRET not in message
+    assert "\n" not in message
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+    return message
+
+
+PLAIN = "SELECT lon, lat, n, id, seen FROM city.visits"
+
+
+@pytest.mark.parametrize("x", ["lon", "n", 'Odd " Name'])
+def test_columns_of_numbers(database, x):
+    query = 'SELECT lon, lat, n, "Odd "" Name" FROM city.visits'
+    batch = one(database, query=query, x=x, y="lat")
+    assert batch.x[0] == {"lon": 127.5, "n": 127.25}.get(x, 127)
+    assert np.isnan(batch.x[1])
+    assert batch.y[0] == 37.5
+
+
+@pytest.mark.parametrize("geometry", ["place", "other", "globe"])
+def test_geometries_are_brought_to_the_crs_of_the_domain(database, geometry):
+    batch = one(database, geometry=geometry)
+    assert (batch.x[0], batch.y[0]) == pytest.approx((127.5, 37.5), abs=1e-9)
+    assert np.isnan(batch.x[1])
+
+
+def test_the_only_geometry_needs_no_name(database):
+    batch = one(database, query="SELECT name, other FROM city.visits;\n")
+    assert batch.x[0] == pytest.approx(127.5, abs=1e-9)
+    assert "place, other, globe" in refused(database)
+
+
+@pytest.mark.parametrize(
+    ("user", "text"),
+    [
+        ("id", "9007199254740993"),
+        ("big", "12345678901234567890"),
+        ("name", "007"),
+        ("who", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        ("day", "2024-01-31"),
+    ],
+)
+def test_ids_keep_all_digits(database, user, text):
+    assert one(database, geometry="place", user=user).user.to_pylist() == [text, None]
+
+
+@pytest.mark.parametrize("user", ["half", "rough", "n", "place"])
+def test_ids_that_are_refused(database, user):
+    assert f"{user!r} of user ids" in refused(database, geometry="other", user=user)
+
+
+@pytest.mark.parametrize("time", ["seen", "wall", "day"])
+def test_times(database, time):
+    batch = one(database, geometry="place", time=time, time_zone="Asia/Seoul")
+    hour = 0 if time == "day" else 10
+    assert batch.time.tolist() == [dt.datetime(2024, 1, 31, hour), None]
+
+
+def test_no_rows(database):
+    counts = tally(
+        read(
+            psd.PostGIS(database, query="SELECT * FROM city.visits WHERE false"),
+            Columns(geometry="place", user="name"),
+            DOMAIN,
+        ),
+        DOMAIN,
+        unit=unit_of("name", 1),
+    )
+    assert counts.report["read"] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"table": "city.nothing"}, "table that does not exist"),
+        ({"table": "nowhere.visits"}, "does not exist"),
+        ({"table": "CITY.visits"}, "letter by letter"),
+        ({"query": "SELECT nothing FROM city.visits"}, "column that does not exist"),
+        ({"query": "SELECT"}, "its columns are none"),
+        ({"query": "SELECT 1 FROM"}, "no single SQL query"),
+        ({"query": "SELECT 1; SELECT 2"}, "no single SQL query"),
+        ({"query": "SELECT 1) x; DROP TABLE city.visits; --"}, "no single SQL query"),
+        ({"query": "SELECT nextval('city.ticket') AS lon, 1 AS lat"}, "in an error"),
+        ({"query": f"SELECT '{SECRET}'::int AS lon, 1 AS lat"}, "SQLSTATE"),
+        ({"query": "SELECT 1 / (g - 9) AS lon, 1 AS lat FROM generate_series(1, 9) g"}, "error"),
+        ({"query": PLAIN, "x": "LON"}, "it has 'lon'"),
+        ({"query": PLAIN, "x": "x"}, "no column 'x'"),
+        ({"query": "SELECT 1 AS lon, 2 AS lon, 3 AS lat"}, "2 columns named 'lon'"),
+        ({"query": f"SELECT '{SECRET}'::text AS lon, 1 AS lat"}, "not of numbers"),
+        ({"query": "SELECT 'inf'::float8 AS lon, 1 AS lat"}, "infinite"),
+        ({"geometry": "place", "user": "where"}, "no column 'where'"),
+        ({"geometry": "name"}, "holds no points"),
+        ({"geometry": "place", "time": "id"}, "holds numbers"),
+        ({"query": PLAIN.replace("seen", "'infinity'::timestamp AS seen"), "time": "seen"},
+         "years 1 to 9999"),
+        ({"query": "SELECT ST_MakePoint(1, 2)::text AS lon, 1 AS lat"}, "not of numbers"),
+        ({"query": "SELECT ST_GeomFromText('LINESTRING(1 2, 3 4)', 4326) AS g"}, "no points"),
+        ({"query": "SELECT ST_SetSRID(ST_Point(1, 2), s) AS g FROM unnest(array[4326, 3857]) s"},
+         "several SRIDs"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read(database, given, words):
+    assert words in refused(database, **given)
+
+
+def test_geometries_without_srid_are_refused(database):
+    query = "SELECT ST_Point(127, 37) AS g"
+    assert "no CRS" in refused(database, error=DomainError, query=query)
+
+
+def test_nothing_was_written(database):
+    assert rows(database, "SELECT count(*) FROM city.visits") == [(2,)]
+    assert rows(database, "SELECT is_called FROM city.ticket") == [(False,)]
+
+
+def test_a_user_without_permission(database):
+    execute(database, "CREATE ROLE guest LOGIN")
+    url = database.replace("psd@", "guest@")
+    assert "permission" in refused(url, geometry="place")
+
+
+def changed(url, **parts):
+    """Address with other parts."""
+    user, rest = url.removeprefix("postgresql://").split("@", 1)
+    name, query = rest.removeprefix("/").split("?", 1)
+    given = {"user": user, "name": name, "query": query, **parts}
+    return "postgresql://{user}@/{name}?{query}".format(**given)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"user": f"nobody:{SECRET}"}, "no such user"),
+        ({"user": f"psd:{SECRET}", "name": "nothing"}, "no such database"),
+        ({"user": f"psd:{SECRET}", "query": "host=/nowhere"}, "does not answer"),
+        ({"user": f"psd:{SECRET}", "query": "host=127.0.0.1&port=1"}, "does not answer"),
+        ({"user": f"psd:{SECRET}", "query": f"password={SECRET}&port=x"}, "malformed"),
+        ({"user": f"psd:{SECRET}", "query": f"nothing={SECRET}"}, "malformed"),
+    ],
+)
+def test_no_connection(database, parts, words):
+    assert words in refused(changed(database, **parts))
+
+
+def test_a_malformed_address(postgis):
+    assert "malformed" in refused(f"postgresql://ann:{SECRET}@[host/db")
+
+
+def test_a_wrong_password(database):
+    execute(
+        database,
+        "CREATE ROLE locked LOGIN PASSWORD 'right'",
+        "GRANT USAGE ON SCHEMA city TO locked",
+    )
+    execute(database, "GRANT SELECT ON city.visits TO locked")
+    for password in (f":{SECRET}", ""):
+        url = changed(database, user=f"locked{password}")
+        assert "PGPASSWORD" in refused(url, geometry="place")
+    assert one(changed(database, user="locked:right"), geometry="place").x[0] == 127.5
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"table": "a", "query": "SELECT 1"},
+        {"table": ""},
+        {"table": "a.b.c"},
+        {"table": "a."},
+    ],
+)
+def test_a_table_or_a_query(given):
+    with pytest.raises(ParameterError) as raised:
+        psd.PostGIS(f"postgresql://ann:{SECRET}@host/db", **given)
+    assert SECRET not in str(raised.value)
+
+
+def test_an_address_alone_is_not_enough():
+    with pytest.raises(ParameterError, match="--table"):
+        list(read("postgresql://host/db", Columns(), DOMAIN))
+
+
+@pytest.mark.parametrize("url", ["mysql://host/db", "host/db", "", 7])
+def test_other_addresses(url):
+    with pytest.raises(ParameterError, match="postgresql://"):
+        psd.PostGIS(url, table="a")
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        f"ann:{SECRET}@host/db",
+        f"ann:{SECRET}@/db",
+        f"ann:{SECRET}@@host/db",
+        f"host/db?password={SECRET}",
+        f"ann:a/{SECRET}@host/db",
+        f"ann:a?{SECRET}@host/db",
+        f"ann:{SECRET}",
+        f"ann:a@{SECRET}@host",
+        f"ann:a#{SECRET}@host/db",
+    ],
+)
+def test_a_password_is_never_shown(rest):
+    source = psd.PostGIS(f"postgresql://{rest}", table="public.visits")
+    for text in (repr(source), str(source), f"{[source]}"):
+        assert SECRET not in text
+        assert "public.visits" in text
+
+
+def test_the_environment_of_the_client_counts(database, monkeypatch):
+    host = database.partition("host=")[2].replace("%2F", "/")
+    monkeypatch.setenv("PGHOST", host)
+    monkeypatch.setenv("PGUSER", "psd")
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "5")
+    assert one("postgresql:///postgres", geometry="place").x[0] == 127.5
+    assert "PGPASSWORD" not in os.environ

@@ -1,0 +1,95 @@
+"""Coins of probability exp(-x), by enumeration of their paths."""
+
+import math
+
+import numpy as np
+import pytest
+
+from psd.mechanisms import bernoulli
+from psd.mechanisms.bernoulli import bernoulli_exp, checked_pair
+from support.noise_paths import enumerate_paths
+
+
+@pytest.fixture
+def probability(monkeypatch):
+    """P(true), and the probability of the paths followed."""
+
+    def compute(numerator, denominator):
+        def run(script):
+            monkeypatch.setattr(bernoulli, "uniform_below", script.uniform_below)
+            monkeypatch.setattr(
+                bernoulli, "unit_geometric", lambda size: script.geometric(math.exp(-1), size)
+            )
+            return bool(bernoulli_exp(np.array([numerator]), np.array([denominator]))[0])
+
+        paths = list(enumerate_paths(run, smallest=1e-10))
+        return sum(w for true, w in paths if true), sum(w for _, w in paths)
+
+    return compute
+
+
+@pytest.mark.parametrize(
+    ("numerator", "denominator"),
+    [
+        (0, 1),  # certain
+        (0, 5),
+        (1, 2),
+        (1, 3),
+        (2, 3),
+        (2, 4),  # not in lowest terms
+        (1, 7),
+        (1, 1),  # a whole number: no rest
+        (3, 1),
+        (5, 2),  # whole and rest
+        (11, 3),
+        (60, 1),  # not seen in a lifetime
+    ],
+)
+def test_probability_is_exact(probability, numerator, denominator):
+    true, followed = probability(numerator, denominator)
+    assert followed == pytest.approx(1, abs=1e-6)
+    assert true == pytest.approx(math.exp(-numerator / denominator), abs=2 * (1 - followed) + 1e-12)
+
+
+def test_the_enumeration_would_see_a_wrong_coin(probability, monkeypatch):
+    """Leave out the coins of 1 / k: the sum becomes a geometric series."""
+    full = np.full
+    monkeypatch.setattr(bernoulli.np, "full", lambda n, k, dtype=None: full(n, 1, dtype))
+    true, _ = probability(1, 3)
+    assert true == pytest.approx(1 / (1 + 1 / 3), abs=1e-6)
+    assert abs(true - math.exp(-1 / 3)) > 0.03
+
+
+def test_the_largest_fractions_do_not_wrap():
+    top = 2**63 - 1
+    numerators = np.array([0, top, top, 1, top - 1]).repeat(50)
+    denominators = np.array([top, 1, 2, top, top]).repeat(50)
+    coins = bernoulli_exp(numerators, denominators).reshape(5, 50)
+    assert coins.all(axis=1).tolist() == [True, False, False, True, False]
+    assert coins.any(axis=1).tolist() == [True, False, False, True, True]  # exp(-1): 50 tries
+
+
+def test_no_coins():
+    assert bernoulli_exp(np.array([], dtype=int), np.array([], dtype=int)).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("numerators", "denominators", "error"),
+    [
+        (np.array([-1]), np.array([1]), ValueError),
+        (np.array([1]), np.array([0]), ValueError),
+        (np.array([1, 2]), np.array([1]), ValueError),
+        (np.array([[1]]), np.array([[1]]), ValueError),
+        (np.array([0.5]), np.array([1]), TypeError),
+        (np.array([1]), np.array([1], dtype=np.uint64), TypeError),
+        (np.array([2**70]), np.array([1]), TypeError),  # an array of Python integers
+    ],
+)
+def test_what_is_refused(numerators, denominators, error):
+    with pytest.raises(error, match="numerators"):
+        bernoulli_exp(numerators, denominators)
+
+
+def test_pairs_become_whole_numbers_of_64_bits():
+    pair = checked_pair(np.array([1], np.int8), np.array([3], np.uint8), least_numerator=0)
+    assert [array.dtype for array in pair] == [np.int64] * 2

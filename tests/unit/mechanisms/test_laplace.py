@@ -1,0 +1,242 @@
+"""Geometric magnitudes and signs: exact laws, guards against wrapping, and what is refused."""
+
+import math
+import multiprocessing
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from psd.mechanisms import geometric, laplace
+from psd.mechanisms.certified_thresholds import Survival, thresholds
+from psd.mechanisms.geometric import LIMIT, _scaled, geometric_each, refuse_beyond_limit
+from psd.mechanisms.laplace import discrete_laplace, discrete_laplace_each
+from support.noise_paths import Tape, enumerate_paths
+
+TOP = 2**63 - 1
+SCALES = [(1, 1), (2, 3), (3, 2), (5, 1)]
+
+
+class Refused(Exception):
+    """The attempt was not kept."""
+
+
+def one_attempt(size, attempt):
+    """`until_kept` without the repetition: repeating makes the law conditional on being kept."""
+    drawn, kept = attempt(np.arange(size))
+    if not kept.all():
+        raise Refused
+    return drawn
+
+
+def law_of(run):
+    """The law of run(script) given that its attempt is kept, as a dictionary."""
+
+    def outcome(script):
+        try:
+            return int(run(script)[0])
+        except Refused:
+            return None
+
+    weights = {}
+    for value, weight in enumerate_paths(outcome, smallest=1e-10):
+        weights[value] = weights.get(value, 0.0) + weight
+    refused = weights.pop(None, 0.0)
+    return {value: weight / (1 - refused) for value, weight in weights.items()}
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), SCALES)
+def test_geometric_law_is_exact(monkeypatch, numerator, denominator):
+    def run(script):
+        monkeypatch.setattr(geometric, "uniform_below", script.uniform_below)
+        monkeypatch.setattr(geometric, "bernoulli_exp", script.bernoulli_exp)
+        monkeypatch.setattr(
+            geometric, "unit_geometric", lambda size: script.geometric(math.exp(-1), size)
+        )
+        return geometric_each(np.array([numerator]), np.array([denominator]))
+
+    monkeypatch.setattr(geometric, "until_kept", one_attempt)
+    law, q = law_of(run), math.exp(-denominator / numerator)
+    for k in range(12):
+        assert law[k] == pytest.approx((1 - q) * q**k, abs=1e-8)
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), SCALES)
+def test_two_sided_law_is_exact_and_zero_is_not_doubled(monkeypatch, numerator, denominator):
+    q = math.exp(-denominator / numerator)
+
+    def run(script):
+        monkeypatch.setattr(laplace, "geometric_each", lambda n, d: script.geometric(q, n.size))
+        monkeypatch.setattr(laplace, "random_bits", script.bits)
+        return laplace._by_rejection(np.array([numerator]), np.array([denominator]))
+
+    monkeypatch.setattr(laplace, "until_kept", one_attempt)
+    law = law_of(run)
+    for x in range(-12, 13):
+        assert law[x] == pytest.approx((1 - q) / (1 + q) * q ** abs(x), abs=1e-8)
+
+
+def test_the_last_bit_of_a_word_is_the_sign_and_the_others_the_magnitude(monkeypatch):
+    table = thresholds(Survival(10, 1, two_sided=True))
+    for k in range(1, 20):
+        just_k = 2 * (int(table[-k]) - 1)  # the largest word below the threshold
+        tape = Tape(monkeypatch, just_k, just_k + 1, 2**64 - 1, 2**64 - 2)
+        assert discrete_laplace(10, 1, 4).tolist() == [k, -k, 0, 0]
+        assert not tape.left
+
+
+def test_beyond_the_table_comes_a_geometric_excess(monkeypatch):
+    length = thresholds(Survival(10, 1, two_sided=True)).size
+    monkeypatch.setattr(laplace, "geometric_each", lambda n, d: np.arange(7, 7 + n.size))
+    Tape(monkeypatch, 0, 2**64 - 1, 1)
+    assert discrete_laplace(10, 1, 3).tolist() == [length + 7, 0, -(length + 8)]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, TOP) | st.integers(2**53 - 3, 2**53 + 3) | st.just(TOP),
+            st.floats(0, 1),
+            st.integers(0, 60),
+            st.integers(16, TOP) | st.just(2**10),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_scaled_equals_python_integers(rows):
+    t = [t for t, _, _, _ in rows]
+    u = [min(int(part * t), t - 1) for t, part, _, _ in rows]
+    v = [v for _, _, v, _ in rows]
+    s = [s for _, _, _, s in rows]
+    naive = [(a + b * c) // d for a, b, c, d in zip(u, t, v, s, strict=True)]
+    arrays = [np.array(column, dtype=np.int64) for column in (u, t, v, s)]
+    if max(naive) >= 2**63:
+        with pytest.raises(OverflowError):
+            _scaled(*arrays)
+    elif max(naive) < LIMIT:
+        assert _scaled(*arrays).tolist() == naive
+
+
+@pytest.mark.parametrize("t", [2**53 - 1, 2**53, 2**53 + 1, 10**18, TOP])
+@pytest.mark.parametrize("v", [0, 1, 8, 9, 1022, 1023, 1024, 1025])
+def test_products_past_int64_are_made_in_python_integers(t, v):
+    u, s = t - 1, 10**6
+    arrays = [np.array([x], dtype=np.int64) for x in (u, t, v, s)]
+    assert _scaled(*arrays).tolist() == [(u + t * v) // s]
+
+
+def test_a_draw_of_2_to_62_is_refused(monkeypatch):
+    for unit in (4, 5, 1000):  # the largest that int64 holds, and two that it does not
+        monkeypatch.setattr(geometric, "unit_geometric", lambda size, v=unit: np.full(size, v))
+        with pytest.raises(OverflowError, match="2\\*\\*62"):
+            geometric_each(np.array([2**60, 1]), np.array([1, 1]))
+        assert geometric_each(np.array([2**58]), np.array([2**10])).max() < LIMIT
+
+
+def test_the_limit_itself_is_refused():
+    refuse_beyond_limit(LIMIT - 1)
+    with pytest.raises(OverflowError):
+        refuse_beyond_limit(LIMIT)
+
+
+def test_an_excess_that_ends_at_2_to_62_is_refused(monkeypatch):
+    monkeypatch.setattr(laplace, "geometric_each", lambda n, d: np.full(n.size, LIMIT - 1))
+    Tape(monkeypatch, 0)
+    with pytest.raises(OverflowError):
+        discrete_laplace(10, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("numerator", "denominator"),
+    [
+        (1, 10**12),  # next to no noise
+        (10**9 + 7, 10**18 + 9),
+        (10**18, 10**10),
+        (10**9 * 10**9, 10**6),
+        (2**42, 1),
+        (10**30, 10**29),  # in lowest terms 10
+        (TOP, TOP - 1),
+    ],
+)
+def test_extreme_scales(numerator, denominator):
+    noise = discrete_laplace(numerator, denominator, 200)
+    assert noise.dtype == np.int64
+    assert np.abs(noise).max() < 60 * max(numerator / denominator, 1)
+    if max(numerator, denominator) <= TOP:
+        fractions = np.array([[numerator, denominator]] * 200).T.copy()
+        fractions[0, ::2] -= numerator > 1  # no two neighbours alike
+        each = discrete_laplace_each(*fractions)
+        assert np.abs(each).max() < 60 * max(numerator / denominator, 1)
+
+
+def test_sizes_and_blocks():
+    for size in (0, 1, laplace._BLOCK, laplace._BLOCK + 1):
+        assert discrete_laplace(1, 2, size).shape == (size,)
+        scales = np.arange(1, size + 1)
+        assert discrete_laplace_each(scales, np.ones(size, dtype=int)).shape == (size,)
+
+
+def test_equal_scales_in_runs_are_drawn_run_by_run(monkeypatch):
+    calls = []
+
+    def record(numerator, denominator, size):
+        calls.append((numerator, denominator, size))
+        return np.full(size, len(calls))
+
+    monkeypatch.setattr(laplace, "discrete_laplace", record)
+    numerators, denominators = np.array([[3, 1], [3, 2], [5, 2]]).repeat([2000, 1, 2000], axis=0).T
+    noise = discrete_laplace_each(numerators, denominators)
+    assert calls == [(3, 1, 2000), (3, 2, 1), (5, 2, 2000)]
+    assert noise.tolist() == [1] * 2000 + [2] + [3] * 2000
+
+
+@pytest.mark.parametrize(
+    ("numerator", "denominator", "error"),
+    [
+        (0, 1, ValueError),
+        (1, 0, ValueError),
+        (-1, -1, ValueError),
+        (2**63, 1, ValueError),
+        (1, 2**63, ValueError),
+        (1.0, 1, TypeError),
+        (1, "1", TypeError),
+    ],
+)
+def test_scales_that_are_refused(numerator, denominator, error):
+    with pytest.raises(error):
+        discrete_laplace(numerator, denominator, 1)
+
+
+def test_arrays_of_scales_that_are_refused():
+    one = np.array([1])
+    for numerators, denominators in ((one, one * 0), (one * 0, one), (np.array([1, 2]), one)):
+        with pytest.raises(ValueError, match="numerators"):
+            discrete_laplace_each(numerators, denominators)
+    with pytest.raises(TypeError, match="int64"):
+        discrete_laplace_each(np.array([1.5]), one)
+
+
+def _draw_in_child(_):
+    each = discrete_laplace_each(np.arange(1000, 1020), np.ones(20, dtype=int))
+    return os.getpid(), discrete_laplace(10**6, 1, 20).tolist(), each.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork beside threads
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this system"
+)
+def test_forked_children_draw_different_noise():
+    discrete_laplace(10**6, 1, 1)  # warm every cache that the children could share
+    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        first, second = pool.map(_draw_in_child, range(2), chunksize=1)
+    for one, other in zip(first, second, strict=True):
+        assert one != other
+
+
+def test_noise_of_many_scales_is_whole_numbers():
+    noise = discrete_laplace_each(np.arange(1000, 1020), np.ones(20, dtype=int))
+    assert noise.dtype == np.int64

@@ -1,0 +1,189 @@
+"""Units of privacy: what goes together, what it says, and answers in users."""
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import psd
+from psd.errors import ParameterError, ReleaseFormatError
+from psd.estimation.least_squares import infer
+from psd.estimation.posterior import posterior_count
+from psd.privacy.unit import WEIGHT, Unit, unit_of
+from psd.release.file import decode
+from psd.release.post_processing import View
+from support.forged_releases import encode
+
+DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+DAY = {"per": "day", "time": "t", "time_zone": "Asia/Seoul"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unit"),
+    [
+        ({}, Unit()),
+        ({"user": "u", "max_contributions": 4}, Unit(kind="user", max_contributions=4)),
+        (
+            {"user": "u", "max_contributions": 4, **DAY},
+            Unit(kind="user-day", max_contributions=4, time_zone="Asia/Seoul"),
+        ),
+        ({"user": "u", "count": "users"}, Unit(kind="user", weight=WEIGHT)),
+        ({"time": "t", "time_zone": "Asia/Seoul"}, Unit()),
+    ],
+)
+def test_what_the_arguments_say(arguments, unit):
+    assert unit_of(**{"user": None, "max_contributions": None, **arguments}) == unit
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param({"max_contributions": 4}, "without user", id="bound"),
+        pytest.param({"count": "users"}, "without user", id="count"),
+        pytest.param(DAY, "without user", id="day"),
+        pytest.param({"user": "u"}, "without max_contributions", id="user"),
+        pytest.param({"user": "u", **DAY}, "without max_contributions", id="day without bound"),
+        pytest.param(
+            {"user": "u", "max_contributions": 4, "per": "day"}, "without time", id="no time"
+        ),
+        pytest.param(
+            {"user": "u", "max_contributions": 4, "count": "users"}, "leave out", id="both"
+        ),
+        pytest.param({"user": "u", "count": "users", **DAY}, "leave out per", id="users by day"),
+        pytest.param({"user": "u", "max_contributions": 4, "per": "hour"}, "none of day", id="per"),
+        pytest.param({"user": "u", "count": "people"}, "none of rows, users", id="counted"),
+        pytest.param({"user": "u", "max_contributions": "x"}, "whole number", id="bound as text"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(arguments, words):
+    with pytest.raises(ParameterError, match=words):
+        unit_of(**{"user": None, "max_contributions": None, **arguments})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "household"},
+        {"kind": "record", "max_contributions": 2},
+        {"kind": "record", "weight": 5},
+        {"kind": "user-day"},
+        {"kind": "user", "time_zone": "UTC"},
+        {"kind": "user-day", "time_zone": "UTC", "weight": 5},
+    ],
+)
+def test_a_unit_whose_fields_contradict_is_refused(fields):
+    with pytest.raises(ParameterError):
+        Unit(**fields)
+
+
+def test_every_unit_says_what_it_is():
+    day = Unit(kind="user-day", max_contributions=4, time_zone="Asia/Seoul")
+    assert day.promise == (
+        "per user and day in Asia/Seoul, at most 4 rows of each; a user of T days has T epsilon"
+    )
+    assert day.counted == "kept rows, at most 4 of each user and day"
+    assert Unit().promise == "per row"
+    assert "T slices" in Unit(kind="user-slice", max_contributions=2).promise
+    assert Unit(kind="user", weight=6).promise == "per user, counts are users"
+
+
+# --- answers in users ---------------------------------------------------------------------
+
+
+def test_the_weight_keeps_shares_of_users_with_few_rows():
+    assert all(WEIGHT % rows == 0 for rows in range(1, 17))
+
+
+def in_users(counts, weight, epsilon="1"):
+    made = psd.Release.from_counts(psd.grid_tree(DOMAIN, 4), counts, epsilon, domain=DOMAIN)
+    return replace(made, unit="user", weight=weight)
+
+
+@pytest.mark.parametrize("estimate", ["least-squares", "signed", "posterior"])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "8"])
+def test_answers_are_those_of_real_noise_on_users(estimate, epsilon):
+    """As the weight grows, noise of scale M / epsilon over M becomes that of 1 / epsilon."""
+    users = np.array([[9, 0, 1, 4], [0, 0, 30, 2], [5, 1, 0, 0], [7, 3, 3, 0]])
+    view = View(estimate=estimate)
+    coarse, fine = (
+        replace(in_users(users * weight, weight, epsilon), view=view)
+        for weight in (WEIGHT, 40 * WEIGHT)
+    )
+    asked = [(0, 0, 2, 2), (0.5, 0.5, 3, 3), (0, 0, 4, 4)]
+    table = coarse.query(asked)
+    pd.testing.assert_frame_equal(table, fine.query(asked), rtol=1e-6)
+    variance = 2 / float(epsilon) ** 2
+    assert coarse.estimates.variance[-16:] == pytest.approx(variance, rel=1e-6)
+    if estimate == "least-squares":
+        assert coarse.estimates.signed[0] == pytest.approx(users.sum())
+
+
+def test_a_scale_is_a_change_of_unit_and_nothing_else():
+    """Estimates of counts over 6 with the noise of 6 are a sixth of those of the counts."""
+    tree = in_users(np.arange(16).reshape(4, 4) * 5, 1).tree
+    plain, scaled = infer(tree, 6), infer(tree, 6, 6)
+    assert scaled.signed * 6 == pytest.approx(plain.signed)
+    assert scaled.count * 6 == pytest.approx(plain.count)
+    assert scaled.variance * 36 == pytest.approx(plain.variance)
+    assert scaled.slope == pytest.approx(plain.slope)
+    posterior = posterior_count(tree, scaled, 6, 6) * 6
+    assert posterior == pytest.approx(posterior_count(tree, plain, 6), rel=1e-4, abs=1e-4)
+
+
+def test_everything_that_a_release_says_is_in_users(tmp_path):
+    made = in_users(np.full((4, 4), 50 * WEIGHT), WEIGHT)
+    assert made.total == pytest.approx(800)
+    assert made.raster(2, 2).count.sum() == pytest.approx(800)
+    assert made.joint([(0, 0, 4, 4)]).answers["estimate"].tolist() == pytest.approx([800])
+    assert made.top(1)["estimate"].tolist() == pytest.approx([50])
+    assert made.to_geopandas()["estimate"].sum() == pytest.approx(800)
+    assert made.estimate([(0, 0, 2, 4)]).tolist() == pytest.approx([400])
+    drawn = made.quantiles(2, size=(2, 2), draws=10)
+    assert drawn["error"].max() < drawn["density"].max()
+
+
+def test_a_user_is_one_however_many_rows():
+    table = pd.DataFrame(
+        {
+            "lon": [0.5] * 300 + [3.5] * 100,
+            "lat": 0.5,
+            "u": ["a"] * 300 + list(map(str, range(100))),
+        }
+    )
+    release = psd.build(
+        table, domain=DOMAIN, epsilon=100, method=psd.Grid(size=2), user="u", count="users"
+    )
+    assert release.unit_of_privacy == Unit(kind="user", weight=WEIGHT)
+    assert release.total == pytest.approx(101, abs=1)
+    assert release.estimate([(0, 0, 2, 2), (2, 0, 4, 2)]) == pytest.approx([1, 100], abs=1)
+
+
+# --- in the file --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"unit": "user", "weight": WEIGHT},
+        {"unit": "user-day", "max_contributions": 3, "time_zone": "Asia/Seoul"},
+        {"unit": "user-slice", "max_contributions": 3},
+    ],
+)
+def test_a_unit_stands_in_the_file(fields):
+    made = replace(in_users(np.zeros((4, 4), int), 1), weight=0)
+    made = replace(made, **fields)
+    assert decode(encode(made)).unit_of_privacy == made.unit_of_privacy
+
+
+def test_a_header_with_a_unit_that_contradicts_itself_is_refused():
+    content = encode(in_users(np.zeros((4, 4), int), WEIGHT))
+    table = pq.read_table(io.BytesIO(content))
+    header = json.loads(table.schema.metadata[b"psd"]) | {"unit": "record"}
+    sink = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({b"psd": json.dumps(header).encode()}), sink)
+    with pytest.raises(ReleaseFormatError, match="a record is one row"):
+        decode(sink.getvalue())

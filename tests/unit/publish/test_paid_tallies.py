@@ -1,0 +1,83 @@
+"""Tallies of builds that paid for a bound or for bounds: every release of them pays again."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd.curator.private_bounds import PrivateBounds
+from psd.errors import ParameterError
+from psd.ingest.partial_tally import KeptTally, Origin, Terms, merge
+from psd.ingest.tally import Tally
+from psd.ingest.tally_file import read_tally, write_tally
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.publish.from_tallies import build_tally, kept_for
+from support.privacy.replay import SCRIPTS, Recorder
+
+DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
+USERS = {"user": "u", "max_contributions": "auto"}
+# What is found, and nano-epsilon paid for it out of 1.
+FOUND = {
+    "nothing": ({"domain": DOMAIN}, 0),
+    "a bound": ({"domain": DOMAIN, **USERS}, 50_000_000),
+    "bounds": ({"domain": PrivateBounds()}, 100_000_000),
+    "both": ({"domain": PrivateBounds(), **USERS}, 150_000_000),
+}
+
+
+def kept_of(tmp_path, options):
+    """Tally of a build, written and read."""
+    random, found = np.random.default_rng(5), []
+    rows = pd.DataFrame(
+        {
+            "lon": 127 + random.normal(size=200) / 20,
+            "lat": 37.5 + random.normal(size=200) / 20,
+            "u": random.integers(20, size=200).astype(str),
+        }
+    )
+    release = psd.build(rows, epsilon=1, method="grid", private_tally=found.append, **options)
+    path = tmp_path / f"{len(list(tmp_path.iterdir()))}.psd.parquet"
+    release.save(path)
+    kept = kept_for(found[0], release, [rows], time_zone=None, release=path)
+    write_tally(kept, path.with_suffix(".tally"))
+    return read_tally(path.with_suffix(".tally"))
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
+    options, paid = FOUND[name]
+    kept = kept_of(tmp_path, options)
+    assert kept.paid == paid
+    recorder = Recorder(SCRIPTS[0])
+    release = build_tally(kept, epsilon="0.4", method=psd.Grid(size=2), noise=recorder)
+    assert release.epsilon == 400_000_000
+    assert sum(int(call.epsilon.max()) for call in recorder.calls) == 400_000_000 - paid
+    stated = release.parameters.get("counting_epsilon")
+    assert stated == (None if not paid else str(paid / NANO))
+
+
+def test_an_epsilon_that_was_spent_already_is_refused(tmp_path):
+    kept = kept_of(tmp_path, FOUND["both"][0])
+    recorder = Recorder(SCRIPTS[0])
+    for epsilon in ("0.01", "0.15"):
+        with pytest.raises(ParameterError, match=r"not above 0\.15"):
+            build_tally(kept, epsilon=epsilon, noise=recorder)
+    assert not recorder.calls
+
+
+def test_parts_add_what_they_paid():
+    none = np.zeros(0, np.int32)
+    counts = Tally(columns=none, rows=none, counts=none.astype(np.int64))
+    parts = [
+        KeptTally(
+            terms=Terms(domain=DOMAIN, unit=Unit(kind="user")),
+            origins=(Origin(run=f"{number:032x}", names=(f"part {number}",), paid=10**number),),
+            counts=counts,
+        )
+        for number in range(3)
+    ]
+    for order in itertools.permutations(parts):
+        assert merge([merge(list(order[:2])), order[2]]).paid == 111

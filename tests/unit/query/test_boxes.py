@@ -1,0 +1,414 @@
+"""Box queries: the table that comes back, the errors in it, and what is refused."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd._util.arrays import ranges, sum_by
+from psd.errors import ParameterError
+from psd.estimation.least_squares import infer
+from psd.estimation.nonuniformity import dispersion, nonuniformity_variance
+from psd.privacy.epsilon import NANO
+from psd.space.box_tree import Tree
+from support.trees import domain_of, random_tree, release_of
+
+COLUMNS = [
+    "id",
+    "estimate",
+    "perturbation_error",
+    "nonuniformity_error",
+    "error",
+    "lower",
+    "upper",
+    "relative_perturbation_error",
+    "relative_nonuniformity_error",
+    "relative_error",
+    "reliable",
+]
+
+
+def grid_release(counts, epsilon=1.0):
+    """Release of an m x m grid of unit cells; counts row by row, the southern row first."""
+    counts = np.asarray(counts)
+    domain = domain_of(counts.shape)
+    tree = psd.grid_tree(domain, len(counts))
+    x, y = tree.boxes[tree.is_leaf][:, :2].T
+    return psd.Release.from_counts(tree, counts[y, x], epsilon, domain=domain)
+
+
+@pytest.fixture
+def release():
+    return grid_release(np.arange(16).reshape(4, 4) * 10)
+
+
+# --- the worked example -------------------------------------------------------------------
+
+TRUE = [[0, 2, 2], [3, 3, 5], [2, 3, 1]]
+NOISY = [[2, 6, 1], [3, 4, 3], [0, 1, 2]]
+GRIDS = {
+    "the usual lattice": {"bounds": (126.4, 37.0, 127.6, 38.0), "crs": "EPSG:4326"},
+    "a lattice of 3 x 3": {"bounds": (0, 0, 3, 3), "crs": "EPSG:3857", "lattice": (3, 3)},
+}
+
+
+def worked_example(rows, grid):
+    """Release of the 3 x 3 grid, rows from north to south, and the box over its upper two."""
+    domain = psd.Domain(**GRIDS[grid])
+    tree = psd.grid_tree(domain, 3)
+    draft = psd.Release.from_counts(tree, np.arange(9), "1", domain=domain)
+    places = draft.to_geopandas().geometry.bounds
+    column = places.minx.rank(method="dense").astype(int) - 1
+    row = places.maxy.rank(method="dense", ascending=False).astype(int) - 1
+    release = psd.Release.from_counts(tree, np.array(rows)[row, column], "1", domain=domain)
+    cells = release.to_geopandas()
+    upper = cells[row < 2].total_bounds
+    assert len(cells) == 9
+    assert (row < 2).sum() == 6
+    return release, upper
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_worked_example_answers_19_for_15(grid):
+    noisy, upper = worked_example(NOISY, grid)
+    exact, _ = worked_example(TRUE, grid)
+    answer, real = (release.query([upper]).loc[0, "estimate"] for release in (noisy, exact))
+    assert answer == pytest.approx(19, abs=1e-9)
+    assert real == pytest.approx(15, abs=1e-9)
+    assert f"{abs(real - answer) / real:.1%}" == "26.7%"
+    assert noisy.query([upper]).loc[0, "nonuniformity_error"] == 0
+    assert noisy.total == pytest.approx(22, abs=1e-9)
+    assert exact.total == pytest.approx(21, abs=1e-9)
+
+
+# --- the table ----------------------------------------------------------------------------
+
+
+def test_columns_their_order_and_their_kinds(release):
+    table = release.query([(0, 0, 1.5, 2), (1, 1, 3, 3)])
+    assert list(table.columns) == COLUMNS
+    assert table["id"].tolist() == [1, 2]
+    assert all(table[name].dtype == float for name in COLUMNS[1:-1])
+    assert table["reliable"].dtype == bool
+    assert not table.isna().any(axis=None)
+
+
+@pytest.mark.parametrize(
+    "regions",
+    [
+        pytest.param((0, 0, 1, 2), id="one tuple"),
+        pytest.param([(0, 0, 1, 2)], id="list of tuples"),
+        pytest.param(np.array([[0, 0, 1, 2]]), id="array of whole numbers"),
+        pytest.param(np.array([[0.0, 0, 1, 2]], np.float32), id="array of short floats"),
+        pytest.param(
+            pd.DataFrame({"north": [2], "east": [1], "west": [0], "south": [0]}),
+            id="table, whatever the order of its columns",
+        ),
+    ],
+)
+def test_ways_to_give_a_box(release, regions):
+    assert release.query(regions)["estimate"].tolist() == pytest.approx([40])
+
+
+def test_ids_of_a_table_are_kept():
+    boxes = pd.DataFrame(
+        {"id": ["b", "a"], "west": 0, "south": 0, "east": [1, 2], "north": 1}, index=[7, 3]
+    )
+    table = grid_release([[1, 2], [3, 4]]).query(boxes)
+    assert table["id"].tolist() == ["b", "a"]
+    assert table["estimate"].tolist() == pytest.approx([1, 3])
+
+
+@pytest.mark.parametrize(
+    "regions",
+    [
+        pytest.param([], id="empty list"),
+        pytest.param(np.empty((0, 4)), id="empty array"),
+        pytest.param(pd.DataFrame(columns=["west", "south", "east", "north"]), id="empty table"),
+    ],
+)
+def test_no_box_gives_an_empty_table(release, regions):
+    table = release.query(regions)
+    assert len(table) == 0
+    assert list(table.columns) == COLUMNS
+
+
+def test_more_boxes_than_are_walked_down_at_once(release):
+    rng = np.random.default_rng(2)
+    corners = np.sort(rng.random((1300, 2, 2)) * 4, axis=1).reshape(-1, 4)
+    together = release.query(corners)
+    assert together["id"].tolist() == list(range(1, 1301))
+    for place in (0, 511, 512, 1023, 1024, 1299):
+        alone = release.query(corners[place])
+        assert together.iloc[place, 1:].tolist() == pytest.approx(alone.iloc[0, 1:].tolist())
+
+
+@pytest.mark.parametrize(
+    ("box", "says"),
+    [
+        pytest.param((2, 0, 1, 1), r"box 2 \(2 0 1 1\).*west", id="west above east"),
+        pytest.param((0, 2, 1, 1), r"box 2 \(0 2 1 1\).*south", id="south above north"),
+        pytest.param((1, 0, 1, 1), r"box 2 \(1 0 1 1\).*west", id="no width"),
+        pytest.param((0, 1, 1, 1), r"box 2 \(0 1 1 1\).*south", id="no height"),
+        pytest.param((0, 0, math.nan, 1), r"box 2 \(0 0 nan 1\).*finite", id="nan"),
+        pytest.param((0, 0, math.inf, 1), r"box 2 \(0 0 inf 1\).*finite", id="infinity"),
+        pytest.param((-math.inf, 0, 1, 1), r"box 2 \(-inf 0 1 1\).*finite", id="minus infinity"),
+        pytest.param((5, 0, 6, 1), r"box 2 \(5 0 6 1\).*outside", id="east of the domain"),
+        pytest.param((-2, 0, -1, 1), r"box 2 \(-2 0 -1 1\).*outside", id="west of the domain"),
+        pytest.param((0, 4, 1, 5), r"box 2 \(0 4 1 5\).*outside", id="touching the north"),
+        pytest.param((0, -1, 1, 0), r"box 2 \(0 -1 1 0\).*outside", id="touching the south"),
+    ],
+)
+def test_bad_boxes_are_refused_by_number_and_value(release, box, says):
+    with pytest.raises(ParameterError, match=says):
+        release.query([(0, 0, 1, 1), box, (1, 1, 2, 2)])
+
+
+def test_a_bad_box_of_a_table_is_refused_by_its_id(release):
+    boxes = pd.DataFrame(
+        {"id": ["here", "there"], "west": 0, "south": [0, 3], "east": 1, "north": 1}
+    )
+    with pytest.raises(ParameterError, match=r"box there \(0 3 1 1\)"):
+        release.query(boxes)
+
+
+@pytest.mark.parametrize(
+    ("regions", "says"),
+    [
+        pytest.param([(0, 0, 1)], r"shape \(1, 3\)", id="three numbers"),
+        pytest.param([0, 0, 1, 1, 1], r"shape \(1, 5\)", id="five numbers"),
+        pytest.param(np.zeros((2, 2, 4)), r"shape \(2, 2, 4\)", id="one axis too many"),
+        pytest.param(3.0, r"shape \(1, 1\)", id="a number"),
+        pytest.param("everything", "neither GeoJSON nor WKT", id="text"),
+        pytest.param([("a", "b", "c", "d")], "neither geometries nor boxes", id="words"),
+        pytest.param([(0, 0, 1, 1), (0, 0)], "neither geometries nor boxes", id="ragged"),
+        pytest.param({"west": 0}, "no GeoJSON geometry", id="dictionary"),
+        pytest.param(pd.DataFrame({"west": [0], "south": 0, "north": 1}), "east", id="no column"),
+        pytest.param(
+            pd.DataFrame({"west": ["x"], "south": 0, "east": 1, "north": 1}),
+            "neither geometries nor boxes",
+            id="words in a table",
+        ),
+    ],
+)
+def test_what_is_no_box_is_refused(release, regions, says):
+    with pytest.raises(ParameterError, match=says):
+        release.query(regions)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"confidence": 0}, "confidence 0 "),
+        ({"confidence": 1}, "confidence 1 "),
+        ({"confidence": 95}, "confidence 95 "),
+        ({"confidence": math.nan}, "confidence nan"),
+        ({"threshold": 0}, "threshold 0 "),
+        ({"threshold": -0.3}, "threshold -0.3"),
+        ({"threshold": math.nan}, "threshold nan"),
+    ],
+)
+def test_bad_levels_are_refused(release, given, says):
+    with pytest.raises(ParameterError, match=says):
+        release.query([(0, 0, 1, 1)], **given)
+
+
+@pytest.mark.parametrize(
+    ("box", "same"),
+    [
+        pytest.param((-5, -5, 2, 1.5), (0, 0, 2, 1.5), id="beyond the south-west"),
+        pytest.param((1.5, 1, 1e9, 3), (1.5, 1, 4, 3), id="beyond the east"),
+        pytest.param((-1e308, -1e308, 1e308, 1e308), (0, 0, 4, 4), id="everything"),
+    ],
+)
+def test_a_box_beyond_the_domain_is_answered_for_its_part_inside(release, box, same):
+    assert release.query(box).equals(release.query(same))
+
+
+# --- errors -------------------------------------------------------------------------------
+
+
+def test_errors_intervals_and_relative_errors_follow_from_the_two_parts(release):
+    table = release.query([(0, 0, 1.5, 2.5), (0, 0, 4, 4), (1, 0, 1.5, 1)], confidence=0.9)
+    error = np.hypot(table.perturbation_error, table.nonuniformity_error)
+    base = np.maximum(table.estimate, max(1, 0.001 * release.total))
+    assert list(table.error) == pytest.approx(error)
+    assert ((table.lower >= 0) & (table.lower <= table.estimate)).all()
+    assert (table.upper > table.estimate).all()
+    assert list(table.relative_perturbation_error) == pytest.approx(table.perturbation_error / base)
+    assert list(table.relative_nonuniformity_error) == pytest.approx(
+        table.nonuniformity_error / base
+    )
+    assert list(table.relative_error) == pytest.approx(error / base)
+    assert table.reliable.tolist() == (table.relative_error <= 0.3).tolist()
+    assert set(table.reliable) == {True, False}
+
+
+def test_reliable_is_at_or_under_the_threshold(release):
+    box = (0, 0, 3.5, 4)
+    relative = release.query(box).loc[0, "relative_error"]
+    assert release.query(box, threshold=relative).loc[0, "reliable"]
+    assert not release.query(box, threshold=np.nextafter(relative, 0)).loc[0, "reliable"]
+
+
+def test_lower_is_never_below_zero_and_intervals_grow_with_confidence():
+    release = grid_release([[0, -5], [-3, 1]], 0.1)
+    widths = []
+    for confidence in (1e-12, 0.5, 0.95, np.nextafter(1, 0)):
+        table = release.query([(0, 0, 1, 1), (0, 0, 2, 2)], confidence=confidence)
+        assert (table.lower >= 0).all()
+        assert (table.lower <= table.estimate).all()
+        assert np.isfinite(table.upper).all()
+        widths.append(table.loc[0, "upper"])
+    assert widths == sorted(widths)
+
+
+@pytest.mark.parametrize(
+    ("count", "bound"),
+    [
+        pytest.param(0, 1.0, id="one record in a small release"),
+        pytest.param(5_000_000, 5_000.0, id="a thousandth of the total in a large one"),
+    ],
+)
+def test_small_estimates_are_compared_with_the_sanity_bound(count, bound):
+    release = grid_release([[0, 0], [0, count]], 1)
+    table = release.query([(0, 0, 1, 1)])
+    assert table.loc[0, "estimate"] < bound
+    assert table.loc[0, "relative_error"] == pytest.approx(table.loc[0, "error"] / bound)
+
+
+def test_the_whole_domain_is_the_root():
+    release = release_of(random_tree(np.random.default_rng(5), height=4))
+    table = release.query([(0, 0, 64, 64)])
+    assert table.loc[0, "estimate"] == pytest.approx(release.total)
+    deviation = math.sqrt(release.estimates.variance[0])
+    assert table.loc[0, "perturbation_error"] == pytest.approx(deviation)
+    assert table.loc[0, "nonuniformity_error"] == 0
+
+
+@pytest.mark.parametrize("lattice", [(9, 9), (2**20, 2**20)])
+def test_a_query_along_own_edges_has_no_nonuniformity_error(lattice):
+    domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0), lattice=lattice)
+    tree = psd.grid_tree(domain, 9)
+    release = psd.Release.from_counts(tree, np.arange(81), 1.0, domain=domain)
+    cells = release.to_geopandas("all").geometry.bounds.to_numpy()
+    table = release.query(cells)
+    assert (table.nonuniformity_error == 0).all()
+    assert list(table.estimate) == pytest.approx(release.estimates.count)
+    assert list(table.perturbation_error) == pytest.approx(np.sqrt(release.estimates.variance))
+
+
+def test_nonuniformity_error_of_a_cut_leaf_by_hand():
+    # A lone root knows nothing about its inside: phi is 1, all or nothing.
+    domain = domain_of((4, 4))
+    tree = Tree(boxes=[[0, 0, 4, 4]], parent=[-1], level=[0], count=[0], epsilon=[0])
+    release = psd.Release.from_counts(tree, [50], 2.0, domain=domain)
+    row = release.query([(0, 0, 1, 4)]).loc[0]
+    assert row["estimate"] == pytest.approx(12.5)
+    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (4 + 0.8 * 50)))
+    q = math.exp(-2)
+    assert row["perturbation_error"] == pytest.approx(0.25 * math.sqrt(2 * q) / (1 - q))
+
+
+def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
+    release = grid_release([[8, 8], [8, 8]])
+    phi = release.dispersion[1]
+    row = release.query([(0.5, 0.5, 1.25, 2)]).loc[0]
+    fractions = [0.25, 0.5, 0.125, 0.25]
+    expected = sum(8 * f * (1 - f) * (4 + 0.8 * phi * 8) for f in fractions)
+    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(expected))
+
+
+def test_negative_cells_have_no_nonuniformity():
+    half = np.array([0.5, 0.5])
+    variance = nonuniformity_variance(np.array([-5.0, 4.0]), half, half, np.array([1.0, 0.0]))
+    assert variance.tolist() == [0, 4]
+
+
+# --- what the counts say about the inside of cells ----------------------------------------
+
+
+def simulated(height, points, phi, rng):
+    """Exact counts of a quadtree: each cell's points fall to its quarters by random shares.
+
+    With Dirichlet shares of concentration a the over-dispersion is 1 / (1 + a).
+    """
+    domain = domain_of((2**height, 2**height))
+    tree = psd.grid_tree(domain, 2**height)
+    count = np.zeros(len(tree), np.int64)
+    count[0] = points
+    for node in np.flatnonzero(~tree.is_leaf):
+        shares = rng.dirichlet(np.full(4, (1 / phi - 1) / 4)) if phi else np.full(4, 0.25)
+        first = tree.first_child[node]
+        count[first : first + 4] = rng.multinomial(count[node], shares)
+    return tree, count
+
+
+def noisy(tree, count, epsilon, rng):
+    """Counts with discrete Laplace noise on every node: a difference of two geometrics."""
+    p = -math.expm1(-epsilon)
+    noise = rng.geometric(p, len(tree)) - rng.geometric(p, len(tree))
+    return Tree(
+        boxes=tree.boxes,
+        parent=tree.parent,
+        level=tree.level,
+        count=count + noise,
+        epsilon=np.full(len(tree), round(epsilon * NANO)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("phi", "points", "epsilon"),
+    [
+        pytest.param(0.02, 2_000_000, 1.0, id="nearly even, little noise"),
+        pytest.param(0.3, 2_000_000, 1.0, id="clustered, little noise"),
+        pytest.param(0.1, 2_000_000, 0.1, id="clustered, more noise"),
+        pytest.param(0.02, 40_000, 1.0, id="few points: their own chance counts"),
+        pytest.param(0.1, 60_000, 0.008, id="as much noise as points"),
+    ],
+)
+def test_dispersion_is_recovered_from_noisy_counts(phi, points, epsilon):
+    rng = np.random.default_rng(11)
+    fitted = []
+    for _ in range(30):
+        tree = noisy(*simulated(5, points, phi, rng), epsilon, rng)
+        fitted.append(dispersion(tree, infer(tree))[4:])
+    assert np.mean(fitted, axis=0) == pytest.approx([phi, phi], rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("points", "epsilon", "most"),
+    [
+        pytest.param(2_000_000, 1.0, 1e-4, id="many points"),
+        # 80 points in a family: taken for clusters, their chance alone would give 1/80.
+        pytest.param(20_000, 1.0, 4e-3, id="few points"),
+        # Taken for clusters, this noise would give 0.05.
+        pytest.param(200_000, 0.02, 1e-2, id="much noise"),
+    ],
+)
+def test_points_thrown_at_random_have_no_dispersion(points, epsilon, most):
+    rng = np.random.default_rng(12)
+    tree = noisy(*simulated(5, points, 0, rng), epsilon, rng)
+    phi = dispersion(tree, infer(tree))
+    assert phi[0] == 1
+    assert (phi[4:] < most).all()
+
+
+def test_dispersion_is_a_share_even_where_nothing_can_be_learnt():
+    for seed in range(30):
+        tree = random_tree(np.random.default_rng(seed), unknown_leaf=0.5, top=3)
+        phi = dispersion(tree, infer(tree))
+        assert len(phi) == len(tree.levels)
+        assert ((phi >= 0) & (phi <= 1)).all()
+
+
+# --- two small idioms ---------------------------------------------------------------------
+
+
+def test_ranges_and_sums_by_group():
+    assert ranges(np.array([5, 9, 0]), np.array([2, 0, 3])).tolist() == [5, 6, 0, 1, 2]
+    assert ranges(np.empty(0, int), np.empty(0, int)).tolist() == []
+    assert sum_by(np.array([2, 0, 2]), np.array([1.0, 2.0, 3.0]), 4).tolist() == [2, 0, 4, 0]
+    assert sum_by(np.empty(0, int), np.empty(0), 2).dtype == float

@@ -1,0 +1,91 @@
+"""What an error is made of, and what would change it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import shapely
+
+from psd.query.explain import refined
+from psd.release.post_processing import View
+from psd.space.box_tree import check_tree
+from support.trees import random_queries, random_tree, release_of
+
+LATTICE = (64, 64)
+VIEWS = (View(), View(density="smooth"), View(estimate="signed"), View(estimate="posterior"))
+
+
+def releases():
+    for seed, view in enumerate(VIEWS):
+        rng = np.random.default_rng(seed)
+        yield rng, replace(release_of(random_tree(rng, height=4)), view=view)
+
+
+def test_the_parts_are_those_of_the_answer():
+    for rng, release in releases():
+        boxes = random_queries(rng, LATTICE, 8)
+        table = release.query(boxes)
+        for (_, row), found in zip(table.iterrows(), release.explain(boxes), strict=True):
+            now = found.remedies.iloc[0]
+            for name in ("perturbation_error", "nonuniformity_error", "error"):
+                assert now[name] == pytest.approx(row[name], rel=1e-9, abs=1e-9)
+            part = row["perturbation_error"] ** 2 / row["error"] ** 2
+            assert found.noise_share == pytest.approx(part, rel=1e-9)
+            inside = found.whole["estimate"].sum()
+            if release.view.density == "uniform":
+                inside += (found.cut["covered"] * found.cut["estimate"]).sum()
+                assert max(inside, 0) == pytest.approx(row["estimate"], rel=1e-9, abs=1e-9)
+            assert found.cut["nonuniformity_error"].is_monotonic_decreasing
+
+
+def test_more_epsilon_is_a_release_of_more_epsilon():
+    rng, release = next(releases())
+    [box] = random_queries(rng, LATTICE, 1)
+    [found] = release.explain(box)
+    tree = replace(release.tree, epsilon=release.tree.epsilon * 5)
+    dearer = replace(release, tree=tree, epsilon=release.epsilon * 5).query(box)
+    at = found.remedies.set_index("change")["perturbation_error"]["5 times the epsilon"]
+    assert at == pytest.approx(dearer.loc[0, "perturbation_error"], rel=1e-12)
+
+
+def test_more_epsilon_than_there_may_be_is_not_offered():
+    _, release = next(releases())
+    dear = replace(release, epsilon=900 * 10**9)
+    [found] = dear.explain((0, 0, 10.5, 10.5))
+    assert found.remedies["change"].tolist() == ["as it is", "cells half as wide at its edge"]
+
+
+def test_a_refined_tree_is_a_tree_with_quarters():
+    for rng, release in releases():
+        tree = release.tree
+        sides = tree.boxes[:, 2:] - tree.boxes[:, :2]
+        leaves = np.flatnonzero(tree.is_leaf & (sides >= 2).all(axis=1))
+        leaves = leaves[rng.random(len(leaves)) < 0.5]
+        finer, origin = refined(tree, leaves)
+        check_tree(finer, release.domain.lattice)
+        assert len(finer) == len(tree) + 4 * len(leaves)
+        quarters = np.bincount(origin, minlength=len(tree)) == 5
+        assert np.flatnonzero(quarters).tolist() == leaves.tolist()
+        assert np.bincount(origin[finer.is_leaf], finer.area[finer.is_leaf]).sum() == tree.area[0]
+        assert (finer.epsilon[np.isin(origin, leaves) & ~finer.is_leaf] == 0).all()
+        assert finer.max_path_epsilon == tree.max_path_epsilon
+
+
+def test_a_query_of_whole_cells_has_nothing_to_refine():
+    _, release = next(releases())
+    [found] = release.explain((0, 0, 64, 64))
+    assert len(found.cut) == 0
+    assert found.noise_share == 1
+    assert found.remedies["nonuniformity_error"].eq(0).all()
+
+
+def test_a_polygon_is_explained_as_the_box_that_it_is():
+    for rng, release in releases():
+        boxes = random_queries(rng, LATTICE, 3)
+        shapes = list(shapely.box(*boxes.T))
+        ways = release.explain(boxes), release.explain(shapes, crs=release.domain.crs)
+        for one, other in zip(*ways, strict=True):
+            for name in ("perturbation_error", "nonuniformity_error"):
+                assert one.remedies[name].to_numpy() == pytest.approx(
+                    other.remedies[name].to_numpy(), rel=1e-6, abs=1e-6
+                )

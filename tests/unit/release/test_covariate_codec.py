@@ -1,0 +1,164 @@
+"""The covariate in a release file: what is written is read back, and nothing else is read."""
+
+import base64
+import hashlib
+import json
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from psd.errors import ParameterError, ReleaseFormatError
+from psd.release.covariate_codec import COVARIATE_KEY, pack
+from psd.release.file import decode
+from psd.release.post_processing import View
+from psd.space.covariate import Covariate
+from support.forged_releases import encode, stamped
+from support.trees import random_tree, release_of
+
+KEY = COVARIATE_KEY.decode()
+RASTER = (np.arange(6, dtype=np.uint16) * 9_999).reshape(2, 3)
+NUMBERS = RASTER.astype("<u2").tobytes()
+
+
+def made(raster=RASTER, density="covariate"):
+    release = release_of(random_tree(np.random.default_rng(4)))
+    known = Covariate(domain=release.domain, raster=raster)
+    return replace(release, covariate=known, view=View(density=density))
+
+
+def packed(numbers):
+    return base64.b64encode(zlib.compress(numbers, 9)).decode()
+
+
+def rewritten(value=..., **changes):
+    """A file with another footer value, or another description in the header."""
+    content = encode(made())
+    file = pq.ParquetFile(pa.BufferReader(content))
+    footer = {key.decode(): text.decode() for key, text in file.metadata.metadata.items()}
+    header = json.loads(footer["psd"])
+    header["covariate"].update(changes)
+    if changes.get("covariate", ...) is None:
+        header["covariate"] = None
+    value = footer[KEY] if value is ... else value
+    sink = pa.BufferOutputStream()
+    noted = stamped(file.read(), {"psd": json.dumps(header)})
+    schema = file.schema_arrow.remove_metadata().with_metadata(noted)
+    with pq.ParquetWriter(sink, schema) as writer:
+        writer.write_table(file.read().replace_schema_metadata(noted))
+        if value is not None:
+            writer.add_key_value_metadata({KEY: value})
+    return sink.getvalue().to_pybytes()
+
+
+def test_a_covariate_comes_back():
+    content = encode(made())
+    loaded = decode(content)
+    assert np.array_equal(loaded.covariate.raster, RASTER)
+    assert (loaded.covariate.domain, loaded.view.density) == (loaded.domain, "covariate")
+    assert encode(loaded) == content
+    assert encode(made()) == content
+    rows = np.array([[1, 2, 30, 40], [0, 0, 64, 64]])
+    assert loaded.query(rows).equals(made().query(rows))
+
+
+def test_largest_covariates_come_back():
+    raster = np.random.default_rng(1).integers(0, 2**16, (1024, 1024), np.uint16)
+    assert np.array_equal(decode(encode(made(raster))).covariate.raster, raster)
+
+
+def test_a_covariate_that_only_steered_is_kept():
+    assert np.array_equal(decode(encode(made(density="uniform"))).covariate.raster, RASTER)
+
+
+def test_the_footer_is_as_documented():
+    metadata = pq.ParquetFile(pa.BufferReader(encode(made()))).metadata.metadata
+    assert zlib.decompress(base64.b64decode(metadata[COVARIATE_KEY])) == NUMBERS
+    assert json.loads(metadata[b"psd"])["covariate"] == {
+        "columns": 3,
+        "rows": 2,
+        "sha256": hashlib.sha256(NUMBERS).hexdigest(),
+    }
+    plain = pq.ParquetFile(pa.BufferReader(encode(replace(made(), covariate=None, view=View()))))
+    assert COVARIATE_KEY not in plain.metadata.metadata
+    assert json.loads(plain.metadata.metadata[b"psd"])["covariate"] is None
+
+
+def test_the_raster_stands_in_the_file_once():
+    raster = np.random.default_rng(2).integers(0, 2**16, (512, 512), np.uint16)
+    extra = len(encode(made(raster))) - len(encode(made()))
+    assert extra < 1.02 * len(pack(made(raster).covariate))
+
+
+def test_rewriting_alone_breaks_nothing():
+    assert np.array_equal(decode(rewritten()).covariate.raster, RASTER)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(lambda: rewritten(None), id="no value"),
+        pytest.param(lambda: rewritten(covariate=None), id="no description"),
+        pytest.param(lambda: rewritten("!" + packed(NUMBERS)), id="no base64"),
+        pytest.param(lambda: rewritten(base64.b64encode(b"x" * 40).decode()), id="no zlib"),
+        pytest.param(lambda: rewritten(packed(NUMBERS)[:12]), id="cut short"),
+        pytest.param(lambda: rewritten(packed(NUMBERS[:-2])), id="too few numbers"),
+        pytest.param(lambda: rewritten(packed(NUMBERS + b"\0\0")), id="too many numbers"),
+        pytest.param(lambda: rewritten(packed(NUMBERS[::-1])), id="other numbers"),
+        pytest.param(
+            lambda: rewritten(base64.b64encode(zlib.compress(NUMBERS) + b"x").decode()),
+            id="something after it",
+        ),
+        pytest.param(lambda: rewritten(columns=2, rows=3, sha256="0" * 64), id="other digest"),
+        pytest.param(lambda: rewritten(columns=1025), id="too wide"),
+        pytest.param(lambda: rewritten(rows=0), id="no row"),
+        pytest.param(lambda: rewritten(rows=True), id="a truth value"),
+        pytest.param(lambda: rewritten(rows=2.0), id="a float"),
+        pytest.param(lambda: rewritten(sha256="0" * 63), id="short digest"),
+        pytest.param(lambda: rewritten(sha256="G" * 64), id="no digest"),
+        pytest.param(lambda: rewritten(file="land.gpkg"), id="another field"),
+    ],
+)
+def test_other_covariates_are_refused(content):
+    with pytest.raises(ReleaseFormatError, match="covariate"):
+        decode(content())
+
+
+def test_a_bomb_is_not_unpacked(monkeypatch):
+    bomb = packed(bytes(2**26))
+    unpacked = []
+    original = zlib.decompressobj
+
+    class Watched:
+        def __init__(self):
+            self.inflate = original()
+
+        def decompress(self, value, most):
+            content = self.inflate.decompress(value, most)
+            unpacked.append(len(content))
+            return content
+
+        def __getattr__(self, name):
+            return getattr(self.inflate, name)
+
+    monkeypatch.setattr("psd.release.covariate_codec.zlib.decompressobj", Watched)
+    with pytest.raises(ReleaseFormatError, match="covariate is not of the size"):
+        decode(rewritten(bomb))
+    assert unpacked == [len(NUMBERS) + 1]
+
+
+def test_a_raster_of_zeros_is_refused():
+    zeros = bytes(len(NUMBERS))
+    with pytest.raises(ReleaseFormatError, match="0 everywhere"):
+        decode(rewritten(packed(zeros), sha256=hashlib.sha256(zeros).hexdigest()))
+
+
+def test_density_by_a_covariate_needs_one():
+    with pytest.raises(ParameterError, match="needs a covariate"):
+        replace(made(), covariate=None)
+    other = Covariate(domain=replace(made().domain, lattice=(2, 2)), raster=RASTER)
+    with pytest.raises(ParameterError, match="another domain"):
+        replace(made(), covariate=other)

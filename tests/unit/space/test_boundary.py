@@ -1,0 +1,277 @@
+"""Boundaries: which points are held, and cells outside that nobody pays for."""
+
+import dataclasses
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import psd
+from psd.curator.curator import Curator
+from psd.errors import DomainError, ParameterError, ReleaseFormatError
+from psd.estimation.least_squares import infer
+from psd.estimation.posterior import posterior_count
+from psd.ingest.tally import Tally
+from psd.privacy.epsilon import NANO
+from psd.release.file import decode
+from psd.space.boundary import Boundary, bounds_of
+from psd.space.box_tree import Tree
+from psd.space.covariate import Covariate
+from support.forged_releases import encode
+from support.privacy.replay import SCRIPTS, Recorder, small_domain
+from support.trees import random_tree
+
+PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
+STAR = shapely.Polygon([(1, 1), (4, 2), (7, 1), (6, 4), (7, 7), (4, 6), (1, 7), (2, 4)])
+
+
+def series(*shapes, crs="EPSG:3857"):
+    return gpd.GeoSeries(list(shapes), crs=crs)
+
+
+def boundary(*shapes, domain=PLANE):
+    return Boundary.from_polygons(series(*shapes), domain)
+
+
+# --- points -------------------------------------------------------------------------------
+
+
+@settings(derandomize=True, max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.01, 7.99), st.floats(0.01, 7.99)), min_size=3, max_size=9, unique=True
+    ),
+    st.sampled_from([(8, 8), (3, 5), (37, 37), (1024, 7), (2**20, 2**20), (1500, 2500)]),
+)
+def test_points_are_held_that_lie_in_the_polygon(corners, lattice):
+    shape = shapely.convex_hull(shapely.multipoints(corners))
+    shape = shape.difference(shapely.box(3, 3, 4, 4))
+    if shape.geom_type not in ("Polygon", "MultiPolygon") or shape.area < 0.01:
+        return
+    domain = dataclasses.replace(PLANE, lattice=lattice)
+    found = boundary(shape, domain=domain)
+    x, y = np.random.default_rng(3).uniform(0, 8, (2, 400))
+    held, inside = found.holds(x, y), shapely.intersects_xy(shape, x, y)
+    assert not (held & ~inside).any()
+    # Slivers thinner than rounding are left out, and nothing else.
+    assert (held == inside).mean() > 0.99
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(
+    st.tuples(*[st.integers(0, 7)] * 2),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.sampled_from([(8, 8), (3, 5), (5, 3), (37, 37), (2**20, 2**20)]),
+)
+def test_no_point_is_held_in_a_cell_that_is_known_to_be_empty(corner, width, height, lattice):
+    """Also on the outline, where it runs along lines of the lattice."""
+    shape = shapely.box(*corner, min(corner[0] + width, 8), min(corner[1] + height, 8))
+    domain = dataclasses.replace(PLANE, lattice=lattice)
+    found = boundary(shape, domain=domain)
+    x, y = (side.ravel() for side in np.meshgrid(np.arange(17) / 2, np.arange(17) / 2))
+    held = found.holds(x, y)
+    assert held.any()
+    columns, rows, _ = domain.quantise(x[held], y[held])
+    cells = np.stack([columns, rows, columns + 1, rows + 1], axis=1)
+    assert (found.mask.mass(cells) > 0).all()
+
+
+def test_most_points_are_decided_by_the_raster(monkeypatch):
+    domain = dataclasses.replace(PLANE, lattice=(2**20, 2**20))
+    found, asked = boundary(STAR, domain=domain), []
+    original = shapely.intersects_xy
+    monkeypatch.setattr(
+        shapely, "intersects_xy", lambda shape, x, y: asked.append(len(x)) or original(shape, x, y)
+    )
+    x, y = np.random.default_rng(1).uniform(0, 8, (2, 20_000))
+    held = found.holds(x, y)
+    assert np.array_equal(held, original(STAR, x, y))
+    assert sum(asked) < 200
+
+
+def test_polygons_are_one_area_wherever_they_overlap():
+    one = boundary(shapely.box(1, 1, 5, 5), shapely.box(3, 3, 7, 7))
+    assert one.mask.raster[4, 4] == one.mask.raster[2, 2] == one.mask.raster.max()
+    assert one.holds(np.array([4.0, 6, 6]), np.array([4.0, 6, 2])).tolist() == [True, True, False]
+
+
+def test_polygons_are_brought_to_the_crs_of_the_release():
+    domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
+    plot = gpd.GeoSeries([shapely.Point(950_000, 1_950_000).buffer(20_000)], crs="EPSG:5179")
+    found = Boundary.from_polygons(plot.to_crs("EPSG:4326"), domain)
+    x = np.array([950_000.0, 971_000, 930_500])
+    assert found.holds(x, np.full(3, 1_950_000.0)).tolist() == [True, False, True]
+    assert bounds_of(plot.to_crs("EPSG:4326"), "EPSG:5179") == pytest.approx(
+        plot.total_bounds, abs=50
+    )
+
+
+@pytest.mark.parametrize(
+    ("polygons", "error", "words"),
+    [
+        (gpd.GeoSeries([STAR]), DomainError, "has no CRS"),
+        (series(), ParameterError, "holds no polygon"),
+        (series(shapely.Point(1, 1)), ParameterError, "polygon 1 of the boundary is no polygon"),
+        (
+            series(shapely.Polygon([(0, 0), (2, 2), (0, 2), (2, 0)])),
+            ParameterError,
+            "is not valid",
+        ),
+        (series(shapely.box(20, 20, 30, 30)), DomainError, "the boundary lies outside the bounds"),
+    ],
+)
+def test_what_is_no_boundary_is_refused(polygons, error, words):
+    with pytest.raises(error, match=words):
+        Boundary.from_polygons(polygons, PLANE)
+
+
+# --- the curator --------------------------------------------------------------------------
+
+
+def asked(shape, rows=((2, 2), (3, 3))):
+    columns, lines = np.array(rows).T
+    tally = Tally(
+        columns=columns.astype(np.int32),
+        rows=lines.astype(np.int32),
+        counts=np.ones(len(rows), int),
+    )
+    noise = Recorder(SCRIPTS[1])
+    mask = boundary(shape, domain=small_domain(8)).mask
+    return Curator(tally, small_domain(8), epsilon=NANO, noise=noise, boundary=mask), noise
+
+
+def test_cells_outside_are_not_drawn_and_not_charged():
+    curator, noise = asked(shapely.box(0, 0, 4, 8))
+    halves = curator.cut(curator.root(), x=[4])
+    assert curator.held(halves).tolist() == [True, False]
+    assert curator.count(halves, NANO).tolist() == [2 + 40, 0]
+    assert sum(len(call.true) for call in noise.calls) == 1
+    assert curator.questions[0].boxes.tolist() == [[0, 0, 4, 8]]
+    assert curator.tree().epsilon.tolist() == [0, NANO, 0]
+    # Nothing was charged there, however often it is asked about.
+    assert curator.count(halves[1:], NANO).tolist() == [0]
+    assert curator.quantile(halves[1:], axis=1, epsilon=NANO).tolist() == [4]
+    assert curator.division(halves[1:], axis=0, epsilon=NANO, bins=4, lines=3).tolist() == [4]
+    assert sum(len(call.true) for call in noise.calls) == 1
+    assert curator.spent == NANO
+
+
+@pytest.mark.parametrize("method", psd.methods())
+def test_every_method_knows_that_nobody_is_outside(method):
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(rng.uniform(0, 8, (3000, 2)), columns=["lon", "lat"])
+    table["u"] = [f"u{number}" for number in rng.integers(0, 400, 3000)]
+    domain = dataclasses.replace(PLANE, lattice=(256, 256))
+    who = {"user": "u", "count": "users"}
+    release = psd.build(
+        table, domain=domain, epsilon=4, method=method, boundary=series(STAR), **who
+    )
+    held = shapely.intersects_xy(STAR, table.lon, table.lat)
+    assert release.total == pytest.approx(table[held]["u"].nunique(), abs=60)
+    outside = release.outside & release.tree.is_leaf
+    assert outside.any() or method in ("auto", "privtree", "kd-standard", "hilbert-rtree", "htf")
+    assert not release.estimates.count[outside].any()
+    assert not release.tree.epsilon[release.outside].any()
+    table = release.query([(0, 0, 0.9, 8), (0, 0, 8, 0.9), (0, 0, 8, 8)])
+    numbers = table[["estimate", "error", "lower", "upper"]].to_numpy()
+    assert not numbers[:2].any()
+    assert (numbers[2] > 0).all()
+    loaded = decode(encode(dataclasses.replace(release, source="curator")))
+    assert loaded.boundary
+    pd.testing.assert_frame_equal(loaded.query([(0, 0, 3, 3)]), release.query([(0, 0, 3, 3)]))
+
+
+# --- inference ----------------------------------------------------------------------------
+
+
+def with_empty_leaves(seed):
+    """A tree some of whose leaves are known to be empty, and the same with them counted."""
+    tree = random_tree(np.random.default_rng(seed), height=4)
+    empty = tree.is_leaf & (np.random.default_rng(seed).random(len(tree)) < 0.4)
+    fields = {name: getattr(tree, name) for name in ("boxes", "parent", "level")}
+    count, epsilon = np.where(empty, 0, tree.count), np.where(empty, 0, tree.epsilon)
+    known = Tree(**fields, count=count, epsilon=epsilon)
+    counted = Tree(**fields, count=count, epsilon=np.where(empty, 90 * NANO, epsilon))
+    return known, counted, empty
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_known_cells_are_counts_without_noise(seed):
+    known, counted, empty = with_empty_leaves(seed)
+    found, limit = infer(known, empty=empty), infer(counted)
+    assert found.signed == pytest.approx(limit.signed, abs=1e-6)
+    assert found.variance == pytest.approx(limit.variance, abs=1e-6)
+    assert found.count == pytest.approx(limit.count, abs=1e-6)
+    assert not found.count[empty].any()
+    assert not found.variance[empty].any()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_posterior_medians_of_known_cells_are_0_and_families_add_up(seed):
+    known, _, empty = with_empty_leaves(seed)
+    count = posterior_count(known, infer(known, empty=empty), empty=empty)
+    assert (count >= 0).all()
+    assert not count[empty].any()
+    kids = np.bincount(known.parent[1:], count[1:], len(known))
+    inner = ~known.is_leaf
+    everyone = np.array([not empty[_leaves(known, node)].all() for node in range(len(known))])
+    assert kids[inner & everyone] == pytest.approx(count[inner & everyone], abs=1e-6)
+
+
+def _leaves(tree, node):
+    """Leaves below a node."""
+    below = np.zeros(len(tree), bool)
+    below[node] = True
+    for level in tree.levels[1:]:
+        below[level] |= below[tree.parent[level]]
+    return below & tree.is_leaf
+
+
+# --- covariates and files -----------------------------------------------------------------
+
+
+def test_a_covariate_ends_at_the_boundary_and_rules_out_nothing_inside():
+    raster = np.zeros((4, 4), np.uint16)
+    raster[:, 1:] = [5, 9, 2]
+    known = Covariate(domain=PLANE, raster=raster)
+    found = boundary(shapely.box(0, 0, 4, 8))
+    steered, published = found.steered(known), found.published(known)
+    box = np.array([[0, 0, 2, 8], [2, 0, 4, 8], [4, 0, 8, 8]])
+    assert (steered.mass(box) > 0).tolist() == [False, True, False]
+    assert (published.mass(box) > 0).tolist() == [True, True, False]
+    with pytest.raises(ParameterError, match="0 everywhere inside the boundary"):
+        boundary(shapely.box(0, 0, 2, 8)).steered(known)
+
+
+def made():
+    table = pd.DataFrame({"lon": [1.5, 2.5, 7.5], "lat": [3.5, 4.5, 0.5]})
+    return psd.build(table, domain=PLANE, epsilon=1, method=psd.Grid(size=8), boundary=series(STAR))
+
+
+def test_a_count_outside_the_boundary_is_refused():
+    release = made()
+    outside = np.flatnonzero(release.outside & release.tree.is_leaf)[0]
+    fields = {name: getattr(release.tree, name).copy() for name in ("count", "epsilon")}
+    fields["epsilon"][outside] = NANO
+    tree = dataclasses.replace(release.tree, **fields)
+    with pytest.raises(ReleaseFormatError, match="outside the boundary"):
+        dataclasses.replace(release, tree=tree)
+    with pytest.raises(ParameterError, match="boundary"):
+        dataclasses.replace(release, covariate=None, view=psd.Grid(size=2).view)
+
+
+def test_a_boundary_has_no_name_and_no_point_in_the_file():
+    content = encode(made())
+    assert b'"boundary": true' in content
+    assert b"7.5" not in content
+
+
+def test_what_is_no_table_of_polygons_is_refused():
+    table = pd.DataFrame({"lon": [1.5], "lat": [3.5]})
+    with pytest.raises(ParameterError, match="no GeoDataFrame"):
+        psd.build(table, domain=PLANE, epsilon=1, boundary=(0, 0, 1, 1))

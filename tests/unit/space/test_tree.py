@@ -1,0 +1,282 @@
+"""The shape of a tree, and every kind of damage that is refused."""
+
+import numpy as np
+import pytest
+
+from psd.errors import InternalError, ReleaseFormatError
+from psd.space.box_tree import Tree, _rules, check_tree, locate
+from psd.space.boxes import box_sides
+from support.trees import random_tree
+
+LATTICE = (4, 4)
+
+
+def sound():
+    """Root, four quarters, and the north-eastern quarter in two halves; arrays to damage."""
+    quarters = [[0, 0, 2, 2], [2, 0, 4, 2], [0, 2, 2, 4], [2, 2, 4, 4]]
+    return {
+        "boxes": np.array([[0, 0, 4, 4], *quarters, [2, 2, 3, 4], [3, 2, 4, 4]]),
+        "parent": np.array([-1, 0, 0, 0, 0, 4, 4]),
+        "level": np.array([0, 1, 1, 1, 1, 2, 2]),
+        "count": np.array([0, 3, -1, 0, 5, 2, 2]),
+        "epsilon": np.array([0, 1, 1, 1, 1, 1, 1]) * 10**8,
+    }
+
+
+def test_a_sound_tree_passes_and_knows_its_shape():
+    tree = Tree(**sound())
+    check_tree(tree, LATTICE)
+    assert len(tree) == 7
+    assert tree.children.tolist() == [4, 0, 0, 0, 2, 0, 0]
+    assert tree.first_child[[0, 4]].tolist() == [1, 5]
+    assert tree.is_leaf.tolist() == [False, True, True, True, False, True, True]
+    assert tree.levels == (slice(0, 1), slice(1, 5), slice(5, 7))
+    assert tree.area.tolist() == [16, 4, 4, 4, 4, 2, 2]
+    assert tree.max_path_epsilon == 2 * 10**8
+
+
+def test_a_lone_root_is_a_tree():
+    tree = Tree(boxes=[[0, 0, 4, 4]], parent=[-1], level=[0], count=[3], epsilon=[5])
+    check_tree(tree, LATTICE)
+    assert tree.is_leaf.all()
+    assert tree.levels == (slice(0, 1),)
+    assert tree.max_path_epsilon == 5
+
+
+def test_arrays_have_their_types_and_cannot_be_written():
+    tree = Tree(**sound())
+    kinds = ["int32", "int32", "int16", "int64", "int64"]
+    arrays = [tree.boxes, tree.parent, tree.level, tree.count, tree.epsilon]
+    assert [str(array.dtype) for array in arrays] == kinds
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_a_tree_keeps_no_view_of_what_it_was_given():
+    arrays = sound() | {"count": np.array([0, 3, -1, 0, 5, 2, 2], np.int64)}
+    tree = Tree(**arrays)
+    arrays["count"][1] = 99
+    assert tree.count[1] == 3
+
+
+def set_at(name, place, value):
+    """A change of one entry."""
+
+    def change(arrays):
+        arrays[name][place] = value
+
+    return change
+
+
+def emptied(arrays):
+    for name in arrays:
+        arrays[name] = arrays[name][:0]
+
+
+def five_children(arrays):
+    arrays["boxes"] = np.array([[0, 0, 5, 1], *([x, 0, x + 1, 1] for x in range(5)), [4, 0, 5, 1]])
+    arrays["parent"], arrays["level"] = (
+        np.array([-1, 0, 0, 0, 0, 0, 5]),
+        np.array([0] + [1] * 5 + [2]),
+    )
+
+
+def overlapping_with_the_right_area(arrays):
+    # South-west twice, south-east never: every child lies inside, the areas sum up.
+    arrays["boxes"][2] = arrays["boxes"][1]
+
+
+def overlapping_far_apart_in_the_family(arrays):
+    arrays["boxes"][4] = arrays["boxes"][1]
+    arrays["boxes"][5:] = [[0, 0, 1, 2], [1, 0, 2, 2]]
+
+
+def swapped_levels(arrays):
+    order = [0, 1, 2, 3, 5, 4, 6]
+    for name in arrays:
+        arrays[name] = arrays[name][order]
+
+
+def mixed_families(arrays):
+    # A child of the first quarter stands between the children of the last one.
+    arrays["parent"][5:] = [4, 1]
+    arrays["boxes"][5:] = [[2, 2, 4, 4], [0, 0, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("damage", "rule"),
+    [
+        pytest.param(emptied, "no node", id="no rows"),
+        pytest.param(set_at("boxes", (0, 2), 3), "whole lattice", id="root too small"),
+        pytest.param(set_at("boxes", (0, 2), 5), "whole lattice", id="root too large"),
+        pytest.param(set_at("boxes", (0, 0), -1), "whole lattice", id="root reaches outside"),
+        pytest.param(set_at("parent", 0, 0), "not the root", id="root is its own parent"),
+        pytest.param(set_at("level", 0, 1), "not the root", id="root on level 1"),
+        pytest.param(set_at("parent", 1, -1), "parent is missing", id="two roots"),
+        pytest.param(set_at("parent", 6, 7), "parent is missing", id="parent beyond the end"),
+        pytest.param(set_at("parent", 6, 6), "after its child", id="a node is its own parent"),
+        pytest.param(set_at("parent", slice(4, 6), [5, 4]), "after its child", id="cycle of two"),
+        pytest.param(set_at("parent", 4, -2), "parent is missing", id="parent below -1"),
+        pytest.param(mixed_families, "after its child", id="families are not together"),
+        pytest.param(swapped_levels, "after its child", id="a child before its parent"),
+        pytest.param(set_at("level", 6, 1), "level", id="level too small"),
+        pytest.param(set_at("level", 6, 3), "level", id="level too large"),
+        pytest.param(set_at("boxes", 5, [2, 2, 2, 4]), "empty", id="box without width"),
+        pytest.param(set_at("boxes", 5, [3, 2, 2, 4]), "empty", id="box turned round"),
+        pytest.param(set_at("boxes", 5, [2, 4, 3, 4]), "empty", id="box without height"),
+        pytest.param(five_children, "more than four", id="five children"),
+        pytest.param(set_at("epsilon", 3, -1), "epsilon", id="negative epsilon"),
+        pytest.param(set_at("epsilon", 3, 10**12 + 1), "epsilon", id="epsilon above 1,000"),
+        # Added to the root's epsilon it would wrap round below zero.
+        pytest.param(set_at("epsilon", 3, 2**63 - 1), "epsilon", id="epsilon that overflows"),
+        pytest.param(set_at("count", 0, 1), "unmeasured", id="a count without epsilon"),
+        pytest.param(set_at("boxes", 6, [3, 2, 4, 3]), "tile", id="children leave a gap"),
+        pytest.param(set_at("boxes", 6, [2, 2, 4, 4]), "tile", id="children overlap"),
+        pytest.param(overlapping_with_the_right_area, "tile", id="overlap of equal area"),
+        pytest.param(overlapping_far_apart_in_the_family, "tile", id="first and last overlap"),
+        pytest.param(set_at("boxes", 6, [3, 0, 4, 2]), "tile", id="child outside its parent"),
+        pytest.param(set_at("boxes", 6, [4, 2, 5, 4]), "tile", id="child east of its parent"),
+        pytest.param(set_at("boxes", 6, [3, 4, 4, 6]), "tile", id="child north of its parent"),
+    ],
+)
+def test_damage_is_refused(damage, rule):
+    arrays = sound()
+    damage(arrays)
+    lattice = (5, 1) if damage is five_children else LATTICE
+    with pytest.raises(ReleaseFormatError, match=rule):
+        check_tree(Tree(**arrays), lattice)
+
+
+def test_levels_that_wrap_round_are_refused():
+    n = 2**15 + 1
+    level = np.arange(n).astype(np.int16)
+    assert level[-1] == -(2**15)
+    chain = Tree(
+        boxes=np.tile([0, 0, 4, 4], (n, 1)),
+        parent=np.arange(n) - 1,
+        level=level,
+        count=np.zeros(n),
+        epsilon=np.zeros(n),
+    )
+    with pytest.raises(ReleaseFormatError, match="level"):
+        check_tree(chain, LATTICE)
+
+
+@pytest.mark.parametrize("lattice", [(4, 5), (2, 2)])
+def test_a_tree_of_another_lattice_is_refused(lattice):
+    with pytest.raises(ReleaseFormatError, match="whole lattice"):
+        check_tree(Tree(**sound()), lattice)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_trees_are_sound_and_know_their_dearest_path(seed):
+    tree = random_tree(np.random.default_rng(seed), height=4)
+    check_tree(tree, (64, 64))
+    spent = []
+    for leaf in np.flatnonzero(tree.is_leaf):
+        path, node = 0, leaf
+        while node >= 0:
+            path, node = path + int(tree.epsilon[node]), tree.parent[node]
+        spent.append(path)
+    assert tree.max_path_epsilon == max(spent)
+
+
+RULES = [
+    "there is no node",
+    "the first node is not the root",
+    "a parent is missing or comes after its child",
+    "a level is not one below its parent's",
+    "it has more than 256 levels",
+    "an epsilon is negative or above 1,000",
+    "an unmeasured node has a count",
+    "the root is not the whole lattice",
+    "a box is empty",
+    "a node has more than four children",
+    "the children of a node do not tile it",
+]
+
+
+def test_every_rule_is_looked_at_and_has_its_sentence():
+    tree = Tree(**sound())
+    rules = list(_rules(tree, LATTICE))
+    assert all(holds for _, holds in rules)
+    assert [rule for rule, _ in rules] == RULES
+
+
+def test_the_largest_epsilon_and_any_order_of_children_are_taken():
+    arrays = sound()
+    arrays["epsilon"][1] = 10**12
+    for places in ([1, 2, 3], [5, 6]):
+        for name in ("boxes", "count", "epsilon"):
+            arrays[name][places] = arrays[name][places[::-1]]
+    check_tree(Tree(**arrays), LATTICE)
+
+
+def test_arrays_of_other_types_become_those_of_a_tree():
+    arrays = {name: array.astype(float) for name, array in sound().items()}
+    tree = Tree(**arrays)
+    assert [str(a.dtype) for a in (tree.count, tree.epsilon)] == ["int64", "int64"]
+
+
+def test_one_missing_cell_of_the_largest_lattice_is_seen():
+    """The areas differ by 1 in 2^62, which no float would notice."""
+    side = 2**31 - 1
+    whole = [[0, 0, side, side], [0, 0, side, side - 1], [0, side - 1, side, side]]
+    tree = {"parent": [-1, 0, 0], "level": [0, 1, 1], "count": [0] * 3, "epsilon": [0] * 3}
+    check_tree(Tree(boxes=whole, **tree), (side, side))
+    gap = [*whole[:2], [0, side - 1, side - 1, side]]
+    with pytest.raises(ReleaseFormatError, match="tile"):
+        check_tree(Tree(boxes=gap, **tree), (side, side))
+    assert [sides.dtype for sides in box_sides(np.array(whole, np.int32))] == [np.int64] * 2
+
+
+def test_every_lattice_cell_is_found_in_its_leaf():
+    tree = Tree(**sound())
+    columns, rows = (place.ravel().astype(np.int32) for place in np.meshgrid(range(4), range(4)))
+    found = locate(tree, columns, rows)
+    assert found.dtype == np.int64
+    for column, row, node in zip(columns, rows, found, strict=True):
+        west, south, east, north = tree.boxes[node]
+        assert tree.is_leaf[node]
+        assert west <= column < east
+        assert south <= row < north
+    assert locate(tree, columns[:0], rows[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_places_of_random_trees_are_found(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, height=4)
+    columns, rows = rng.integers(0, 64, (2, 500)).astype(np.int32)
+    boxes = tree.boxes[locate(tree, columns, rows)]
+    places = np.stack([columns, rows], axis=1)
+    assert ((boxes[:, :2] <= places) & (places < boxes[:, 2:])).all()
+
+
+def test_a_place_in_no_child_is_an_error_of_the_program():
+    arrays = sound()
+    arrays["boxes"][6] = [3, 2, 4, 3]
+    with pytest.raises(InternalError, match="no child"):
+        locate(Tree(**arrays), np.array([3], np.int32), np.array([3], np.int32))
+
+
+def chain(levels, box=(0, 0, 4, 4)):
+    """A tree whose nodes have one child each."""
+    boxes = np.tile([0, 0, 4, 4], (levels, 1))
+    boxes[-1] = box
+    none = np.zeros(levels)
+    places = np.arange(levels)
+    return Tree(boxes=boxes, parent=places - 1, level=places, count=none, epsilon=none)
+
+
+def test_a_tree_has_256_levels_and_no_more():
+    check_tree(chain(256), LATTICE)
+    with pytest.raises(ReleaseFormatError, match="more than 256 levels"):
+        check_tree(chain(257), LATTICE)
+
+
+def test_an_only_child_is_its_parent_again():
+    check_tree(chain(2), LATTICE)
+    with pytest.raises(ReleaseFormatError, match="tile"):
+        check_tree(chain(2, box=(0, 0, 4, 3)), LATTICE)
