@@ -11,7 +11,6 @@ from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.errors import InputDataError
 from psd.ingest import partial_tally as kept
 from psd.privacy.unit import Unit
-from support.privacy import merge_replay
 from support.privacy.merge_replay import OTHERS, counted, parts_of, worst_loss
 
 # Checks
