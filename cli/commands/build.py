@@ -275,7 +275,7 @@ def _for_workload(
     """The method asked for, or else the one that suits the declared boxes, with its settings."""
     from psd._util.fields import from_settings
     from psd.decompositions import method
-    from psd.decompositions._workload_shares import CLASSES, weights_of
+    from psd.decompositions._workload_shares import CLASSES, weights_for_boxes
     from psd.decompositions.quadtree import Quadtree
 
     from ..options.regions import read_boxes
@@ -295,7 +295,7 @@ def _for_workload(
         boxes = read_boxes(Path(workload))[["west", "south", "east", "north"]].to_numpy()
         height = {name: text for name, text in settings.items() if name == "height"}
         levels = from_settings(Quadtree, height).height
-        declared = " ".join(map(str, weights_of(boxes, domain, levels)))
+        declared = " ".join(map(str, weights_for_boxes(boxes, domain, levels)))
     return method("quadtree", {"budget": "workload", **settings, "workload": declared})
 
 

@@ -35,11 +35,11 @@ def build_kd(curator: Curator, *, height: int, private: int, structure_share: De
     Parameters
     ----------
     curator : Curator
-        Asked for counts and medians.
+        Answers counts and medians.
     height : int
         Number of cuts from the root to a leaf; axes alternate, x first.
     private : int
-        How many of them, from the root, are at private medians.
+        Number of them, from the root, that are at private medians.
     structure_share : Decimal
         Share of epsilon for the medians, the same for each private level.
     """

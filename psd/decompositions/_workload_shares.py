@@ -1,8 +1,8 @@
-"""Declared workloads: the boxes that a release will be asked about, and the budgets best for them.
+"""Shares of epsilon for the levels of a quadtree that suit a declared workload of boxes.
 
-A workload is public: its owner knows it without a look at the points. The variance of an answer
-by least squares on a complete quadtree follows from the box and the budgets alone, so the best
-budgets can be worked out beforehand and nothing is paid for them.
+A workload is public: it is declared without reading the points. The variance of an answer by least
+squares on a complete quadtree follows from the box and the shares alone, so the best shares are
+computed beforehand and cost no epsilon.
 
 References
 ----------
@@ -24,18 +24,18 @@ from psd.space.domain import Domain
 
 __all__ = [
     "CLASSES",
+    "check_workload",
     "class_boxes",
     "class_weights",
     "detail_energies",
     "level_weights",
-    "variance",
-    "weights_of",
-    "workload",
+    "mean_variance",
+    "weights_for_boxes",
 ]
 
 CLASSES = ("tiny", "small", "medium", "large", "huge")
 
-# Least and greatest area of each class, as parts of the domain, and the greatest aspect ratio.
+# Smallest and largest area of each class, as fractions of the domain, and largest aspect ratio.
 _AREAS = {
     "tiny": (0.002**2, 0.00275**2),
     "small": (1e-4, 1e-4),
@@ -51,8 +51,9 @@ _USUAL_ASPECT = 4.0
 _BOXES = 4096
 _SPREAD = 1.1673039782614187
 
-# Weights are whole millionths; the search takes so many steps, each of this exponent.
-_WHOLE = 10**6
+# Weights are integers of 1e-6. The search takes so many steps, each of this exponent, from shares
+# of which the others are faint; numerical choices that change no result by more than rounding.
+_WEIGHT_UNIT = 10**6
 _STEPS = 2000
 _EXPONENT = 0.2
 _FAINT = 1e-3
@@ -62,8 +63,8 @@ _TINY = 1e-300
 _WEIGHTS = re.compile(r"\d{1,18}( \d{1,18})*", re.ASCII)
 
 
-def workload(name: str, value: object) -> str:
-    """Check for a size class, or for the weights of the levels, root first.
+def check_workload(name: str, value: object) -> str:
+    """Check a size class, or weights of the levels, root first.
 
     Raises
     ------
@@ -72,16 +73,18 @@ def workload(name: str, value: object) -> str:
 
     Examples
     --------
-    >>> workload("workload", "tiny"), workload("workload", "0 0 3 0 7")
+    >>> check_workload("workload", "tiny"), check_workload("workload", "0 0 3 0 7")
     ('tiny', '0 0 3 0 7')
     """
     text = str(value)
     if text not in CLASSES and not _WEIGHTS.fullmatch(text):
         raise ParameterError(
-            f"{name} {text[:80]!r} is none of {', '.join(CLASSES)}, nor weights of levels"
+            f"{name} must be one of {', '.join(CLASSES)}, or weights of levels, got {text[:80]!r}"
         )
     if text not in CLASSES and int(text.split()[-1]) == 0:
-        raise ParameterError(f"{name} {text[:80]!r} leaves nothing to the leaves, the last level")
+        raise ParameterError(
+            f"{name} must have a last weight above 0, for the leaves, got {text[:80]!r}"
+        )
     return text
 
 
@@ -105,29 +108,29 @@ def class_boxes(name: str) -> Floats:
     `psd.evaluation.workload`.
     """
     steps = _SPREAD ** -np.arange(1.0, 5.0)
-    size, shape, *place = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]
-    least, greatest = np.sqrt(_AREAS[name])
-    side = least + (greatest - least) * size
+    size, shape, *position = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]
+    smallest, largest = np.sqrt(_AREAS[name])
+    side = smallest + (largest - smallest) * size
     aspect = _ASPECT.get(name, _USUAL_ASPECT) ** (2 * shape - 1)
-    wide = np.minimum(side * np.sqrt(aspect), 1.0)
-    sides = np.stack([wide, side**2 / wide], axis=1)
-    corner = np.stack(place, axis=1) * (1 - sides)
+    width = np.minimum(side * np.sqrt(aspect), 1.0)
+    sides = np.stack([width, side**2 / width], axis=1)
+    corner = np.stack(position, axis=1) * (1 - sides)
     return np.concatenate([corner, corner + sides], axis=1)
 
 
 @cache
 def class_weights(name: str, height: int) -> tuple[int, ...]:
-    """As `level_weights`, for the boxes of a size class."""
+    """Shares of the levels for the boxes of a size class; see `level_weights`."""
     return level_weights(class_boxes(name), height)
 
 
-def weights_of(boxes: ArrayLike, domain: Domain, height: int) -> tuple[int, ...]:
-    """As `level_weights`, for boxes in coordinates.
+def weights_for_boxes(boxes: ArrayLike, domain: Domain, height: int) -> tuple[int, ...]:
+    """Shares of the levels for boxes in coordinates; see `level_weights`.
 
     Parameters
     ----------
     boxes : array_like, shape (n, 4)
-        West, south, east, north in the CRS of the domain; a part outside does not count. Public.
+        West, south, east, north in the CRS of the domain; parts outside are cut off. Public.
     domain : Domain
         Public.
     height : int
@@ -136,26 +139,26 @@ def weights_of(boxes: ArrayLike, domain: Domain, height: int) -> tuple[int, ...]
     Raises
     ------
     ParameterError
-        If there is no box, or one has no area inside the bounds.
+        If there is no box, or a box has no area inside the bounds.
     """
     boxes = np.asarray(boxes, float).reshape(-1, 4)
     if not len(boxes):
-        raise ParameterError("the workload holds no box; leave it out or declare one")
+        raise ParameterError("the workload must have at least one box; leave it out or declare one")
     lattice = domain.to_lattice(boxes)
     finite = np.isfinite(boxes).all(axis=1)
     empty = ~(finite & (lattice[:, :2] < lattice[:, 2:]).all(axis=1))
     if empty.any():
-        place = int(empty.argmax())
-        sides = " ".join(f"{side:.10g}" for side in boxes[place])
+        index = int(empty.argmax())
+        sides = " ".join(f"{side:.10g}" for side in boxes[index])
         raise ParameterError(
-            f"box {place + 1} ({sides}) of the workload has no area inside the bounds "
+            f"box {index + 1} ({sides}) of the workload has no area inside the bounds "
             f"{domain.bounds}; the order is west south east north"
         )
     return level_weights(lattice / np.array([*domain.lattice, *domain.lattice]), height)
 
 
 def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
-    """Shares of epsilon of the levels for which answers to some boxes vary least.
+    """Shares of epsilon of the levels that minimise the mean variance of answers to boxes.
 
     Parameters
     ----------
@@ -167,14 +170,14 @@ def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
     Returns
     -------
     tuple of int
-        Root first, in millionths, at least one for the leaves. Many are 0: a level that is
-        close to a better one is best not asked at all.
+        Root first, in integers of 1e-6, at least 1 for the leaves. Many are 0: a level close to a
+        better one is best not counted.
 
     Notes
     -----
-    Where the variance is least, all levels that are asked gain alike from more epsilon; shares
-    move towards those that gain more until they do, from several starts, since a level that
-    starts with next to nothing gains little. Exact minimum or not, any weights sum to epsilon.
+    At the minimum, more epsilon would gain the same on every counted level. Shares move towards
+    the levels that gain more until that holds, from several starts, because a level that starts
+    near 0 gains little. The result need not be the exact minimum: privacy holds for any weights.
 
     Examples
     --------
@@ -182,14 +185,14 @@ def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
     (0, 1000000)
     """
     energies = detail_energies(boxes, height)
-    found = _descended(energies, _starts(height + 1))
-    best = found[variance(energies, found).argmin()]
-    *inner, last = np.rint(best * _WHOLE).astype(int).tolist()
+    shares = _descend(energies, _start_shares(height + 1))
+    best = shares[mean_variance(energies, shares).argmin()]
+    *inner, last = np.rint(best * _WEIGHT_UNIT).astype(int).tolist()
     return (*inner, max(last, 1))
 
 
-def _starts(levels: int) -> Floats:
-    """The leaves and all sets of one or two other levels, the rest with next to nothing."""
+def _start_shares(levels: int) -> Floats:
+    """Shares on the leaves and on every set of one or two other levels; the rest near 0."""
     inner = np.eye(levels)[:-1]
     pairs = (inner[:, None] + inner[None]).reshape(-1, levels)
     chosen = np.unique(np.minimum(pairs, 1.0), axis=0)
@@ -199,7 +202,7 @@ def _starts(levels: int) -> Floats:
 
 
 def detail_energies(boxes: Floats, height: int) -> Floats:
-    """How much of boxes is seen on each level of a quadtree and on none above, on average.
+    """Mean energy of boxes that a level of a quadtree resolves and the levels above do not.
 
     Returns
     -------
@@ -209,15 +212,15 @@ def detail_energies(boxes: Floats, height: int) -> Floats:
 
     Notes
     -----
-    Fractions are products of an x and a y part, so both axes are summed up by themselves: the
-    intervals that are covered whole, and the squares of the two that are cut.
+    Fractions are products of an x and a y part, so each axis is summed by itself: the intervals
+    that are covered fully, and the squares of the two that are cut.
     """
     lengths = [
         np.prod([_squares(boxes[:, [a, a + 2]] * 2.0**level) for a in (0, 1)], axis=0).mean()
         * 4.0 ** (height - level)
         for level in range(height + 1)
     ]
-    # Rounding may leave a little less than nothing.
+    # Rounding may leave a value slightly below 0.
     return np.maximum(np.diff(lengths, prepend=0.0), 0.0)
 
 
@@ -230,7 +233,7 @@ def _squares(ends: Floats) -> Floats:
     return squares
 
 
-def variance(energies: Floats, shares: Floats) -> Floats:
+def mean_variance(energies: Floats, shares: Floats) -> Floats:
     """Mean variance of answers by least squares, for an epsilon of 1 and Laplace noise.
 
     Parameters
@@ -247,10 +250,11 @@ def variance(energies: Floats, shares: Floats) -> Floats:
     Notes
     -----
     A pattern that is constant within the nodes of level l and sums to zero among siblings is
-    seen by every level j from l down; with leaves as units, with the weight 4^(h - j), and not
-    at all by the levels above l. These patterns are the eigenvectors of the information that
-    all levels together have, so least squares [1]_, section 5, gives each of them the variance
-    2 / sum_{j >= l} 4^(h - j) epsilon_j^2, and an answer that of its energy on every level.
+    resolved by every level j from l down, with the weight 4^(h - j) if leaves are the unit, and
+    not by the levels above l. These patterns are the eigenvectors of the information of all
+    levels together, so least squares [1]_, section 5, gives each of them the variance
+    2 / sum_{j >= l} 4^(h - j) epsilon_j^2; the variance of an answer is their sum, weighted by its
+    energy on every level.
     """
     total: Floats = (energies / _information(shares)).sum(axis=-1)
     return total
@@ -267,8 +271,8 @@ def _weights(shares: Floats) -> Floats:
     return np.power(4.0, np.arange(shares.shape[-1], dtype=np.float64)[::-1])
 
 
-def _descended(energies: Floats, shares: Floats) -> Floats:
-    """Shares after many small steps towards the levels that gain more by more epsilon."""
+def _descend(energies: Floats, shares: Floats) -> Floats:
+    """Shares after many small steps towards the levels that gain most from more epsilon."""
     for _ in range(_STEPS):
         slope = np.cumsum(energies / _information(shares) ** 2, axis=-1)
         gain = shares * _weights(shares) * slope

@@ -1,4 +1,4 @@
-"""Adaptive grid (AG): a coarse grid, each cell of which gets a finer one that suits its count.
+"""Adaptive grid (AG): a coarse grid whose cells are divided as finely as their counts allow.
 
 References
 ----------
@@ -18,6 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import (
+    FIRST_GRID_COARSENING,
+    FIRST_GRID_MIN_SIZE,
+    FIRST_GRID_SHARE,
+    FIRST_GRID_SIGNAL,
+    SECOND_GRID_SIGNAL,
+    TOTAL_SHARE,
+)
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
@@ -31,18 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AdaptiveGrid", "first_size", "method", "second_sizes"]
 
-_FIRST_SHARE = Decimal("0.5")
-_TOTAL_SHARE = Decimal("0.02")
-
-# c and c2 = c / 2 of guidelines 1 and 2 in the paper; the first grid is a quarter as fine.
-_GUIDELINE = 10
-_SECOND_GUIDELINE = 5
-_COARSER = 4
-_SMALLEST_FIRST = 10
-
-# Public limits that no count can move: cells per side of a grid, and cells in all.
-_LARGEST_FIRST = 1024
-_LARGEST = 4096
+# Public limits that no count can move: cells per side of the first grid, and of both together.
+_MAX_FIRST_SIZE = 1024
+_MAX_SIZE = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,26 +50,26 @@ class AdaptiveGrid:
 
     m1 = max(10, ceil(sqrt(N epsilon / 10)) / 4); m2 = ceil(sqrt(N' (1 - alpha) epsilon / 5))
     with N' the noisy count of the first grid's cell and alpha the first grid's share. N is never
-    read from the data: where no size is given, a noisy total is paid for out of epsilon, sets
-    the size, and serves as a measurement of the root.
+    read from the data: without a size, a noisy total takes a share of epsilon, sets the size, and
+    is the measurement of the root.
 
     Guarantees
     ----------
     - The total is charged once to every point, and so is each of the two grids, whose cells are
       disjoint; the shares sum to exactly epsilon. m2 follows from noisy counts alone.
-    - There are never more than 4096^2 cells: where noisy counts ask for more, all grids of the
+    - There are never more than 4096^2 cells: if noisy counts ask for more, all grids of the
       second level shrink by one factor.
 
     Parameters
     ----------
     size : int, optional
-        m1, the first grid's cells per side, 1 to 1,024; from the noisy total where not given.
-        Public: a size taken from a look at the data would have to be paid for.
+        m1, the first grid's cells per side, 1 to 1,024; from the noisy total if left out.
+        Public: a size that follows from the data has to be paid for.
     first_share : decimal in [0, 1)
-        alpha, the share of the first grid's counts in what the total leaves; where it comes to
-        nothing, the first grid is not counted and no cell is cut again. Public.
+        alpha, the share of the first grid's counts in what the total leaves; if it rounds to 0,
+        the first grid is not counted and no cell is cut again. Public.
     total_share : decimal in [0, 1)
-        Share of epsilon for the total; not spent where the size is given. Public.
+        Share of epsilon for the total; not spent if the size is stated. Public.
 
     Notes
     -----
@@ -91,14 +90,14 @@ class AdaptiveGrid:
 
     size: int | None = public_field(
         None,
-        integer_between(1, _LARGEST_FIRST),
-        "cells per side of the first grid; from a noisy total",
+        integer_between(1, _MAX_FIRST_SIZE),
+        "cells per side of the first grid; from a noisy total if left out",
     )
     first_share: Decimal = public_field(
-        _FIRST_SHARE, share, "share of the first grid in what the total leaves"
+        FIRST_GRID_SHARE, share, "share of the first grid in what the total leaves"
     )
     total_share: Decimal = public_field(
-        _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
+        TOTAL_SHARE, share, "share of epsilon for the total, unless size is given"
     )
 
     name: ClassVar[str] = "adaptive-grid"
@@ -109,10 +108,12 @@ class AdaptiveGrid:
         """Check the parameters."""
         check_parameters(self)
         if self.size is None and self.total_share == 0:
-            raise ParameterError("total_share 0 pays for no total; give the size of the first grid")
+            raise ParameterError(
+                "total_share must be above 0 unless the size of the first grid is given"
+            )
 
     def build(self, curator: Curator) -> Tree:
-        """Pay for the size where none is given; count the first grid; cut its cells; count."""
+        """Pay for the size unless it is stated; count the first grid; cut its cells; count."""
         root = curator.root()
         size, left = self.size, curator.epsilon
         if size is None:
@@ -122,13 +123,13 @@ class AdaptiveGrid:
         cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
         first = int(left * Fraction(self.first_share))
         if first:
-            cells = _divided(curator, cells, first, left - first)
+            cells = _divide_cells(curator, cells, first, left - first)
         curator.count(cells, left - first)
         return curator.tree()
 
 
-def _divided(curator: Curator, cells: Cells, first: int, second: int) -> Cells:
-    """Count the first grid and cut its cells as their noisy counts deserve."""
+def _divide_cells(curator: Curator, cells: Cells, first: int, second: int) -> Cells:
+    """Count the first grid and cut its cells as finely as their noisy counts allow."""
     counts = curator.count(cells, first)
     finest = (cells.boxes[:, 2:] - cells.boxes[:, :2]).max(axis=1)
     sizes = second_sizes(counts, second, curator.contributions, finest)
@@ -143,8 +144,10 @@ def first_size(total: int, epsilon: int, contributions: int) -> int:
     >>> first_size(140_000, 1_000_000_000, 1), first_size(-3, 1_000_000_000, 1)
     (30, 10)
     """
-    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * _GUIDELINE))
-    return min(max(round(math.ceil(ideal) / _COARSER), _SMALLEST_FIRST), _LARGEST_FIRST)
+    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * FIRST_GRID_SIGNAL))
+    return min(
+        max(round(math.ceil(ideal) / FIRST_GRID_COARSENING), FIRST_GRID_MIN_SIZE), _MAX_FIRST_SIZE
+    )
 
 
 def second_sizes(
@@ -173,13 +176,13 @@ def second_sizes(
     >>> second_sizes(np.array([500, 10, -7]), 500_000_000, 1, np.full(3, 100)).tolist()
     [8, 1, 1]
     """
-    scale = epsilon / (NANO * contributions * _SECOND_GUIDELINE)
+    scale = epsilon / (NANO * contributions * SECOND_GRID_SIGNAL)
     sizes = np.ceil(np.sqrt(np.maximum(counts, 0) * scale))
-    sizes = np.clip(sizes, 1, np.minimum(finest, _LARGEST))
-    wanted = (sizes**2).sum()
-    if wanted > _LARGEST**2:
+    sizes = np.clip(sizes, 1, np.minimum(finest, _MAX_SIZE))
+    number = (sizes**2).sum()
+    if number > _MAX_SIZE**2:
         # One cell is set aside for each grid that shrinks below one.
-        sizes = np.floor(sizes * math.sqrt((_LARGEST**2 - len(sizes)) / wanted))
+        sizes = np.floor(sizes * math.sqrt((_MAX_SIZE**2 - len(sizes)) / number))
     return np.maximum(sizes, 1).astype(np.int64)
 
 

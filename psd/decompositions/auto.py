@@ -1,4 +1,4 @@
-"""Auto: a small look at the total, then the method and the cells that it can pay for.
+"""Auto: a noisy total picks the method and the size of its cells.
 
 References
 ----------
@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import AUTO_CELLS, LOOK_SHARE
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO, epsilon_text
@@ -28,27 +29,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Auto", "method"]
 
-_LOOK_SHARE = Decimal("0.02")
-_CELLS = 1_000_000
-_LARGEST_SIGNAL = 1_000_000
+_MAX_SIGNAL = 1_000_000
 
 # A complete quadtree goes down to lattices of at most this height.
-_TALLEST = 12
+_MAX_HEIGHT = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auto:
-    """Pays for a noisy total and picks a method and its parameters from it.
+    """Pays for a noisy total, and picks a method and its parameters by it.
 
-    Where the public lattice is so coarse that every cell of it can be afforded, a complete
-    quadtree down to the lattice; everywhere else a cascade, with cells large enough that there
-    are not many more than ``cells`` of them. The pick, the total that it was made from and the
-    price stand among the parameters of the release.
+    If the public lattice is so coarse that each of its cells has more records than noise, a
+    complete quadtree down to the lattice; otherwise a cascade, with cells large enough that there
+    are not many more than ``cells`` of them. The pick, the total and its price are parameters of
+    the release.
 
     Guarantees
     ----------
     - The pick is a function of the noisy total and of public numbers. The total stays in the
-      tree as the count of the root, so the look is not lost.
+      tree as the count of the root.
     - The look and the counts below the root sum to exactly epsilon on every path.
 
     Parameters
@@ -69,9 +68,9 @@ class Auto:
     Auto(look_share=Decimal('0.02'), cells=200000)
     """
 
-    look_share: Decimal = public_field(_LOOK_SHARE, share, "share of epsilon for the look")
+    look_share: Decimal = public_field(LOOK_SHARE, share, "share of epsilon for the look")
     cells: int = public_field(
-        _CELLS, integer_between(1, 10**8), "about how many finished cells at most"
+        AUTO_CELLS, integer_between(1, 10**8), "about how many finished cells at most"
     )
 
     name: ClassVar[str] = "auto"
@@ -83,21 +82,24 @@ class Auto:
         """Check the parameters."""
         check_parameters(self)
         if self.look_share == 0:
-            raise ParameterError("look_share 0 pays for no look; name a method instead")
+            raise ParameterError("look_share must be above 0, or another method than auto be given")
 
     def build(self, curator: Curator) -> Tree:
-        """Look, pick, say so, and go down."""
+        """Pay for the total, pick, declare the pick, and build."""
         left, paid = split_total(curator.epsilon, self.look_share)
         root = curator.root()
         total = int(curator.count(root, paid)[0])
         curator.state("look_epsilon", epsilon_text(paid))
         curator.state("look_total", total)
-        told = max(total, 0) * left / (NANO * curator.contributions)
+        expected_signal = max(total, 0) * left / (NANO * curator.contributions)
         columns, rows = curator.domain.lattice
-        if told >= Cascade().signal * columns * rows and max(columns, rows) <= 2**_TALLEST:
+        if (
+            expected_signal >= Cascade().signal * columns * rows
+            and max(columns, rows) <= 2**_MAX_HEIGHT
+        ):
             curator.state("picked", "quadtree")
             return _complete(curator, root, left)
-        signal = min(max(Cascade().signal, math.ceil(told / self.cells)), _LARGEST_SIGNAL)
+        signal = min(max(Cascade().signal, math.ceil(expected_signal / self.cells)), _MAX_SIGNAL)
         curator.state("picked", "cascade")
         curator.state("signal", signal)
         return Cascade(signal=signal).descend(curator, root, total=total, epsilon=left)

@@ -1,4 +1,4 @@
-"""Cascade: noisy counts decide how far to divide, and serve as measurements at the same time.
+"""Cascade: noisy counts decide how far cells are divided, and are measurements as well.
 
 References
 ----------
@@ -21,6 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import (
+    CASCADE_FIRST_LEVELS,
+    CASCADE_LAST_LEVELS,
+    CASCADE_MAX_ROUGHNESS,
+    CASCADE_ROUGHNESS,
+    CASCADE_SIGNAL,
+    CASCADE_STEP_SHARE,
+    TOTAL_SHARE,
+)
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
@@ -34,20 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Cascade", "method"]
 
-_STEP_SHARE = Decimal("0.2")
-_TOTAL_SHARE = Decimal("0.02")
-
-# So many levels or fewer are left to the last measurement.
-_LAST = 2
-
-# The first tier is at least so far down: where epsilon is small the total may be all noise.
-_FIRST = 2
-
-# Relative variance among four siblings at which cells get the size that `signal` says; rougher
-# neighbourhoods get smaller ones, by at most this factor in area.
-_ROUGHNESS = 0.3
-_ROUGHEST = 2.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cascade:
@@ -57,15 +52,14 @@ class Cascade:
     j = log2(n e / signal) / 2 more levels. If j is at most 2, the descendants round(j) levels
     below are counted with all of e. Otherwise those ceil(j / 2) levels below are counted with
     a share of e, and each decides again with the rest. The first tier is at least two levels
-    below the root. The idea of adaptive grids [1]_ in as
-    many tiers as the counts pay for, on the cells of a quadtree [2]_.
+    below the root. This is the idea of adaptive grids [1]_ in as many tiers as the counts pay for,
+    on the cells of a quadtree [2]_.
 
     Guarantees
     ----------
-    - Decisions read noisy counts alone. What is left after a share is taken is handed on
-      whole, so the epsilons on every path sum to exactly epsilon.
-    - A tier is one family of disjoint cells below its node; levels that are skipped cost
-      nothing.
+    - Decisions read noisy counts alone. All that is left after a share is taken is passed on, so
+      the epsilons on every path sum to exactly epsilon.
+    - A tier is one family of disjoint cells below its node; skipped levels cost nothing.
 
     Parameters
     ----------
@@ -75,20 +69,20 @@ class Cascade:
     step_share : decimal in [0, 1)
         Share of the epsilon left that a tier before the last one takes. Public.
     total_share : decimal in (0, 1)
-        Share of epsilon for the total, from which the first tier follows. Public.
+        Share of epsilon for the total, which decides the first tier. Public.
     height : int
-        Most levels below the root, 0 to 20. Public.
+        Largest number of levels below the root, 0 to 20. Public.
 
     Notes
     -----
-    Siblings of very different counts tell of rough ground, where smaller cells pay: with h the
-    variance of four sibling counts less that of their noise, over their squared mean, signal is
-    multiplied by sqrt(0.3 / h), kept between 1/2 and 2. With at most k records per user, e is
-    e / k in these rules.
+    If siblings have very different counts, records are not uniform there and smaller cells are
+    better: with h the variance of four sibling counts less that of their noise, over their squared
+    mean, signal is multiplied by sqrt(0.3 / h), limited to 1/2 to 2. With at most k records per
+    user, e is e / k in these rules.
 
-    A public covariate (`psd.space.covariate`) steers: a cell where it is 0 is counted with all that
-    is left and not divided; and sibling counts are compared not with their mean but with
-    their shares of the covariate, so that ground is even where the covariate explains it.
+    A public covariate (`psd.space.covariate`) has two effects. A cell where it is 0 is counted with
+    all that is left and not divided. Sibling counts are compared with their shares of the
+    covariate instead of their mean, so that the covariate does not count as roughness.
 
     References
     ----------
@@ -102,11 +96,15 @@ class Cascade:
     """
 
     signal: int = public_field(
-        5, integer_between(1, 1_000_000), "expected count of a finished cell over its noise"
+        CASCADE_SIGNAL,
+        integer_between(1, 1_000_000),
+        "expected count of a finished cell over the scale of its noise",
     )
-    step_share: Decimal = public_field(_STEP_SHARE, share, "share of a tier before the last")
-    total_share: Decimal = public_field(_TOTAL_SHARE, share, "share of epsilon for the total")
-    height: int = public_field(20, integer_between(0, 20), "most levels below the root")
+    step_share: Decimal = public_field(CASCADE_STEP_SHARE, share, "share of a tier before the last")
+    total_share: Decimal = public_field(TOTAL_SHARE, share, "share of epsilon for the total")
+    height: int = public_field(
+        20, integer_between(0, 20), "largest number of levels below the root"
+    )
 
     name: ClassVar[str] = "cascade"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")
@@ -116,7 +114,9 @@ class Cascade:
         """Check the parameters."""
         check_parameters(self)
         if self.total_share == 0:
-            raise ParameterError("total_share 0 pays for no total, from which the tiers follow")
+            raise ParameterError(
+                "total_share must be above 0; the first tier follows from the total"
+            )
 
     def build(self, curator: Curator) -> Tree:
         """Count the total, then go down from it."""
@@ -127,14 +127,14 @@ class Cascade:
         return self.descend(curator, root, total=total, epsilon=left)
 
     def descend(self, curator: Curator, root: Cells, *, total: int, epsilon: int) -> Tree:
-        """Go down level by level, counting the tiers as they fall due.
+        """Divide level by level, and count each tier when its level is reached.
 
         Parameters
         ----------
         curator : Curator
-            Asked for counts.
+            Answers the counts.
         root : Cells
-            The whole domain; counted before or not.
+            One cell, the domain; it may have been counted.
         total : int
             Noisy or public number of records.
         epsilon : int
@@ -145,9 +145,9 @@ class Cascade:
             np.array([total]), np.array([epsilon]), np.ones(1), curator.contributions, depth
         )
         while len(cells):
-            cells, owner = _divide(curator, cells, plan.steps > 0)
-            weight = _weight(curator, cells)
-            plan, depth = plan.below(owner).ending(weight == 0), depth + 1
+            cells, owner = _divide_cells(curator, cells, plan.steps > 0)
+            weight = _covariate_mass(curator, cells)
+            plan, depth = plan.below(owner).ended_at(weight == 0), depth + 1
             due = plan.steps == 0
             counts = curator.count(cells[due], plan.now[due])
             onward = np.flatnonzero(due)[plan.later[due] > 0]
@@ -166,25 +166,25 @@ class Cascade:
         contributions: int,
         depth: int,
     ) -> _Plan:
-        """How far below each node its next tier is, with what epsilon, and what remains."""
-        told = np.maximum(counts, 0) * (left / (NANO * contributions))
-        levels = 0.5 * np.log2(np.maximum(told / (self.signal * rough), 0.25))
-        levels = np.maximum(levels, 0 if depth else _FIRST)
+        """Levels down to the next tier of each node, the epsilon of that tier, and the rest."""
+        signal = np.maximum(counts, 0) * (left / (NANO * contributions))
+        levels = 0.5 * np.log2(np.maximum(signal / (self.signal * rough), 0.25))
+        levels = np.maximum(levels, 0 if depth else CASCADE_FIRST_LEVELS)
         now = self._tier_share(left)
-        room = self.height - depth
-        last = (levels <= _LAST) | (now == 0) | (np.ceil(levels / 2) >= room)
+        max_steps = self.height - depth
+        last = (levels <= CASCADE_LAST_LEVELS) | (now == 0) | (np.ceil(levels / 2) >= max_steps)
         steps = np.where(last, np.rint(levels), np.ceil(levels / 2))
         return _Plan(
-            steps=np.clip(steps, 0, max(room, 0)).astype(np.int64),
+            steps=np.clip(steps, 0, max(max_steps, 0)).astype(np.int64),
             now=np.where(last, left, now),
             later=np.where(last, 0, left - now),
         )
 
     def _tier_share(self, left: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Nano-epsilon of a tier out of what is left, which takes few different values."""
-        some, which = np.unique(left, return_inverse=True)
-        shares = [int(e * Fraction(self.step_share)) for e in some.tolist()]
-        return np.array(shares, np.int64)[which]
+        """Nano-epsilon of a tier out of what is left; computed once for each distinct value."""
+        values, index = np.unique(left, return_inverse=True)
+        shares = [int(e * Fraction(self.step_share)) for e in values.tolist()]
+        return np.array(shares, np.int64)[index]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -199,12 +199,12 @@ class _Plan:
         return _Plan(steps=self.steps[which], now=self.now[which], later=self.later[which])
 
     def below(self, owner: NDArray[np.int64]) -> _Plan:
-        """The plan one level down, for children of the given nodes."""
-        own = self[owner]
-        return _Plan(steps=np.maximum(own.steps - 1, 0), now=own.now, later=own.later)
+        """Plan of children, one level down; ``owner`` has the index of each one's parent."""
+        parents = self[owner]
+        return _Plan(steps=np.maximum(parents.steps - 1, 0), now=parents.now, later=parents.later)
 
-    def ending(self, which: NDArray[np.bool_]) -> _Plan:
-        """The plan with all that is left spent at once on some nodes."""
+    def ended_at(self, which: NDArray[np.bool_]) -> _Plan:
+        """Plan in which the selected nodes spend all that is left at once."""
         return _Plan(
             steps=np.where(which, 0, self.steps),
             now=np.where(which, self.now + self.later, self.now),
@@ -213,7 +213,7 @@ class _Plan:
 
     @staticmethod
     def join(plans: list[_Plan]) -> _Plan:
-        """Plans one after another."""
+        """Concatenate plans."""
         return _Plan(
             steps=np.concatenate([plan.steps for plan in plans]),
             now=np.concatenate([plan.now for plan in plans]),
@@ -221,18 +221,18 @@ class _Plan:
         )
 
 
-def _divide(
+def _divide_cells(
     curator: Curator, cells: Cells, quarter: NDArray[np.bool_]
 ) -> tuple[Cells, NDArray[np.int64]]:
-    """Quarter cells, or give them one child where they are counted once more; who owns which."""
+    """Quarter cells, or give them one child that is counted again; and each child's parent."""
     lines = [np.where(quarter, cells.middle(a), cells.boxes[:, a]) for a in (0, 1)]
     parts = 1 + np.stack([lines[a] > cells.boxes[:, a] for a in (0, 1)])
     owner = np.repeat(np.arange(len(cells)), parts.prod(axis=0))
     return curator.cut(cells, x=lines[0], y=lines[1]), owner
 
 
-def _weight(curator: Curator, cells: Cells) -> NDArray[np.float64]:
-    """What the covariate expects in each cell, relative to its siblings; 0 where nobody is."""
+def _covariate_mass(curator: Curator, cells: Cells) -> NDArray[np.float64]:
+    """Mass of the covariate in each cell, to compare siblings; 1 for all without a covariate."""
     if curator.covariate is None:
         return np.ones(len(cells))
     return curator.covariate.mass(cells.boxes)
@@ -245,16 +245,18 @@ def _roughness(
     contributions: int,
     weight: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Factor on the signal of each cell, from how much its family's counts are not as expected."""
+    """Factor on the signal of each cell, by how far its family's counts are from expected."""
     _, family, size = np.unique(owner, return_inverse=True, return_counts=True)
-    total, whole = np.bincount(family, counts), np.bincount(family, weight)
-    mean, expected = total / size, total[family] * weight / whole[family]
+    total, mass = np.bincount(family, counts), np.bincount(family, weight)
+    mean, expected = total / size, total[family] * weight / mass[family]
     spread = np.bincount(family, (counts - expected) ** 2) / np.maximum(size - 1, 1)
     excess = spread[family] - noise_variance(epsilon, contributions)
-    known = (size > 1)[family] & (mean[family] > 0)
+    comparable = (size > 1)[family] & (mean[family] > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.sqrt(_ROUGHNESS * mean[family] ** 2 / np.maximum(excess, 0))
-    return np.where(known, np.clip(factor, 1 / _ROUGHEST, _ROUGHEST), 1.0)
+        factor = np.sqrt(CASCADE_ROUGHNESS * mean[family] ** 2 / np.maximum(excess, 0))
+    return np.where(
+        comparable, np.clip(factor, 1 / CASCADE_MAX_ROUGHNESS, CASCADE_MAX_ROUGHNESS), 1.0
+    )
 
 
 method = Cascade

@@ -14,6 +14,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.fields import check_parameters, choice, integer_between, public_field
+from psd.decompositions._constants import (
+    GRID_SIGNAL,
+    GRID_TINY_EXPONENT,
+    GRID_TINY_FACTOR,
+    TOTAL_SHARE,
+)
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
@@ -26,38 +32,33 @@ if TYPE_CHECKING:
 
 __all__ = ["Grid", "method"]
 
-# c of guideline 1 in the paper; 5 to 15 are all close to the optimum there.
-_GUIDELINE = 10
-_LARGEST = 4096
-# Factor of the rule for tiny boxes, measured once on three public data sets.
-_TINY = 8
-_TOTAL_SHARE = Decimal("0.02")
+_MAX_SIZE = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
     """Grid of m x m cells with one noisy count each, m = sqrt(N epsilon / 10).
 
-    The uniform grid of [1]_. N is never read from the data: where no size is given, a noisy
-    total is paid for out of epsilon, sets the size, and serves as a measurement of the root.
+    The uniform grid of [1]_. N is never read from the data: without a size, a noisy total takes a
+    share of epsilon, sets the size, and is the measurement of the root.
 
     Guarantees
     ----------
     - The total is charged once to every point, and so are the counts of the disjoint cells;
       both shares sum to exactly epsilon.
-    - Virtual nodes between the root and the cells have at most four children and no
-      measurement.
+    - Virtual nodes between the root and the cells have at most four children, and are not
+      measured.
 
     Parameters
     ----------
     size : int, optional
-        m, the number of cells per side, 1 to 4096; from the noisy total where not given.
-        Public: a size taken from a look at the data would have to be paid for.
+        m, the number of cells per side, 1 to 4096; from the noisy total if left out.
+        Public: a size that follows from the data has to be paid for.
     total_share : decimal in [0, 1)
-        Share of epsilon for the total; not spent where the size is given. Public.
+        Share of epsilon for the total; not spent if the size is stated. Public.
     workload : {"tiny"}, optional
         Declares that boxes will be tiny, 0.2 to 0.275 % of the domain's side: then
-        m = 8 (N epsilon)^(2/5), and no size is given. Public.
+        m = 8 (N epsilon)^(2/5), and a size must be left out. Public.
 
     Notes
     -----
@@ -77,12 +78,14 @@ class Grid:
     """
 
     size: int | None = public_field(
-        None, integer_between(1, _LARGEST), "cells per side; from a noisy total"
+        None, integer_between(1, _MAX_SIZE), "cells per side; from a noisy total if left out"
     )
     total_share: Decimal = public_field(
-        _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
+        TOTAL_SHARE, share, "share of epsilon for the total, unless size is given"
     )
-    workload: str | None = public_field(None, choice("tiny"), "tiny, where boxes will be; no size")
+    workload: str | None = public_field(
+        None, choice("tiny"), "tiny: boxes of queries will be tiny; excludes size"
+    )
 
     name: ClassVar[str] = "grid"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")
@@ -92,12 +95,14 @@ class Grid:
         """Check the parameters."""
         check_parameters(self)
         if self.size is None and self.total_share == 0:
-            raise ParameterError("total_share 0 pays for no total; give the size of the grid")
+            raise ParameterError("total_share must be above 0 unless the size of the grid is given")
         if self.size is not None and self.workload is not None:
-            raise ParameterError("a size and a workload are two ways to say one thing; give one")
+            raise ParameterError(
+                "size and workload must not both be given; each decides the number of cells"
+            )
 
     def step(self, lattice: tuple[int, int]) -> tuple[int, int]:
-        """Lattice columns and rows of a cell, where a given size divides the lattice."""
+        """Lattice columns and rows of a cell, if the size is stated and divides the lattice."""
         columns, rows = (
             side // self.size if self.size is not None and side % self.size == 0 else 1
             for side in lattice
@@ -105,7 +110,7 @@ class Grid:
         return columns, rows
 
     def build(self, curator: Curator) -> Tree:
-        """Pay for the size where none is given, then count every cell once."""
+        """Pay for the size unless it is stated, then count every cell once."""
         root = curator.root()
         size, left = self.size, curator.epsilon
         if size is None:
@@ -126,8 +131,8 @@ def guideline_size(total: int, epsilon: int, contributions: int) -> int:
     >>> guideline_size(140_000, 1_000_000_000, 1)
     118
     """
-    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * _GUIDELINE))
-    return min(max(round(ideal), 1), _LARGEST)
+    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * GRID_SIGNAL))
+    return min(max(round(ideal), 1), _MAX_SIZE)
 
 
 def tiny_size(total: int, epsilon: int, contributions: int) -> int:
@@ -139,7 +144,7 @@ def tiny_size(total: int, epsilon: int, contributions: int) -> int:
     915
     """
     signal = max(total, 0) * epsilon / (NANO * contributions)
-    return min(max(round(_TINY * math.pow(signal, 0.4)), 1), _LARGEST)
+    return min(max(round(GRID_TINY_FACTOR * math.pow(signal, GRID_TINY_EXPONENT)), 1), _MAX_SIZE)
 
 
 method = Grid

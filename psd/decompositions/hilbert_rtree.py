@@ -18,6 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import (
+    HILBERT_ROUNDING,
+    HILBERT_SIGNAL,
+    HILBERT_STRUCTURE_SHARE,
+    TOTAL_SHARE,
+)
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
@@ -31,27 +37,20 @@ if TYPE_CHECKING:
 
 __all__ = ["HilbertRTree", "method"]
 
-_STRUCTURE_SHARE = Decimal("0.3")
-_TOTAL_SHARE = Decimal("0.02")
-
-# Records per interval, in units of noise, that the height aims at; ends are rounded to squares
-# of a quarter of an interval. Both are the best measured (10 to 40; 0 to 2 quarterings).
-_GUIDELINE = 20
-_STEPS = 1
-_HIGHEST = 16
+_MAX_HEIGHT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HilbertRTree:
-    """Private medians along the Hilbert curve, counted as the squares that the intervals hold.
+    """Private medians along the Hilbert curve; the squares inside the intervals are counted.
 
     The tree of [1]_ is binary on the Hilbert code: an interval of codes is cut at the private
-    median of its own points. Its nodes are published there as bounding boxes. Those overlap: a
+    median of its points. In [1]_ its nodes are published as bounding boxes. Those overlap: a
     point in several boxes would be counted several times, and each count would cost epsilon
-    again. So nothing is counted in boxes here. The ends of the last intervals, which are
-    answers and public by then, are rounded to coarser codes, and the domain is quartered until
-    each square lies in one interval; these squares are disjoint, tile the domain, and are
-    counted. They are a second family beside the intervals, so their epsilon comes on top.
+    again. So no bounding box is counted here. The ends of the last intervals are answers, and
+    therefore public; they are rounded to coarser codes, and the domain is quartered until each
+    square lies in one interval. These squares are disjoint, tile the domain, and are counted. They
+    are a second family beside the intervals, so their epsilon comes on top.
 
     Guarantees
     ----------
@@ -62,14 +61,14 @@ class HilbertRTree:
     ----------
     height : int, optional
         Cuts from the whole curve to an interval, 1 to 16; log2(N epsilon / 20) from the noisy
-        total where not given. Public.
+        total if left out. Public.
     structure_share : decimal in [0, 1)
         Share of epsilon for the medians, the same on each level. Public.
     total_share : decimal in [0, 1)
-        Share of epsilon for the total; not spent where the height is given. Public.
+        Share of epsilon for the total; not spent if the height is stated. Public.
     order : int
-        Halvings of each side that the curve resolves, 1 to 18; fewer where the lattice is
-        coarser. Public.
+        Halvings of each side that the curve resolves, 1 to 18; fewer if the lattice is coarser.
+        Public.
 
     References
     ----------
@@ -82,13 +81,15 @@ class HilbertRTree:
     """
 
     height: int | None = public_field(
-        None, integer_between(1, _HIGHEST), "cuts from the curve to an interval; from a noisy total"
+        None,
+        integer_between(1, _MAX_HEIGHT),
+        "cuts from the curve to an interval; from a noisy total if left out",
     )
     structure_share: Decimal = public_field(
-        _STRUCTURE_SHARE, share, "share of epsilon for the medians"
+        HILBERT_STRUCTURE_SHARE, share, "share of epsilon for the medians"
     )
     total_share: Decimal = public_field(
-        _TOTAL_SHARE, share, "share of epsilon for the total, unless the height is given"
+        TOTAL_SHARE, share, "share of epsilon for the total, unless height is given"
     )
     order: int = public_field(
         18, integer_between(1, MAX_ORDER), "halvings of each side by the curve"
@@ -102,25 +103,25 @@ class HilbertRTree:
         """Check the parameters."""
         check_parameters(self)
         if self.height is None and self.total_share == 0:
-            raise ParameterError("total_share 0 pays for no total; give the height of the tree")
+            raise ParameterError("total_share must be above 0 unless the height is given")
 
     def build(self, curator: Curator) -> Tree:
-        """Pay for the height where none is given; find the intervals; count their squares."""
+        """Pay for the height unless it is stated; cut the intervals; count their squares."""
         root, left, height = curator.root(), curator.epsilon, self.height
         if height is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
             height = height_for(total, left, curator.contributions)
-            root = curator.cut(root)  # it is counted already; a square is a cell of its own
+            root = curator.cut(root)  # the root is counted already; its squares are other cells
         median = int(left * Fraction(self.structure_share)) // height
         order = min(self.order, max(1, (max(curator.domain.lattice) - 1).bit_length()))
-        ends = rounded(_intervals(curator, height, median, order))
-        squares = _squares(curator, root, ends, order)
+        ends = round_ends(_cut_intervals(curator, height, median, order))
+        squares = _cut_squares(curator, root, ends, order)
         curator.count(squares, left - height * median)
         return curator.tree()
 
 
-def _intervals(curator: Curator, height: int, median: int, order: int) -> NDArray[np.int64]:
+def _cut_intervals(curator: Curator, height: int, median: int, order: int) -> NDArray[np.int64]:
     """Ends of intervals of codes, 0 and 4^order included, by private medians."""
     cells = curator.curve(order)
     for _ in range(height):
@@ -129,49 +130,51 @@ def _intervals(curator: Curator, height: int, median: int, order: int) -> NDArra
     return np.unique(cells.boxes[:, [0, 2]])
 
 
-def rounded(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Ends of intervals, each between two moved to the nearest multiple of a power of four.
+def round_ends(ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Round the inner ends of intervals to multiples of powers of four.
 
-    The power is the largest one that is at most a quarter of the shorter neighbour, so the
-    order stays and a few squares fill an interval. Ends that meet become one.
+    The power is the largest that is at most a quarter of the shorter of the two intervals, so
+    that ends stay in order and a few squares fill an interval. Equal ends become one.
 
     Examples
     --------
-    >>> rounded(np.array([0, 70, 200, 1024])).tolist()
+    >>> round_ends(np.array([0, 70, 200, 1024])).tolist()
     [0, 64, 208, 1024]
     """
     length = np.diff(ends)
     shorter = np.minimum(length[:-1], length[1:])
     powers = 4 ** np.arange(MAX_ORDER + 1)
-    unit = powers[np.maximum(np.searchsorted(powers, shorter, side="right") - 1 - _STEPS, 0)]
+    unit = powers[
+        np.maximum(np.searchsorted(powers, shorter, side="right") - 1 - HILBERT_ROUNDING, 0)
+    ]
     inner = (ends[1:-1] + unit // 2) // unit * unit
     return np.unique(np.concatenate([ends[:1], inner, ends[-1:]]))
 
 
-def _squares(curator: Curator, cells: Cells, ends: NDArray[np.int64], order: int) -> Cells:
-    """Quarter cells until each square has its codes in one interval."""
+def _cut_squares(curator: Curator, cells: Cells, ends: NDArray[np.int64], order: int) -> Cells:
+    """Quarter cells until the codes of each square are in one interval."""
     done, lattice = [], curator.domain.lattice
     for bits in range(order, -1, -1):
         # Codes of a dyadic square begin with the code of the square.
         west, south = cells.boxes[:, 0], cells.boxes[:, 1]
         first = lattice_codes(west, south, lattice, order) >> 2 * bits << 2 * bits
         before = np.searchsorted(ends, first, side="right")
-        whole = before == np.searchsorted(ends, first + (1 << 2 * bits), side="left")
-        done.append(cells[whole])
-        cells = cells[~whole]
+        inside = before == np.searchsorted(ends, first + (1 << 2 * bits), side="left")
+        done.append(cells[inside])
+        cells = cells[~inside]
         if not len(cells):
             break
         cells = curator.cut(
-            cells, **{"xy"[a]: _half(cells, a, lattice[a], order, bits) for a in (0, 1)}
+            cells, **{"xy"[a]: _halfway_line(cells, a, lattice[a], order, bits) for a in (0, 1)}
         )
     return Cells.join(done)
 
 
-def _half(cells: Cells, axis: int, size: int, order: int, bits: int) -> NDArray[np.int64]:
-    """Lattice line halfway through dyadic squares of side 2^bits, kept to the lattice cells."""
+def _halfway_line(cells: Cells, axis: int, size: int, order: int, bits: int) -> NDArray[np.int64]:
+    """Lattice line halfway through dyadic squares of side 2^bits, inside the lattice cells."""
     low, high = cells.boxes[:, axis], cells.boxes[:, axis + 2]
-    place = (low << order) // size >> bits << bits
-    return np.clip(square_lines(place + (1 << bits - 1), size, order), low, high)
+    start = (low << order) // size >> bits << bits
+    return np.clip(square_lines(start + (1 << bits - 1), size, order), low, high)
 
 
 def height_for(total: int, epsilon: int, contributions: int) -> int:
@@ -182,8 +185,8 @@ def height_for(total: int, epsilon: int, contributions: int) -> int:
     >>> height_for(140_000, 1_000_000_000, 1)
     13
     """
-    leaves = max(total, 0) * epsilon / (NANO * contributions * _GUIDELINE)
-    return min(max(round(math.log2(max(leaves, 1))), 1), _HIGHEST)
+    leaves = max(total, 0) * epsilon / (NANO * contributions * HILBERT_SIGNAL)
+    return min(max(round(math.log2(max(leaves, 1))), 1), _MAX_HEIGHT)
 
 
 method = HilbertRTree

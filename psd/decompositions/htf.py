@@ -1,4 +1,4 @@
-"""Homogeneous tree (HTF): a binary tree whose cuts leave both sides as even as they can be.
+"""Homogeneous tree (HTF): a binary tree whose cuts leave both sides as even as possible.
 
 References
 ----------
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import HTF_SIGNAL, HTF_STRUCTURE_SHARE, TOTAL_SHARE
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import geometric_shares, share, split_total
@@ -32,13 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HTF", "method"]
 
-_STRUCTURE_SHARE = Decimal("0.1")
-_TOTAL_SHARE = Decimal("0.02")
-
-# c of the height; about 10 in the paper, but cuts far from the middle need more levels to come as
-# close: 10, 5 and 2.5 are each clearly better than the one before, 1.25 slightly.
-_GUIDELINE = 2.5
-_HIGHEST = 20
+_MAX_HEIGHT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,29 +43,29 @@ class HTF:
     Guarantees
     ----------
     - Lines are asked of disjoint cells, so each level is charged once to every point; so are
-      the counts. A cell that no line of the bins crosses is halved, and spends what its line
-      would have cost on its leaves. All shares of a path sum to exactly epsilon.
+      the counts. A cell that no line between bins crosses is halved, and its leaves spend what
+      its line would have cost. All shares of a path sum to exactly epsilon.
 
     Parameters
     ----------
     height : int, optional
         Cuts from the root to a leaf, 1 to 20, axes alternating; log2(N epsilon / 2.5) from the
-        noisy total where not given. Public.
+        noisy total if left out. Public.
     structure_share : decimal in [0, 1)
         Share of epsilon for the lines, the same on each level; the rest is for the counts,
         2^(1/6) times more on each level down. Public.
     total_share : decimal in [0, 1)
-        Share of epsilon for the total; not spent where the height is given. Public.
+        Share of epsilon for the total; not spent if the height is stated. Public.
     bins : int
         Bins per side of the domain in which unevenness is measured, 1 to 1,024. Public.
     lines : int
-        Most lines that a cut chooses from, evenly spaced. Public.
+        Largest number of lines that a cut chooses from, evenly spaced. Public.
 
     References
     ----------
     .. [1] Shaham et al., SIGSPATIAL 2021: heterogeneity, height and geometric budget. There the
-       line is searched by several noisy probes; here it is one selection by the exponential
-       mechanism, which costs one charge. With at most k records per user, epsilon in the height
+       line is searched with several noisy probes; here it is one selection by the exponential
+       mechanism, charged once. With at most k records per user, epsilon in the height
        is epsilon / k.
 
     Examples
@@ -80,16 +75,22 @@ class HTF:
     """
 
     height: int | None = public_field(
-        None, integer_between(1, _HIGHEST), "cuts from the root to a leaf; from a noisy total"
+        None,
+        integer_between(1, _MAX_HEIGHT),
+        "cuts from the root to a leaf; from a noisy total if left out",
     )
     structure_share: Decimal = public_field(
-        _STRUCTURE_SHARE, share, "share of epsilon for the lines"
+        HTF_STRUCTURE_SHARE, share, "share of epsilon for the lines"
     )
     total_share: Decimal = public_field(
-        _TOTAL_SHARE, share, "share of epsilon for the total, unless the height is given"
+        TOTAL_SHARE, share, "share of epsilon for the total, unless height is given"
     )
-    bins: int = public_field(512, integer_between(1, 1024), "bins per side that are to be even")
-    lines: int = public_field(3, integer_between(1, 1023), "most lines that a cut chooses from")
+    bins: int = public_field(
+        512, integer_between(1, 1024), "bins per side of the domain in which unevenness is measured"
+    )
+    lines: int = public_field(
+        3, integer_between(1, 1023), "largest number of lines that a cut chooses from"
+    )
 
     name: ClassVar[str] = "htf"
     view: ClassVar[View] = View(estimate="posterior", density="smooth")
@@ -99,10 +100,10 @@ class HTF:
         """Check the parameters."""
         check_parameters(self)
         if self.height is None and self.total_share == 0:
-            raise ParameterError("total_share 0 pays for no total; give the height of the tree")
+            raise ParameterError("total_share must be above 0 unless the height is given")
 
     def build(self, curator: Curator) -> Tree:
-        """Pay for the height where none is given; then cut and count level by level."""
+        """Pay for the height unless it is stated; then cut and count level by level."""
         cells, left, height, paid = curator.root(), curator.epsilon, self.height, 0
         if height is None:
             left, paid = split_total(left, self.total_share)
@@ -110,32 +111,32 @@ class HTF:
             height = height_for(total, left, curator.contributions)
         line = int(left * Fraction(self.structure_share)) // height
         counts = geometric_shares(left - height * line, height + (not paid), fanout=2)
-        # What a cell has saved, in nano-epsilon; its leaves spend it.
-        saved = np.zeros(1, np.int64)
+        # Nano-epsilon that a cell has not spent on lines; its leaves spend it.
+        unspent = np.zeros(1, np.int64)
         if not paid and counts[0]:
             curator.count(cells, counts[0])
         for depth, share_ in enumerate(counts[-height:]):
-            cells, saved = self._cut(curator, cells, saved, depth % 2, line)
-            nano = share_ + saved if depth == height - 1 else np.full(len(cells), share_)
+            cells, unspent = self._cut(curator, cells, unspent, depth % 2, line)
+            nano = share_ + unspent if depth == height - 1 else np.full(len(cells), share_)
             curator.count(cells[nano > 0], nano[nano > 0])
         return curator.tree()
 
     def _cut(
-        self, curator: Curator, cells: Cells, saved: NDArray[np.int64], axis: int, line: int
+        self, curator: Curator, cells: Cells, unspent: NDArray[np.int64], axis: int, line: int
     ) -> tuple[Cells, NDArray[np.int64]]:
-        """Cut where a line is paid for and a bin line is inside, else halfway."""
+        """Cut at a selected line, or halfway if none is paid for or no line of bins is inside."""
         grid = BinGrid(lattice=curator.domain.lattice, bins=self.bins)
         low, high = grid.reach(axis, cells.boxes)
-        asked = (high - low > 1) & (line > 0)
+        selectable = (high - low > 1) & (line > 0)
         lines = cells.middle(axis)
-        if asked.any():
-            lines[asked] = curator.division(
-                cells[asked], axis=axis, epsilon=line, bins=self.bins, lines=self.lines
+        if selectable.any():
+            lines[selectable] = curator.division(
+                cells[selectable], axis=axis, epsilon=line, bins=self.bins, lines=self.lines
             )
         parts = 1 + (lines > cells.boxes[:, axis])
         return (
             curator.cut(cells, **{"xy"[axis]: lines}),
-            np.repeat(saved + np.where(asked, 0, line), parts),
+            np.repeat(unspent + np.where(selectable, 0, line), parts),
         )
 
 
@@ -147,8 +148,8 @@ def height_for(total: int, epsilon: int, contributions: int) -> int:
     >>> height_for(140_000, 1_000_000_000, 1)
     16
     """
-    leaves = max(total, 0) * epsilon / (NANO * contributions * _GUIDELINE)
-    return min(max(round(math.log2(max(leaves, 1))), 1), _HIGHEST)
+    leaves = max(total, 0) * epsilon / (NANO * contributions * HTF_SIGNAL)
+    return min(max(round(math.log2(max(leaves, 1))), 1), _MAX_HEIGHT)
 
 
 method = HTF

@@ -18,6 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import (
+    HTREE_FIRST_AXIS,
+    HTREE_SIGNAL,
+    HTREE_STRUCTURE_SHARE,
+    TOTAL_SHARE,
+)
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import cube_root, share, split_total, weighted_shares
@@ -30,13 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HTree", "method"]
 
-_STRUCTURE_SHARE = Decimal("0.4")
-_TOTAL_SHARE = Decimal("0.02")
-
-# Of the structure's share, the part for the cuts in x; c of the granularity.
-_FIRST_AXIS = Fraction(2, 5)
-_GRANULARITY = 3
-_LARGEST = 1024
+_MAX_SIZE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +44,24 @@ class HTree:
     """m slabs by private quantiles in x, each cut into m by private quantiles in y, as in [1]_.
 
     m = ceil(sqrt(N epsilon_c / 3)) with epsilon_c the share of the counts. N is never read from
-    the data: where no size is given, a noisy total is paid for and serves as a measurement of
-    the root.
+    the data: without a size, a noisy total takes a share of epsilon, sets the size, and is the
+    measurement of the root.
 
     Guarantees
     ----------
-    - Quantiles are relative to the cell's own points and asked of disjoint cells; m is reached
-      by halving, so a path has at most ceil(log2 m) of them per axis, each with an equal part
-      of the axis's share. A cell that needs fewer spends the rest on its count.
+    - Quantiles are of the points inside the cell and asked of disjoint cells; m is reached by
+      halving, so a path has at most ceil(log2 m) of them per axis, each with an equal part of
+      the axis's share. A cell that needs fewer spends the rest on its count.
     - All shares of a path sum to exactly epsilon.
 
     Parameters
     ----------
     size : int, optional
-        m, 1 to 1,024; from the noisy total where not given. Public.
+        m, 1 to 1,024; from the noisy total if left out. Public.
     structure_share : decimal in [0, 1)
         Share of epsilon for the quantiles, 0.4 of it for x and 0.6 for y. Public.
     total_share : decimal in [0, 1)
-        Share of epsilon for the total; not spent where the size is given. Public.
+        Share of epsilon for the total; not spent if the size is stated. Public.
 
     References
     ----------
@@ -76,13 +76,13 @@ class HTree:
     """
 
     size: int | None = public_field(
-        None, integer_between(1, _LARGEST), "pieces per axis; from a noisy total"
+        None, integer_between(1, _MAX_SIZE), "pieces per axis; from a noisy total if left out"
     )
     structure_share: Decimal = public_field(
-        _STRUCTURE_SHARE, share, "share of epsilon for the quantiles"
+        HTREE_STRUCTURE_SHARE, share, "share of epsilon for the quantiles"
     )
     total_share: Decimal = public_field(
-        _TOTAL_SHARE, share, "share of epsilon for the total, unless the size is given"
+        TOTAL_SHARE, share, "share of epsilon for the total, unless size is given"
     )
 
     name: ClassVar[str] = "htree"
@@ -93,22 +93,24 @@ class HTree:
         """Check the parameters."""
         check_parameters(self)
         if self.size is None and self.total_share == 0:
-            raise ParameterError("total_share 0 pays for no total; give the size of the h-tree")
+            raise ParameterError(
+                "total_share must be above 0 unless the size of the h-tree is given"
+            )
 
     def build(self, curator: Curator) -> Tree:
-        """Pay for the size where none is given; slabs and their counts; pieces and theirs."""
+        """Pay for the size unless it is stated; cut and count slabs; cut and count their pieces."""
         root, left, size = curator.root(), curator.epsilon, self.size
         if size is None:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
             size = granularity(total, left - self._structure(left), curator.contributions)
         structure = self._structure(left)
-        first = int(structure * _FIRST_AXIS)
+        first = int(structure * HTREE_FIRST_AXIS)
         slab_share, piece_share = weighted_shares(left - structure, (1 << 64, cube_root(size)))
-        slabs, unspent = _slices(curator, root, 0, size, first)
-        _count(curator, slabs, slab_share + unspent)
-        pieces, unspent = _slices(curator, slabs, 1, size, structure - first)
-        _count(curator, pieces, piece_share + unspent)
+        slabs, unspent = _cut_quantiles(curator, root, 0, size, first)
+        _count_cells(curator, slabs, slab_share + unspent)
+        pieces, unspent = _cut_quantiles(curator, slabs, 1, size, structure - first)
+        _count_cells(curator, pieces, piece_share + unspent)
         return curator.tree()
 
     def _structure(self, epsilon: int) -> int:
@@ -124,19 +126,19 @@ def granularity(total: int, epsilon: int, contributions: int) -> int:
     >>> granularity(140_000, 588_000_000, 1)
     166
     """
-    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * _GRANULARITY))
-    return min(max(math.ceil(ideal), 1), _LARGEST)
+    ideal = math.sqrt(max(total, 0) * epsilon / (NANO * contributions * HTREE_SIGNAL))
+    return min(max(math.ceil(ideal), 1), _MAX_SIZE)
 
 
-def _slices(
+def _cut_quantiles(
     curator: Curator, cells: Cells, axis: int, size: int, epsilon: int
 ) -> tuple[Cells, NDArray[np.int64]]:
-    """Cut each cell into pieces by recursive quantiles; give the pieces and what each has left.
+    """Cut each cell into pieces by recursive quantiles; return pieces and their unspent epsilon.
 
-    A piece that stands for j of them is cut at the quantile floor(j / 2) / j of its own points.
+    A part that is to become j pieces is cut at the quantile floor(j / 2) / j of its points.
     """
     share = epsilon // max(1, (size - 1).bit_length())
-    cells = curator.cut(cells)  # they may be counted already; a piece is a cell of its own
+    cells = curator.cut(cells)  # they may be counted already; their pieces are other cells
     parts, spent = np.full(len(cells), size), np.zeros(len(cells), np.int64)
     done, rest = [], []
     while len(cells):
@@ -156,10 +158,10 @@ def _slices(
     return Cells.join(done), np.concatenate(rest)
 
 
-def _count(curator: Curator, cells: Cells, epsilon: NDArray[np.int64]) -> None:
-    """Count the cells that have epsilon for it."""
-    able = epsilon > 0
-    curator.count(cells[able], epsilon[able])
+def _count_cells(curator: Curator, cells: Cells, epsilon: NDArray[np.int64]) -> None:
+    """Count the cells that have epsilon left."""
+    funded = epsilon > 0
+    curator.count(cells[funded], epsilon[funded])
 
 
 method = HTree

@@ -1,4 +1,4 @@
-"""kd-cell: a kd-tree whose cuts and stops are read off a noisy grid.
+"""kd-cell: a kd-tree whose cuts and stops follow from a noisy grid.
 
 References
 ----------
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import ranges
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import KD_CELL_TOLERANCE, KD_STRUCTURE_SHARE
 from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import geometric_shares, share
 from psd.release.post_processing import View
@@ -32,20 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["KDCell", "NoisyGrid", "method"]
 
-_STRUCTURE_SHARE = Decimal("0.3")
-_LARGEST = 4096
-
-# Standard deviations: of a leaf's count, which its distance from uniform may come to, and of that
-# distance as the grid shows it, which the noise may hide.
-_TOLERANCE = 2
+_MAX_RESOLUTION = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KDCell:
     """kd-tree cut at the medians of a noisy grid, and stopped where that grid looks uniform.
 
-    The cell-based kd-tree of [1]_ after [2]_. The grid is counted first and only steers the
-    tree; then the nodes of the tree are counted.
+    The cell-based kd-tree of [1]_ after [2]_. The grid is counted first and only decides the
+    shape of the tree; then the nodes of the tree are counted.
 
     Guarantees
     ----------
@@ -62,15 +58,14 @@ class KDCell:
     height : int
         Cuts from the root to a leaf, 1 to 20, axes alternating; up to 2^height leaves. Public.
     structure_share : decimal in [0, 1)
-        Share of epsilon for the grid; where it comes to nothing, there is no grid and the
-        domain is one cell. The rest is for the counts, 2^(1/6) times more on each level down.
-        Public.
+        Share of epsilon for the grid; if it rounds to 0, there is no grid and the domain is one
+        cell. The rest is for the counts, 2^(1/6) times more on each level down. Public.
 
     Notes
     -----
-    Where the papers are silent: noisy counts below zero weigh nothing in a median, so that
-    where noise prevails the weight is even and a cut is about halfway; the stop is decided on
-    signed counts. With x_i the noisy counts of the M cells of the grid in a node, of variance
+    Two rules are not in the papers. Noisy counts below zero weigh nothing in a median, so that a
+    cut is about halfway where the noise is larger than the counts. The stop is decided on signed
+    counts: with x_i the noisy counts of the M cells of the grid in a node, of variance
     s^2, sum (x_i - mean)^2 - (M - 1) s^2 is the square of the node's distance from uniform, seen
     through noise of standard deviation sqrt(5 M) s^2. A node is cut while that square, taken two
     of these deviations high, is above the square of two standard deviations of its count.
@@ -88,11 +83,11 @@ class KDCell:
     """
 
     resolution: int = public_field(
-        256, integer_between(1, _LARGEST), "cells per side of the noisy grid"
+        256, integer_between(1, _MAX_RESOLUTION), "cells per side of the noisy grid"
     )
     height: int = public_field(14, integer_between(1, 20), "cuts from the root to a leaf, at most")
     structure_share: Decimal = public_field(
-        _STRUCTURE_SHARE, share, "share of epsilon for the grid"
+        KD_STRUCTURE_SHARE, share, "share of epsilon for the grid"
     )
 
     name: ClassVar[str] = "kd-cell"
@@ -107,7 +102,7 @@ class KDCell:
         """Count the grid on a layer of its own; cut by it from the root down; count the nodes."""
         cells = curator.root()
         structure = int(curator.epsilon * Fraction(self.structure_share))
-        grid = NoisyGrid.ask(curator, self.resolution, structure)
+        grid = NoisyGrid.count(curator, self.resolution, structure)
         left = curator.epsilon - structure
         for depth, level in enumerate(geometric_shares(left, self.height + 1, fanout=2)):
             ends = grid.is_uniform(cells, left) | (depth == self.height)
@@ -136,9 +131,9 @@ class NoisyGrid:
     signed, squares : ndarray of the same shape, float64
         Sums of the counts as they are, and of their squares.
     noisy : ndarray of the same shape, float64
-        Sums of the cells that were counted: all but those where nobody can be.
+        Numbers of cells that were counted: all but those outside the boundary.
     variance : float
-        Of the noise of one count.
+        Variance of the noise of one count.
     contributions : int
         k.
     """
@@ -152,8 +147,8 @@ class NoisyGrid:
     contributions: int
 
     @staticmethod
-    def ask(curator: Curator, resolution: int, epsilon: int) -> NoisyGrid:
-        """Count a grid on a layer of its own; without epsilon, a grid of one cell that says 0."""
+    def count(curator: Curator, resolution: int, epsilon: int) -> NoisyGrid:
+        """Count a grid on a layer of its own; without epsilon, one cell with the count 0."""
         columns, rows = (min(resolution if epsilon else 1, n) for n in curator.domain.lattice)
         width, height = curator.domain.lattice
         x, y = np.arange(columns + 1) * width // columns, np.arange(rows + 1) * height // rows
@@ -161,32 +156,36 @@ class NoisyGrid:
         if epsilon:
             root = curator.root()
             cells = cut_grid(curator.cut, root, curator.domain.lattice, (columns, rows))
-            place = np.searchsorted(x, cells.boxes[:, 0]), np.searchsorted(y, cells.boxes[:, 1])
-            counts[place], noisy[place] = curator.count(cells, epsilon), curator.held(cells)
+            index = np.searchsorted(x, cells.boxes[:, 0]), np.searchsorted(y, cells.boxes[:, 1])
+            counts[index], noisy[index] = curator.count(cells, epsilon), curator.held(cells)
         return NoisyGrid(
             lines=(x, y),
-            weight=_sums(np.maximum(counts, 0)),
-            signed=_sums(counts),
-            squares=_sums(counts**2),
-            noisy=_sums(noisy),
+            weight=_corner_sums(np.maximum(counts, 0)),
+            signed=_corner_sums(counts),
+            squares=_corner_sums(counts**2),
+            noisy=_corner_sums(noisy),
             variance=float(noise_variance(np.array([epsilon]), curator.contributions)[0]),
             contributions=curator.contributions,
         )
 
     def is_uniform(self, cells: Cells, epsilon: int) -> NDArray[np.bool_]:
-        """Whether cells are no farther from uniform than a count at epsilon is from the truth."""
+        """Whether cells are as close to uniform as a count at epsilon is to the true count."""
         low, high = self._spans(cells)
-        number = np.maximum(_within(self.noisy, low, high), 1)
-        distance = _within(self.squares, low, high) - _within(self.signed, low, high) ** 2 / number
-        of_noise = self.variance * (number - 1 - _TOLERANCE * np.sqrt(5 * number))
+        number = np.maximum(_range_sums(self.noisy, low, high), 1)
+        distance = (
+            _range_sums(self.squares, low, high) - _range_sums(self.signed, low, high) ** 2 / number
+        )
+        of_noise = self.variance * (number - 1 - KD_CELL_TOLERANCE * np.sqrt(5 * number))
         leaf = float(noise_variance(np.array([epsilon]), self.contributions)[0])
-        uniform: NDArray[np.bool_] = (distance - of_noise <= _TOLERANCE**2 * leaf) | (number == 1)
+        uniform: NDArray[np.bool_] = (distance - of_noise <= KD_CELL_TOLERANCE**2 * leaf) | (
+            number == 1
+        )
         return uniform
 
     def medians(self, cells: Cells, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lattice lines for `Curator.cut`: the grid's line with half of the weight below it.
+        """Lattice lines for `Curator.cut`: the line of the grid with half of the weight below it.
 
-        A cell that is one of the grid's cells thin is cut along the other axis.
+        A cell that is only one cell of the grid wide is cut along the other axis.
         """
         low, high = self._spans(cells)
         axes = np.where((high - low)[:, axis] > 1, axis, 1 - axis)
@@ -200,31 +199,31 @@ class NoisyGrid:
     def _nearest_to_half(
         self, low: NDArray[np.int64], high: NDArray[np.int64], axes: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Number of the inner line of each range with nearest to half of its weight below it."""
+        """Index of the inner line of each range whose weight below is closest to half."""
         each = np.arange(len(axes))
         first, last = low[each, axes], high[each, axes]
         owner, line = np.repeat(each, last - first - 1), ranges(first + 1, last - first - 1)
         until = high[owner]
         until[np.arange(len(owner)), axes[owner]] = line
-        total = _within(self.weight, low, high)
-        off = np.abs(2 * _within(self.weight, low[owner], until) - total[owner])
-        # Of lines that are equally good, the one nearest the middle.
+        total = _range_sums(self.weight, low, high)
+        off = np.abs(2 * _range_sums(self.weight, low[owner], until) - total[owner])
+        # Of lines that are equally good, the one closest to the middle.
         order = np.lexsort((np.abs(2 * line - (first + last)[owner]), off, owner))
         best: NDArray[np.int64] = line[order[np.searchsorted(owner, each)]]
         return best
 
     def _spans(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last line of each cell by their numbers in the grid, each of shape (n, 2)."""
+        """Indices in the grid of the first and last line of each cell, each of shape (n, 2)."""
         edges = [np.searchsorted(self.lines[side % 2], cells.boxes[:, side]) for side in range(4)]
         return np.stack(edges[:2], axis=1), np.stack(edges[2:], axis=1)
 
 
-def _sums(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _corner_sums(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums of a table south-west of each of its corners."""
     return np.pad(counts.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
 
 
-def _within(
+def _range_sums(
     sums: NDArray[np.float64], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Sum over each range of columns and rows, from a table of sums."""

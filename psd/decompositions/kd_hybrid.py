@@ -1,4 +1,4 @@
-"""kd-hybrid: private medians near the root, halves below.
+"""kd-hybrid: private medians near the root, mid-points below.
 
 References
 ----------
@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import KD_PRIVATE_LEVELS, KD_STRUCTURE_SHARE
 from psd.decompositions._kd import build_kd
 from psd.privacy.shares import share
 from psd.release.post_processing import View
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
 
 __all__ = ["KDHybrid", "method"]
-
-_STRUCTURE_SHARE = Decimal("0.3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +40,7 @@ class KDHybrid:
     height : int
         Cuts from the root to a leaf, 1 to 20, axes alternating; up to 2^height leaves. Public.
     private_levels : int
-        How many of the cuts, from the root, are at private medians; at most the height. Public.
+        Number of cuts, from the root, at private medians; at most the height. Public.
     structure_share : decimal in [0, 1)
         Share of epsilon for the medians, the same on each private level; the rest is for the
         counts, 2^(1/6) times more on each level down. Public.
@@ -59,10 +58,10 @@ class KDHybrid:
 
     height: int = public_field(12, integer_between(1, 20), "cuts from the root to a leaf")
     private_levels: int = public_field(
-        6, integer_between(0, 20), "cuts at private medians, from the root"
+        KD_PRIVATE_LEVELS, integer_between(0, 20), "cuts at private medians, from the root"
     )
     structure_share: Decimal = public_field(
-        _STRUCTURE_SHARE, share, "share of epsilon for the medians"
+        KD_STRUCTURE_SHARE, share, "share of epsilon for the medians"
     )
 
     name: ClassVar[str] = "kd-hybrid"

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import KD_STRUCTURE_SHARE
 from psd.decompositions._kd import build_kd
 from psd.privacy.shares import share
 from psd.release.post_processing import View
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
 
 __all__ = ["KDStandard", "method"]
-
-_STRUCTURE_SHARE = Decimal("0.3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ class KDStandard:
 
     height: int = public_field(12, integer_between(1, 20), "cuts from the root to a leaf")
     structure_share: Decimal = public_field(
-        _STRUCTURE_SHARE, share, "share of epsilon for the medians"
+        KD_STRUCTURE_SHARE, share, "share of epsilon for the medians"
     )
 
     name: ClassVar[str] = "kd-standard"

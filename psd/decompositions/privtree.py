@@ -1,4 +1,4 @@
-"""PrivTree: quarters as deep as the points are dense, without a height to choose.
+"""PrivTree: cells are quartered deeper where points are denser, without a height to choose.
 
 References
 ----------
@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.decompositions._constants import PRIVTREE_STRUCTURE_SHARE
 from psd.privacy.shares import share
 from psd.release.post_processing import View
 
@@ -23,28 +24,26 @@ if TYPE_CHECKING:
 
 __all__ = ["PrivTree", "method"]
 
-_STRUCTURE_SHARE = Decimal("0.5")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivTree:
-    """Quadtree whose every leaf is about as deep as its points allow, counted at the leaves.
+    """Quadtree that is deeper where points are denser, and is counted at the leaves.
 
     The decomposition of [1]_ in integers: the curator splits a cell if its count, less a fixed
-    number for each level, plus noise is above 0, and gives back nothing but the shape.
+    number for each level, plus noise is above 0, and returns the shape alone.
 
     Guarantees
     ----------
-    - The shape is one question about the whole domain, charged once to every point however deep
-      it goes; the leaves are disjoint and are counted with the rest of epsilon.
+    - The shape is one question about the domain, charged once to every point at any depth; the
+      leaves are disjoint and are counted with the rest of epsilon.
     - Counts and noise that decided the shape are not published; cells are halves of public
       lattice ranges.
 
     Parameters
     ----------
     height : int
-        Most levels below the root, 0 to 30; the method ends by itself, so this is a limit and
-        no choice. The default is the depth of the default lattice. Public.
+        Largest number of levels below the root, 0 to 30; the method ends by itself, so this is
+        only a limit. The default is the depth of the default lattice. Public.
     structure_share : decimal in [0, 1)
         Share of epsilon for the shape; the rest is for the counts of the leaves. Public.
 
@@ -60,10 +59,12 @@ class PrivTree:
     """
 
     height: int = public_field(
-        20, integer_between(0, 30), "most levels below the root; it ends by itself"
+        20,
+        integer_between(0, 30),
+        "largest number of levels below the root; the method ends by itself",
     )
     structure_share: Decimal = public_field(
-        _STRUCTURE_SHARE, share, "share of epsilon for the shape"
+        PRIVTREE_STRUCTURE_SHARE, share, "share of epsilon for the shape"
     )
 
     name: ClassVar[str] = "privtree"
@@ -75,7 +76,7 @@ class PrivTree:
         check_parameters(self)
 
     def build(self, curator: Curator) -> Tree:
-        """Have the shape grown, then count its leaves."""
+        """Ask for the shape, then count its leaves."""
         structure = int(curator.epsilon * Fraction(self.structure_share)) if self.height else 0
         leaves = curator.root()
         if structure:

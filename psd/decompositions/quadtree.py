@@ -1,4 +1,4 @@
-"""Quadtree: every cell is quartered down to a given height, whatever the data.
+"""Quadtree: every cell is quartered down to a fixed height.
 
 References
 ----------
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.fields import check_parameters, choice, integer_between, public_field
-from psd.decompositions._workload_shares import CLASSES, class_weights, workload
+from psd.decompositions._workload_shares import CLASSES, check_workload, class_weights
 from psd.errors import ParameterError
 from psd.privacy.shares import geometric_shares, uniform_shares, weighted_shares
 from psd.release.post_processing import View
@@ -41,17 +41,16 @@ class Quadtree:
     height : int
         Levels below the root, 0 to 12; there are 4^height leaves. Public.
     budget : {"geometric", "uniform", "leaf", "workload"}
-        How epsilon is shared: 2^(1/3) times more on each level down, the same on each level,
-        all of it on the leaves, or so that answers to a declared workload vary least. Public.
+        How epsilon is divided: 2^(1/3) times more on each level down, the same on each level,
+        all of it on the leaves, or to minimise the variance of a declared workload. Public.
     workload : str, optional
-        The workload of the last: a size class, ``"tiny"``, ``"small"``, ``"medium"``,
-        ``"large"`` or ``"huge"``, or weights of the levels, root first, as
-        `psd.decompositions._workload_shares.weights_of` finds them for given boxes, such as ``"0 0
-        3 0 7"``. Declared, never taken from the points. Public.
+        The declared workload: a size class, ``"tiny"``, ``"small"``, ``"medium"``, ``"large"`` or
+        ``"huge"``, or weights of the levels, root first, such as ``"0 0 3 0 7"``, from
+        `psd.decompositions._workload_shares.weights_for_boxes`. Declared, never taken from the
+        points. Public.
     prune : int
-        Below a cell of at most so many estimated records, parts are taken to hold their share
-        of its area, as in [1]_ with 32; 0 prunes nothing. A view of the counts, which costs
-        nothing. Public.
+        Below a cell of at most so many estimated records, records are taken to be uniform, as in
+        [1]_ with 32; 0 prunes nothing. Post-processing, which costs nothing. Public.
 
     References
     ----------
@@ -73,10 +72,12 @@ class Quadtree:
         "geometric, uniform, leaf or workload",
     )
     workload: str | None = public_field(
-        None, workload, f"declared: {', '.join(CLASSES)}, or weights by level"
+        None, check_workload, f"declared: {', '.join(CLASSES)}, or weights by level"
     )
     prune: int = public_field(
-        0, integer_between(0, 10**15), "parts of so small cells are not told apart"
+        0,
+        integer_between(0, 10**15),
+        "cells of at most so many estimated records are taken to be uniform",
     )
 
     name: ClassVar[str] = "quadtree"
@@ -86,12 +87,12 @@ class Quadtree:
         """Check the parameters."""
         check_parameters(self)
         if (self.budget == "workload") != (self.workload is not None):
-            raise ParameterError("budget=workload and a declared workload go together")
+            raise ParameterError("budget=workload and workload must be given together")
         levels = len((self.workload or "").split())
         if self.workload not in (None, *CLASSES) and levels != self.height + 1:
             raise ParameterError(
-                f"the workload has weights for {levels} levels; height {self.height} has "
-                f"{self.height + 1}"
+                f"workload must have one weight for each of the {self.height + 1} levels of height "
+                f"{self.height}, got {levels}"
             )
 
     @property
@@ -112,13 +113,13 @@ class Quadtree:
         return share(epsilon, levels)
 
     def step(self, lattice: tuple[int, int]) -> tuple[int, int]:
-        """Lattice columns and rows of a leaf, where halving comes out even."""
+        """Lattice columns and rows of a leaf, if halving divides the lattice evenly."""
         leaves = 2**self.height
         columns, rows = (size // leaves if size % leaves == 0 else 1 for size in lattice)
         return columns, rows
 
     def build(self, curator: Curator) -> Tree:
-        """Quarter from the root down; count every level that has a share."""
+        """Quarter from the root down, and count every level that has a share."""
         *inner, leaf = self.level_shares(curator.epsilon)
         cells = curator.root()
         for share in inner:

@@ -10,7 +10,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from psd.decompositions import cascade
+from psd.decompositions._constants import (
+    CASCADE_FIRST_LEVELS,
+    CASCADE_LAST_LEVELS,
+    CASCADE_MAX_ROUGHNESS,
+    CASCADE_ROUGHNESS,
+)
 from psd.decompositions.cascade import Cascade
 from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
@@ -31,9 +36,9 @@ def plan(method, count, left, rough, k, depth):
     """Levels to the next tier, its epsilon and the rest."""
     told = max(count, 0) * left / (NANO * k)
     levels = math.log2(max(told / (method.signal * rough), 0.25)) / 2
-    levels = levels if depth else max(levels, cascade._FIRST)
+    levels = levels if depth else max(levels, CASCADE_FIRST_LEVELS)
     now, room = int(left * Fraction(method.step_share)), method.height - depth
-    if levels <= cascade._LAST or now == 0 or math.ceil(levels / 2) >= room:
+    if levels <= CASCADE_LAST_LEVELS or now == 0 or math.ceil(levels / 2) >= room:
         return max(min(round(levels), room), 0), left, 0
     return math.ceil(levels / 2), now, left - now
 
@@ -45,10 +50,10 @@ def roughness(counts, epsilon, k):
         return [1.0] * len(counts)
     spread = sum((count - mean) ** 2 for count in counts) / (len(counts) - 1)
     excess = max(spread - float(noise_variance(np.array([epsilon]), k)[0]), 0.0)
-    worst = cascade._ROUGHEST
+    worst = CASCADE_MAX_ROUGHNESS
     if excess == 0:
         return [worst] * len(counts)
-    factor = math.sqrt(cascade._ROUGHNESS * mean**2 / excess)
+    factor = math.sqrt(CASCADE_ROUGHNESS * mean**2 / excess)
     return [min(max(factor, 1 / worst), worst)] * len(counts)
 
 

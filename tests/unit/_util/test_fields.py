@@ -145,7 +145,9 @@ def test_methods_read_their_own_settings():
             "quadtree", {"height": "13"}, "height must be between 0 and 12, got 13", id="value"
         ),
         pytest.param("quadtree", {"name": "x"}, "no parameter 'name'", id="class attribute"),
-        pytest.param("grid", {"total_share": "0"}, "total_share 0", id="no share and no size"),
+        pytest.param(
+            "grid", {"total_share": "0"}, "total_share must be above 0", id="no share and no size"
+        ),
     ],
 )
 def test_unknown_methods_and_keys_are_refused(name, settings, says):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psd.curator.curator import Curator
-from psd.decompositions.hilbert_rtree import HilbertRTree, rounded
+from psd.decompositions.hilbert_rtree import HilbertRTree, round_ends
 from psd.errors import BudgetError, ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms import SecureNoise
@@ -105,7 +105,7 @@ def test_disjoint_intervals_cost_once():
 def test_rounding_keeps_the_order_and_the_outer_ends(seed):
     random = np.random.default_rng(seed)
     ends = np.unique(np.append(random.integers(0, 4 ** random.integers(2, 19), 200), [0, 4**18]))
-    found = rounded(ends)
+    found = round_ends(ends)
     assert (found[0], found[-1]) == (0, 4**18)
     assert (np.diff(found) > 0).all()
     shorter = np.minimum(np.diff(ends)[:-1], np.diff(ends)[1:])
@@ -122,7 +122,7 @@ def test_squares_lie_in_one_interval_each_and_are_dyadic(side, script):
         HilbertRTree(height=3), small_tally(side, rows), small_domain(side), NANO, recorder
     )
     medians = [call.answer for call in recorder.calls if call.kind == "select"]
-    ends = rounded(np.unique(np.concatenate([[0, 4**order], *medians])))
+    ends = round_ends(np.unique(np.concatenate([[0, 4**order], *medians])))
     code = codes(side, order)
     for x0, y0, x1, y1 in tree.boxes[tree.is_leaf]:
         inside = code[x0:x1, y0:y1]

@@ -87,5 +87,5 @@ def test_pick_and_price_stand_in_the_release(tmp_path):
 
 
 def test_a_look_for_nothing_is_refused():
-    with pytest.raises(ParameterError, match="look_share 0 pays for no look"):
+    with pytest.raises(ParameterError, match="look_share must be above 0"):
         Auto(look_share="0")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from psd.decompositions import cascade
+from psd.decompositions._constants import CASCADE_MAX_ROUGHNESS
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
@@ -102,16 +103,16 @@ def test_roughness_is_between_its_limits(k):
     counts = rng.integers(-50, 10_000, 400) * rng.integers(0, 2, 400)
     owner, nano = np.repeat(np.arange(100), 4), np.full(400, NANO // 3)
     factor = cascade._roughness(counts, owner, nano, k, np.ones(400))
-    assert factor.min() == 1 / cascade._ROUGHEST
-    assert factor.max() <= cascade._ROUGHEST
+    assert factor.min() == 1 / CASCADE_MAX_ROUGHNESS
+    assert factor.max() <= CASCADE_MAX_ROUGHNESS
     assert (factor.reshape(100, 4) == factor.reshape(100, 4)[:, :1]).all()
 
 
 @pytest.mark.parametrize(
     ("counts", "factor"),
     [
-        pytest.param([100, 100, 100, 100], cascade._ROUGHEST, id="even: larger cells"),
-        pytest.param([4000, 0, 0, 0], 1 / cascade._ROUGHEST, id="all in one: smaller cells"),
+        pytest.param([100, 100, 100, 100], CASCADE_MAX_ROUGHNESS, id="even: larger cells"),
+        pytest.param([4000, 0, 0, 0], 1 / CASCADE_MAX_ROUGHNESS, id="all in one: smaller cells"),
         pytest.param([-5, 3, 1, 1], 1.0, id="no mean to speak of"),
         pytest.param([-5, 3, 1, 0], 1.0, id="negative mean"),
         pytest.param([70], 1.0, id="no siblings"),

@@ -24,7 +24,7 @@ def grid_of(counts, epsilon=NANO, k=1):
     noise = Recorder(Script("made up", ask, None))
     tally, domain = small_tally(2, (), k), domain_of(counts.shape)
     curator = Curator(tally, domain, epsilon=epsilon, noise=noise)
-    return NoisyGrid.ask(curator, 4_096, epsilon)
+    return NoisyGrid.count(curator, 4_096, epsilon)
 
 
 def cells_of(boxes):

@@ -12,8 +12,8 @@ from psd.decompositions._workload_shares import (
     class_weights,
     detail_energies,
     level_weights,
-    variance,
-    weights_of,
+    mean_variance,
+    weights_for_boxes,
 )
 from psd.decompositions.grid import tiny_size
 from psd.errors import ParameterError
@@ -63,7 +63,7 @@ def test_variance_is_that_of_least_squares(shares):
     release = psd.Release(tree=tree, domain=domain, epsilon=NANO, method="given")
     covered = cover(tree, len(boxes), box_fraction(release, boxes * 2**height))
     exact = perturbation_variance(covered, infer(tree)).mean() * scale**2
-    told = variance(detail_energies(boxes, height), np.array(shares))
+    told = mean_variance(detail_energies(boxes, height), np.array(shares))
     assert told == pytest.approx(exact, rel=1e-5)
 
 
@@ -92,15 +92,15 @@ def test_no_shares_nearby_and_no_usual_ones_serve_the_declared_boxes_better(name
     boxes = some_boxes() if name == "some" else class_boxes(name)
     energies = detail_energies(boxes, height)
     shares = np.array(level_weights(boxes, height)) / 10**6
-    best = variance(energies, shares / shares.sum()) * (1 - 1e-4)
+    best = mean_variance(energies, shares / shares.sum()) * (1 - 1e-4)
     for up, down in permutations(range(height + 1), 2):
         for step in (0.01, 0.1, 1):
             moved = shares.copy()
             moved[down] -= step * shares[down]
             moved[up] += step * shares[down]
-            assert moved[-1] == 0 or best <= variance(energies, moved / moved.sum())
+            assert moved[-1] == 0 or best <= mean_variance(energies, moved / moved.sum())
     for usual in (geometric_shares, uniform_shares):
-        assert best <= variance(energies, np.array(usual(NANO, height + 1)) / NANO)
+        assert best <= mean_variance(energies, np.array(usual(NANO, height + 1)) / NANO)
 
 
 def test_larger_boxes_are_given_coarser_levels():
@@ -161,7 +161,7 @@ def test_unused_levels_are_not_asked():
 @pytest.mark.parametrize(
     ("boxes", "words"),
     [
-        pytest.param([], "holds no box", id="no box"),
+        pytest.param([], "must have at least one box", id="no box"),
         pytest.param([(0, 0, 1, 1), (9, 0, 10, 1)], r"box 2 \(9 0 10 1\)", id="outside"),
         pytest.param([(1, 0, 0, 1)], "west south east north", id="reversed"),
         pytest.param([(1, 1, 1, 2)], "no area", id="no width"),
@@ -171,24 +171,26 @@ def test_unused_levels_are_not_asked():
 )
 def test_boxes_that_are_refused(boxes, words):
     with pytest.raises(ParameterError, match=words):
-        weights_of(boxes, domain_of((8, 8)), 2)
+        weights_for_boxes(boxes, domain_of((8, 8)), 2)
 
 
 def test_a_box_that_reaches_beyond_counts_for_its_part_inside():
     domain = domain_of((8, 8))
-    assert weights_of([(-5, -5, 3, 5)], domain, 3) == weights_of([(0, 0, 3, 5)], domain, 3)
+    assert weights_for_boxes([(-5, -5, 3, 5)], domain, 3) == weights_for_boxes(
+        [(0, 0, 3, 5)], domain, 3
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"budget": "workload"}, "go together"),
-        ({"workload": "tiny"}, "go together"),
-        ({"budget": "leaf", "workload": "tiny"}, "go together"),
-        ({"budget": "workload", "workload": "boxes.csv"}, "none of tiny"),
-        ({"budget": "workload", "workload": "1 -2"}, "none of tiny"),
-        ({"budget": "workload", "workload": "1 2", "height": "3"}, "2 levels; height 3 has 4"),
-        ({"budget": "workload", "workload": "1 0", "height": "1"}, "nothing to the leaves"),
+        ({"budget": "workload"}, "must be given together"),
+        ({"workload": "tiny"}, "must be given together"),
+        ({"budget": "leaf", "workload": "tiny"}, "must be given together"),
+        ({"budget": "workload", "workload": "boxes.csv"}, "must be one of tiny"),
+        ({"budget": "workload", "workload": "1 -2"}, "must be one of tiny"),
+        ({"budget": "workload", "workload": "1 2", "height": "3"}, "4 levels of height 3, got 2"),
+        ({"budget": "workload", "workload": "1 0", "height": "1"}, "last weight above 0"),
     ],
 )
 def test_workloads_that_a_quadtree_refuses(settings, words):
@@ -219,5 +221,5 @@ def test_a_grid_for_tiny_boxes_takes_its_size_from_the_noisy_total():
 
 
 def test_a_grid_has_one_size():
-    with pytest.raises(ParameterError, match="two ways"):
+    with pytest.raises(ParameterError, match="must not both"):
         psd.method("grid", {"size": "3", "workload": "tiny"})
