@@ -122,6 +122,6 @@ def test_the_total_is_a_measurement_and_is_paid_for():
 
 
 def test_a_total_without_a_share_is_refused():
-    with pytest.raises(ParameterError, match="give the size"):
+    with pytest.raises(ParameterError, match="total_share must be above 0"):
         AdaptiveGrid(total_share="0")
     assert AdaptiveGrid(size=3, total_share="0").size == 3
