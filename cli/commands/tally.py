@@ -18,9 +18,9 @@ from ..options.values import integer, number, parse_settings
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
-    from psd.ingest.partial_tally import KeptTally
+    from psd.ingest.partial_tally import PartialTally
     from psd.privacy.unit import Count, Per
-    from psd.publish.from_tallies import Recipe
+    from psd.publish.from_tallies import TallyRequest
 
 __all__ = ["command"]
 
@@ -109,14 +109,14 @@ def _recipe(
     method: str | None,
     settings: tuple[str, ...],
     **columns: Any,
-) -> Recipe:
+) -> TallyRequest:
     """How the rows are counted, from the options."""
     from psd.decompositions import method as method_by_name
-    from psd.ingest.hash_key import key_of_file
+    from psd.ingest.hash_key import load_key
     from psd.ingest.sources import Columns
     from psd.privacy.unit import unit_of
     from psd.publish.build import step_of
-    from psd.publish.from_tallies import Recipe
+    from psd.publish.from_tallies import TallyRequest
     from psd.space.domain import Domain
 
     if settings and method is None:
@@ -137,7 +137,7 @@ def _recipe(
     step = (1, 1)
     if method is not None:
         step = step_of(method_by_name(method, parse_settings(settings)), domain.lattice)
-    return Recipe(
+    return TallyRequest(
         domain=domain,
         unit=unit,
         columns=Columns(user=user, **columns),
@@ -145,13 +145,13 @@ def _recipe(
         bound="slice" if per == "slice" else "series",
         step=step,
         carry=carry_users,
-        key=None if key is None else key_of_file(key),
+        key=None if key is None else load_key(key),
     )
 
 
 def _write(
     data: Any,
-    recipe: Recipe,
+    recipe: TallyRequest,
     part: str | None,
     output: str | Path,
     memory: str | None,
@@ -167,7 +167,7 @@ def _write(
 
 
 def _each(
-    data: Sequence[Any], folder: Path, recipe: Recipe, part: str | None, memory: str | None
+    data: Sequence[Any], folder: Path, recipe: TallyRequest, part: str | None, memory: str | None
 ) -> list[Path]:
     """Tallies of the files that have none yet; the others are checked and left as they are."""
     from psd.errors import InputDataError, WriteError
@@ -190,7 +190,7 @@ def _each(
     return [target for _, target in missing]
 
 
-def _check_there(path: Path, target: Path, recipe: Recipe) -> None:
+def _check_there(path: Path, target: Path, recipe: TallyRequest) -> None:
     """Refuse a tally that is there and is not what counting the file would give."""
     from psd.errors import InputDataError
     from psd.ingest.tally_file import read_tally
@@ -202,11 +202,11 @@ def _check_there(path: Path, target: Path, recipe: Recipe) -> None:
         )
 
 
-def _is_of(kept: KeptTally, path: Path, recipe: Recipe) -> bool:
+def _is_of(kept: PartialTally, path: Path, recipe: TallyRequest) -> bool:
     """Whether a tally is that of a file by a recipe."""
     from psd.ingest.partial_tally import EMPTY
-    from psd.ingest.tally_file import digest
-    from psd.ingest.user_rows import Carried
+    from psd.ingest.tally_file import file_digest
+    from psd.ingest.user_rows import UserRows
     from psd.publish.from_tallies import origin_of
 
     found, wanted = kept.origins[0], origin_of(recipe, ())
@@ -214,7 +214,7 @@ def _is_of(kept: KeptTally, path: Path, recipe: Recipe) -> bool:
     return (
         len(kept.origins) == 1
         and kept.terms == recipe.terms
-        and isinstance(kept.counts, Carried) == recipe.carry
+        and isinstance(kept.counts, UserRows) == recipe.carry
         and all(getattr(found, name) == getattr(wanted, name) for name in parts)
-        and {*found.names} - {EMPTY} == {f"blake2b {digest(path)}"}
+        and {*found.names} - {EMPTY} == {f"blake2b {file_digest(path)}"}
     )

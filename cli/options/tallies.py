@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from psd.ingest.partial_tally import KeptTally
+    from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account
     from psd.release.record import Release
@@ -27,7 +27,7 @@ _ALLOWED = {
 
 def tallies_of(
     ctx: click.Context, inputs: Sequence[str], account: Account | None
-) -> KeptTally | None:
+) -> PartialTally | None:
     """Tally of all inputs, where they are tallies that can be paid; None where they are rows."""
     from psd.ingest.tally_file import is_tally
 
@@ -49,15 +49,15 @@ def tallies_of(
 
 def _check_claim(account: Account, inputs: Sequence[str], epsilon: str) -> None:
     """Refuse what could not be paid, before a count is read."""
-    from psd.ingest.tally_file import unit_of
+    from psd.ingest.tally_file import read_unit
     from psd.ledger.state import Claim
     from psd.privacy.epsilon import parse_epsilon
 
     nano = parse_epsilon(epsilon)
-    account.check(Claim(epsilon=nano, unit=unit_of(inputs), what="build"))
+    account.check(Claim(epsilon=nano, unit=read_unit(inputs), what="build"))
 
 
-def read_all(inputs: Sequence[str]) -> KeptTally:
+def read_all(inputs: Sequence[str]) -> PartialTally:
     """Tally of several files together."""
     from psd.ingest.partial_tally import merge
     from psd.ingest.tally_file import read_tally
@@ -65,7 +65,7 @@ def read_all(inputs: Sequence[str]) -> KeptTally:
     return merge([read_tally(item) for item in inputs])
 
 
-def built_of(kept: KeptTally, how: dict[str, Any]) -> Release | Series:
+def built_of(kept: PartialTally, how: dict[str, Any]) -> Release | Series:
     """Release of a tally; only what does not concern rows is passed on."""
     from psd.publish.from_tallies import build_tally
 
@@ -75,7 +75,7 @@ def built_of(kept: KeptTally, how: dict[str, Any]) -> Release | Series:
 
 def keep(
     path: str,
-    tally: KeptTally | Tally,
+    tally: PartialTally | Tally,
     made: Release | Series,
     release: str,
     data: Sequence[Any],
@@ -87,22 +87,22 @@ def keep(
     from dataclasses import replace
 
     from psd.ingest.tally import Tally
-    from psd.ingest.tally_file import digest, write_tally
+    from psd.ingest.tally_file import file_digest, write_tally
     from psd.publish.from_tallies import kept_for
 
     if isinstance(tally, Tally):
         kept = kept_for(tally, made, data, time_zone=time_zone, release=Path(release))
     else:
-        kept = replace(tally, release=digest(release))
+        kept = replace(tally, release=file_digest(release))
     write_tally(kept, path, overwrite=overwrite)
 
 
 def kept_of(tally: str, loaded: Release, release: str, slice_name: str | None) -> Tally:
     """Tally that a build kept, or its slice."""
-    from psd.ingest.tally_file import tally_of_release
+    from psd.ingest.tally_file import read_tally_of_release
     from psd.publish.series import of_slice
 
-    kept = tally_of_release(tally, loaded.domain, release)
+    kept = read_tally_of_release(tally, loaded.domain, release)
     if slice_name is None or kept.terms.slices is None:
         return kept.tally
     return of_slice(kept.tally, kept.terms.slices.names.index(slice_name))

@@ -22,7 +22,7 @@ from psd.evaluation.evaluate import class_errors, geometric_mean
 from psd.evaluation.true_counts import Sightings, Truth, truth_of
 from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import Unit, unit_of
@@ -214,7 +214,7 @@ def _tasks(methods: list[Decomposition], epsilons: list[int], runs: int) -> list
 def _read(data: Any, domain: Domain, columns: Columns, unit: Unit) -> _Data:
     """Tally and true counts of the workload, from one reading."""
     seen = Sightings(domain)
-    counts = tally(seen.of(read(data, columns, domain)), domain, unit=unit)
+    counts = tally_batches(seen.of(read(data, columns, domain)), domain, unit=unit)
     points = seen.points
     if not len(points[0]):
         raise InputDataError("no row lies inside the bounds, so there are no errors to compare")

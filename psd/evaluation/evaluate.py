@@ -19,7 +19,7 @@ from psd.evaluation.true_counts import Points, Sightings, Truth, truth_of
 from psd.evaluation.workload import Workload, workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.publish.series import within
 from psd.query.boxes import box_totals
 from psd.space.box_tree import locate
@@ -228,7 +228,7 @@ def _kept(release: Release, kept: Tally | None, points: Points) -> Tally:
     if release.unit == "record" and not release.boundary:
         if kept is not None:
             raise ParameterError("a release of single rows keeps all of them and needs no tally")
-        return tally([Batch(x=points[0], y=points[1])], release.domain)
+        return tally_batches([Batch(x=points[0], y=points[1])], release.domain)
     if kept is None:
         raise ParameterError(
             "the release keeps not all rows inside its bounds, so its errors can only be split "

@@ -9,30 +9,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.ingest.row_hash import PRIME, marks
+from psd.ingest.row_hash import PRIME, row_hashes
 
-__all__ = ["keep", "running_number", "shares", "sizes"]
+__all__ = ["keep_smallest", "rows_per_unit", "running_number", "user_weights"]
 
 _MARK_BITS = PRIME.bit_length()
 
 
-def sizes(units: NDArray[np.int64]) -> NDArray[np.int64]:
+def rows_per_unit(units: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows of each unit, by unit."""
     return np.bincount(units)
 
 
-def shares(units: NDArray[np.int64], weight: int) -> NDArray[np.int64]:
+def user_weights(units: NDArray[np.int64], weight: int) -> NDArray[np.int64]:
     """Weight floor(M / k_u) of each row, k_u being the rows of its unit.
 
     Guarantees
     ----------
     The weights of one unit's rows add up to at most M.
     """
-    found: NDArray[np.int64] = (weight // sizes(units))[units]
+    found: NDArray[np.int64] = (weight // rows_per_unit(units))[units]
     return found
 
 
-def keep(
+def keep_smallest(
     units: NDArray[np.int64],
     salt: NDArray[np.int64],
     cells: tuple[NDArray[np.int64], NDArray[np.int64]],
@@ -57,7 +57,7 @@ def keep(
     k : int
         The most rows kept of a unit. Public.
     """
-    is_crowded = (sizes(units) > k)[units]
+    is_crowded = (rows_per_unit(units) > k)[units]
     if is_crowded.all():
         return _smallest(units, salt, *cells, time, k=k)
     crowded = np.flatnonzero(is_crowded)
@@ -76,7 +76,7 @@ def _smallest(
 ) -> NDArray[np.int64]:
     """Places of the k smallest marks of each unit."""
     ties = (columns, rows, time)
-    mark = marks(salt, *ties, np.broadcast_to(np.int64(0), len(units)))
+    mark = row_hashes(salt, *ties, np.broadcast_to(np.int64(0), len(units)))
     order, tied = _sorted(units, mark, ties)
     # Equal rows have equal marks, so they stand among those that are tied.
     among = order[tied]
@@ -84,7 +84,7 @@ def _smallest(
     again = among[occurrence > 0]
     if len(again):
         more = occurrence[occurrence > 0]
-        mark[again] = marks(salt[:, again], columns[again], rows[again], time[again], more)
+        mark[again] = row_hashes(salt[:, again], columns[again], rows[again], time[again], more)
         number = np.zeros(len(units), np.int64)
         number[among] = occurrence
         order, _ = _sorted(units, mark, (*ties, number))

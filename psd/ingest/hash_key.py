@@ -17,12 +17,12 @@ from pathlib import Path
 from psd._util.atomic_write import write_whole
 from psd.errors import InputDataError, WriteError
 
-__all__ = ["check_value", "key_of_file"]
+__all__ = ["key_fingerprint", "load_key"]
 
 _BYTES = 32
 
 
-def key_of_file(path: str | os.PathLike[str]) -> bytes:
+def load_key(path: str | os.PathLike[str]) -> bytes:
     """Key of a file, which is made of random bytes where there is none.
 
     Raises
@@ -52,6 +52,6 @@ def key_of_file(path: str | os.PathLike[str]) -> bytes:
     return bytes.fromhex(text.decode())
 
 
-def check_value(key: bytes) -> str:
+def key_fingerprint(key: bytes) -> str:
     """What tells keys apart without telling the key."""
     return hmac.new(key, b"psd: which key", hashlib.sha256).hexdigest()[:32]

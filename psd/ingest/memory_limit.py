@@ -6,7 +6,7 @@ import re
 
 from psd.errors import ParameterError
 
-__all__ = ["LEAST", "parse_memory", "room"]
+__all__ = ["MIN_MEMORY", "memory_for_rows", "parse_memory"]
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?B)?", re.IGNORECASE)
@@ -14,7 +14,7 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?B)?", re.IGNORECASE)
 # What Python and the libraries take before the first row is read.
 _LIBRARIES = 350 * 10**6
 
-LEAST = 800 * 10**6
+MIN_MEMORY = 800 * 10**6
 
 
 def parse_memory(text: str | int) -> int:
@@ -39,11 +39,11 @@ def parse_memory(text: str | int) -> int:
     if found is None or isinstance(text, bool):
         raise ParameterError(f"memory {str(text)[:80]!r} is no size; write for instance 2GB")
     size = int(float(found[1]) * _UNITS[(found[2] or "").upper()])
-    if size < LEAST:
+    if size < MIN_MEMORY:
         raise ParameterError(f"memory {text} is less than the 800MB that the smallest build takes")
     return size
 
 
-def room(memory: int | None) -> int | None:
+def memory_for_rows(memory: int | None) -> int | None:
     """Bytes of a cap that are left for rows, cells and the parser."""
     return None if memory is None else memory - _LIBRARIES

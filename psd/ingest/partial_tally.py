@@ -1,7 +1,7 @@
-"""Tallies that are kept: what was counted, how, and of which parts. Private side.
+"""Tallies of parts of the rows: what was counted, by which rules, from which parts. Private side.
 
-Tallies of parts become the tally of the whole where that is sound; `bound_of` says how many rows
-of one user are in it, and `merge` refuses the rest.
+`merge` adds the tallies of parts where that is sound and refuses the rest;
+`combined_contribution_bound` says how many rows of one user the result may hold.
 """
 
 from __future__ import annotations
@@ -13,12 +13,19 @@ import numpy as np
 
 from psd.errors import InputDataError
 from psd.ingest.tally import Tally
-from psd.ingest.user_rows import Carried, joined
+from psd.ingest.user_rows import UserRows, merge_user_rows
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, Unit
 from psd.space.domain import Domain
 from psd.space.time_slices import Slices
 
-__all__ = ["EMPTY", "KeptTally", "Origin", "Terms", "bound_of", "merge"]
+__all__ = [
+    "EMPTY",
+    "CountingRules",
+    "PartOrigin",
+    "PartialTally",
+    "combined_contribution_bound",
+    "merge",
+]
 
 EMPTY = "empty"
 """Among the names of a part without rows; several of them do no harm."""
@@ -35,7 +42,7 @@ _WHAT = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class CountingRules:
     """How rows were counted: the same for all tallies that are merged. Public.
 
     Parameters
@@ -70,7 +77,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Origin:
+class PartOrigin:
     """One part: rows that were read together. Private.
 
     Parameters
@@ -94,11 +101,11 @@ class Origin:
     paid: int = 0
 
     def __repr__(self) -> str:
-        return "<Origin: private>"
+        return "<PartOrigin: private>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class KeptTally:
+class PartialTally:
     """A tally with what is needed to merge it and to build from it. Private.
 
     Guarantees
@@ -107,7 +114,7 @@ class KeptTally:
 
     Parameters
     ----------
-    terms : Terms
+    terms : CountingRules
         How it was counted.
     origins : tuple of Origin
         Its parts, by run.
@@ -117,19 +124,19 @@ class KeptTally:
         Digest of the release that it was kept for.
     """
 
-    terms: Terms
-    origins: tuple[Origin, ...]
-    counts: Tally | Carried
+    terms: CountingRules
+    origins: tuple[PartOrigin, ...]
+    counts: Tally | UserRows
     release: str | None = None
 
     def __repr__(self) -> str:
-        return "<KeptTally: private>"
+        return "<PartialTally: private>"
 
     @property
     def unit(self) -> Unit:
         """Unit of the promise, with the bound that holds for all parts together."""
-        carried = isinstance(self.counts, Carried)
-        k = self.origins[0].contributions if carried else bound_of(self.origins)
+        carried = isinstance(self.counts, UserRows)
+        k = self.origins[0].contributions if carried else combined_contribution_bound(self.origins)
         return replace(self.terms.unit, max_contributions=k if self._is_bounded else 1)
 
     @property
@@ -149,12 +156,12 @@ class KeptTally:
     @property
     def tally(self) -> Tally:
         """Counts per cell, and per slice where there are any."""
-        if isinstance(self.counts, Carried):
+        if isinstance(self.counts, UserRows):
             return self.counts.tally(self.terms.domain, self.terms.slices, self.unit)
         return replace(self.counts, contributions=self.unit.contributions)
 
 
-def bound_of(origins: Iterable[Origin]) -> int:
+def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
     """Most rows of one user in the tallies of some parts together.
 
     Guarantees
@@ -168,7 +175,7 @@ def bound_of(origins: Iterable[Origin]) -> int:
     return sum(origin.contributions for origin in origins)
 
 
-def merge(tallies: Sequence[KeptTally]) -> KeptTally:
+def merge(tallies: Sequence[PartialTally]) -> PartialTally:
     """The tally of several parts together.
 
     Guarantees
@@ -177,17 +184,17 @@ def merge(tallies: Sequence[KeptTally]) -> KeptTally:
     - Unit user, where tallies carry the rows of users: the k rows of each user with the smallest
       marks, of those in all parts; the tally of all rows together, unless two parts hold equal
       rows of a user.
-    - Else its bound is `bound_of` the parts.
+    - Else its bound is `combined_contribution_bound` the parts.
     - The order and the steps of merging change nothing.
 
     Parameters
     ----------
-    tallies : sequence of KeptTally
+    tallies : sequence of PartialTally
         At least one. Private.
 
     Returns
     -------
-    KeptTally
+    PartialTally
 
     Raises
     ------
@@ -210,17 +217,19 @@ def merge(tallies: Sequence[KeptTally]) -> KeptTally:
             raise InputDataError(f"the tallies have different {what}; count them alike")
     origins = tuple(sorted((o for t in tallies for o in t.origins), key=lambda origin: origin.run))
     _check_parts(origins)
-    carried = [one.counts for one in tallies if isinstance(one.counts, Carried)]
+    carried = [one.counts for one in tallies if isinstance(one.counts, UserRows)]
     if carried:
         _check_carried(origins, whole=len(carried) == len(tallies))
-        counts: Tally | Carried = joined(carried, first.terms.slices, first.unit, first.terms.bound)
+        counts: Tally | UserRows = merge_user_rows(
+            carried, first.terms.slices, first.unit, first.terms.bound
+        )
     else:
         _check_bounds(origins, first.terms.unit)
         counts = _added([one.counts for one in tallies if isinstance(one.counts, Tally)])
-    return KeptTally(terms=first.terms, origins=origins, counts=counts)
+    return PartialTally(terms=first.terms, origins=origins, counts=counts)
 
 
-def _check_parts(origins: Sequence[Origin]) -> None:
+def _check_parts(origins: Sequence[PartOrigin]) -> None:
     """Refuse parts that stand twice, and parts that nobody could tell apart."""
     if any(not origin.names for origin in origins):
         raise InputDataError(
@@ -237,7 +246,7 @@ def _check_parts(origins: Sequence[Origin]) -> None:
         )
 
 
-def _check_carried(origins: Sequence[Origin], *, whole: bool) -> None:
+def _check_carried(origins: Sequence[PartOrigin], *, whole: bool) -> None:
     """Refuse to mix rows of users with counts, and marks of different keys."""
     if not whole:
         raise InputDataError(
@@ -255,14 +264,14 @@ def _check_carried(origins: Sequence[Origin], *, whole: bool) -> None:
         )
 
 
-def _check_bounds(origins: Sequence[Origin], unit: Unit) -> None:
+def _check_bounds(origins: Sequence[PartOrigin], unit: Unit) -> None:
     """Refuse to add shares of users, and bounds that no build takes."""
     if unit.weight:
         raise InputDataError(
             "tallies that count users cannot be merged, since one user may have rows in several "
             "parts; count all rows in one tally"
         )
-    if bound_of(origins) > MAX_CONTRIBUTIONS:
+    if combined_contribution_bound(origins) > MAX_CONTRIBUTIONS:
         raise InputDataError("the bounds per user of the tallies add up to too much")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PRIME", "SALTS", "TIME_OFFSET", "marks", "salts"]
+__all__ = ["PRIME", "SALTS", "TIME_OFFSET", "row_hashes", "user_salts"]
 
 # The Mersenne prime 2^31 - 1: products of two remainders stay below 2^62.
 PRIME = 2**31 - 1
@@ -28,7 +28,7 @@ _TOGETHER = 2**14
 TIME_OFFSET = 2**61
 
 
-def salts(names: Iterable[str], key: bytes) -> NDArray[np.int64]:
+def user_salts(names: Iterable[str], key: bytes) -> NDArray[np.int64]:
     """Three numbers below 2^28 for each id, from MD5 of the key, a bar, and the id.
 
     They are digits 1 to 7, 9 to 15 and 17 to 23 of the 32 hexadecimal ones. MD5 is there for
@@ -55,7 +55,7 @@ def salts(names: Iterable[str], key: bytes) -> NDArray[np.int64]:
     return words.T.astype(np.int64)
 
 
-def marks(
+def row_hashes(
     salt: NDArray[np.int64],
     columns: NDArray[np.int64],
     rows: NDArray[np.int64],

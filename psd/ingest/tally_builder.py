@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 
 from psd.errors import DomainError, InputDataError
 from psd.ingest.cell_counter import cell_counter
-from psd.ingest.contribution_bounding import keep, shares, sizes
-from psd.ingest.row_hash import salts
+from psd.ingest.contribution_bounding import keep_smallest, rows_per_unit, user_weights
+from psd.ingest.row_hash import user_salts
 from psd.ingest.tally import Batch, Tally
-from psd.ingest.user_ids import normalised
-from psd.ingest.user_partitions import Part, Shelf
+from psd.ingest.user_ids import normalise_ids
+from psd.ingest.user_partitions import UserPartition, UserPartitions
 from psd.privacy.unit import Unit
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
-__all__ = ["Area", "Intake", "Slices", "tally"]
+__all__ = ["Area", "Slices", "TallyBuilder", "tally_batches"]
 
 _DAY = 86_400_000_000
 
@@ -59,7 +59,7 @@ class Slices(Protocol):
         """Slice of each moment, -1 for none."""
 
 
-class Intake:
+class TallyBuilder:
     """Takes in the rows of a source once; then makes one tally of them.
 
     Guarantees
@@ -111,14 +111,14 @@ class Intake:
                 f"{self._number} slices; take a coarser one"
             )
         self._counter = cell_counter(self._number * self._columns * self._rows, memory)
-        self._shelf = Shelf(None if memory is None else memory // 3)
+        self._partitions = UserPartitions(None if memory is None else memory // 3)
         self._workers = os.cpu_count() or 1
         if memory is not None:
             self._workers = max(1, min(self._workers, memory // _WORKER))
         self._seen = Counter({"read": 0, "without coordinates": 0, "outside": 0})
         self._placed = self._inside = 0
 
-    def add(self, batch: Batch) -> None:
+    def add_batch(self, batch: Batch) -> None:
         """Take in one batch."""
         if batch.time is None and (self.unit.kind == "user-day" or self.slices is not None):
             raise InputDataError("rows without a time, which days and slices need; name its column")
@@ -139,13 +139,15 @@ class Intake:
         self._seen["outside"] += read - missing - put
         self._inside += put
 
-    def sizes(self) -> NDArray[np.int64]:
+    def rows_per_unit(self) -> NDArray[np.int64]:
         """Rows of each unit inside, in no order. Private: a question to users is about these."""
         self._check_place()
-        found = [sizes(self._units(part)) for part in self._shelf.parts(again=True)]
+        found = [
+            rows_per_unit(self._units(part)) for part in self._partitions.partitions(again=True)
+        ]
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def tally(self, key: bytes | None = None, unit: Unit | None = None) -> Tally:
+    def build(self, key: bytes | None = None, unit: Unit | None = None) -> Tally:
         """Count what was taken in; once.
 
         Parameters
@@ -173,10 +175,10 @@ class Intake:
             report={**report, "kept": kept},
         )
 
-    def parts(self) -> Iterator[Part]:
-        """Rows of users as they were put away, once; in place of `tally`."""
+    def user_partitions(self) -> Iterator[UserPartition]:
+        """Rows of users as they were put away, once; in place of `build`."""
         self._check_place()
-        yield from self._shelf.parts()
+        yield from self._partitions.partitions()
 
     def _check_place(self) -> None:
         """Refuse rows that all lie elsewhere."""
@@ -229,7 +231,7 @@ class Intake:
             self._counter.add(self._cells(columns, rows, moment))
             return len(columns)
         ids, codes = _ids(user, inside), rows * self.domain.lattice[0] + columns
-        self._shelf.add(ids, codes, moment)
+        self._partitions.add_rows(ids, codes, moment)
         return len(codes)
 
     def _cells(
@@ -247,7 +249,7 @@ class Intake:
             return np.zeros(1, np.int64)
         return self.slices.index(moment.astype("datetime64[us]"))
 
-    def _units(self, part: Part) -> NDArray[np.int64]:
+    def _units(self, part: UserPartition) -> NDArray[np.int64]:
         """Number of each row's unit."""
         if self.unit.kind == "user":
             return part.users
@@ -256,9 +258,9 @@ class Intake:
         several = int(group.max(initial=0)) + 1
         return np.unique(part.users * several + group, return_inverse=True)[1]
 
-    def _count_users(self, bounded: Callable[[Part], Weighted]) -> int:
+    def _count_users(self, bounded: Callable[[UserPartition], Weighted]) -> int:
         """Count what is kept of all users' rows; its number of rows."""
-        kept, parts = 0, self._shelf.parts()
+        kept, parts = 0, self._partitions.partitions()
         with ThreadPoolExecutor(self._workers) as pool:
             while few := list(islice(parts, self._workers)):
                 for codes, weights in pool.map(bounded, few):
@@ -266,20 +268,20 @@ class Intake:
                     kept += len(codes)
         return kept
 
-    def _bounded(self, unit: Unit, key: bytes, part: Part) -> Weighted:
+    def _bounded(self, unit: Unit, key: bytes, part: UserPartition) -> Weighted:
         """Cells of the rows that are kept of some users, and their weights where they have any."""
         units, rows = self._units(part), part.codes // self.domain.lattice[0]
         columns = part.codes - rows * self.domain.lattice[0]
         if unit.weight:
-            weights = shares(units, unit.weight)
+            weights = user_weights(units, unit.weight)
             kept = np.flatnonzero(weights)  # a share of nothing occupies no cell
             return self._cells(columns[kept], rows[kept], part.time[kept]), weights[kept]
-        salt = salts(part.names.to_pylist(), key)[:, part.users]
-        kept = keep(units, salt, (columns, rows), part.time, unit.max_contributions)
+        salt = user_salts(part.names.to_pylist(), key)[:, part.users]
+        kept = keep_smallest(units, salt, (columns, rows), part.time, unit.max_contributions)
         return self._cells(columns[kept], rows[kept], part.time[kept]), None
 
 
-def tally(
+def tally_batches(
     batches: Iterable[Batch],
     domain: Domain,
     *,
@@ -340,17 +342,17 @@ def tally(
     rows of u alone. The key serves unbiasedness, so that no one can aim a place at being kept.
     """
     unit = Unit() if unit is None else unit
-    intake = Intake(domain, unit=unit, step=step, area=area, slices=slices, memory=memory)
+    builder = TallyBuilder(domain, unit=unit, step=step, area=area, slices=slices, memory=memory)
     for batch in batches:
-        intake.add(batch)
-    return intake.tally(key)
+        builder.add_batch(batch)
+    return builder.build(key)
 
 
 def _ids(user: Any, inside: NDArray[np.bool_]) -> Any:
     """Ids of the rows inside; a row without one is refused."""
     import pyarrow as pa
 
-    ids = normalised(user if inside.all() else user.filter(pa.array(inside)))
+    ids = normalise_ids(user if inside.all() else user.filter(pa.array(inside)))
     if ids.null_count:
         raise InputDataError(
             "rows without a user id; a bound per user cannot hold for them: remove these rows "

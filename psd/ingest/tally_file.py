@@ -21,16 +21,23 @@ from psd._util.fields import integer_between
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import check_size, footer_at, opened
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
-from psd.ingest.partial_tally import KeptTally, Origin, Terms, merge
+from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin, merge
 from psd.ingest.row_hash import PRIME
 from psd.ingest.tally import Tally
-from psd.ingest.user_rows import Carried, units_of
+from psd.ingest.user_rows import UserRows, number_units
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, Unit
 from psd.space.domain import Domain
 from psd.space.time_slices import Slices
 
-__all__ = ["digest", "is_tally", "read_tally", "tally_of_release", "unit_of", "write_tally"]
+__all__ = [
+    "file_digest",
+    "is_tally",
+    "read_tally",
+    "read_tally_of_release",
+    "read_unit",
+    "write_tally",
+]
 
 FORMAT = 2
 MAX_HEADER = 2**24
@@ -43,7 +50,7 @@ are short."""
 NOTICE = "PRIVATE: exact counts and ids; never publish this file"
 
 _COUNTS = pa.schema([(n, pa.int64()) for n in ("slice", "column", "row", "count")])
-_NUMBERS = ("mark", "column", "row", "time", "count")
+_NUMBERS = ("row_hash", "column", "row", "time", "count")
 _CARRIED = pa.schema([("user", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
 
 _FIELDS = {
@@ -53,7 +60,9 @@ _FIELDS = {
 _ORIGIN = {"run", "names", "contributions", "key", "paid"}
 
 
-def write_tally(kept: KeptTally, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def write_tally(
+    kept: PartialTally, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
     """Write a tally, marked PRIVATE, with permissions 0600; it appears whole or not at all.
 
     Raises
@@ -61,7 +70,7 @@ def write_tally(kept: KeptTally, path: str | os.PathLike[str], *, overwrite: boo
     WriteError
         If the file exists or cannot be written.
     """
-    carried = isinstance(kept.counts, Carried)
+    carried = isinstance(kept.counts, UserRows)
     schema = (_CARRIED if carried else _COUNTS).with_metadata(
         {KEY: json.dumps(_header(kept), allow_nan=False).encode()}
     )
@@ -71,17 +80,17 @@ def write_tally(kept: KeptTally, path: str | os.PathLike[str], *, overwrite: boo
     write_whole(path, sink.getvalue(), overwrite=overwrite, mode=0o600)
 
 
-def _columns(counts: Tally | Carried) -> list[pa.Array]:
+def _columns(counts: Tally | UserRows) -> list[pa.Array]:
     """Columns of the table."""
-    if isinstance(counts, Carried):
+    if isinstance(counts, UserRows):
         user = counts.names.take(pa.array(counts.users))
-        numbers = (counts.marks, counts.columns, counts.rows, counts.time, counts.counts)
+        numbers = (counts.hashes, counts.columns, counts.rows, counts.time, counts.counts)
         return [user, *map(pa.array, numbers)]
     slices = np.zeros(len(counts.counts), np.int64) if counts.slice is None else counts.slice
     return [pa.array(v, pa.int64()) for v in (slices, counts.columns, counts.rows, counts.counts)]
 
 
-def _header(kept: KeptTally) -> dict[str, Any]:
+def _header(kept: PartialTally) -> dict[str, Any]:
     """Everything about a tally but its counts."""
     terms, slices = kept.terms, kept.terms.slices
     return {
@@ -98,13 +107,13 @@ def _header(kept: KeptTally) -> dict[str, Any]:
         "bound": terms.bound,
         "time_zone": terms.time_zone,
         "area": terms.area,
-        "carried": isinstance(kept.counts, Carried),
+        "carried": isinstance(kept.counts, UserRows),
         "origins": [{name: getattr(origin, name) for name in _ORIGIN} for origin in kept.origins],
         "release": kept.release,
     }
 
 
-def digest(path: str | os.PathLike[str]) -> str:
+def file_digest(path: str | os.PathLike[str]) -> str:
     """Digest of a file's content, in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
@@ -115,7 +124,7 @@ def is_tally(path: str | os.PathLike[str]) -> bool:
     return Path(path).is_file() and KEY in footer_at(path)
 
 
-def read_tally(path: str | os.PathLike[str]) -> KeptTally:
+def read_tally(path: str | os.PathLike[str]) -> PartialTally:
     """Read a tally.
 
     Raises
@@ -131,7 +140,7 @@ def read_tally(path: str | os.PathLike[str]) -> KeptTally:
         return kept
 
 
-def unit_of(paths: Sequence[str | os.PathLike[str]]) -> Unit:
+def read_unit(paths: Sequence[str | os.PathLike[str]]) -> Unit:
     """Unit of the tally of several files together; no count is read.
 
     Raises
@@ -142,7 +151,7 @@ def unit_of(paths: Sequence[str | os.PathLike[str]]) -> Unit:
     return merge([_without_counts(path) for path in paths]).unit
 
 
-def _without_counts(path: str | os.PathLike[str]) -> KeptTally:
+def _without_counts(path: str | os.PathLike[str]) -> PartialTally:
     """What the footer of a tally says, of no rows."""
     with _guarded(Path(path)) as place:
         header = _header_of(footer_at(place)[KEY])
@@ -180,9 +189,9 @@ _DAMAGED = (
 )  # fmt: skip
 
 
-def tally_of_release(
+def read_tally_of_release(
     path: str | os.PathLike[str], domain: Domain, release: str | os.PathLike[str]
-) -> KeptTally:
+) -> PartialTally:
     """Read the tally that was kept when a release was built.
 
     Raises
@@ -191,14 +200,14 @@ def tally_of_release(
         If the file is missing, no sound tally, of another release, or too coarse for queries.
     """
     kept = read_tally(path)
-    if kept.terms.domain != domain or kept.release != digest(release):
+    if kept.terms.domain != domain or kept.release != file_digest(release):
         raise InputDataError(f"tally {path} is not of this release; each build keeps its own")
     if kept.terms.step != (1, 1):
         raise InputDataError(f"tally {path} counted lattice cells together, so queries cut them")
     return kept
 
 
-def _kept(content: bytes) -> KeptTally:
+def _kept(content: bytes) -> PartialTally:
     """Tally of a header and a table; whatever is wrong is one of `_DAMAGED`."""
     file = opened(content)
     header = _header_of(file.metadata.metadata[KEY])
@@ -225,13 +234,13 @@ def _schema(header: dict[str, Any]) -> pa.Schema:
     return _CARRIED if header["carried"] else _COUNTS
 
 
-def _tally_of(header: dict[str, Any], table: pa.Table) -> KeptTally:
+def _tally_of(header: dict[str, Any], table: pa.Table) -> PartialTally:
     """Tally of what a header says and of the rows of a table."""
     terms = _terms(header)
     counts = _carried(table) if header["carried"] else _counts(table, terms.slices is not None)
     origins = tuple(map(_origin, header["origins"]))
     _expect(len(origins) > 0)
-    return KeptTally(terms=terms, origins=origins, counts=counts, release=header["release"])
+    return PartialTally(terms=terms, origins=origins, counts=counts, release=header["release"])
 
 
 def _expect(holds: bool) -> None:
@@ -240,7 +249,7 @@ def _expect(holds: bool) -> None:
         raise ValueError
 
 
-def _terms(header: dict[str, Any]) -> Terms:
+def _terms(header: dict[str, Any]) -> CountingRules:
     """Terms of a header."""
     bounds, lattice, step = (tuple(header[name]) for name in ("bounds", "lattice", "step"))
     _expect(all(type(number) is int for number in (*lattice, *step, header["weight"])))
@@ -252,7 +261,7 @@ def _terms(header: dict[str, Any]) -> Terms:
     slices = None
     if names is not None:
         slices = Slices(by=header["by"], names=tuple(names), time_zone=zone)
-    return Terms(
+    return CountingRules(
         domain=Domain(bounds=bounds, crs=header["crs"], lattice=lattice),
         step=step,
         unit=Unit(kind=header["unit"], weight=header["weight"], time_zone=zone if days else None),
@@ -263,14 +272,14 @@ def _terms(header: dict[str, Any]) -> Terms:
     )
 
 
-def _origin(fields: Any) -> Origin:
+def _origin(fields: Any) -> PartOrigin:
     """Part of a header."""
     _expect(isinstance(fields, dict) and fields.keys() == _ORIGIN)
     names = tuple(fields["names"])
     texts = (fields["run"], *names, *([] if fields["key"] is None else [fields["key"]]))
     _expect(isinstance(fields["names"], list) and all(isinstance(text, str) for text in texts))
     _expect(re.fullmatch("[0-9a-f]{32}", fields["run"]) is not None)
-    return Origin(
+    return PartOrigin(
         run=fields["run"],
         names=names,
         contributions=integer_between(1, MAX_CONTRIBUTIONS)(
@@ -294,16 +303,16 @@ def _counts(table: pa.Table, has_slices: bool) -> Tally:
     )
 
 
-def _carried(table: pa.Table) -> Carried:
+def _carried(table: pa.Table) -> UserRows:
     """Lines of users."""
     coded = table["user"].dictionary_encode().unify_dictionaries().combine_chunks()
     ids = coded.dictionary.dictionary_encode()  # a file may list an id twice
     _expect(ids.null_count == 0)
-    mark, columns, rows, time, counts = (table[name].to_numpy() for name in _NUMBERS)
-    return Carried(
+    hashes, columns, rows, time, counts = (table[name].to_numpy() for name in _NUMBERS)
+    return UserRows(
         names=ids.dictionary,
         users=ids.indices.to_numpy().astype(np.int64)[coded.indices.to_numpy()],
-        marks=mark,
+        hashes=hashes,
         columns=columns,
         rows=rows,
         time=time,
@@ -311,7 +320,7 @@ def _carried(table: pa.Table) -> Carried:
     )
 
 
-def _check(kept: KeptTally) -> None:
+def _check(kept: PartialTally) -> None:
     """Refuse what no count of rows gives, so that the bound is what the header says."""
     counts, terms = kept.counts, kept.terms
     for cells, size, width in zip(
@@ -321,7 +330,7 @@ def _check(kept: KeptTally) -> None:
     _expect(bool((counts.counts > 0).all()) and counts.counts.sum(dtype=float) < 2**62)
     runs = [origin.run for origin in kept.origins]
     _expect(sorted(set(runs)) == runs)
-    if isinstance(counts, Carried):
+    if isinstance(counts, UserRows):
         _check_lines(counts, kept)
         return
     slices = np.zeros(len(counts.counts), np.int64) if counts.slice is None else counts.slice
@@ -333,17 +342,17 @@ def _check(kept: KeptTally) -> None:
     _expect(bool((np.diff(places, axis=1) != 0).any(axis=0).all()))
 
 
-def _check_lines(lines: Carried, kept: KeptTally) -> None:
+def _check_lines(lines: UserRows, kept: PartialTally) -> None:
     """At most k rows of each unit, in slices that there are."""
     terms = kept.terms
     _expect(terms.unit.has_user and not terms.unit.weight and terms.step == (1, 1))
-    _expect(bool(((lines.marks >= 0) & (lines.marks < PRIME)).all()))
+    _expect(bool(((lines.hashes >= 0) & (lines.hashes < PRIME)).all()))
     keys = {(origin.key, origin.contributions) for origin in kept.origins}
     _expect(len(keys) == 1 and None not in next(iter(keys)))
     if terms.slices is not None:
         moments = lines.time.astype("datetime64[us]")
         _expect(bool((terms.slices.index(moments) >= 0).all()))
-    units = units_of(lines.users, lines.time, terms.slices, kept.unit, terms.bound)
+    units = number_units(lines.users, lines.time, terms.slices, kept.unit, terms.bound)
     kept_of_unit = np.zeros(int(units.max(initial=-1)) + 1, np.int64)
     np.add.at(kept_of_unit, units, np.minimum(lines.counts, MAX_CONTRIBUTIONS + 1))
     _expect(int(kept_of_unit.max(initial=0)) <= kept.unit.max_contributions)

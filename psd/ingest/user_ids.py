@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["INVISIBLE", "MISSING", "normalised"]
+__all__ = ["INVISIBLE", "MISSING", "normalise_ids"]
 
 # White space of Unicode, and the marks of width zero that editors and exports leave behind.
 INVISIBLE = (
@@ -18,7 +18,7 @@ INVISIBLE = (
 MISSING = ("", "null", "nan", "none", "<na>", r"\n")
 
 
-def normalised(ids: Any) -> Any:
+def normalise_ids(ids: Any) -> Any:
     """Ids without the spellings that nobody sees, so that a user is not several; null if none.
 
     White space and byte-order marks around an id go, letters and their accents are composed

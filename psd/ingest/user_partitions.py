@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import from_arrow, to_arrow
 from psd.errors import WriteError
 
-__all__ = ["Part", "Shelf"]
+__all__ = ["UserPartition", "UserPartitions"]
 
 _PARTS = 64
 
@@ -30,7 +30,7 @@ _MEMORY = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Part:
+class UserPartition:
     """All rows of some users. Private.
 
     Parameters
@@ -51,10 +51,10 @@ class Part:
     time: NDArray[np.int64]
 
     def __repr__(self) -> str:
-        return "<Part: private>"
+        return "<UserPartition: private>"
 
 
-class Shelf:
+class UserPartitions:
     """Takes batches of rows and gives them back by user.
 
     Parameters
@@ -79,7 +79,7 @@ class Shelf:
 
         return duckdb.connect(config={"threads": 1, "temp_directory": ""})
 
-    def add(self, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64] | None) -> None:
+    def add_rows(self, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64] | None) -> None:
         """Put rows away, each with the part of its user; all batches have times, or none has."""
         import pyarrow as pa
 
@@ -104,7 +104,7 @@ class Shelf:
         if self._bytes > self._memory:
             self._spill()
 
-    def parts(self, *, again: bool = False) -> Iterator[Part]:
+    def partitions(self, *, again: bool = False) -> Iterator[UserPartition]:
         """The rows of all users, some users at a time; whether they are asked for again."""
         if not self._bytes and not self._files:  # so few that they were never divided
             yield from [_joined(self._waiting)] if sum(map(len, self._waiting)) else []
@@ -179,7 +179,7 @@ def _part_of(ids: Any, connection: Any) -> NDArray[np.uint8]:
     return from_arrow(parts["part"])
 
 
-def _joined(pieces: list[Any]) -> Part:
+def _joined(pieces: list[Any]) -> UserPartition:
     """One part of its pieces, ids numbered over all of them."""
     import pyarrow as pa
 
@@ -187,7 +187,7 @@ def _joined(pieces: list[Any]) -> Part:
     ids = table["id"].dictionary_encode().combine_chunks()
     codes = from_arrow(table["code"])
     has_time = "time" in table.column_names
-    return Part(
+    return UserPartition(
         users=from_arrow(ids.indices).astype(np.int64),
         names=ids.dictionary,
         codes=codes,

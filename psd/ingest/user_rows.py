@@ -17,23 +17,23 @@ import numpy as np
 from psd._util.arrays import Integers
 from psd.ingest.cell_counter import cell_counter
 from psd.ingest.contribution_bounding import running_number
-from psd.ingest.row_hash import marks, salts
+from psd.ingest.row_hash import row_hashes, user_salts
 from psd.ingest.tally import Tally
 
 if TYPE_CHECKING:
-    from psd.ingest.user_partitions import Part
+    from psd.ingest.user_partitions import UserPartition
     from psd.privacy.unit import ContributionScope, Unit
     from psd.space.domain import Domain
     from psd.space.time_slices import Slices
 
-__all__ = ["DAY", "Carried", "carried", "joined", "units_of"]
+__all__ = ["DAY", "UserRows", "keep_user_rows", "merge_user_rows", "number_units"]
 
 DAY = 86_400_000_000
 """Microseconds of a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Carried:
+class UserRows:
     """Kept rows of users, at most k of each unit, by user and mark. Private.
 
     Parameters
@@ -42,7 +42,7 @@ class Carried:
         Different ids.
     users : ndarray, shape (n,), int64
         Number of each line's id.
-    marks : ndarray, shape (n,), int64
+    hashes : ndarray, shape (n,), int64
         See `psd.ingest.row_hash`.
     columns, rows : ndarray, shape (n,), int64
         Cells of the full lattice.
@@ -54,14 +54,14 @@ class Carried:
 
     names: Any
     users: Integers
-    marks: Integers
+    hashes: Integers
     columns: Integers
     rows: Integers
     time: Integers
     counts: Integers
 
     def __repr__(self) -> str:
-        return "<Carried: private>"
+        return "<UserRows: private>"
 
     def __len__(self) -> int:
         """Number of lines."""
@@ -86,7 +86,7 @@ class Carried:
         )
 
 
-def units_of(
+def number_units(
     users: Integers, time: Integers, slices: Slices | None, unit: Unit, bound: ContributionScope
 ) -> Integers:
     """Number of each line's unit: its user, or the user's day or slice."""
@@ -100,22 +100,24 @@ def units_of(
     return np.unique(users * (int(group.max(initial=0)) + 1) + group, return_inverse=True)[1]
 
 
-def carried(
-    parts: Iterable[Part],
+def keep_user_rows(
+    parts: Iterable[UserPartition],
     domain: Domain,
     slices: Slices | None,
     unit: Unit,
     bound: ContributionScope,
     key: bytes,
-) -> Carried:
+) -> UserRows:
     """The k rows of each unit with the smallest marks, of rows by user."""
     found = [_marked(part, domain, key) for part in parts]
-    return joined([_smallest(one, slices, unit, bound) for one in found], slices, unit, bound)
+    return merge_user_rows(
+        [_smallest(one, slices, unit, bound) for one in found], slices, unit, bound
+    )
 
 
-def joined(
-    several: Sequence[Carried], slices: Slices | None, unit: Unit, bound: ContributionScope
-) -> Carried:
+def merge_user_rows(
+    several: Sequence[UserRows], slices: Slices | None, unit: Unit, bound: ContributionScope
+) -> UserRows:
     """The k rows of each unit with the smallest marks, of all lines together.
 
     Lines that agree in user, mark, cell and time are one with several rows: they count in the
@@ -134,37 +136,43 @@ def joined(
     users = [numbers[first[i] + one.users] for i, one in enumerate(several)]
     rest = [
         np.concatenate([getattr(one, name) for one in several])
-        for name in ("marks", "columns", "rows", "time", "counts")
+        for name in ("hashes", "columns", "rows", "time", "counts")
     ]
     return _smallest(_lines(names, [np.concatenate(users), *rest]), slices, unit, bound)
 
 
-def _lines(names: Any, values: Sequence[Integers]) -> Carried:
+def _lines(names: Any, values: Sequence[Integers]) -> UserRows:
     """Lines of their columns."""
-    users, mark, columns, rows, time, counts = values
-    return Carried(
-        names=names, users=users, marks=mark, columns=columns, rows=rows, time=time, counts=counts
+    users, hashes, columns, rows, time, counts = values
+    return UserRows(
+        names=names,
+        users=users,
+        hashes=hashes,
+        columns=columns,
+        rows=rows,
+        time=time,
+        counts=counts,
     )
 
 
-def _marked(part: Part, domain: Domain, key: bytes) -> Carried:
+def _marked(part: UserPartition, domain: Domain, key: bytes) -> UserRows:
     """All rows of some users, each with its mark; equal rows are numbered."""
     rows, columns = np.divmod(part.codes, domain.lattice[0])
     order = np.lexsort((part.time, part.codes, part.users))
     users, columns, rows, time = (v[order] for v in (part.users, columns, rows, part.time))
-    salt = salts(part.names.to_pylist(), key)[:, users]
+    salt = user_salts(part.names.to_pylist(), key)[:, users]
     occurrence = running_number([users, columns, rows, time])
-    found = marks(salt, columns, rows, time, occurrence)
+    found = row_hashes(salt, columns, rows, time, occurrence)
     return _lines(part.names, [users, found, columns, rows, time, np.ones(len(users), np.int64)])
 
 
 def _smallest(
-    lines: Carried, slices: Slices | None, unit: Unit, bound: ContributionScope
-) -> Carried:
+    lines: UserRows, slices: Slices | None, unit: Unit, bound: ContributionScope
+) -> UserRows:
     """The k rows of each unit with the smallest marks; ties by cell, then time."""
-    units = units_of(lines.users, lines.time, slices, unit, bound)
-    order = np.lexsort((lines.time, lines.rows, lines.columns, lines.marks, units))
-    columns = [lines.users, lines.marks, lines.columns, lines.rows, lines.time]
+    units = number_units(lines.users, lines.time, slices, unit, bound)
+    order = np.lexsort((lines.time, lines.rows, lines.columns, lines.hashes, units))
+    columns = [lines.users, lines.hashes, lines.columns, lines.rows, lines.time]
     units, *columns = (values[order] for values in (units, *columns))
     first = np.flatnonzero(running_number([units, *columns]) == 0)
     counts = np.add.reduceat(lines.counts[order], first) if len(first) else lines.counts
@@ -177,7 +185,7 @@ def _smallest(
     return _of_kept(lines.names, [values[kept] for values in (*columns, counts)])
 
 
-def _of_kept(names: Any, values: Sequence[Integers]) -> Carried:
+def _of_kept(names: Any, values: Sequence[Integers]) -> UserRows:
     """Lines by user and mark; a user without a line has no name."""
     import pyarrow as pa
 

@@ -12,7 +12,7 @@ from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.errors import ParameterError
-from psd.ingest.memory_limit import parse_memory, room
+from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Tally
 from psd.ledger.account import Account, Spending, claim_of
@@ -190,7 +190,7 @@ def build(
         x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
     )
     asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
-    left = room(None if memory is None else parse_memory(memory))
+    left = memory_for_rows(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
     refuse_paid(noise, account)

@@ -9,7 +9,7 @@ from psd.curator.contribution_choice import BoundChoice, choose_bound
 from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns, check_repeatable, read
-from psd.ingest.tally_builder import Intake
+from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import Unit, unit_of
 
 if TYPE_CHECKING:
@@ -134,11 +134,11 @@ def count_rows(
     noise : Noise
         Mechanisms.
     step : tuple of int
-        As in `psd.ingest.tally_builder.Intake`. Public.
+        As in `psd.ingest.tally_builder.TallyBuilder`. Public.
     area : Area, optional
-        As in `psd.ingest.tally_builder.Intake`. Public.
+        As in `psd.ingest.tally_builder.TallyBuilder`. Public.
     slices : Slices, optional
-        As in `psd.ingest.tally_builder.Intake`; bounds are then public. Public.
+        As in `psd.ingest.tally_builder.TallyBuilder`; bounds are then public. Public.
     memory : int, optional
         Bytes that reading may take, a third of them for the source.
     engine : Engine, optional
@@ -230,7 +230,7 @@ def _counted(
     """One reading."""
     columns = replace(asked.columns, memory=memory and memory // 3)
     kept = memory and memory * 2 // 3
-    intake = Intake(
+    builder = TallyBuilder(
         domain,
         unit=asked.unit,
         step=step,
@@ -240,13 +240,13 @@ def _counted(
         anywhere=anywhere,
     )
     for batch in read(data, columns, domain):
-        intake.add(batch)
+        builder.add_batch(batch)
     if asked.choice is None:
-        return Counted(tally=intake.tally(), domain=domain, unit=asked.unit)
-    bound = choose_bound(intake.sizes(), asked.choice, epsilon, noise)
+        return Counted(tally=builder.build(), domain=domain, unit=asked.unit)
+    bound = choose_bound(builder.rows_per_unit(), asked.choice, epsilon, noise)
     unit = replace(asked.unit, max_contributions=bound)
     return Counted(
-        tally=intake.tally(unit=unit),
+        tally=builder.build(unit=unit),
         domain=domain,
         unit=unit,
         paid=asked.choice.price(epsilon),

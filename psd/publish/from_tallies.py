@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.errors import ParameterError
-from psd.ingest.hash_key import check_value
-from psd.ingest.memory_limit import parse_memory, room
-from psd.ingest.partial_tally import EMPTY, KeptTally, Origin, Terms, merge
+from psd.ingest.hash_key import key_fingerprint
+from psd.ingest.memory_limit import memory_for_rows, parse_memory
+from psd.ingest.partial_tally import EMPTY, CountingRules, PartialTally, PartOrigin, merge
 from psd.ingest.sources import Columns, files_of, read
 from psd.ingest.sources._paths import STDIN, is_path, unchanged
 from psd.ingest.tally import Tally
-from psd.ingest.tally_builder import Intake
-from psd.ingest.tally_file import digest
-from psd.ingest.user_rows import Carried, carried
+from psd.ingest.tally_builder import TallyBuilder
+from psd.ingest.tally_file import file_digest
+from psd.ingest.user_rows import UserRows, keep_user_rows
 from psd.ledger.account import Account, Spending
 from psd.ledger.state import Claim
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import Slices
 
-__all__ = ["Recipe", "build_tally", "kept_for", "origin_of", "tally_rows"]
+__all__ = ["TallyRequest", "build_tally", "kept_for", "origin_of", "tally_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Recipe:
+class TallyRequest:
     """How the rows of a part are counted; the same for all parts of a data set.
 
     Parameters
@@ -108,9 +108,9 @@ class Recipe:
             raise ParameterError("carried rows are whole rows of the full lattice")
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> CountingRules:
         """What tallies have to have in common with its tallies."""
-        return Terms(
+        return CountingRules(
             domain=self.domain,
             step=self.step,
             unit=self.unit,
@@ -122,12 +122,12 @@ class Recipe:
 
 def tally_rows(
     data: Any,
-    recipe: Recipe,
+    recipe: TallyRequest,
     *,
     part: str | None = None,
     memory: str | int | None = None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
-) -> KeptTally:
+) -> PartialTally:
     """Count one part of a data set.
 
     Guarantees
@@ -140,7 +140,7 @@ def tally_rows(
     ----------
     data : object or list of objects
         Points, as in `psd.build`. Private.
-    recipe : Recipe
+    recipe : TallyRequest
         How.
     part : str, optional
         Name of the part, needed where it is no file; the same rows have the same name.
@@ -151,7 +151,7 @@ def tally_rows(
 
     Returns
     -------
-    KeptTally
+    PartialTally
 
     Raises
     ------
@@ -165,27 +165,27 @@ def tally_rows(
     items = list(data) if isinstance(data, list | tuple) else [data]
     paths = _files(items, part)
     key = recipe.key or secrets.token_bytes(32)
-    left = room(None if memory is None else parse_memory(memory))
+    left = memory_for_rows(None if memory is None else parse_memory(memory))
     columns = replace(recipe.columns, memory=left and left // 3)
     with unchanged(paths):
         batches = read(data, columns, recipe.domain)
-        intake = _taken_in(batches, recipe, left and left * 2 // 3)
-        counts: Tally | Carried
+        builder = _taken_in(batches, recipe, left and left * 2 // 3)
+        counts: Tally | UserRows
         if recipe.carry:
             how = (recipe.domain, recipe.slices, recipe.unit, recipe.bound)
-            counts = carried(intake.parts(), *how, key)
+            counts = keep_user_rows(builder.user_partitions(), *how, key)
         else:
-            counts = intake.tally(key)
+            counts = builder.build(key)
             private_report(counts.report)
         names = _names(paths, part) + (() if len(counts.counts) else (EMPTY,))
-    return KeptTally(
+    return PartialTally(
         terms=recipe.terms, origins=(origin_of(replace(recipe, key=key), names),), counts=counts
     )
 
 
-def _taken_in(batches: Iterator[Any], recipe: Recipe, memory: int | None) -> Intake:
+def _taken_in(batches: Iterator[Any], recipe: TallyRequest, memory: int | None) -> TallyBuilder:
     """Read the rows of a part."""
-    intake = Intake(
+    builder = TallyBuilder(
         recipe.domain,
         unit=counted_unit(recipe.unit, recipe.bound),
         step=recipe.step,
@@ -193,18 +193,18 @@ def _taken_in(batches: Iterator[Any], recipe: Recipe, memory: int | None) -> Int
         memory=memory,
     )
     for batch in batches:
-        intake.add(batch)
-    return intake
+        builder.add_batch(batch)
+    return builder
 
 
-def origin_of(recipe: Recipe, names: Sequence[str]) -> Origin:
+def origin_of(recipe: TallyRequest, names: Sequence[str]) -> PartOrigin:
     """Part of a recipe and of the names of what was read."""
     has_user = recipe.unit.has_user
-    return Origin(
+    return PartOrigin(
         run=secrets.token_hex(16),
         names=tuple(names),
         contributions=recipe.unit.max_contributions,
-        key=check_value(recipe.key) if has_user and recipe.key is not None else None,
+        key=key_fingerprint(recipe.key) if has_user and recipe.key is not None else None,
     )
 
 
@@ -224,11 +224,11 @@ def _files(items: Sequence[Any], part: str | None) -> list[Path]:
 def _names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:
     """Names of a part: what it is called, and digests of its files."""
     called = () if part is None else (f"part {part}",)
-    return (*called, *sorted(f"blake2b {digest(path)}" for path in paths))
+    return (*called, *sorted(f"blake2b {file_digest(path)}" for path in paths))
 
 
 def build_tally(
-    tallies: KeptTally | Sequence[KeptTally],
+    tallies: PartialTally | Sequence[PartialTally],
     *,
     epsilon: str | float | Decimal,
     method: Decomposition | str = DEFAULT_METHOD,
@@ -253,7 +253,7 @@ def build_tally(
 
     Parameters
     ----------
-    tallies : KeptTally or sequence of KeptTally
+    tallies : PartialTally or sequence of PartialTally
         Of `tally_rows` or `psd.ingest.tally_file.read_tally`. Private.
     epsilon, method, estimate, density, covariate, noise, progress, account
         As in `psd.build`.
@@ -271,7 +271,7 @@ def build_tally(
     InputDataError
         If the tallies cannot be merged.
     """
-    kept = tallies if isinstance(tallies, KeptTally) else merge(list(tallies))
+    kept = tallies if isinstance(tallies, PartialTally) else merge(list(tallies))
     terms, unit = kept.terms, kept.unit
     method = method_by_name(method) if isinstance(method, str) else method
     given = known(method, terms.domain, estimate=estimate, density=density, covariate=covariate)
@@ -293,7 +293,7 @@ def build_tally(
     return release_of(kept.tally, terms.domain, **how)
 
 
-def _paid(kept: KeptTally, epsilon: str | float | Decimal) -> dict[str, Any]:
+def _paid(kept: PartialTally, epsilon: str | float | Decimal) -> dict[str, Any]:
     """What a release of a tally has spent on how it was counted."""
     if kept.paid >= parse_epsilon(epsilon):
         raise ParameterError(
@@ -306,7 +306,7 @@ def _paid(kept: KeptTally, epsilon: str | float | Decimal) -> dict[str, Any]:
     }
 
 
-def check_step(method: Decomposition, terms: Terms) -> None:
+def check_step(method: Decomposition, terms: CountingRules) -> None:
     """Refuse a method that divides lattice cells which a tally counted together.
 
     Raises
@@ -329,7 +329,7 @@ def kept_for(
     *,
     time_zone: str | None,
     release: Path,
-) -> KeptTally:
+) -> PartialTally:
     """Tally of a build, as it is kept for evaluations of its release.
 
     Parameters
@@ -347,7 +347,7 @@ def kept_for(
     """
     slices = made.slices if isinstance(made, Series) else None
     unit = made.unit_of_privacy
-    terms = Terms(
+    terms = CountingRules(
         domain=made.domain,
         unit=unit,
         slices=slices,
@@ -357,13 +357,13 @@ def kept_for(
     )
     paths = [path for path in files_of(data) if str(path) != STDIN]
     whole = all(is_path(item) and str(item) != STDIN for item in data)
-    origin = Origin(
+    origin = PartOrigin(
         run=secrets.token_hex(16),
         names=_names(paths, None) if whole else (),
         contributions=made.max_contributions,
         paid=_spent_before(made),
     )
-    return KeptTally(terms=terms, origins=(origin,), counts=counts, release=digest(release))
+    return PartialTally(terms=terms, origins=(origin,), counts=counts, release=file_digest(release))
 
 
 def _spent_before(made: Release | Series) -> int:

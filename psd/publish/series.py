@@ -12,7 +12,7 @@ import numpy as np
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.memory_limit import parse_memory, room
+from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch, Tally
 from psd.ledger.account import Account, Spending, claim_of
@@ -131,7 +131,7 @@ def build_series(
     if bound == "slice" and asked.choice is not None:
         raise ParameterError("a bound per slice is a number; auto chooses one for all slices")
     share_of(nano, len(slices), asked.unit, bound)
-    left = room(None if memory is None else parse_memory(memory))
+    left = memory_for_rows(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     noise = SecureNoise() if noise is None else noise
     refuse_paid(noise, account)

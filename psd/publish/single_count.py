@@ -15,9 +15,9 @@ import numpy as np
 
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
-from psd.ingest.memory_limit import parse_memory, room
+from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import Intake
+from psd.ingest.tally_builder import TallyBuilder
 from psd.ledger.account import Spending, claim_of
 from psd.mechanisms import Noise, SecureNoise
 from psd.privacy.epsilon import parse_epsilon
@@ -129,13 +129,13 @@ def ask(
     asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
     refuse_paid(noise, account)
     spending = Spending(account, claim_of("ask", nano, asked, domain, data))
-    left = room(None if memory is None else parse_memory(memory))
+    left = memory_for_rows(None if memory is None else parse_memory(memory))
     # A question about nobody must be answered: a refusal would tell, for nothing, that there is
     # nobody.
-    intake = Intake(domain, unit=asked.unit, memory=left, anywhere=True)
+    builder = TallyBuilder(domain, unit=asked.unit, memory=left, anywhere=True)
     for batch in read(data, columns, domain):
-        intake.add(batch)
-    tally = intake.tally()
+        builder.add_batch(batch)
+    tally = builder.build()
     spending.charge()
     curator = Curator(tally, domain, epsilon=nano, noise=SecureNoise() if noise is None else noise)
     found = int(curator.count(curator.root(), nano)[0])

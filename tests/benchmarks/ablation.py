@@ -20,7 +20,7 @@ from psd.evaluation.evaluate import class_errors
 from psd.evaluation.true_counts import Sightings, truth_of
 from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import Unit
 from psd.publish.build import release_of
@@ -45,7 +45,7 @@ def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[f
     domain = psd.Domain(bounds=BOUNDS[name])
     seen = Sightings(domain)
     batches = read(folder / f"{name}.csv", Columns(x="lon", y="lat", user=None), domain)
-    counts = tally(seen.of(batches), domain, unit=Unit())
+    counts = tally_batches(seen.of(batches), domain, unit=Unit())
     queries = workload(*seen.points, domain.bounds)
     truth = truth_of(queries, seen.points, counts, domain, bounded=False)
 

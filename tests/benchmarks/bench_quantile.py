@@ -17,7 +17,7 @@ import numpy as np
 import psd
 from psd.curator.curator import Curator
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import parse_epsilon
 
@@ -40,7 +40,7 @@ def rank_error(x: np.ndarray, median: float) -> float:
 
 def ours(x: np.ndarray, epsilon: str) -> Callable[[], float]:
     """The curator's median on a lattice of 2^30 lines."""
-    counts = tally([Batch(x=x, y=np.full(len(x), 0.5))], DOMAIN)
+    counts = tally_batches([Batch(x=x, y=np.full(len(x), 0.5))], DOMAIN)
     nano = parse_epsilon(epsilon)
 
     def draw() -> float:

@@ -27,7 +27,7 @@ from psd.evaluation.true_counts import Points, Sightings
 from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
 from psd.query import boxes as engine
@@ -79,7 +79,7 @@ def points_of(path: Path, domain: psd.Domain) -> tuple[Tally, Points]:
         np.clip(np.tile(z, COPIES) + noise.normal(0, AROUND, COPIES * len(z)), low, high)
         for z, low, high in zip(seen.points, domain.bounds[:2], domain.bounds[2:], strict=True)
     )
-    return tally([Batch(x=x, y=y)], domain), (x, y)
+    return tally_batches([Batch(x=x, y=y)], domain), (x, y)
 
 
 def built(method: str, counts: Tally, domain: psd.Domain, folder: Path) -> Path:

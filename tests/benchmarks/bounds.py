@@ -20,7 +20,7 @@ from psd.evaluation.evaluate import class_errors, geometric_mean
 from psd.evaluation.true_counts import Sightings, truth_of
 from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import Intake
+from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import Unit
@@ -58,20 +58,20 @@ class Data:
         self.domain = psd.Domain(bounds=SETS[name][1])
         self.table = table_of(folder, name, np.random.default_rng(7))
         self.taken()
-        self.sizes = self.intake.sizes()
+        self.sizes = self.builder.rows_per_unit()
         self.points = self.seen.points
         self.queries = workload(*self.points, self.domain.bounds)
 
     def taken(self):
         """Read anew; rows are counted once."""
-        self.intake = Intake(self.domain, unit=Unit(kind="user", max_contributions=1))
+        self.builder = TallyBuilder(self.domain, unit=Unit(kind="user", max_contributions=1))
         self.seen = Sightings(self.domain)
         for batch in self.seen.of(read(self.table, Columns(user="user_id"), self.domain)):
-            self.intake.add(batch)
+            self.builder.add_batch(batch)
 
     def truth(self, bound):
         self.taken()
-        counts = self.intake.tally(unit=Unit(kind="user", max_contributions=bound))
+        counts = self.builder.build(unit=Unit(kind="user", max_contributions=bound))
         return truth_of(self.queries, self.points, counts, self.domain, bounded=True)
 
 

@@ -25,7 +25,7 @@ import psd
 from psd.evaluation.true_counts import Sightings, Truth, truth_of
 from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 
 METHODS = ("auto", "grid", "quadtree", "kd-standard", "kd-hybrid", "htree")
 POOLED, EACH, EASY = (0.92, 0.99), 0.88, 0.995
@@ -47,7 +47,7 @@ its share of queries whose true count is 0, which every interval from 0 covers.
 def truth(path: Path, domain: psd.Domain) -> Truth:
     """Boxes and true counts of a data set."""
     seen = Sightings(domain)
-    counts = tally(seen.of(read(path, Columns(x="lon", y="lat"), domain)), domain)
+    counts = tally_batches(seen.of(read(path, Columns(x="lon", y="lat"), domain)), domain)
     queries = workload(*seen.points, domain.bounds)
     return truth_of(queries, seen.points, counts, domain, bounded=False)
 

@@ -24,7 +24,7 @@ from psd.evaluation.evaluate import class_errors
 from psd.evaluation.true_counts import Sightings, truth_of
 from psd.evaluation.workload import Workload, workload
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
 from psd.query.boxes import box_totals
@@ -53,7 +53,9 @@ def ratio(view, signed):
 def prepared(path, domain):
     """Tally of a file, and the truth of its largest queries."""
     seen = Sightings(domain)
-    counts = tally(seen.of(read([path], Columns(x="lon", y="lat", user=None), domain)), domain)
+    counts = tally_batches(
+        seen.of(read([path], Columns(x="lon", y="lat", user=None), domain)), domain
+    )
     queries = workload(*seen.points, domain.bounds)
     large = np.char.endswith(queries.classes, " " + SIZE)
     queries = Workload(boxes=queries.boxes[large], classes=queries.classes[large])

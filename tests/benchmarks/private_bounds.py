@@ -12,7 +12,7 @@ import pandas as pd
 
 from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import parse_epsilon
 
@@ -23,7 +23,7 @@ DRAWS = 200
 def main():
     table = pd.read_csv(sys.argv[1])
     table = table[table.lon.between(*BOX[::2]) & table.lat.between(*BOX[1::2])]
-    counts = tally(read(table, Columns(), PrivateBounds().outer), PrivateBounds().outer)
+    counts = tally_batches(read(table, Columns(), PrivateBounds().outer), PrivateBounds().outer)
     print(f"{len(table)} rows")
     print("| epsilon | share | beyond | median distance of a side, in ranks | sides lost |")
     print("|---|---|---|---|---|")

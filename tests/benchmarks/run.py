@@ -22,7 +22,7 @@ import psd
 from psd.curator.curator import Curator
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import NANO
 
@@ -86,7 +86,7 @@ def bench_build(largest: int) -> Iterator[Row]:
             path = Path(folder) / f"{size}.csv"
             points(size).to_csv(path, index=False)
             read_time, _ = child(f"import pandas; pandas.read_csv({str(path)!r})")
-            counts = tally(read(path, Columns(), DOMAIN), DOMAIN)
+            counts = tally_batches(read(path, Columns(), DOMAIN), DOMAIN)
             for name in psd.methods():
                 for unit in ((), ("--user", "user_id", "--max-contributions", "10")):
                     yield _build_row(name, size, unit, path, read_time, counts)

@@ -25,7 +25,7 @@ from psd.evaluation.true_counts import Sightings
 from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
@@ -81,7 +81,7 @@ def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
     """One row per epsilon and method of a data set."""
     domain = psd.Domain(bounds=BOUNDS[data])
     seen = Sightings(domain)
-    counts = tally(
+    counts = tally_batches(
         seen.of(read(options.folder / f"{data}.csv", Columns(x="lon", y="lat"), domain)), domain
     )
     boxes = queries(seen.points, domain, options.queries)

@@ -24,7 +24,7 @@ from psd.evaluation.evaluate import class_errors
 from psd.evaluation.true_counts import Sightings, Truth, truth_of
 from psd.evaluation.workload import Workload
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
 
@@ -69,7 +69,7 @@ def queries(
 def truths(path: Path, domain: psd.Domain, classes: list[str], size: int) -> dict[str, Truth]:
     """True counts of the boxes of every class, from one reading."""
     seen = Sightings(domain)
-    counts = tally(seen.of(read(path, Columns(x="lon", y="lat"), domain)), domain)
+    counts = tally_batches(seen.of(read(path, Columns(x="lon", y="lat"), domain)), domain)
     return {
         name: truth_of(
             queries(name, seen.points, domain, size), seen.points, counts, domain, bounded=False

@@ -10,7 +10,7 @@ import pytest
 
 import psd
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import unit_of
 from support.postgres import execute, ingest
 
@@ -187,7 +187,7 @@ def assert_same(found, expected):
 
 def counted(data, k, **columns):
     named = {} if k is None else columns
-    return tally(
+    return tally_batches(
         read(data, Columns(**named), DOMAIN), DOMAIN, unit=unit_of(named.get("user"), k), key=KEY
     )
 

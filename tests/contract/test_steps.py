@@ -6,7 +6,7 @@ import pytest
 import psd
 from psd.decompositions import method, methods
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import Unit
 from psd.publish.build import release_of, step_of
 
@@ -35,7 +35,7 @@ class Exact:
 
 
 def answers(method, step):
-    counts = tally(batches(), DOMAIN, step=step)
+    counts = tally_batches(batches(), DOMAIN, step=step)
     release = release_of(counts, DOMAIN, epsilon=10**9, method=method, unit=Unit(), noise=Exact())
     return release.tree
 

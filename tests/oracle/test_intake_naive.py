@@ -13,7 +13,7 @@ import psd
 from oracle.test_marks_naive import KEY, naive_mark
 from psd.errors import DomainError, InputDataError
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import Intake, tally
+from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.privacy.unit import Unit
 
 COLUMNS, ROWS, STEP = 7, 4, (2, 3)
@@ -103,7 +103,7 @@ UNITS = [
 def test_what_is_counted(unit, slices, area, memory):
     rows = table(len(str(unit)))
     timed = slices is not None or unit.kind == "user-day"
-    found = tally(
+    found = tally_batches(
         parts(rows, timed), DOMAIN, unit=unit, key=KEY, step=STEP, area=area, slices=slices,
         memory=memory,
     )  # fmt: skip
@@ -129,22 +129,17 @@ def test_what_is_counted(unit, slices, area, memory):
 
 @pytest.mark.parametrize("memory", [None, 30_000])
 @pytest.mark.parametrize("unit", [UNITS[1], UNITS[3]], ids=str)
-def test_users_are_chosen_by_their_ids_and_nothing_else(unit, memory):
+def test_rows_of_units_can_be_asked_for_before_they_are_counted(unit, memory):
     rows = table(5)
-    intake = Intake(
-        DOMAIN, unit=unit, step=STEP, memory=memory,
-        chosen=lambda ids: np.array([name in ("7", "Ann") for name in ids.to_pylist()], bool),
-    )  # fmt: skip
+    builder = TallyBuilder(DOMAIN, unit=unit, step=STEP, memory=memory)
     for batch in parts(rows, timed=unit.kind == "user-day"):
-        intake.add(batch)
-    those = np.isin(rows[0], [NAMES.index("7"), NAMES.index("Ann")])
-    counts, inside = naive([values[those] for values in rows], unit, area=None, slices=None)
-    assert intake.sizes().sum() == inside
-    assert intake.sizes().dtype == np.int64
-    found = intake.tally(KEY)
-    assert found.report["outside"] + found.report["without coordinates"] == 302 - inside
-    cells = zip(found.rows.tolist(), found.columns.tolist(), strict=True)
-    assert dict(zip(cells, found.counts.tolist(), strict=True)) == {
+        builder.add_batch(batch)
+    counts, inside = naive(rows, unit, area=None, slices=None)
+    assert builder.rows_per_unit().sum() == inside
+    assert builder.rows_per_unit().dtype == np.int64
+    tally = builder.build(KEY)
+    cells = zip(tally.rows.tolist(), tally.columns.tolist(), strict=True)
+    assert dict(zip(cells, tally.counts.tolist(), strict=True)) == {
         cell[1:]: count for cell, count in counts.items()
     }
 
@@ -153,7 +148,9 @@ def test_times_of_any_precision_are_the_same_times():
     _, x, y, time = table(7)
     rows = Batch(x=x, y=y, user=pa.array(["a"] * len(x)), time=time)
     coarse = replace(rows, time=time.astype("datetime64[s]"))
-    found, again = (tally([made], DOMAIN, unit=UNITS[3], key=KEY) for made in (rows, coarse))
+    found, again = (
+        tally_batches([made], DOMAIN, unit=UNITS[3], key=KEY) for made in (rows, coarse)
+    )
     assert found.counts.tolist() == again.counts.tolist()
     assert found.columns.tolist() == again.columns.tolist()
 
@@ -163,7 +160,7 @@ def test_the_finest_lattice_is_exact():
     fine = psd.Domain(bounds=(0, 0, side, side), crs="EPSG:3857", lattice=(side, side))
     x, y = np.array([side - 1, side - 2, 12_345_677.0]), np.array([side - 1.0, side - 1, 7])
     for unit in (Unit(), Unit(kind="user", max_contributions=3)):
-        found = tally([Batch(x=x, y=y, user=pa.array(["a"] * 3))], fine, unit=unit)
+        found = tally_batches([Batch(x=x, y=y, user=pa.array(["a"] * 3))], fine, unit=unit)
         assert found.columns.tolist() == [12_345_677, side - 2, side - 1]
         assert found.rows.tolist() == [7, side - 1, side - 1]
 
@@ -172,26 +169,26 @@ def test_cells_and_slices_have_62_bits():
     side = 2**30
     fine = psd.Domain(bounds=(0, 0, side, side), crs="EPSG:3857", lattice=(side, side))
     slices = psd.Slices.parse("day", "2024-01-01..2024-01-05")
-    Intake(fine, unit=Unit(), slices=psd.Slices.parse("day", "2024-01-01..2024-01-04"))
+    TallyBuilder(fine, unit=Unit(), slices=psd.Slices.parse("day", "2024-01-01..2024-01-04"))
     with pytest.raises(DomainError, match="too fine for 5 slices"):
-        Intake(fine, unit=Unit(), slices=slices)
-    Intake(fine, unit=Unit(), slices=slices, step=(2, 1))
+        TallyBuilder(fine, unit=Unit(), slices=slices)
+    TallyBuilder(fine, unit=Unit(), slices=slices, step=(2, 1))
 
 
 @pytest.mark.parametrize("unit", UNITS[1:2] + UNITS[3:], ids=str)
 def test_no_rows_have_no_sizes(unit):
-    found = Intake(DOMAIN, unit=unit, slices=DAYS).sizes()
+    found = TallyBuilder(DOMAIN, unit=unit, slices=DAYS).rows_per_unit()
     assert (found.tolist(), found.dtype) == ([], np.int64)
 
 
 def test_a_step_has_two_widths():
     with pytest.raises(ValueError, match="zip"):
-        Intake(DOMAIN, unit=Unit(), step=(1, 1, 1))
+        TallyBuilder(DOMAIN, unit=Unit(), step=(1, 1, 1))
 
 
 def test_rows_without_a_time_lie_in_no_slice():
     with pytest.raises(InputDataError, match="without a time"):
-        tally([Batch(x=np.ones(1), y=np.ones(1))], DOMAIN, slices=DAYS)
+        tally_batches([Batch(x=np.ones(1), y=np.ones(1))], DOMAIN, slices=DAYS)
 
 
 GIGA = 2**30
@@ -214,7 +211,7 @@ def test_memory_bounds_what_is_worked_on_at_once(processors, memory, workers, mo
             together.append(len(few))
             return super().map(function, few)
 
-    class Shelf(psd.ingest.user_partitions.Shelf):
+    class UserPartitions(psd.ingest.user_partitions.UserPartitions):
         def __init__(self, memory):
             shelves.append(memory)
             super().__init__(3_000)  # small parts
@@ -225,9 +222,11 @@ def test_memory_bounds_what_is_worked_on_at_once(processors, memory, workers, mo
 
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
     monkeypatch.setattr("psd.ingest.tally_builder.ThreadPoolExecutor", Pool)
-    monkeypatch.setattr("psd.ingest.tally_builder.Shelf", Shelf)
+    monkeypatch.setattr("psd.ingest.tally_builder.UserPartitions", UserPartitions)
     monkeypatch.setattr("psd.ingest.tally_builder.cell_counter", counter)
-    tally(parts(table(1), timed=True), DOMAIN, unit=UNITS[1], step=STEP, slices=DAYS, memory=memory)
+    tally_batches(
+        parts(table(1), timed=True), DOMAIN, unit=UNITS[1], step=STEP, slices=DAYS, memory=memory
+    )
     assert asked == [workers]
     assert 0 < max(together) <= workers
     assert sum(together) > 2
@@ -240,5 +239,5 @@ def test_keys_that_are_not_given_have_128_bits(monkeypatch):
     monkeypatch.setattr(
         "psd.ingest.tally_builder.secrets.token_bytes", lambda n: asked.append(n) or bytes(n)
     )
-    tally(parts(table(1), timed=False), DOMAIN, unit=UNITS[1])
+    tally_batches(parts(table(1), timed=False), DOMAIN, unit=UNITS[1])
     assert asked == [16]

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from psd.ingest.contribution_bounding import keep, shares
-from psd.ingest.row_hash import PRIME, marks, salts
+from psd.ingest.contribution_bounding import keep_smallest, user_weights
+from psd.ingest.row_hash import PRIME, row_hashes, user_salts
 
 KEY = b"sixteen bytes ok"
 
@@ -43,7 +43,7 @@ def test_marks(seed, together, monkeypatch):
     monkeypatch.setattr("psd.ingest.row_hash._TOGETHER", together)
     users, (columns, row), time = rows(seed)
     occurrence = np.random.default_rng(seed).integers(0, 2**30, len(users))
-    found = marks(salts(NAMES, KEY)[:, users], columns, row, time, occurrence)
+    found = row_hashes(user_salts(NAMES, KEY)[:, users], columns, row, time, occurrence)
     numbers = (values.tolist() for values in (users, columns, row, time, occurrence))
     expected = [naive_mark(NAMES[u], *rest) for u, *rest in zip(*numbers, strict=True)]
     assert found.tolist() == expected
@@ -56,13 +56,13 @@ def test_no_product_overflows():
     x = int(salt[0, 0])
     for value in (2**30 - 1, 2**30 - 1, (2**60 + 2**61) >> 31, (2**60 + 2**61) & PRIME, 2**31 - 1):
         x = (x * (2**28 - 1) + value) % PRIME
-    assert marks(salt, *largest).tolist() == [(pow(x, 5, PRIME) + 2**28 - 1) % PRIME]
+    assert row_hashes(salt, *largest).tolist() == [(pow(x, 5, PRIME) + 2**28 - 1) % PRIME]
 
 
 def test_a_multiple_of_the_prime_leaves_nothing():
     zero, multiple = np.zeros(1, np.int64), np.array([PRIME])
     salt = np.array([[0], [0], [5]])
-    assert marks(salt, zero, zero, zero - 2**61, multiple).tolist() == [5]
+    assert row_hashes(salt, zero, zero, zero - 2**61, multiple).tolist() == [5]
 
 
 def naive_kept(users, cells, time, k, different=PRIME):
@@ -85,7 +85,7 @@ def naive_kept(users, cells, time, k, different=PRIME):
 @pytest.mark.parametrize("seed", range(3))
 def test_kept_rows(seed, k):
     users, cells, time = rows(seed)
-    places = keep(users, salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
+    places = keep_smallest(users, user_salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
     found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
     assert found == naive_kept(users.tolist(), cells.tolist(), time.tolist(), k)
 
@@ -94,10 +94,10 @@ def test_kept_rows(seed, k):
 @pytest.mark.parametrize("different", [1, 3])
 def test_rows_with_the_same_mark_are_ordered_by_what_they_are(k, different, monkeypatch):
     monkeypatch.setattr(
-        "psd.ingest.contribution_bounding.marks", lambda *row: marks(*row) % different
+        "psd.ingest.contribution_bounding.row_hashes", lambda *row: row_hashes(*row) % different
     )
     users, cells, time = rows(4)
-    places = keep(users, salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
+    places = keep_smallest(users, user_salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
     found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
     assert found == naive_kept(users.tolist(), cells.tolist(), time.tolist(), k, different)
 
@@ -105,7 +105,7 @@ def test_rows_with_the_same_mark_are_ordered_by_what_they_are(k, different, monk
 def test_shares_never_exceed_the_weight_of_a_user():
     users, _, _ = rows(1)
     for weight in (1, 5, 100, 720_720):
-        given = shares(users, weight)
+        given = user_weights(users, weight)
         sums = np.bincount(users, weights=given)
         assert (sums <= weight).all()
         assert (given == weight // np.bincount(users)[users]).all()

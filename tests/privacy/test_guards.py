@@ -16,7 +16,7 @@ from psd.curator.curator import Curator
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
@@ -141,7 +141,9 @@ def test_a_header_that_a_reader_would_refuse_is_not_written(tmp_path):
 def kept(ids):
     table = pd.DataFrame({"lon": np.arange(len(ids)) + 0.5, "lat": 1.0, "user": ids})
     batches = read(table, Columns(user="user"), DOMAIN)
-    return int(tally(batches, DOMAIN, unit=Unit(kind="user", max_contributions=1)).counts.sum())
+    return int(
+        tally_batches(batches, DOMAIN, unit=Unit(kind="user", max_contributions=1)).counts.sum()
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_rows_inside_quotes_stay_there_however_large_the_file(tmp_path):
     hostile = '3.5,3.5,"x\n' + "9.5,9.5,victim\n" * 40_000 + '9.5,9.5,vic"\n'
     path.write_text("lon,lat,note\n" + (honest + hostile) * 24)
     assert path.stat().st_size > 16 * 2**20
-    counts = tally(read(path, Columns(), DOMAIN), DOMAIN)
+    counts = tally_batches(read(path, Columns(), DOMAIN), DOMAIN)
     assert sorted(counts.counts.tolist()) == [24, 24 * 20_000]
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 import psd
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
 from psd.publish.series import counted_unit, series_of
@@ -45,7 +45,7 @@ def test_the_series_asks_what_was_checked():
         run(OTHERS, unit, bound, lambda n, kept=recorders: kept.extend(
             Recorder(SCRIPTS[0]) for _ in range(n)) or kept)  # fmt: skip
         whole = Recorder(SCRIPTS[0])
-        counts = tally([batch(OTHERS)], small_domain(2), unit=counted_unit(unit, bound),
+        counts = tally_batches([batch(OTHERS)], small_domain(2), unit=counted_unit(unit, bound),
                        key=b"fixed", slices=DAYS)  # fmt: skip
         series = series_of(counts, small_domain(2), DAYS, bound=bound, epsilon=NANO,
                            method=psd.Quadtree(height=1), unit=unit, noise=whole)  # fmt: skip

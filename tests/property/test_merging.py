@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 import psd
 from psd.ingest import partial_tally as kept_module
-from psd.ingest.partial_tally import KeptTally, merge
+from psd.ingest.partial_tally import PartialTally, merge
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import Intake
-from psd.ingest.user_rows import Carried, carried
+from psd.ingest.tally_builder import TallyBuilder
+from psd.ingest.user_rows import UserRows, keep_user_rows
 from psd.privacy.unit import Unit
-from psd.publish.from_tallies import Recipe, origin_of
+from psd.publish.from_tallies import TallyRequest, origin_of
 
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
@@ -67,7 +67,7 @@ def recipe(k, kind="user", **more):
     unit = UNITS[kind](k)
     user = None if kind == "record" else "user"
     columns = Columns(user=user, time="time")
-    return Recipe(domain=DOMAIN, unit=unit, columns=columns, key=KEY, **more)
+    return TallyRequest(domain=DOMAIN, unit=unit, columns=columns, key=KEY, **more)
 
 
 def counted(rows, how):
@@ -76,14 +76,16 @@ def counted(rows, how):
     time = START + np.array([hour for *_, hour in rows], np.int64) * np.timedelta64(3600, "s")
     ids = pa.array([user for user, *_ in rows], pa.string())
     unit = psd.publish.series.counted_unit(how.unit, how.bound)
-    intake = Intake(DOMAIN, unit=unit, slices=how.slices)
-    intake.add(Batch(x=x, y=y, user=ids, time=time.astype("datetime64[us]")))
+    builder = TallyBuilder(DOMAIN, unit=unit, slices=how.slices)
+    builder.add_batch(Batch(x=x, y=y, user=ids, time=time.astype("datetime64[us]")))
     if how.carry:
-        counts = carried(intake.parts(), DOMAIN, how.slices, how.unit, how.bound, KEY)
+        counts = keep_user_rows(
+            builder.user_partitions(), DOMAIN, how.slices, how.unit, how.bound, KEY
+        )
     else:
-        counts = intake.tally(KEY)
+        counts = builder.build(KEY)
     origin = origin_of(how, ())
-    return KeptTally(
+    return PartialTally(
         terms=how.terms, origins=(dataclasses.replace(origin, names=(origin.run,)),), counts=counts
     )
 
@@ -194,13 +196,13 @@ def by_arrival(tallies):
     """Rows of the first parts win."""
     first, *others = tallies
     for other in others:
-        both = kept_module.joined([first.counts], None, first.unit, "series")
+        both = kept_module.merge_user_rows([first.counts], None, first.unit, "series")
         room = np.bincount(both.users, minlength=len(both.names)).tolist()
         have = dict(zip(both.names.to_pylist(), room, strict=True))
         names = other.counts.names.to_pylist()
         fits = [have.get(names[user], 0) < first.unit.contributions for user in other.counts.users]
         later = _lines(other.counts, np.array(fits, bool))
-        counts = kept_module.joined([both, later], None, first.unit, "series")
+        counts = kept_module.merge_user_rows([both, later], None, first.unit, "series")
         origins = tuple(sorted(first.origins + other.origins, key=lambda o: o.run))
         first = dataclasses.replace(first, counts=counts, origins=origins)
     return first
@@ -209,7 +211,7 @@ def by_arrival(tallies):
 def without_a_bound(tallies):
     """Rows of all parts are kept: the k of a part is not the k of the whole."""
     many = dataclasses.replace(tallies[0].unit, max_contributions=10**6)
-    counts = kept_module.joined([t.counts for t in tallies], None, many, "series")
+    counts = kept_module.merge_user_rows([t.counts for t in tallies], None, many, "series")
     origins = tuple(sorted((o for t in tallies for o in t.origins), key=lambda o: o.run))
     return dataclasses.replace(tallies[0], counts=counts, origins=origins)
 
@@ -227,8 +229,8 @@ def users_by_digest(tallies):
 
 
 def _lines(lines, wanted):
-    names = ("users", "marks", "columns", "rows", "time", "counts")
-    return Carried(names=lines.names, **{name: getattr(lines, name)[wanted] for name in names})
+    names = ("users", "hashes", "columns", "rows", "time", "counts")
+    return UserRows(names=lines.names, **{name: getattr(lines, name)[wanted] for name in names})
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import psd
 from psd.ingest.cell_counter import cell_counter
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import Intake
+from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import Unit
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(16, 16))
@@ -31,10 +31,10 @@ def batches(size, number):
 
 
 def counted(unit, memory, size=200, number=12):
-    intake = Intake(DOMAIN, unit=unit, memory=memory)
+    builder = TallyBuilder(DOMAIN, unit=unit, memory=memory)
     for batch in batches(size, number):
-        intake.add(batch)
-    found = intake.tally(KEY)
+        builder.add_batch(batch)
+    found = builder.build(KEY)
     return found.columns, found.rows, found.counts, found.report
 
 

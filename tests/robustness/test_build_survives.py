@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from psd.errors import WriteError
-from psd.ingest.user_partitions import Shelf
+from psd.ingest.user_partitions import UserPartitions
 
 ARGS = ("--epsilon", "1", "--bounds", "0", "0", "10", "10", "--method", "quadtree")
 USERS = ("--user", "user", "--max-contributions", "2")
@@ -123,7 +123,7 @@ def test_no_room_for_rows_of_users(monkeypatch):
         return opened[-1]
 
     monkeypatch.setattr("psd.ingest.user_partitions.tempfile.TemporaryFile", full)
-    shelf, rows = Shelf(memory=512), np.arange(100)
+    shelf, rows = UserPartitions(memory=512), np.arange(100)
     with pytest.raises(WriteError, match="rows that do not fit into memory"):
         shelf.add(pa.array(["a"] * 100), rows, rows)
     for file in opened:
@@ -131,5 +131,5 @@ def test_no_room_for_rows_of_users(monkeypatch):
 
 
 def test_ids_never_lie_in_a_file_with_a_name():
-    asked = Shelf()._connection.execute("SELECT current_setting('temp_directory')")
+    asked = UserPartitions()._connection.execute("SELECT current_setting('temp_directory')")
     assert asked.fetchone() == ("",)

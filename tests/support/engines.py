@@ -11,7 +11,7 @@ import psd
 from psd.ingest.engines._expression import parsed, sql_of
 from psd.ingest.engines._spark_session import session
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import WEIGHT, Unit
 
 KEY = bytes(range(16))
@@ -84,7 +84,7 @@ class Local:
     """The path of this process, called like an engine."""
 
     def tally(self, data, columns, domain, **options):
-        return tally(read(data, columns, domain), domain, **options)
+        return tally_batches(read(data, columns, domain), domain, **options)
 
 
 def write_csv(table, path):

@@ -42,13 +42,12 @@ def tally_of(
     key: bytes | None = None,
     step: tuple[int, int] = (1, 1),
 ) -> Tally:
-    """Count the rows of a table where they lie, as `psd.ingest.tally_builder.tally` does.
+    """Count the rows of a table where they lie, as `psd.ingest.tally_builder.tally_batches` does.
 
     Guarantees
     ----------
-    - As those of `psd.ingest.tally_builder.tally`: kept rows of a unit are a function of its own
-    rows and the
-      key.
+    - As those of `psd.ingest.tally_builder.tally_batches`: kept rows of a unit are a function of
+      its own rows and the key.
     - Nothing but counts of cells and of refused rows leaves the engine.
 
     Parameters
@@ -60,7 +59,7 @@ def tally_of(
     columns : Columns
         Names for messages. Public.
     domain, unit, key, step
-        As `psd.ingest.tally_builder.tally` takes them.
+        As `psd.ingest.tally_builder.tally_batches` takes them.
 
     Returns
     -------

@@ -96,7 +96,7 @@ def counted(
     rows : ibis.Table
         As `parsed` makes them.
     domain, unit, key, step
-        As `psd.ingest.tally_builder.tally` takes them. Public but for the key.
+        As `psd.ingest.tally_builder.tally_batches` takes them. Public but for the key.
     """
     rows = rows.filter(rows.inside)
     rows = _placed(rows, domain)
@@ -226,7 +226,7 @@ def _salt(digest: Any, number: int) -> Any:
 
 
 def _marked(rows: Any) -> Any:
-    """Marks of rows as in `psd.ingest.row_hash.marks`."""
+    """Marks of rows as in `psd.ingest.row_hash.row_hashes`."""
     shifted = rows.moment + TIME_OFFSET
     mark = rows.salt0
     for value in (rows.column, rows.row, shifted >> 31, shifted & PRIME, rows.occurrence):

@@ -77,7 +77,7 @@ class Spark:
         data : str, SparkTable or list of them
             Paths of CSV and Parquet files as the cluster sees them, and names of tables. Private.
         columns, domain, unit, key, step
-            As `psd.ingest.tally_builder.tally` takes them.
+            As `psd.ingest.tally_builder.tally_batches` takes them.
 
         Raises
         ------

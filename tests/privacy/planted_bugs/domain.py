@@ -6,7 +6,7 @@ import numpy as np
 
 from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.space.domain import Domain
 
 # Checks
@@ -14,7 +14,7 @@ from psd.space.domain import Domain
 
 def _counted(domain, x, y):
     batch = Batch(x=np.array(x, float), y=np.array(y, float))
-    return tally([batch], domain)
+    return tally_batches([batch], domain)
 
 
 def last_places_are_in_last_cells(*_):

@@ -13,7 +13,7 @@ import pytest
 import psd.publish.build
 from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.errors import DomainError
-from psd.ingest.tally_builder import Intake
+from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms import SecureNoise
 from support.cli_runner import BOUNDS, cli, write_points
 
@@ -155,7 +155,7 @@ def value_quoted():
             if np.abs(values).max(initial=0) > limit:
                 raise DomainError(f"{np.abs(values).max()} is no coordinate")
 
-    return replaced(Intake, "_check_coordinates", check)
+    return replaced(TallyBuilder, "_check_coordinates", check)
 
 
 SAME = "tests/privacy/test_identical.py::test_builds_differ_in_nothing_but_the_answers"

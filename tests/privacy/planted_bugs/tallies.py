@@ -45,7 +45,9 @@ def marks_are_of_one_key(*_):
 
 
 def largest_of_the_bounds():
-    return replaced(kept, "bound_of", lambda parts: max(part.contributions for part in parts))
+    return replaced(
+        kept, "combined_contribution_bound", lambda parts: max(part.contributions for part in parts)
+    )
 
 
 def parts_are_not_looked_at():
@@ -58,7 +60,7 @@ def keys_are_not_looked_at():
 
 def users_by_a_digest():
     """u and v share a digest, and with it the bound: v's rows come back when u leaves."""
-    original = kept.joined
+    original = kept.merge_user_rows
 
     def digested(one):
         names = pa.array(["v" if name == "u" else name for name in one.names.to_pylist()])
@@ -69,7 +71,7 @@ def users_by_a_digest():
     def joined(several, *terms):
         return original([digested(one) for one in several], *terms)
 
-    return replaced(kept, "joined", joined)
+    return replaced(kept, "merge_user_rows", joined)
 
 
 USERS = "tests/privacy/test_merge_replay.py::test_a_user_of_several_parts_costs_epsilon"

@@ -19,8 +19,8 @@ from psd.curator import private_bounds
 from psd.curator.curator import Curator
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally
-from psd.ingest.user_partitions import Shelf, _joined
+from psd.ingest.tally_builder import tally_batches
+from psd.ingest.user_partitions import UserPartitions, _joined
 from psd.privacy.unit import Unit
 from psd.space.domain import Domain
 from support.privacy.units_replay import CASES, CROWDS, METHODS, SLOW, outside_alone, worst
@@ -52,7 +52,7 @@ def _kept(*ids, k=1):
     places = np.full(len(ids), 0.5)
     batch = Batch(x=places, y=places, user=pa.array(ids, pa.string()))
     unit = Unit(kind="user", max_contributions=k)
-    return int(tally([batch], domain, unit=unit).counts.sum())
+    return int(tally_batches([batch], domain, unit=unit).counts.sum())
 
 
 def one_user_has_one_id(*_):
@@ -85,13 +85,13 @@ def bounding_by_row_numbers():
         number = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
         return order[number < k]
 
-    return replaced(psd.ingest.tally_builder, "keep", keep)
+    return replaced(psd.ingest.tally_builder, "keep_smallest", keep)
 
 
 def bounding_batch_by_batch():
     """k rows of a user are kept of each batch that was read."""
 
-    class Hasty(Shelf):
+    class Hasty(UserPartitions):
         def add(self, *rows):
             super().add(*rows)
             self._put_away()
@@ -100,7 +100,7 @@ def bounding_batch_by_batch():
             for piece in (piece for pieces in self._pieces for piece in pieces):
                 yield _joined([piece])
 
-    return replaced(psd.ingest.tally_builder, "Shelf", Hasty)
+    return replaced(psd.ingest.tally_builder, "UserPartitions", Hasty)
 
 
 def a_quota_for_all():
@@ -109,13 +109,13 @@ def a_quota_for_all():
     def keep(units, salt, cells, time, k):
         return np.arange(min(len(units), 2 * k))
 
-    return replaced(psd.ingest.tally_builder, "keep", keep)
+    return replaced(psd.ingest.tally_builder, "keep_smallest", keep)
 
 
 def whole_users_in_every_cell():
     """Distinct users per cell at scale 1 / epsilon: a user counts as one in each of them."""
     return replaced(
-        psd.ingest.tally_builder, "shares", lambda units, weight: np.full(len(units), weight)
+        psd.ingest.tally_builder, "user_weights", lambda units, weight: np.full(len(units), weight)
     )
 
 
@@ -125,29 +125,31 @@ def shares_of_all_rows():
     def shares(units, weight):
         return np.full(len(units), weight * len(np.unique(units)) // max(len(units), 1))
 
-    return replaced(psd.ingest.tally_builder, "shares", shares)
+    return replaced(psd.ingest.tally_builder, "user_weights", shares)
 
 
 def shares_rounded_up():
     """Shares are rounded up, so that those of a user add up to more than M."""
     return replaced(
-        psd.ingest.tally_builder, "shares", lambda units, M: -(-M // np.bincount(units))[units]
+        psd.ingest.tally_builder,
+        "user_weights",
+        lambda units, M: -(-M // np.bincount(units))[units],
     )
 
 
 def days_bounded_by_user_alone():
     """k rows of a user in all, where a day of the user is the unit."""
-    return replaced(psd.ingest.tally_builder.Intake, "_units", lambda self, part: part.users)
+    return replaced(psd.ingest.tally_builder.TallyBuilder, "_units", lambda self, part: part.users)
 
 
 def days_of_another_zone():
     """Days begin at midnight in UTC, nine hours after those of the zone."""
-    original, nine_hours = psd.ingest.tally_builder.Intake._units, 9 * 3_600_000_000
+    original, nine_hours = psd.ingest.tally_builder.TallyBuilder._units, 9 * 3_600_000_000
 
     def units(self, part):
         return original(self, dataclasses.replace(part, time=part.time - nine_hours))
 
-    return replaced(psd.ingest.tally_builder.Intake, "_units", units)
+    return replaced(psd.ingest.tally_builder.TallyBuilder, "_units", units)
 
 
 def days_share_one_bound():
@@ -208,7 +210,7 @@ def choice_that_is_not_deducted():
 
 def outside_dropped_only_at_counting():
     """Rows outside the boundary stay in the tally; the cells outside are said to be empty."""
-    return replaced(psd.ingest.tally_builder.Intake, "_wanted", lambda *_: None)
+    return replaced(psd.ingest.tally_builder.TallyBuilder, "_wanted", lambda *_: None)
 
 
 @contextmanager
@@ -254,12 +256,12 @@ def bounds_of_the_data():
 
 
 def ids_as_they_are():
-    return replaced(psd.ingest.tally_builder, "normalised", lambda ids: ids.cast(pa.string()))
+    return replaced(psd.ingest.tally_builder, "normalise_ids", lambda ids: ids.cast(pa.string()))
 
 
 def ids_as_numbers():
     """Ids that look like numbers are numbers, as a table without types has them."""
-    original = psd.ingest.tally_builder.normalised
+    original = psd.ingest.tally_builder.normalise_ids
 
     def plain(name):
         return str(float(name)) if name and name.replace(".", "").isdigit() else name
@@ -267,17 +269,17 @@ def ids_as_numbers():
     def numbers(ids):
         return pa.array([plain(name) for name in original(ids).to_pylist()], pa.string())
 
-    return replaced(psd.ingest.tally_builder, "normalised", numbers)
+    return replaced(psd.ingest.tally_builder, "normalise_ids", numbers)
 
 
 def a_user_for_each_missing_id():
-    original = psd.ingest.tally_builder.normalised
+    original = psd.ingest.tally_builder.normalise_ids
 
     def filled(ids):
         names = original(ids).to_pylist()
         return pa.array([name or f"nobody {at}" for at, name in enumerate(names)], pa.string())
 
-    return replaced(psd.ingest.tally_builder, "normalised", filled)
+    return replaced(psd.ingest.tally_builder, "normalise_ids", filled)
 
 
 REMOVED = "tests/privacy/test_units_replay.py::test_a_whole_unit_changes_no_more_than_epsilon"

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 import psd
-from psd.ingest.partial_tally import KeptTally, merge
+from psd.ingest.partial_tally import PartialTally, merge
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import Intake
-from psd.ingest.user_rows import carried
+from psd.ingest.tally_builder import TallyBuilder
+from psd.ingest.user_rows import keep_user_rows
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
-from psd.publish.from_tallies import Recipe, origin_of
+from psd.publish.from_tallies import TallyRequest, origin_of
 from support.privacy.replay import (
     SCRIPTS,
     Recorder,
@@ -40,17 +40,19 @@ GRID = psd.Quadtree(height=1)
 def counted(rows, k, *, carry=False, unit=None):
     """Tally of rows (user, cell)."""
     unit = unit or Unit(kind="user", max_contributions=k)
-    intake = Intake(DOMAIN, unit=unit)
+    builder = TallyBuilder(DOMAIN, unit=unit)
     x, y = np.array([(cell % 2, cell // 2) for _, cell in rows], float).reshape(-1, 2).T + 0.5
-    intake.add(Batch(x=x, y=y, user=pa.array([user for user, _ in rows], pa.string())))
+    builder.add_batch(Batch(x=x, y=y, user=pa.array([user for user, _ in rows], pa.string())))
     columns = Columns(user="user" if unit.has_user else None)
-    recipe = Recipe(domain=DOMAIN, unit=unit, columns=columns, key=KEY, carry=carry)
+    recipe = TallyRequest(domain=DOMAIN, unit=unit, columns=columns, key=KEY, carry=carry)
     origin = origin_of(recipe, ())
     origin = dataclasses.replace(origin, names=(origin.run,))
     counts = (
-        carried(intake.parts(), DOMAIN, None, unit, "series", KEY) if carry else intake.tally(KEY)
+        keep_user_rows(builder.user_partitions(), DOMAIN, None, unit, "series", KEY)
+        if carry
+        else builder.build(KEY)
     )
-    return KeptTally(terms=recipe.terms, origins=(origin,), counts=counts)
+    return PartialTally(terms=recipe.terms, origins=(origin,), counts=counts)
 
 
 def parts_of(rows, k, way):

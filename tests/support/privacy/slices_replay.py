@@ -13,7 +13,7 @@ import pyarrow as pa
 import psd
 from psd.curator.curator import Curator
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.epsilon import NANO
 from psd.publish.series import counted_unit, share_of
 from psd.publish.series import of_slice as part_of
@@ -44,7 +44,7 @@ def run(rows, unit, bound, noises, slices=DAYS, counted=None, share=None):
     """One curator per slice, as `series_of` has them, with a notebook each."""
     domain = small_domain(2)
     counted = counted or counted_unit(unit, bound)
-    counts = tally([batch(rows)], domain, unit=counted, key=b"fixed", slices=slices)
+    counts = tally_batches([batch(rows)], domain, unit=counted, key=b"fixed", slices=slices)
     each, trees = share or share_of(NANO, len(slices), unit, bound), []
     for number, noise in enumerate(noises(len(slices))):
         noise.curator = curator = Curator(

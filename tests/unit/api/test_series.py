@@ -15,7 +15,7 @@ import psd
 from psd.decompositions.adaptive_grid import AdaptiveGrid
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms import SecureNoise
 from psd.privacy.unit import Unit
 from psd.publish.series import counted_unit, of_slice, series_of
@@ -41,7 +41,7 @@ def rows(count=400, months=6, users=7, seed=1):
 
 
 def made(unit=K3, bound="series", epsilon=SURE, method=None, data=None, **more):
-    counted = tally(
+    counted = tally_batches(
         [data or rows()], DOMAIN, unit=counted_unit(unit, bound), key=b"k", slices=MONTHS
     )
     method = method or psd.Quadtree(height=2, budget="leaf")
@@ -115,13 +115,13 @@ def test_every_slice_is_drawn_by_itself():
 
 
 def test_a_tally_without_slices_or_with_more_is_refused():
-    counts = tally([rows()], DOMAIN)
+    counts = tally_batches([rows()], DOMAIN)
     how = {"epsilon": SURE, "method": psd.Grid(size=2), "unit": Unit()}
     with pytest.raises(ParameterError, match="not made with these"):
         series_of(counts, DOMAIN, MONTHS, **how)
     with pytest.raises(ParameterError, match="without time slices"):
         of_slice(counts, 0)
-    counts = tally([rows()], DOMAIN, slices=MONTHS)
+    counts = tally_batches([rows()], DOMAIN, slices=MONTHS)
     with pytest.raises(ParameterError, match="not made with these"):
         series_of(counts, DOMAIN, psd.Slices.parse("month", "2024-01"), **how)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from psd.curator.contribution_choice import BoundChoice, candidate_bounds, choose_bound
 from psd.errors import ParameterError
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import Intake
+from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms import SecureNoise
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
@@ -109,8 +109,8 @@ def test_rows_of_users_are_there_for_the_question_and_for_the_tally(memory):
     """Also where they wait in files."""
     users = np.arange(3000) % 700
     unit = Unit(kind="user", max_contributions=2)
-    intake = Intake(small_domain(3), unit=unit, memory=memory)
+    builder = TallyBuilder(small_domain(3), unit=unit, memory=memory)
     ids = pa.array([f"u{user}" for user in users])
-    intake.add(Batch(x=users % 3 + 0.5, y=users % 2 + 0.5, user=ids))
-    assert np.array_equal(np.sort(intake.sizes()), np.sort(np.bincount(users)))
-    assert intake.tally(unit=Unit(kind="user", max_contributions=3)).counts.sum() == 3 * 700
+    builder.add_batch(Batch(x=users % 3 + 0.5, y=users % 2 + 0.5, user=ids))
+    assert np.array_equal(np.sort(builder.rows_per_unit()), np.sort(np.bincount(users)))
+    assert builder.build(unit=Unit(kind="user", max_contributions=3)).counts.sum() == 3 * 700

@@ -217,7 +217,7 @@ def test_results_are_in_the_order_of_the_tasks():
 def test_nothing_shows_itself(found):
     assert repr(found) == "<Comparison: private>"
     coordinates = points()["lon"].to_numpy(), points()["lat"].to_numpy()
-    table = psd.ingest.tally_builder.tally(
+    table = psd.ingest.tally_builder.tally_batches(
         [psd.ingest.tally.Batch(x=coordinates[0], y=coordinates[1])], DOMAIN
     )
     queries = workload(*coordinates, DOMAIN.bounds)

@@ -13,7 +13,7 @@ from psd.errors import InputDataError, MissingExtraError, ParameterError
 from psd.evaluation.evaluate import evaluate
 from psd.evaluation.reporting.plots import plot_evaluation
 from psd.evaluation.workload import AREAS, workload
-from psd.ingest.tally_file import tally_of_release, write_tally
+from psd.ingest.tally_file import read_tally_of_release, write_tally
 from psd.publish.from_tallies import kept_for
 from support.privacy.replay import SCRIPTS, Recorder
 
@@ -142,7 +142,7 @@ def test_tally_file_is_marked_private_and_closed(built):
     tally, release, path = built
     assert path.stat().st_mode & 0o777 == 0o600
     assert b"PRIVATE" in path.read_bytes()
-    found = tally_of_release(path, DOMAIN, release)
+    found = read_tally_of_release(path, DOMAIN, release)
     assert found.tally.contributions == 5
     for name in ("columns", "rows", "counts", "contributions"):
         assert np.array_equal(getattr(found.tally, name), getattr(tally.counts, name))
@@ -154,9 +154,9 @@ def test_a_tally_belongs_to_one_release(built, tmp_path):
     arguments = {"domain": DOMAIN, "user": "user_id", "max_contributions": 5, "epsilon": 1}
     psd.build(points(), **arguments).save(again)
     with pytest.raises(InputDataError, match="not of this release"):
-        tally_of_release(path, DOMAIN, again)
+        read_tally_of_release(path, DOMAIN, again)
     with pytest.raises(InputDataError, match="not of this release"):
-        tally_of_release(path, psd.Domain(bounds=(0, 0, 10, 11), crs="EPSG:3857"), release)
+        read_tally_of_release(path, psd.Domain(bounds=(0, 0, 10, 11), crs="EPSG:3857"), release)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"lon,lat\n"])
@@ -164,9 +164,9 @@ def test_what_is_no_tally_is_refused(built, content):
     _, release, path = built
     path.write_bytes(content)
     with pytest.raises(InputDataError, match="is no tally"):
-        tally_of_release(path, DOMAIN, release)
+        read_tally_of_release(path, DOMAIN, release)
     with pytest.raises(InputDataError, match="does not exist"):
-        tally_of_release(path.parent / "absent", DOMAIN, release)
+        read_tally_of_release(path.parent / "absent", DOMAIN, release)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_damaged_tally_is_refused(built, name, value):
     counts = dataclasses.replace(tally.counts, **{name: wrong})
     write_tally(dataclasses.replace(tally, counts=counts), path, overwrite=True)
     with pytest.raises(InputDataError, match="is damaged"):
-        tally_of_release(path, DOMAIN, release)
+        read_tally_of_release(path, DOMAIN, release)
 
 
 def test_a_tally_is_no_release(built):

@@ -13,13 +13,19 @@ import pytest
 
 import psd
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.hash_key import check_value, key_of_file
-from psd.ingest.partial_tally import EMPTY, Origin, Terms, bound_of, merge
+from psd.ingest.hash_key import key_fingerprint, load_key
+from psd.ingest.partial_tally import (
+    EMPTY,
+    CountingRules,
+    PartOrigin,
+    combined_contribution_bound,
+    merge,
+)
 from psd.ingest.sources import Columns
-from psd.ingest.tally_file import KEY, is_tally, read_tally, unit_of, write_tally
-from psd.ingest.user_rows import Carried
+from psd.ingest.tally_file import KEY, is_tally, read_tally, read_unit, write_tally
+from psd.ingest.user_rows import UserRows
 from psd.privacy.unit import Unit
-from psd.publish.from_tallies import Recipe, build_tally, tally_rows
+from psd.publish.from_tallies import TallyRequest, build_tally, tally_rows
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
 SECRET = bytes(range(32))
@@ -38,7 +44,7 @@ def table(count=300, seed=0, users=9):
 
 def recipe(**changes):
     plain = {"domain": DOMAIN, "unit": K4, "columns": USERS, "key": SECRET}
-    return Recipe(**{**plain, **changes})
+    return TallyRequest(**{**plain, **changes})
 
 
 ROWS = recipe(unit=Unit(), columns=Columns(x="x", y="y"), key=None)
@@ -60,7 +66,7 @@ def cells(kept):
 
 
 def origin(run, k=1, key="a"):
-    return Origin(run=run, names=(run,), contributions=k, key=key)
+    return PartOrigin(run=run, names=(run,), contributions=k, key=key)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +79,9 @@ def origin(run, k=1, key="a"):
     ],
 )
 def test_bounds_add_up_since_one_user_may_be_in_all_parts(origins, bound):
-    assert bound_of(origins) == bound_of(origins[::-1]) == bound
+    assert (
+        combined_contribution_bound(origins) == combined_contribution_bound(origins[::-1]) == bound
+    )
 
 
 def test_bounds_of_parts_add_up():
@@ -204,22 +212,26 @@ def test_recipes_that_make_no_sense(changes, told):
 
 def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path):
     path = tmp_path / "key"
-    key = key_of_file(path)
+    key = load_key(path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert key_of_file(path) == key
+    assert load_key(path) == key
     assert len(key) == 32
-    assert key_of_file(tmp_path / "other") != key
-    assert check_value(key) == check_value(key) != check_value(key_of_file(tmp_path / "other"))
-    assert key.hex() not in check_value(key)
+    assert load_key(tmp_path / "other") != key
+    assert (
+        key_fingerprint(key)
+        == key_fingerprint(key)
+        != key_fingerprint(load_key(tmp_path / "other"))
+    )
+    assert key.hex() not in key_fingerprint(key)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["key", "other"]
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
 def test_a_key_that_others_may_read_is_refused(tmp_path, mode):
-    key_of_file(tmp_path / "key")
+    load_key(tmp_path / "key")
     (tmp_path / "key").chmod(mode)
     with pytest.raises(InputDataError, match="chmod 600"):
-        key_of_file(tmp_path / "key")
+        load_key(tmp_path / "key")
 
 
 @pytest.mark.parametrize("content", [b"", b"abc\n", b"g" * 64, b"a" * 65, bytes(32)])
@@ -227,7 +239,7 @@ def test_what_is_no_key_is_refused(tmp_path, content):
     (tmp_path / "key").write_bytes(content)
     (tmp_path / "key").chmod(0o600)
     with pytest.raises(InputDataError, match="holds no key"):
-        key_of_file(tmp_path / "key")
+        load_key(tmp_path / "key")
     assert (tmp_path / "key").read_bytes() == content
 
 
@@ -268,7 +280,7 @@ def test_the_file_gives_the_same_tally(tmp_path, name):
     assert (tmp_path / "t").stat().st_mode & 0o777 == 0o600
     assert b"PRIVATE" in (tmp_path / "t").read_bytes()
     assert is_tally(tmp_path / "t")
-    assert repr(kept) == "<KeptTally: private>"
+    assert repr(kept) == "<PartialTally: private>"
     assert [entry.name for entry in tmp_path.iterdir()] == ["t"]
 
 
@@ -285,22 +297,22 @@ def test_the_unit_is_known_before_a_count_is_read(tmp_path, name):
             file.write(bytes(24))  # the head of the first page
         with pytest.raises(InputDataError, match="is damaged"):
             read_tally(path)
-    assert [unit_of(some) for some in several] == whole
+    assert [read_unit(some) for some in several] == whole
 
 
 def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
     write_tally(counted(part="a"), tmp_path / "a")
     unit = dataclasses.replace(K4, max_contributions=3)
     write_tally(counted(part="b", unit=unit), tmp_path / "b")
-    assert unit_of([tmp_path / "a", tmp_path / "b"]) == Unit(kind="user", max_contributions=7)
+    assert read_unit([tmp_path / "a", tmp_path / "b"]) == Unit(kind="user", max_contributions=7)
 
 
 def test_a_tally_whose_header_is_damaged_has_no_unit(tmp_path):
     path = rewritten(tmp_path, counted(), edit(format=1))
     with pytest.raises(InputDataError, match="damaged, or of another version"):
-        unit_of([path])
+        read_unit([path])
     with pytest.raises(InputDataError, match="does not exist"):
-        unit_of([tmp_path / "absent"])
+        read_unit([tmp_path / "absent"])
 
 
 def test_a_tally_is_kept_from_others_and_from_overwriting(tmp_path):
@@ -380,7 +392,7 @@ def test_headers_are_read_strictly(tmp_path, header):
     with pytest.raises(InputDataError, match="is damaged, or of another version"):
         read_tally(path)
     with suppress(InputDataError):  # the header alone may be sound
-        unit_of([path])
+        read_unit([path])
 
 
 def changed(name, at, value):
@@ -414,8 +426,8 @@ def changed(name, at, value):
         ("slices", changed("slice", -1, 4)),
         ("slices", changed("slice", 0, -1)),
         ("carried", changed("user", 0, None)),
-        ("carried", changed("mark", 0, -1)),
-        ("carried", changed("mark", 0, 2**31 - 1)),
+        ("carried", changed("row_hash", 0, -1)),
+        ("carried", changed("row_hash", 0, 2**31 - 1)),
         ("carried", changed("count", 0, 2)),
         ("carried", changed("column", 0, 64)),
         ("carried", lambda t: pa.concat_tables([t, t.slice(0, 1)])),
@@ -474,11 +486,11 @@ def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
     write_tally(kept, tmp_path / "t")
     found = build_tally([read_tally(tmp_path / "t")], epsilon=1, method=method, noise=Exact())
     from psd.ingest.sources import read
-    from psd.ingest.tally_builder import tally
+    from psd.ingest.tally_builder import tally_batches
     from psd.publish.build import release_of
 
     batches = read(table(), how.columns, DOMAIN)
-    counts = tally(batches, DOMAIN, unit=how.unit, key=how.key)
+    counts = tally_batches(batches, DOMAIN, unit=how.unit, key=how.key)
     want = release_of(counts, DOMAIN, epsilon=10**9, method=method, unit=how.unit, noise=Exact())
     assert np.array_equal(found.tree.count, want.tree.count)
     for part in dataclasses.fields(want):
@@ -516,11 +528,13 @@ def test_a_method_that_divides_finer_than_its_tally_is_refused():
 
 def test_carried_rows_hold_no_more_than_k_of_each_user():
     kept = counted(carry=True).counts
-    assert isinstance(kept, Carried)
+    assert isinstance(kept, UserRows)
     assert np.bincount(kept.users).max() == 4
     assert len(kept) == int(kept.counts.sum()) == 9 * 4
-    assert repr(kept) == "<Carried: private>"
+    assert repr(kept) == "<UserRows: private>"
 
 
 def test_terms_leave_the_bound_to_the_parts():
-    assert Terms(domain=DOMAIN, unit=K4) == Terms(domain=DOMAIN, unit=Unit(kind="user"))
+    assert CountingRules(domain=DOMAIN, unit=K4) == CountingRules(
+        domain=DOMAIN, unit=Unit(kind="user")
+    )

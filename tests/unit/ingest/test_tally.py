@@ -9,7 +9,7 @@ import pytest
 import psd
 from psd.errors import DomainError, InputDataError
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import Intake, tally
+from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.privacy.unit import Unit
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
@@ -30,7 +30,9 @@ def cells(counted):
 
 
 def test_counts_stand_in_order_of_rows_then_columns():
-    counted = tally([batch([(3.5, 1.5), (0, 0), (3.5, 0.5)]), batch([(0.9, 0.9), (4, 2)])], PLANE)
+    counted = tally_batches(
+        [batch([(3.5, 1.5), (0, 0), (3.5, 0.5)]), batch([(0.9, 0.9), (4, 2)])], PLANE
+    )
     assert cells(counted) == [[0, 0, 2], [3, 0, 1], [3, 1, 2]]
     assert (counted.columns.dtype, counted.counts.dtype) == (np.int32, np.int64)
     assert counted.contributions == 1
@@ -38,7 +40,7 @@ def test_counts_stand_in_order_of_rows_then_columns():
 
 @pytest.mark.parametrize("batches", [[], [batch([])], [batch([(np.nan, 1), (1, np.nan)])]])
 def test_no_rows(batches):
-    counted = tally(batches, PLANE)
+    counted = tally_batches(batches, PLANE)
     missing = counted.report["read"]
     assert cells(counted) == []
     report = {"read": missing, "without coordinates": missing, "outside": 0, "kept": 0}
@@ -46,8 +48,11 @@ def test_no_rows(batches):
 
 
 def test_no_rows_of_users():
-    assert cells(tally([], PLANE, unit=Unit(kind="user", max_contributions=3))) == []
-    assert cells(tally([batch([], [])], PLANE, unit=Unit(kind="user", max_contributions=3))) == []
+    assert cells(tally_batches([], PLANE, unit=Unit(kind="user", max_contributions=3))) == []
+    assert (
+        cells(tally_batches([batch([], [])], PLANE, unit=Unit(kind="user", max_contributions=3)))
+        == []
+    )
 
 
 @pytest.mark.parametrize(("slices", "number"), [(None, 1), (DAYS, 3)])
@@ -56,20 +61,22 @@ def test_it_counts_as_many_cells_as_there_are(slices, number, monkeypatch):
     monkeypatch.setattr(
         "psd.ingest.tally_builder.cell_counter", lambda cells, _: asked.append(cells)
     )
-    Intake(PLANE, unit=Unit(), slices=slices)
+    TallyBuilder(PLANE, unit=Unit(), slices=slices)
     assert asked == [number * 8]
 
 
 def test_report_adds_up():
     points = [(1, 1), (1, 1), (1, 1), (9, 9), (np.nan, 1), (np.nan, 9)]
-    counted = tally([batch(points, ["a"] * 6)], PLANE, unit=Unit(kind="user", max_contributions=2))
+    counted = tally_batches(
+        [batch(points, ["a"] * 6)], PLANE, unit=Unit(kind="user", max_contributions=2)
+    )
     left = {"without coordinates": 2, "outside": 1, "over the limit": 1}
     assert counted.report == {"read": 6, **left, "kept": 2}
     assert counted.contributions == 2
 
 
 def test_it_shows_nothing():
-    counted = tally([batch([(1, 1)])], PLANE)
+    counted = tally_batches([batch([(1, 1)])], PLANE)
     assert f"{counted!r} {counted}" == "<Tally: private> <Tally: private>"
     assert f"{batch([(1, 1)])!r}" == "<Batch: private>"
 
@@ -80,19 +87,19 @@ def test_it_shows_nothing():
 )
 def test_values_that_are_no_degrees(point, name):
     with pytest.raises(DomainError, match=f"^column for {name} holds .* swapped"):
-        tally([batch([(1, 1)]), batch([point])], EARTH)
+        tally_batches([batch([(1, 1)]), batch([point])], EARTH)
     metres = psd.Domain(bounds=(-10, -10, 10, 10), crs="EPSG:3857")
-    assert tally([batch([(1, 1), point])], metres).counts.sum() == 1
+    assert tally_batches([batch([(1, 1), point])], metres).counts.sum() == 1
 
 
 def test_the_ends_of_the_earth_are_degrees():
     ends = [batch([(180, 90)]), batch([]), batch([(-180, -90)]), batch([(1, 1)])]
-    assert tally(ends, EARTH).report["kept"] == 1
+    assert tally_batches(ends, EARTH).report["kept"] == 1
 
 
 def test_rows_but_none_inside():
     with pytest.raises(DomainError, match="no row lies inside") as raised:
-        tally([batch([(11.25, 0), (0, 22.5)])], EARTH)
+        tally_batches([batch([(11.25, 0), (0, 22.5)])], EARTH)
     assert "11.25" not in str(raised.value)
     assert "22.5" not in str(raised.value)
 
@@ -102,13 +109,15 @@ def test_a_row_inside_without_id_is_refused(place):
     users = ["a", "b", "c"]
     users[place] = None
     with pytest.raises(InputDataError, match="without a user id"):
-        tally([batch([(1, 1)] * 3, users)], PLANE, unit=Unit(kind="user", max_contributions=1))
+        tally_batches(
+            [batch([(1, 1)] * 3, users)], PLANE, unit=Unit(kind="user", max_contributions=1)
+        )
 
 
 def rows_kept(users):
     """Number of rows that are kept where each user keeps one."""
     made = batch([(1, 1)] * len(users), users)
-    return tally([made], PLANE, unit=Unit(kind="user", max_contributions=1)).counts.sum()
+    return tally_batches([made], PLANE, unit=Unit(kind="user", max_contributions=1)).counts.sum()
 
 
 def test_spellings_that_nobody_tells_apart_are_one_user():
@@ -125,19 +134,19 @@ def test_rows_without_a_time_are_refused_where_days_are_protected(time):
     made = replace(made, time=None if time is None else np.array(time, "datetime64[us]"))
     unit = Unit(kind="user-day", max_contributions=1, time_zone="UTC")
     with pytest.raises(InputDataError, match="without a time"):
-        tally([made], PLANE, unit=unit)
+        tally_batches([made], PLANE, unit=unit)
 
 
 def test_each_day_is_bounded_by_itself():
     days = np.array(["2024-02-28T23:59", "2024-02-29T00:00", "2024-02-29T23:59"], "datetime64[us]")
     made = replace(batch([(1, 1)] * 3, ["a"] * 3), time=days)
     unit = Unit(kind="user-day", max_contributions=1, time_zone="UTC")
-    assert tally([made], PLANE, unit=unit).counts.tolist() == [2]
+    assert tally_batches([made], PLANE, unit=unit).counts.tolist() == [2]
 
 
 def test_the_key_is_fresh_each_time():
     rows = batch([(column + 0.5, row + 0.5) for column in range(4) for row in range(2)], ["u"] * 8)
-    choices = {str(cells(tally([rows], PLANE, unit=FOUR))) for _ in range(30)}
+    choices = {str(cells(tally_batches([rows], PLANE, unit=FOUR))) for _ in range(30)}
     assert len(choices) > 1  # 70 choices: all the same with a chance below 1e-50
 
 
@@ -148,6 +157,6 @@ def test_a_share_of_nothing_occupies_no_cell(lattice):
     points = [(0.5, 0.5)] * 5 + [(1.5, 0.5), (2.5, 0.5)]
     plane = replace(PLANE, lattice=lattice)
     unit = Unit(kind="user", weight=4)
-    counted = tally([batch(points, users)], plane, unit=unit)
+    counted = tally_batches([batch(points, users)], plane, unit=unit)
     assert counted.counts.tolist() == [2, 2]
     assert counted.report["kept"] == 2

@@ -10,7 +10,7 @@ import psd
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError, ParameterError
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.ledger.account import Account, Spending, claim_of
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import Region
@@ -360,7 +360,7 @@ class Elsewhere:
     """An engine, which counts as this process does."""
 
     def tally(self, data, columns, domain, **how):
-        return tally(read(data, columns, domain), domain, **how)
+        return tally_batches(read(data, columns, domain), domain, **how)
 
 
 @pytest.mark.parametrize(("engine", "region"), [(None, REGION), (Elsewhere(), None)])

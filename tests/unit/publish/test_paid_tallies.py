@@ -9,7 +9,7 @@ import pytest
 import psd
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
-from psd.ingest.partial_tally import KeptTally, Origin, Terms, merge
+from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin, merge
 from psd.ingest.tally import Tally
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.privacy.epsilon import NANO
@@ -72,9 +72,9 @@ def test_parts_add_what_they_paid():
     none = np.zeros(0, np.int32)
     counts = Tally(columns=none, rows=none, counts=none.astype(np.int64))
     parts = [
-        KeptTally(
-            terms=Terms(domain=DOMAIN, unit=Unit(kind="user")),
-            origins=(Origin(run=f"{number:032x}", names=(f"part {number}",), paid=10**number),),
+        PartialTally(
+            terms=CountingRules(domain=DOMAIN, unit=Unit(kind="user")),
+            origins=(PartOrigin(run=f"{number:032x}", names=(f"part {number}",), paid=10**number),),
             counts=counts,
         )
         for number in range(3)

@@ -17,7 +17,7 @@ from psd.ingest.engines._expression import parsed, sql_of
 from psd.ingest.engines._parse import COMPOSED, double
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import Unit
 from support import engines
 
@@ -109,7 +109,7 @@ def test_equal_rows_and_users_below_and_above_the_bound(k):
     time = np.datetime64("2024-02-28", "us") + day.astype("m8[D]")
     users = pa.array([str(user) for user in rng.geometric(0.01, 900)])
     unit = Unit(kind="user", max_contributions=k)
-    local = tally([Batch(x=x, y=y, user=users, time=time)], PLANE, unit=unit, key=b"key")
+    local = tally_batches([Batch(x=x, y=y, user=users, time=time)], PLANE, unit=unit, key=b"key")
     table = pa.table({"lon": x, "lat": y, "user": users, "time": time})
     found = by_expression(table, PLANE, engines.COLUMNS, unit=unit, key=b"key")
     assert found.report == local.report

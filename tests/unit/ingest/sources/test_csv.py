@@ -10,7 +10,7 @@ import psd
 from psd.errors import DomainError, InputDataError
 from psd.ingest.sources import Columns, read
 from psd.ingest.sources import csv as source
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import Unit
 
 EARTH = psd.Domain(bounds=(-180, -90, 180, 90))
@@ -76,7 +76,7 @@ def test_files_that_say_the_same(file, content):
 def test_few_rows(file, content, rows):
     path = file(content)
     assert len(rows_of(path)) == rows
-    assert tally(read(path, Columns(), EARTH), EARTH).counts.sum() == rows
+    assert tally_batches(read(path, Columns(), EARTH), EARTH).counts.sum() == rows
 
 
 def test_many_rows_in_many_batches(file, monkeypatch):
@@ -115,7 +115,7 @@ def test_numbers_and_marks_for_missing_ones(file, axis, text, number):
     value = rows_of(path, **names)[0][0 if axis == "lon" else 1]
     if number is None:
         assert math.isnan(value)
-        counts = tally(read(path, Columns(**names), EARTH), EARTH)
+        counts = tally_batches(read(path, Columns(**names), EARTH), EARTH)
         assert counts.report == {"read": 1, "without coordinates": 1, "outside": 0, "kept": 0}
     else:
         assert (value, math.copysign(1, value)) == (number, math.copysign(1, number))
@@ -177,7 +177,7 @@ LON, LAT = "x holds values beyond 180", "y holds values beyond 90"
 def test_values_that_are_no_coordinates(file, row, words):
     path = file(f"lon,lat\n1,2\n{row}\n")
     with pytest.raises(DomainError, match=words) as raised:
-        tally(read(path, Columns(), EARTH), EARTH)
+        tally_batches(read(path, Columns(), EARTH), EARTH)
     message = str(raised.value)
     assert all(cause in message for cause in ("swapped", "metres", "360"))
     assert not any(field in message for field in row.split(",") if len(field) > 3)
@@ -185,16 +185,19 @@ def test_values_that_are_no_coordinates(file, row, words):
 
 def test_poles_corners_and_the_date_line_are_places(file):
     rows = "180,0\n-180,0\n0,90\n0,-90\n180,90\n-180,-90\n-0.0,-0.0\n"
-    counts = tally(read(file("lon,lat\n" + rows), Columns(), EARTH), EARTH)
+    counts = tally_batches(read(file("lon,lat\n" + rows), Columns(), EARTH), EARTH)
     assert counts.counts.sum() == 7
     assert (counts.columns.max(), counts.rows.max()) == (2**20 - 1, 2**20 - 1)
 
 
 def test_rows_outside_are_left_out_unless_all_are(file):
     domain = psd.Domain(bounds=(0, 0, 1, 1))
-    assert tally(read(file("lon,lat\n5,5\n.5,.5\n"), Columns(), domain), domain).counts.sum() == 1
+    assert (
+        tally_batches(read(file("lon,lat\n5,5\n.5,.5\n"), Columns(), domain), domain).counts.sum()
+        == 1
+    )
     with pytest.raises(DomainError, match="no row lies inside the bounds"):
-        tally(read(file("lon,lat\n5,5\n6,6\n"), Columns(), domain), domain)
+        tally_batches(read(file("lon,lat\n5,5\n6,6\n"), Columns(), domain), domain)
 
 
 def faulty(content, words, name):
@@ -364,7 +367,7 @@ def test_ids_are_text(file, written):
 def test_a_blank_id_is_refused(file, blank):
     path = file(f"user,lon,lat\na,1,2\n{blank},1,2\n")
     with pytest.raises(InputDataError, match="without a user id"):
-        tally(
+        tally_batches(
             read(path, Columns(user="user"), EARTH),
             EARTH,
             unit=Unit(kind="user", max_contributions=1),

@@ -14,7 +14,7 @@ import psd
 from psd.errors import DomainError, InputDataError
 from psd.ingest.sources import Columns, read
 from psd.ingest.sources import frame as source
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import Unit, unit_of
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
@@ -48,7 +48,7 @@ def test_the_same_points_give_the_same_tally(tmp_path, k):
     frame.to_csv(tmp_path / "points.csv", index=False)
     columns = Columns(user=None if k is None else "id")
     csv, memory, shapes = (
-        tally(
+        tally_batches(
             read(data, columns, DOMAIN),
             DOMAIN,
             unit=unit_of(columns.user, k),
@@ -88,7 +88,7 @@ def test_numbers_of_any_kind(values):
 )
 def test_missing_coordinates_are_left_out(values):
     frame = pd.DataFrame({"lon": values, "lat": [37.5, 37.5]})
-    counts = tally(read(frame, Columns(), DOMAIN), DOMAIN)
+    counts = tally_batches(read(frame, Columns(), DOMAIN), DOMAIN)
     assert counts.report == {"read": 2, "without coordinates": 1, "outside": 0, "kept": 1}
 
 
@@ -182,13 +182,13 @@ def test_other_geometries_are_refused():
 def test_points_beyond_the_reach_of_a_projection_are_refused():
     data = gpd.GeoDataFrame(geometry=[Point(0, 1e30)], crs="EPSG:3857")
     with pytest.raises((InputDataError, DomainError)):
-        tally(read(data, Columns(), DOMAIN), DOMAIN)
+        tally_batches(read(data, Columns(), DOMAIN), DOMAIN)
 
 
 def test_the_table_of_the_caller_stays_as_it_is():
     frame = table(20)
     before = frame.copy()
-    tally(read(frame, Columns(user="id"), DOMAIN), DOMAIN, unit=Unit(kind="user"))
+    tally_batches(read(frame, Columns(user="id"), DOMAIN), DOMAIN, unit=Unit(kind="user"))
     pd.testing.assert_frame_equal(frame, before)
 
 

@@ -13,7 +13,7 @@ import shapely
 
 from psd.errors import DomainError, InputDataError
 from psd.ingest.sources import Columns, parquet, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from support.batches import DOMAIN, SECRET, one, refused
 
 
@@ -157,7 +157,7 @@ def test_a_row_group_as_large_as_the_file_is_not_held(tmp_path):
 
 def test_no_rows(file):
     path = file({"lon": pa.array([], pa.float64()), "lat": pa.array([], pa.float64())})
-    assert tally(read(path, Columns(), DOMAIN), DOMAIN).report["read"] == 0
+    assert tally_batches(read(path, Columns(), DOMAIN), DOMAIN).report["read"] == 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import tally
+from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import unit_of
 from support.postgres import execute, rows
 
@@ -110,7 +110,7 @@ def test_times(database, time):
 
 
 def test_no_rows(database):
-    counts = tally(
+    counts = tally_batches(
         read(
             psd.PostGIS(database, query="SELECT * FROM city.visits WHERE false"),
             Columns(geometry="place", user="name"),
