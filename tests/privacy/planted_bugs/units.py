@@ -92,11 +92,11 @@ def bounding_batch_by_batch():
     """k rows of a user are kept of each batch that was read."""
 
     class Hasty(UserPartitions):
-        def add(self, *rows):
-            super().add(*rows)
+        def add_rows(self, *rows):
+            super().add_rows(*rows)
             self._put_away()
 
-        def parts(self, *, again=False):
+        def partitions(self, *, again=False):
             for piece in (piece for pieces in self._pieces for piece in pieces):
                 yield _joined([piece])
 
