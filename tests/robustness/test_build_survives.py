@@ -123,9 +123,9 @@ def test_no_room_for_rows_of_users(monkeypatch):
         return opened[-1]
 
     monkeypatch.setattr("psd.ingest.user_partitions.tempfile.TemporaryFile", full)
-    shelf, rows = UserPartitions(memory=512), np.arange(100)
+    partitions, rows = UserPartitions(memory=512), np.arange(100)
     with pytest.raises(WriteError, match="rows that do not fit into memory"):
-        shelf.add(pa.array(["a"] * 100), rows, rows)
+        partitions.add_rows(pa.array(["a"] * 100), rows, rows)
     for file in opened:
         file.close()
 
