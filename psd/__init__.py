@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.grids import grid_tree
-    from psd.space.time_slices import Slices
+    from psd.space.time_slices import TimeSlices
     from psd.statistics.differences import difference, ratio
 
 __all__ = [
@@ -43,9 +43,9 @@ __all__ = [
     "Quadtree",
     "Release",
     "Series",
-    "Slices",
     "Spark",
     "SparkTable",
+    "TimeSlices",
     "Tree",
     "__version__",
     "build",
@@ -67,7 +67,7 @@ _HOMES = {
     "Quadtree": "psd.decompositions.quadtree",
     "Release": "psd.release.record",
     "Series": "psd.release.series",
-    "Slices": "psd.space.time_slices",
+    "TimeSlices": "psd.space.time_slices",
     "Spark": "psd.ingest.engines.spark",
     "SparkTable": "psd.ingest.engines.spark",
     "Tree": "psd.space.box_tree",

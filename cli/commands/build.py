@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from psd.release.record import Release
     from psd.release.series import Series
     from psd.space.domain import Domain
-    from psd.space.time_slices import Slices
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["command"]
 
@@ -255,7 +255,7 @@ def _save(release: Any, output: str, seed: int | None, *, overwrite: bool) -> No
 
 
 def _built(
-    data: Any, domain: Any, slices: Slices | None, engine: Engine | None, how: dict[str, Any]
+    data: Any, domain: Any, slices: TimeSlices | None, engine: Engine | None, how: dict[str, Any]
 ) -> Release | Series:
     """Release of rows, or series of their slices."""
     from psd.publish.build import build

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from psd.release.record import Release
     from psd.release.series import Series
-    from psd.space.time_slices import Slices
+    from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "OTHER_SLICE",
@@ -47,9 +47,9 @@ def slice_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def slices_of(
     by: str | None, slices: str | None, per: str | None, time: str | None, time_zone: str
-) -> Slices | None:
+) -> TimeSlices | None:
     """Slices that the options name; None where none of them is given."""
-    from psd.space.time_slices import Slices
+    from psd.space.time_slices import TimeSlices
 
     if by is None and slices is None and per != "slice":
         return None
@@ -57,7 +57,7 @@ def slices_of(
         raise click.UsageError("--by and --slices go together, and --per slice goes with them")
     if time is None:
         raise click.UsageError("--by goes with --time, the column of moments")
-    return Slices.parse(by, slices, time_zone)  # type: ignore[arg-type]
+    return TimeSlices.parse(by, slices, time_zone)  # type: ignore[arg-type]
 
 
 def release_or_series_at(path: str, name: str | None) -> Release | Series:
@@ -89,7 +89,7 @@ def _is_series(path: str) -> bool:
     return os.path.isfile(path) and is_series(path)
 
 
-def slice_at(path: str, name: str) -> Slices:
+def slice_at(path: str, name: str) -> TimeSlices:
     """The slice of a series that is named, by itself."""
     from dataclasses import replace
 

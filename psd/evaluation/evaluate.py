@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from psd.release.record import Release
     from psd.space.domain import Domain
-    from psd.space.time_slices import Slices
+    from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "CONFIDENCE",
@@ -97,7 +97,7 @@ def evaluate(
     geometry: str | None = None,
     layer: str | None = None,
     time: str | None = None,
-    during: Slices | None = None,
+    during: TimeSlices | None = None,
     kept: Tally | None = None,
     raster: int | None = None,
 ) -> Evaluation:
@@ -121,7 +121,7 @@ def evaluate(
         As in `psd.build`.
     time : str, optional
         Column of moments; goes with ``during``.
-    during : Slices, optional
+    during : TimeSlices, optional
         Slice of the release, where it is one of a series; other rows of the data are left out.
     kept : Tally, optional
         The build's private tally; needed where users were bounded, since nobody else knows
@@ -210,7 +210,7 @@ def class_errors(release: Release, truth: Truth) -> NDArray[np.float64]:
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])
 
 
-def _points(data: Any, columns: Columns, domain: Domain, during: Slices | None) -> Points:
+def _points(data: Any, columns: Columns, domain: Domain, during: TimeSlices | None) -> Points:
     """Coordinates of all rows inside the bounds, and in the slice where there is one."""
     seen = Sightings(domain)
     if during is None:

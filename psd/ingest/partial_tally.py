@@ -16,7 +16,7 @@ from psd.ingest.tally import Tally
 from psd.ingest.user_rows import UserRows, merge_user_rows
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, Unit
 from psd.space.domain import Domain
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "EMPTY",
@@ -53,7 +53,7 @@ class CountingRules:
         Lattice columns and rows that were counted together.
     unit : Unit
         Of the promise, but for its bound, which each part has of its own.
-    slices : Slices, optional
+    slices : TimeSlices, optional
         Time slices, counted apart.
     bound : {"series", "slice"}
         Whether the bound of a user holds for all slices together, or for each.
@@ -66,7 +66,7 @@ class CountingRules:
     domain: Domain
     step: tuple[int, int] = (1, 1)
     unit: Unit = Unit()  # noqa: RUF009 - frozen
-    slices: Slices | None = None
+    slices: TimeSlices | None = None
     bound: ContributionScope = "series"
     time_zone: str | None = None
     area: str | None = None

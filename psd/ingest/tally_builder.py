@@ -30,8 +30,9 @@ from psd.privacy.unit import Unit
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
 
-__all__ = ["Area", "Slices", "TallyBuilder", "tally_batches"]
+__all__ = ["Area", "TallyBuilder", "tally_batches"]
 
 _DAY = 86_400_000_000
 
@@ -47,16 +48,6 @@ class Area(Protocol):
 
     def holds(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which points lie in it."""
-
-
-class Slices(Protocol):
-    """Public time slices; rows in none of them are dropped before every question."""
-
-    def __len__(self) -> int:
-        """Number of slices."""
-
-    def index(self, time: NDArray[np.datetime64]) -> NDArray[np.int64]:
-        """Slice of each moment, -1 for none."""
 
 
 class TallyBuilder:
@@ -79,7 +70,7 @@ class TallyBuilder:
         Lattice columns and rows that are counted together. Public.
     area : Area, optional
         Public.
-    slices : Slices, optional
+    slices : TimeSlices, optional
         Public.
     memory : int, optional
         Bytes for rows and cells while rows are read; rows of users get a third.
@@ -95,7 +86,7 @@ class TallyBuilder:
         unit: Unit,
         step: tuple[int, int] = (1, 1),
         area: Area | None = None,
-        slices: Slices | None = None,
+        slices: TimeSlices | None = None,
         memory: int | None = None,
         anywhere: bool = False,
     ) -> None:
@@ -289,7 +280,7 @@ def tally_batches(
     key: bytes | None = None,
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
-    slices: Slices | None = None,
+    slices: TimeSlices | None = None,
     memory: int | None = None,
 ) -> Tally:
     """Count the rows of a source per lattice cell, at most k rows per unit.
@@ -319,7 +310,7 @@ def tally_batches(
         Lattice columns and rows that are counted together. Public.
     area : Area, optional
         Public part of the domain; rows outside of it are dropped like those outside the domain.
-    slices : Slices, optional
+    slices : TimeSlices, optional
         Public time slices; rows in none of them are dropped too.
     memory : int, optional
         Cap in bytes; rows of users that have no room wait in files without a name.

@@ -28,7 +28,7 @@ from psd.ingest.user_rows import UserRows, number_units
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, Unit
 from psd.space.domain import Domain
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "file_digest",
@@ -260,7 +260,7 @@ def _terms(header: dict[str, Any]) -> CountingRules:
     days = header["unit"] == "user-day"
     slices = None
     if names is not None:
-        slices = Slices(by=header["by"], names=tuple(names), time_zone=zone)
+        slices = TimeSlices(by=header["by"], names=tuple(names), time_zone=zone)
     return CountingRules(
         domain=Domain(bounds=bounds, crs=header["crs"], lattice=lattice),
         step=step,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from psd.ingest.user_partitions import UserPartition
     from psd.privacy.unit import ContributionScope, Unit
     from psd.space.domain import Domain
-    from psd.space.time_slices import Slices
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["DAY", "UserRows", "keep_user_rows", "merge_user_rows", "number_units"]
 
@@ -67,7 +67,7 @@ class UserRows:
         """Number of lines."""
         return len(self.users)
 
-    def tally(self, domain: Domain, slices: Slices | None, unit: Unit) -> Tally:
+    def tally(self, domain: Domain, slices: TimeSlices | None, unit: Unit) -> Tally:
         """Counts per cell of the full lattice, and per slice."""
         width, height = domain.lattice
         number = 1 if slices is None else len(slices)
@@ -87,7 +87,7 @@ class UserRows:
 
 
 def number_units(
-    users: Integers, time: Integers, slices: Slices | None, unit: Unit, bound: ContributionScope
+    users: Integers, time: Integers, slices: TimeSlices | None, unit: Unit, bound: ContributionScope
 ) -> Integers:
     """Number of each line's unit: its user, or the user's day or slice."""
     if unit.kind == "user-day":
@@ -103,7 +103,7 @@ def number_units(
 def keep_user_rows(
     parts: Iterable[UserPartition],
     domain: Domain,
-    slices: Slices | None,
+    slices: TimeSlices | None,
     unit: Unit,
     bound: ContributionScope,
     key: bytes,
@@ -116,7 +116,7 @@ def keep_user_rows(
 
 
 def merge_user_rows(
-    several: Sequence[UserRows], slices: Slices | None, unit: Unit, bound: ContributionScope
+    several: Sequence[UserRows], slices: TimeSlices | None, unit: Unit, bound: ContributionScope
 ) -> UserRows:
     """The k rows of each unit with the smallest marks, of all lines together.
 
@@ -167,7 +167,7 @@ def _marked(part: UserPartition, domain: Domain, key: bytes) -> UserRows:
 
 
 def _smallest(
-    lines: UserRows, slices: Slices | None, unit: Unit, bound: ContributionScope
+    lines: UserRows, slices: TimeSlices | None, unit: Unit, bound: ContributionScope
 ) -> UserRows:
     """The k rows of each unit with the smallest marks; ties by cell, then time."""
     units = number_units(lines.users, lines.time, slices, unit, bound)

@@ -15,10 +15,11 @@ from psd.privacy.unit import Unit, unit_of
 if TYPE_CHECKING:
     from psd.ingest.engines import Engine
     from psd.ingest.tally import Tally
-    from psd.ingest.tally_builder import Area, Slices
+    from psd.ingest.tally_builder import Area
     from psd.mechanisms import Noise
     from psd.privacy.unit import Count, Per
     from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["PAID_BEFORE", "Counted", "Wanted", "count_rows", "wanted"]
 
@@ -108,7 +109,7 @@ def count_rows(
     noise: Noise,
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
-    slices: Slices | None = None,
+    slices: TimeSlices | None = None,
     memory: int | None = None,
     engine: Engine | None = None,
 ) -> Counted:
@@ -137,7 +138,7 @@ def count_rows(
         As in `psd.ingest.tally_builder.TallyBuilder`. Public.
     area : Area, optional
         As in `psd.ingest.tally_builder.TallyBuilder`. Public.
-    slices : Slices, optional
+    slices : TimeSlices, optional
         As in `psd.ingest.tally_builder.TallyBuilder`; bounds are then public. Public.
     memory : int, optional
         Bytes that reading may take, a third of them for the source.
@@ -223,7 +224,7 @@ def _counted(
     *,
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
-    slices: Slices | None = None,
+    slices: TimeSlices | None = None,
     memory: int | None = None,
     anywhere: bool = False,
 ) -> Counted:

@@ -42,7 +42,7 @@ from psd.release.series import Series
 if TYPE_CHECKING:
     from psd.mechanisms import Noise
     from psd.space.domain import Domain
-    from psd.space.time_slices import Slices
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["TallyRequest", "build_tally", "kept_for", "origin_of", "tally_rows"]
 
@@ -59,7 +59,7 @@ class TallyRequest:
         Of the promise, with its bound for this part. Public.
     columns : Columns
         What to read. Public.
-    slices : Slices, optional
+    slices : TimeSlices, optional
         Time slices to count apart. Public.
     bound : {"series", "slice"}
         Whether the bound of a user holds for all slices together, or for each. Public.
@@ -79,7 +79,7 @@ class TallyRequest:
     domain: Domain
     unit: Unit = field(default_factory=Unit)
     columns: Columns = field(default_factory=Columns)
-    slices: Slices | None = None
+    slices: TimeSlices | None = None
     bound: ContributionScope = "series"
     step: tuple[int, int] = (1, 1)
     key: bytes | None = None

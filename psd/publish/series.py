@@ -29,7 +29,7 @@ from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.curator.contribution_choice import BoundChoice
-    from psd.space.time_slices import Slices
+    from psd.space.time_slices import TimeSlices
 
 __all__ = ["build_series", "counted_unit", "of_slice", "series_of", "within"]
 
@@ -39,7 +39,7 @@ def build_series(
     *,
     domain: Domain,
     epsilon: str | float | Decimal,
-    slices: Slices,
+    slices: TimeSlices,
     time: str | None,
     method: Decomposition | str = DEFAULT_METHOD,
     x: str = "lon",
@@ -79,7 +79,7 @@ def build_series(
         and account.
     epsilon : str, int, float or Decimal
         Privacy-loss budget of the whole series. Public.
-    slices : Slices
+    slices : TimeSlices
         Hours, days or months, and the zone of their clock. Public: never taken from the data.
     time : str
         Column of moments.
@@ -209,7 +209,7 @@ def share_of(epsilon: int, slices: int, unit: Unit, bound: ContributionScope) ->
 def series_of(
     counts: Tally,
     domain: Domain,
-    slices: Slices,
+    slices: TimeSlices,
     *,
     bound: ContributionScope = "series",
     epsilon: int,
@@ -301,7 +301,7 @@ def of_slice(counts: Tally, number: int) -> Tally:
     )
 
 
-def within(batches: Iterable[Batch], slices: Slices) -> Iterator[Batch]:
+def within(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Batch]:
     """Coordinates of the rows that lie in some slice."""
     for batch in batches:
         if batch.time is None:

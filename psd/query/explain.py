@@ -23,7 +23,7 @@ from psd.query.totals import Sums, cover_sums
 from psd.query.traversal import Cover, Fraction, cover
 from psd.release.post_processing import View
 from psd.space.box_tree import Tree
-from psd.space.region_checks import placed
+from psd.space.region_checks import to_release_crs
 from psd.space.regions import is_region, regions_table
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Explanation:
 def explanations(release: Release, regions: Any) -> list[Explanation]:
     """One explanation for each region; see `Release.explain`."""
     if is_region(regions):
-        shapes = placed(regions_table(regions, None), release.domain)
+        shapes = to_release_crs(regions_table(regions, None), release.domain)
         ways: list[FractionOf] = [
             partial(polygon_fraction, shapes=shapes[place : place + 1])
             for place in range(len(shapes))

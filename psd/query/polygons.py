@@ -13,7 +13,7 @@ from psd.query.answer_table import COLUMNS, report
 from psd.query.totals import cover_sums, joined
 from psd.query.traversal import Cover, Fraction, cover
 from psd.space.polygon_areas import divided, outlines
-from psd.space.region_checks import outline_lengths, placed
+from psd.space.region_checks import outline_lengths, to_release_crs
 from psd.space.regions import regions_table
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def answer_polygons(
     clash = [name for name in COLUMNS if name in getattr(regions, "columns", ())]
     if clash:
         raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
-    shapes = placed(regions_table(regions, crs), release.domain)
+    shapes = to_release_crs(regions_table(regions, crs), release.domain)
     chunks = _chunks(release, shapes)
     _check_inside(release, chunks)
     sums = joined([cover_sums(release, cover_polygons(release, some)) for some in chunks])

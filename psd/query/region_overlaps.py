@@ -17,7 +17,7 @@ from psd.errors import ParameterError
 from psd.query.boxes import as_boxes, box_fraction
 from psd.query.polygons import cover_polygons
 from psd.query.traversal import Cover, cover
-from psd.space.region_checks import placed
+from psd.space.region_checks import to_release_crs
 from psd.space.regions import is_region, regions_table
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def regions_of(release: Release, regions: Any) -> Regions:
     """
     made: Regions
     if is_region(regions):
-        shapes = placed(regions_table(regions, None), release.domain)
+        shapes = to_release_crs(regions_table(regions, None), release.domain)
         made = Polygons(release=release, shapes=shapes)
     else:
         made = Boxes(release=release, sides=release.domain.to_lattice(as_boxes(regions)[0]))

@@ -22,7 +22,7 @@ from psd.release.post_processing import View
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     from psd.privacy.unit import ContributionScope
@@ -142,7 +142,7 @@ class PublicSeries:
 
     Parameters
     ----------
-    slices : Slices
+    slices : TimeSlices
         Names of the slices.
     releases : tuple of Public
         What each says.
@@ -155,13 +155,13 @@ class PublicSeries:
         As `Public`.
     """
 
-    slices: Slices
+    slices: TimeSlices
     releases: tuple[Public, ...]
     bound: ContributionScope
 
     def __post_init__(self) -> None:
         """Check every field."""
-        for name, kind in (("slices", Slices), ("releases", tuple), ("bound", str)):
+        for name, kind in (("slices", TimeSlices), ("releases", tuple), ("bound", str)):
             _check_exact(name, getattr(self, name), (kind,))
         for release in self.releases:
             _check_exact("a release of a series", release, (Public,))

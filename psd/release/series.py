@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.privacy.epsilon import epsilon_text
 from psd.release.record import Release
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     import geopandas
@@ -40,7 +40,7 @@ class Series:
 
     Parameters
     ----------
-    slices : Slices
+    slices : TimeSlices
         Their names, in the order of time.
     releases : tuple of Release
         One for each slice: same domain, unit, method, view and epsilon.
@@ -57,7 +57,7 @@ class Series:
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
     >>> tree = psd.grid_tree(domain, 2)
-    >>> months = psd.Slices.parse("month", "2024-01..2024-02")
+    >>> months = psd.TimeSlices.parse("month", "2024-01..2024-02")
     >>> counts = [[5, 1, 0, 2], [7, 1, 0, 2]]
     >>> made = [psd.Release.from_counts(tree, c, 1.0, domain=domain) for c in counts]
     >>> series = psd.Series(slices=months, releases=tuple(made))
@@ -65,7 +65,7 @@ class Series:
     [['2024-01', 6.0], ['2024-02', 8.0]]
     """
 
-    slices: Slices
+    slices: TimeSlices
     releases: tuple[Release, ...]
     bound: ContributionScope = "series"
 

@@ -44,7 +44,7 @@ from psd.release.file import (
 from psd.release.public import Public, PublicSeries, check_public
 from psd.release.record import Release
 from psd.release.series import Series
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 
 __all__ = ["decode", "digest_of", "encode", "is_series", "read", "write"]
 
@@ -162,7 +162,7 @@ def _split(table: pa.Table, number: int) -> list[pa.Table]:
     return [plain.slice(edges[i], edges[i + 1] - edges[i]) for i in range(number)]
 
 
-def _fields(header: Any) -> tuple[Slices, ContributionScope, list[dict[str, Any]]]:
+def _fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, Any]]]:
     """Slices, bound, and the arguments of each release."""
     if not isinstance(header, dict) or header.keys() != _NAMES:
         raise ReleaseFormatError("its header has other fields than that of a series")
@@ -171,7 +171,7 @@ def _fields(header: Any) -> tuple[Slices, ContributionScope, list[dict[str, Any]
     names, parameters, release = (header[n] for n in ("slices", "parameters", "release"))
     if header["bound"] not in get_args(ContributionScope) or not isinstance(names, list):
         raise ReleaseFormatError("header field bound or slices is not valid")
-    slices = Slices(by=header["by"], names=tuple(names), time_zone=header["time_zone"])
+    slices = TimeSlices(by=header["by"], names=tuple(names), time_zone=header["time_zone"])
     if not (isinstance(parameters, list) and len(parameters) == len(slices)):
         raise ReleaseFormatError("header field parameters does not fit the slices")
     if not all(map(is_parameters, parameters)):

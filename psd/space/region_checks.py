@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
 
 __all__ = [
-    "MOST_ABREAST",
-    "MOST_LENGTHS",
-    "MOST_VERTICES",
+    "MAX_OUTLINE_LENGTHS",
+    "MAX_PAIRS",
+    "MAX_VERTICES",
     "SEGMENTS",
     "in_crs",
     "outline_lengths",
-    "placed",
+    "to_release_crs",
 ]
 
 SEGMENTS = 1000
 """A straight line in one CRS is a curve in another; so many segments per domain follow it."""
 
-MOST_VERTICES = 500_000
+MAX_VERTICES = 500_000
 """Vertices of a polygon, also after its lines are divided."""
 
-MOST_ABREAST = 100_000_000
+MAX_PAIRS = 100_000_000
 """Pairs of sides that lie above or beside each other, with which the time of GEOS grows."""
 
-MOST_LENGTHS = 1000
+MAX_OUTLINE_LENGTHS = 1000
 """Length of an outline inside the domain, in widths or heights of it: every cell that it passes
 is visited."""
 
@@ -48,7 +48,7 @@ _FEW_VERTICES = 14_000
 _POLYGONS = (3, 6)
 
 
-def placed(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
+def to_release_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
     """Shapes in the CRS of the domain, all of them valid polygons.
 
     Guarantees
@@ -127,11 +127,11 @@ def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.f
 def _check_lengths(shapes: NDArray[np.object_], domain: Domain) -> None:
     """Refuse outlines that wind through too many cells."""
     lengths = outline_lengths(shapes, domain)
-    if (lengths > MOST_LENGTHS).any():
-        number = _first(lengths > MOST_LENGTHS)
+    if (lengths > MAX_OUTLINE_LENGTHS).any():
+        number = _first(lengths > MAX_OUTLINE_LENGTHS)
         raise ParameterError(
             f"region {number} has an outline inside the domain that is {lengths[number - 1]:,.0f} "
-            f"times as long as the domain is wide, above {MOST_LENGTHS:,}; simplify it"
+            f"times as long as the domain is wide, above {MAX_OUTLINE_LENGTHS:,}; simplify it"
         )
 
 
@@ -151,11 +151,11 @@ def in_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
     with transforming("the bounds of the release", "the CRS of the regions"):
         step = _segment_length(shapes, domain)
     vertices = shapely.get_num_coordinates(shapes.array) + shapely.length(shapes.array) / step
-    if (vertices > MOST_VERTICES).any():
-        number = _first(vertices > MOST_VERTICES)
+    if (vertices > MAX_VERTICES).any():
+        number = _first(vertices > MAX_VERTICES)
         raise ParameterError(
             f"region {number} would have {vertices[number - 1]:,.0f} vertices, above "
-            f"{MOST_VERTICES:,}, once its lines are divided at 1/{SEGMENTS} of the domain; "
+            f"{MAX_VERTICES:,}, once its lines are divided at 1/{SEGMENTS} of the domain; "
             "simplify it, or bring it to the CRS of the release"
         )
     divided = gpd.GeoSeries(shapely.segmentize(shapes.array, step), crs=shapes.crs)
@@ -213,10 +213,10 @@ def _check_sizes(shapes: NDArray[np.object_]) -> None:
     import shapely
 
     vertices = shapely.get_num_coordinates(shapes)
-    if (vertices > MOST_VERTICES).any():
-        number = _first(vertices > MOST_VERTICES)
+    if (vertices > MAX_VERTICES).any():
+        number = _first(vertices > MAX_VERTICES)
         raise ParameterError(
-            f"region {number} has {vertices[number - 1]:,} vertices, above {MOST_VERTICES:,}; "
+            f"region {number} has {vertices[number - 1]:,} vertices, above {MAX_VERTICES:,}; "
             "simplify it, or divide it"
         )
     places, owner = shapely.get_coordinates(shapes, return_index=True)
@@ -232,10 +232,10 @@ def _check_abreast(number: int, shape: Any) -> None:
     import shapely
 
     abreast = _abreast(shape)
-    if abreast > MOST_ABREAST:
+    if abreast > MAX_PAIRS:
         raise ParameterError(
             f"region {number} has {shapely.get_num_coordinates(shape):,} vertices with {abreast:,} "
-            f"pairs of sides abreast, above {MOST_ABREAST:,}; simplify it, or divide it"
+            f"pairs of sides abreast, above {MAX_PAIRS:,}; simplify it, or divide it"
         )
 
 

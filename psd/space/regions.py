@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from psd.errors import DomainError, ParameterError
 from psd.space.crs import known_crs
-from psd.space.region_checks import MOST_VERTICES
+from psd.space.region_checks import MAX_VERTICES
 
 if TYPE_CHECKING:
     import geopandas
@@ -175,9 +175,9 @@ def _wkt(number: int, text: str) -> tuple[Any, Any]:
             f"region {number} is WKT with brackets {depth:,} deep; polygons need {_DEEPEST}"
         )
     vertices = int((marks == ord(",")).sum()) + 1
-    if vertices > MOST_VERTICES:
+    if vertices > MAX_VERTICES:
         raise ParameterError(
-            f"region {number} is WKT of {vertices:,} vertices, above {MOST_VERTICES:,}; simplify "
+            f"region {number} is WKT of {vertices:,} vertices, above {MAX_VERTICES:,}; simplify "
             "it, or divide it"
         )
     try:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from psd.errors import ParameterError
 
-__all__ = ["MAX_SLICES", "By", "Slices"]
+__all__ = ["MAX_SLICES", "By", "TimeSlices"]
 
 By = Literal["hour", "day", "month"]
 
@@ -24,7 +24,7 @@ _PATTERNS = {by: re.sub("[0-9]", "[0-9]", form) for by, form in _FORMS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slices:
+class TimeSlices:
     """Hours, days or months, named by the caller and never taken from the data.
 
     Guarantees
@@ -53,11 +53,11 @@ class Slices:
 
     Examples
     --------
-    >>> Slices.parse("month", "2024-01..2024-03").names
+    >>> TimeSlices.parse("month", "2024-01..2024-03").names
     ('2024-01', '2024-02', '2024-03')
     >>> import numpy as np
     >>> moments = np.array(["2024-02-29T23:59", "2024-04-01"], "datetime64[us]")
-    >>> Slices.parse("month", "2024-01..2024-03").index(moments).tolist()
+    >>> TimeSlices.parse("month", "2024-01..2024-03").index(moments).tolist()
     [1, -1]
     """
 
@@ -88,7 +88,7 @@ class Slices:
         object.__setattr__(self, "starts", starts)
 
     @staticmethod
-    def parse(by: By, text: str, time_zone: str = "UTC") -> Slices:
+    def parse(by: By, text: str, time_zone: str = "UTC") -> TimeSlices:
         """Slices of a text: names, and ranges ``FIRST..LAST`` with both ends, between commas.
 
         Raises
@@ -102,7 +102,7 @@ class Slices:
         for part in text.split(","):
             first, dots, last = (piece.strip() for piece in part.partition(".."))
             names += _range(by, first, last) if dots else [first]
-        return Slices(by=by, names=tuple(names), time_zone=time_zone)
+        return TimeSlices(by=by, names=tuple(names), time_zone=time_zone)
 
     def __len__(self) -> int:
         """Number of slices."""

@@ -32,7 +32,7 @@ def place(tmp_path, monkeypatch):
 
 
 def series():
-    months = psd.Slices.parse("month", "2024-01..2024-02")
+    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
     return psd.Series(slices=months, releases=(three_by_three(), three_by_three()))
 
 

@@ -19,8 +19,8 @@ from psd.privacy.unit import Unit
 COLUMNS, ROWS, STEP = 7, 4, (2, 3)
 NAMES = ["7", "007", "Ann", "é", "서울", "a b"]
 DOMAIN = psd.Domain(bounds=(0, 0, COLUMNS, ROWS), crs="EPSG:3857", lattice=(COLUMNS, ROWS))
-DAYS = psd.Slices.parse("day", "1969-12-30,1970-01-01,1970-01-02", "UTC")
-MONTHS = psd.Slices.parse("month", "1969-12,1970-01", "UTC")
+DAYS = psd.TimeSlices.parse("day", "1969-12-30,1970-01-01,1970-01-02", "UTC")
+MONTHS = psd.TimeSlices.parse("month", "1969-12,1970-01", "UTC")
 
 
 class Below:
@@ -168,8 +168,8 @@ def test_the_finest_lattice_is_exact():
 def test_cells_and_slices_have_62_bits():
     side = 2**30
     fine = psd.Domain(bounds=(0, 0, side, side), crs="EPSG:3857", lattice=(side, side))
-    slices = psd.Slices.parse("day", "2024-01-01..2024-01-05")
-    TallyBuilder(fine, unit=Unit(), slices=psd.Slices.parse("day", "2024-01-01..2024-01-04"))
+    slices = psd.TimeSlices.parse("day", "2024-01-01..2024-01-05")
+    TallyBuilder(fine, unit=Unit(), slices=psd.TimeSlices.parse("day", "2024-01-01..2024-01-04"))
     with pytest.raises(DomainError, match="too fine for 5 slices"):
         TallyBuilder(fine, unit=Unit(), slices=slices)
     TallyBuilder(fine, unit=Unit(), slices=slices, step=(2, 1))

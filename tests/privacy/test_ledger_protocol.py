@@ -26,7 +26,7 @@ from psd.ledger.state import Claim
 from psd.mechanisms import SecureNoise
 from psd.privacy.unit import Unit
 from psd.release.record import Release
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 from support.cli_runner import BOUNDS, SQUARE, cli, fails, write_points
 from support.privacy.replay import answers_of_the_first
 
@@ -73,7 +73,7 @@ def watched(monkeypatch, ledger):
     return seen
 
 
-DAYS = Slices.parse("day", "2024-01-01,2024-01-02", "UTC")
+DAYS = TimeSlices.parse("day", "2024-01-01,2024-01-02", "UTC")
 USER = {"user": "user", "max_contributions": 2}
 AUTO = {"user": "user", "max_contributions": BoundChoice()}
 

@@ -27,7 +27,7 @@ from psd.publish.from_tallies import TallyRequest, origin_of
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
 KEY = b"sixteen bytes ok"
-DAYS = psd.Slices.parse("day", "2024-01-01..2024-01-02")
+DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-02")
 START = np.datetime64("2024-01-01", "us")
 
 # A row: user, column, row, hour of three days, of which the third is in no slice.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psd.publish.series
 from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.privacy.unit import Unit
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 from support.privacy import slices_replay
 from support.privacy.slices_replay import loss_of
 
@@ -34,7 +34,7 @@ def epsilon_for_each_slice():
 def slices_of_the_data():
     """The days that occur."""
 
-    class Found(Slices):
+    class Found(TimeSlices):
         def __init__(self, rows):
             names = tuple(sorted({f"2024-01-0{1 + day}" for _, day, _ in rows}))
             super().__init__(by="day", names=names)

@@ -34,7 +34,7 @@ import psd.space.regions
 from psd.errors import PsdError
 from psd.ingest.sources import Columns, csv
 from psd.release.public import Public, PublicSeries
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 from psd_cli.options.regions import read_boxes, read_polygons
 
 WORLD = psd.Domain(bounds=(-180, -90, 180, 90))
@@ -119,7 +119,8 @@ def files() -> list[bytes]:
     """A release, a series, their headers, and other Parquet."""
     series = psd.build_series(
         pa.table({"lon": [1.0], "lat": [2.0], "time": ["2024-01-31"]}), domain=WORLD, epsilon=1,
-        method="grid", time="time", slices=Slices(by="day", names=("2024-01-31",), time_zone="UTC"),
+        method="grid", time="time",
+        slices=TimeSlices(by="day", names=("2024-01-31",), time_zone="UTC"),
     )  # fmt: skip
     whole = psd.release.file.encode(Public.of(RELEASE))
     header = pq.read_schema(io.BytesIO(whole)).metadata[psd.release.file.KEY]

@@ -17,7 +17,7 @@ from psd.ingest.tally_builder import tally_batches
 from psd.privacy.epsilon import NANO
 from psd.publish.series import counted_unit, share_of
 from psd.publish.series import of_slice as part_of
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 from support.privacy.replay import (
     SCRIPTS,
     Recorder,
@@ -28,7 +28,7 @@ from support.privacy.replay import (
     small_domain,
 )
 
-DAYS = Slices.parse("day", "2024-01-01..2024-01-03")
+DAYS = TimeSlices.parse("day", "2024-01-01..2024-01-03")
 OTHERS = [("v", 0, 0), ("v", 1, 1), ("w", 2, 1)]
 
 

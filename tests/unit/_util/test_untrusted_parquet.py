@@ -111,7 +111,7 @@ def test_a_release_that_would_shrink_too_far_is_written_as_it_is(monkeypatch):
 
 
 def test_a_series_is_bounded_likewise(monkeypatch):
-    months = psd.Slices.parse("month", "2024-01..2024-02")
+    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
     tree = random_tree(rng())
     made = psd.Series(slices=months, releases=(release_of(tree), release_of(tree)))
     read = pq.read_table(pa.BufferReader(encode(made)))
@@ -162,7 +162,7 @@ def test_nodes_stand_in_the_order_of_levels(part, monkeypatch):
 def test_many_rows_are_read_no_further_than_the_first_that_is_no_node(name, monkeypatch):
     monkeypatch.setitem(NODES, "floor", 3)
     made = release_of(random_tree(rng()))
-    months = psd.Slices.parse("month", "2024-01..2024-02")
+    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
     whole = made if name == "release" else psd.Series(slices=months, releases=(made, made))
     read = {"release": decode, "series": decode_series}[name]
     assert read(encode(whole)).digest == whole.digest

@@ -26,7 +26,7 @@ from psd.space.covariate import Covariate
 from support.forged_releases import encode, stamped
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
-MONTHS = psd.Slices.parse("month", "2024-01..2024-04", "Asia/Seoul")
+MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-04", "Asia/Seoul")
 K3 = Unit(kind="user", max_contributions=3)
 SURE = 10**12
 
@@ -123,7 +123,7 @@ def test_a_tally_without_slices_or_with_more_is_refused():
         of_slice(counts, 0)
     counts = tally_batches([rows()], DOMAIN, slices=MONTHS)
     with pytest.raises(ParameterError, match="not made with these"):
-        series_of(counts, DOMAIN, psd.Slices.parse("month", "2024-01"), **how)
+        series_of(counts, DOMAIN, psd.TimeSlices.parse("month", "2024-01"), **how)
 
 
 def test_rows_without_a_time_are_refused():

@@ -128,7 +128,7 @@ def test_tallies_that_do_not_join(a, b, told):
     made = []
     for part, changes in (("a", a), ("b", b)):
         if "slices" in changes:
-            months = psd.Slices.parse("month", changes["slices"])
+            months = psd.TimeSlices.parse("month", changes["slices"])
             columns = dataclasses.replace(USERS, time="time")
             changes = {**changes, "slices": months, "columns": columns}
         made.append(counted(part=part, **changes))
@@ -190,11 +190,11 @@ def test_what_is_no_file_needs_a_name():
         ({"key": None, "carry": True}, "same --key"),
         ({"carry": True, "step": (2, 2)}, "full lattice"),
         ({"carry": True, "unit": Unit(kind="user", weight=12)}, "full lattice"),
-        ({"slices": psd.Slices.parse("month", "2024-01")}, "need --time"),
+        ({"slices": psd.TimeSlices.parse("month", "2024-01")}, "need --time"),
         ({"unit": Unit(kind="user-day", time_zone="UTC")}, "need --time"),
         (
             {
-                "slices": psd.Slices.parse("month", "2024-01", "Asia/Seoul"),
+                "slices": psd.TimeSlices.parse("month", "2024-01", "Asia/Seoul"),
                 "columns": dataclasses.replace(USERS, time="time"),
             },
             "another time zone",
@@ -252,7 +252,7 @@ VARIANTS = {
     "coarse": dataclasses.replace(ROWS, step=(8, 4)),
     "shares": recipe(unit=Unit(kind="user", weight=720_720)),
     "slices": recipe(
-        slices=psd.Slices.parse("month", "2024-01..2024-04"),
+        slices=psd.TimeSlices.parse("month", "2024-01..2024-04"),
         columns=dataclasses.replace(USERS, time="time"),
     ),
     "days": recipe(
@@ -261,7 +261,7 @@ VARIANTS = {
         carry=True,
     ),
     "carried-slices": recipe(
-        slices=psd.Slices.parse("day", "2024-01-01..2024-02-15"),
+        slices=psd.TimeSlices.parse("day", "2024-01-01..2024-02-15"),
         columns=dataclasses.replace(USERS, time="time"),
         bound="slice",
         carry=True,
@@ -500,7 +500,7 @@ def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
 
 @pytest.mark.parametrize("bound", ["series", "slice"])
 def test_a_tally_of_slices_gives_a_series(bound):
-    months = psd.Slices.parse("month", "2024-01..2024-04")
+    months = psd.TimeSlices.parse("month", "2024-01..2024-04")
     columns = dataclasses.replace(USERS, time="time")
     kept = counted(slices=months, columns=columns, bound=bound)
     per = "slice" if bound == "slice" else None

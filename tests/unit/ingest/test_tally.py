@@ -13,7 +13,7 @@ from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.privacy.unit import Unit
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
-DAYS = psd.Slices.parse("day", "2024-01-01..2024-01-03")
+DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-03")
 EARTH = psd.Domain(bounds=(-10, -10, 10, 10))
 
 

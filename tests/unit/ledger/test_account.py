@@ -17,7 +17,7 @@ from psd.ledger.regions import Region
 from psd.privacy.epsilon import NANO
 from psd.publish.count_rows import wanted
 from psd.release.signing import verify
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(8, 8))
 ADDRESS = "postgresql://db.example.org/city"
@@ -253,7 +253,7 @@ def test_what_cannot_be_noted_is_named(is_file, ledger, tmp_path, monkeypatch):
 def series(account, path):
     """A series that an account paid and has not noted as done."""
     table = pd.DataFrame({"lon": [1.0], "lat": [1.0], "time": ["2024-01-01"]})
-    slices = Slices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
+    slices = TimeSlices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
     made = psd.build_series(
         table, domain=DOMAIN, epsilon="0.1", method="grid", slices=slices, time="time",
         account=account,

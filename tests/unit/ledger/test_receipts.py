@@ -15,7 +15,7 @@ from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.ledger.receipts import is_sound, receipt_of, receipts
-from psd.space.time_slices import Slices
+from psd.space.time_slices import TimeSlices
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4))
 POINTS = pd.DataFrame({"lon": [1.0, 2.0], "lat": [1.0, 3.0], "time": ["2024-01-01", "2024-01-02"]})
@@ -51,7 +51,7 @@ def test_a_release_without_a_ledger_names_none(tmp_path):
 
 
 def test_a_series_names_its_charge(ledger, tmp_path):
-    slices = Slices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
+    slices = TimeSlices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
     series = psd.build_series(
         POINTS, domain=DOMAIN, epsilon=1, method="grid", slices=slices, time="time",
         account=Account(ledger, "rows"),
@@ -111,7 +111,7 @@ def test_only_what_is_not_known_is_read_whole(ledger, tmp_path, monkeypatch):
 
 
 def test_releases_and_series_are_sound(ledger, tmp_path):
-    slices = Slices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
+    slices = TimeSlices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
     how = {"domain": DOMAIN, "epsilon": 1, "method": "grid"}
     psd.build_series(POINTS, slices=slices, time="time", **how).save(tmp_path / "s")
     psd.build(POINTS, **how).save(tmp_path / "r")
@@ -123,7 +123,7 @@ def test_releases_and_series_are_sound(ledger, tmp_path):
 
 def test_an_older_copy_is_noticed_by_a_series(ledger, tmp_path):
     shutil.copy(ledger.path, tmp_path / "older")
-    slices = Slices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
+    slices = TimeSlices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
     how = {"domain": DOMAIN, "epsilon": 1, "method": "grid", "slices": slices, "time": "time"}
     psd.build_series(POINTS, account=Account(ledger, "rows"), **how).save(tmp_path / "s.parquet")
     shutil.copy(tmp_path / "older", ledger.path)

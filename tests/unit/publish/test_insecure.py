@@ -27,7 +27,7 @@ def seeded(seed=7, method="kd-standard"):
 
 
 def seeded_series():
-    slices = psd.Slices.parse("day", "2024-01-01")
+    slices = psd.TimeSlices.parse("day", "2024-01-01")
     table = POINTS.assign(time="2024-01-01 10:00:00")
     how = {"domain": DOMAIN, "epsilon": 1, "time": "time", "noise": SeededNoise(1)}
     return psd.build_series(table, slices=slices, **how)

@@ -5,7 +5,7 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.space.time_slices import MAX_SLICES, Slices
+from psd.space.time_slices import MAX_SLICES, TimeSlices
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,11 @@ from psd.space.time_slices import MAX_SLICES, Slices
     ],
 )
 def test_names(by, text, names):
-    slices = Slices.parse(by, text, "Asia/Seoul")
+    slices = TimeSlices.parse(by, text, "Asia/Seoul")
     assert (slices.names, slices.time_zone) == (names, "Asia/Seoul")
     assert tuple(slices) == names
     assert len(slices) == len(names)
-    assert slices == Slices(by=by, names=names, time_zone="Asia/Seoul")
+    assert slices == TimeSlices(by=by, names=names, time_zone="Asia/Seoul")
 
 
 @pytest.mark.parametrize(
@@ -50,26 +50,26 @@ def test_names(by, text, names):
 )
 def test_refusals(by, text, told):
     with pytest.raises(ParameterError, match=told):
-        Slices.parse(by, text)
+        TimeSlices.parse(by, text)
 
 
 def test_as_many_slices_as_there_may_be():
     names = [str(np.datetime64("2024-01-01", "h") + i) for i in range(MAX_SLICES + 1)]
-    assert len(Slices.parse("hour", f"{names[0]}..{names[-2]}")) == MAX_SLICES
+    assert len(TimeSlices.parse("hour", f"{names[0]}..{names[-2]}")) == MAX_SLICES
     with pytest.raises(ParameterError, match="10,001"):
-        Slices(by="hour", names=tuple(names))
+        TimeSlices(by="hour", names=tuple(names))
     with pytest.raises(ParameterError, match="are 0"):
-        Slices(by="hour", names=())
+        TimeSlices(by="hour", names=())
 
 
 @pytest.mark.parametrize("zone", ["", "a\nb", "x" * 101, None])
 def test_a_zone_is_a_short_text(zone):
     with pytest.raises(ParameterError, match="time_zone"):
-        Slices(by="day", names=("2024-01-01",), time_zone=zone)
+        TimeSlices(by="day", names=("2024-01-01",), time_zone=zone)
 
 
 def test_edges_belong_to_what_begins_there():
-    slices = Slices.parse("month", "1969-12..1970-01,1970-03")
+    slices = TimeSlices.parse("month", "1969-12..1970-01,1970-03")
     moments = ["1969-11-30T23:59:59.999999", "1969-12-01", "1969-12-31T23:59:59.999999"]
     moments += ["1970-01-01", "1970-02-01", "1970-02-28T23:59:59.999999", "1970-03-01"]
     moments += ["1970-03-31T23:59:59.999999", "1970-04-01", "NaT"]
@@ -84,11 +84,11 @@ def test_a_moment_lies_in_the_slice_that_its_text_names(by):
     length = {"hour": 13, "day": 10, "month": 7}[by]
     texts = [text[:length] for text in moments.astype(str).tolist()]
     names = tuple(sorted(set(texts))[::2])
-    slices = Slices(by=by, names=names)
+    slices = TimeSlices(by=by, names=names)
     want = [names.index(text) if text in names else -1 for text in texts]
     assert slices.index(moments).tolist() == want
     assert slices.index(moments[:0]).tolist() == []
 
 
 def test_slices_can_be_imported_from_the_package():
-    assert psd.Slices is Slices
+    assert psd.TimeSlices is TimeSlices

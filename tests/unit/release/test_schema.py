@@ -23,7 +23,7 @@ from psd.space.covariate import Covariate
 from support.privacy.replay import small_domain, small_tally
 from support.trees import domain_of, random_tree, release_of
 
-MONTHS = psd.Slices.parse("month", "2024-01..2024-02")
+MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-02")
 
 
 def made(**changes):

@@ -13,7 +13,7 @@ import psd
 from psd.errors import DomainError
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.crs import known_crs, transforming
-from psd.space.region_checks import placed
+from psd.space.region_checks import to_release_crs
 from psd.space.regions import regions_table
 
 FILE = "/nowhere/shifts.gsb"
@@ -137,7 +137,7 @@ LOCAL = psd.Domain(bounds=(0, 0, 1, 1), crs=PLAIN["a local one"])
     [
         lambda shapes: Boundary.from_polygons(shapes, LOCAL),
         lambda shapes: bounds_of(shapes, LOCAL.crs),
-        lambda shapes: placed(regions_table(shapes), LOCAL),
+        lambda shapes: to_release_crs(regions_table(shapes), LOCAL),
     ],
 )
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import shapely
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.space import region_checks as placing
-from psd.space.region_checks import MOST_VERTICES
+from psd.space.region_checks import MAX_VERTICES
 from psd.space.regions import MOST_TEXT, is_region, regions_table
 
 SQUARE = shapely.box(126.5, 37.2, 126.9, 37.7)
@@ -267,13 +267,13 @@ def no_geos(monkeypatch):
 @pytest.mark.usefixtures("no_geos")
 def test_vertices_are_counted_first(release):
     with pytest.raises(ParameterError, match="region 1 has 500,002 vertices, above 500,000; si"):
-        release.query(circle(MOST_VERTICES + 1), crs=DEGREES)
+        release.query(circle(MAX_VERTICES + 1), crs=DEGREES)
 
 
 def test_vertices_of_wkt_are_counted_before_it_is_read(release, monkeypatch):
     monkeypatch.setattr(shapely, "from_wkt", None)
     with pytest.raises(ParameterError, match="WKT of 500,001 vertices, above 500,000"):
-        release.query("MULTIPOINT(" + "0 0," * MOST_VERTICES + "0 0)", crs=DEGREES)
+        release.query("MULTIPOINT(" + "0 0," * MAX_VERTICES + "0 0)", crs=DEGREES)
 
 
 @pytest.mark.usefixtures("no_geos")
@@ -303,7 +303,7 @@ def test_vertices_that_dividing_would_make_are_counted_before_it_is_done(release
 
 
 def test_what_is_abreast_is_counted_pair_by_pair():
-    assert placing._FEW_VERTICES * (placing._FEW_VERTICES - 1) // 2 < placing.MOST_ABREAST
+    assert placing._FEW_VERTICES * (placing._FEW_VERTICES - 1) // 2 < placing.MAX_PAIRS
     for seed in range(20):
         rng = np.random.default_rng(seed)
         shape = shapely.MultiPoint(rng.integers(0, 9, (7, 2)) / 4).buffer(0.1, quad_segs=2)
