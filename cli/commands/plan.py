@@ -91,7 +91,7 @@ def command(
 
     Public parameters only: people are made up as assumed, uniform or clustered in several ways,
     built with the real methods and their real noise, and asked about. A real population is
-    somewhere in between, so each figure is a range; see docs/guide/plan.md for how it was checked.
+    somewhere in between, so each figure is a range; docs/guide/planning.md tests it.
     With --covariate, a public raster or polygons, the large scale is known and only what lies
     below its cells is assumed.
 

@@ -23,7 +23,7 @@ from psd.space.domain import DEFAULT_LATTICE, Domain
 
 __all__ = ["DENSITIES", "AssumedDensity", "group_size", "population"]
 
-# Fitted to public data, see docs/guide/plan.md. Shares of the four quarters of a cell are Dirichlet
+# Fitted to public data, see docs/guide/planning.md. Shares of the quarters of a cell are Dirichlet
 # distributed with these parameters, level by level from the whole domain down, the last of them on
 # all further levels; 1 makes all shares equally likely, less makes them more unequal.
 CLUSTERING: dict[str, tuple[float, ...]] = {

@@ -38,3 +38,23 @@ def test_links_lead_to_a_file_and_a_heading(page):
         if not path.exists() or (anchor and anchor not in anchors(path)):
             broken.append(target)
     assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_are_named_exist(page):
+    named = re.findall(r"\b(?:psd|cli|tests|docs|\.ci)/[\w./*-]+\w", page.read_text("utf-8"))
+    files = {name.partition("::")[0] for name in named if not re.search(r"[*<]", name)}
+    missing = {
+        name for name in files if not any((top / name).exists() for top in (ROOT, ROOT / "tests"))
+    }
+    assert missing == set()
+
+
+def test_names_of_the_table_of_contributing_stand_in_their_files():
+    table = re.findall(
+        r"^\|[^|]*\| `([\w/.]+)` \| `(\w+)` \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M
+    )
+    assert len(table) > 10
+    for path, name in table:
+        pattern = rf"^(    )?(def|class) {name}\b|^{name}\b"
+        assert re.search(pattern, (ROOT / path).read_text("utf-8"), re.M), (path, name)

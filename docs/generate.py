@@ -1,0 +1,62 @@
+"""Write the generated pages of docs/: `python docs/generate.py`.
+
+With ``--check`` nothing is written; the pages that differ are listed, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+# Pages are generated from this checkout, and two of them by modules of its tests.
+sys.path[:0] = [str(DOCS), str(DOCS.parent / "tests"), str(DOCS.parent)]
+
+
+def _page_of(module: str) -> Callable[[], str]:
+    """Function ``page`` of a module, imported when it is called."""
+
+    def page() -> str:
+        text: str = import_module(module).page()
+        return text
+
+    return page
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/command-line.md": _page_of("generators.command_line"),
+    "reference/api.md": _page_of("generators.api"),
+    "reference/exit-codes.md": _page_of("generators.exit_codes"),
+    "reference/bad-input.md": _page_of("robustness.bad_input"),
+    "privacy/planted-bugs.md": _page_of("privacy.planted_bugs.table"),
+}
+
+
+def stale_pages() -> dict[str, str]:
+    """Pages that differ from what their generators write, with the new text."""
+    texts = {name: page() for name, page in PAGES.items()}
+    return {
+        name: text
+        for name, text in texts.items()
+        if not (DOCS / name).exists() or (DOCS / name).read_text(encoding="utf-8") != text
+    }
+
+
+def main() -> int:
+    """Write or list the pages that differ."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="list the pages, and write nothing")
+    check = parser.parse_args().check
+    stale = stale_pages()
+    for name, text in stale.items():
+        sys.stdout.write(f"{name} {'differs' if check else 'written'}\n")
+        if not check:
+            (DOCS / name).write_text(text, encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

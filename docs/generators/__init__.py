@@ -1,0 +1,1 @@
+"""Generators of pages: each module has a function ``page`` that gives the text of one page."""

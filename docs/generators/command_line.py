@@ -1,0 +1,91 @@
+"""The page of all commands and options, from click."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+import click
+
+from psd_cli.main import SECTIONS, cli
+
+HEAD = """\
+# Command line
+
+`psd COMMAND --help` prints the same text. `python -m psd` runs the command, too.
+[Exit codes](exit-codes.md) are listed separately.
+
+This page is generated from the commands by `python docs/generate.py`.
+"""
+
+
+def page() -> str:
+    """Give the text of the page."""
+    parts = [HEAD]
+    for section, commands in SECTIONS.items():
+        parts.append(f"\n**{section}**\n")
+        parts += [f"- [`psd {name}`](#psd-{name}): {line}" for name, line in commands.items()]
+    parts.append("\n## psd\n\n" + _options(cli, _context(cli, "psd")))
+    for name in (name for commands in SECTIONS.values() for name in commands):
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        parts += _command(command, f"psd {name}", 2)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _command(command: click.Command, name: str, depth: int) -> Iterator[str]:
+    """Text of a command, and of the commands below it."""
+    context = _context(command, name)
+    yield f"\n{'#' * depth} {name}\n"
+    yield f"```text\n{' '.join(command.get_usage(context).split())}\n```\n"
+    yield _description(command.help or "")
+    yield _options(command, context)
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            below = command.get_command(context, child)
+            assert below is not None
+            yield from _command(below, f"{name} {child}", depth + 1)
+
+
+def _context(command: click.Command, name: str) -> click.Context:
+    """Context in which a command describes itself under a name."""
+    return click.Context(command, info_name=name, **command.context_settings)
+
+
+def _description(text: str) -> str:
+    """Paragraphs of a help text; one that click is not to wrap is a block of code."""
+    parts = []
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
+        if paragraph.startswith("\b\n"):
+            title, *lines = paragraph.removeprefix("\b\n").splitlines()
+            code = "\n".join(line.removeprefix("  ") for line in lines)
+            parts.append(f"{title}\n\n```sh\n{code}\n```\n")
+        else:
+            parts.append(_escaped(" ".join(paragraph.split())) + "\n")
+    return "\n".join(parts)
+
+
+def _options(command: click.Command, context: click.Context) -> str:
+    """Tables of options, one for each group; those without a group come last."""
+    groups: dict[str, list[str]] = {}
+    for param in command.get_params(context):
+        record = param.get_help_record(context)
+        if record is not None:
+            names, text = record
+            row = f"| `{_cell(names)}` | {_cell(_escaped(text))} |"
+            groups.setdefault(getattr(param, "group", "Options"), []).append(row)
+    return "\n".join(
+        "\n".join([f"| {title} | |", "|---|---|", *groups[title], ""])
+        for title in sorted(groups, key=lambda title: title == "Options")
+    )
+
+
+def _cell(text: str) -> str:
+    """Text that ends no cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Text in which stars and angle brackets are no markup."""
+    return re.sub(r"([*<>])", r"\\\1", text)

@@ -1,0 +1,230 @@
+"""Examples of the pages: every command parses, and every example runs as it is written.
+
+A block of code is ``sh``, ``python``, ``sql`` or ``toml``, and runs in the order of the page, in
+a folder with the sample data. Before a block that needs more than that (a cluster, files of the
+reader) stands ``<!-- not run: REASON -->``: its commands are parsed only.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from math import exp
+from pathlib import Path
+
+import geopandas as gpd
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import psd
+from psd.decompositions import register
+from psd.ledger.ledger import Ledger
+from psd_cli.main import cli
+from support.postgres import execute, ingest, rows
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *(
+        str(path.relative_to(ROOT))
+        for folder in ("guide", "privacy", "contributing")
+        for path in sorted((ROOT / "docs" / folder).glob("*.md"))
+    ),
+]
+BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```(\w*)\n(.*?)^```", re.M | re.S)
+INSTALLS = "python3 -m venv"
+ADDRESS = "postgresql://ann@db.example.org/city"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code of a page, and the reason why it is not run, or an empty text."""
+
+    language: str
+    text: str
+    reason: str
+
+
+def blocks(page):
+    """Blocks of a page in their order."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [Block(language, code, reason) for reason, language, code in BLOCK.findall(text)]
+
+
+def command_lines(block):
+    """Words of every psd command of a block of the shell, without redirections and pipes."""
+    for line in block.text.replace("\\\n", " ").splitlines():
+        if not re.search(r"(^|[|&]) *psd ", line):
+            continue
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="|&<>")
+        lexer.whitespace_split = True
+        words = list(lexer)
+        starts = [i for i, word in enumerate(words) if word == "psd"]
+        for start in starts:
+            rest = words[start + 1 :]
+            ends = [i for i, word in enumerate(rest) if set(word) <= set("|&<>")]
+            yield rest[: ends[0]] if ends else rest
+
+
+def parse(words):
+    """Parse a command line as click does, without running it."""
+    group = cli
+    while True:
+        name, *words = words
+        command = group.get_command(None, name)
+        assert command is not None, name
+        if not hasattr(command, "get_command"):
+            return command.make_context(name, words)
+        group = command
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_have_a_language(page):
+    assert {block.language for block in blocks(page)} <= {"sh", "python", "sql", "toml", "text"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_parse(page):
+    for block in blocks(page):
+        if block.language == "sh":
+            for words in command_lines(block):
+                parse(words)
+
+
+def run_shell(text):
+    """Run a text of the shell with this Python; give what it prints."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": path},
+    )
+    assert done.returncode == 0, f"{text}\n{done.stderr}"
+    return done.stdout
+
+
+def run_page(page, replace=("", "")):
+    """Run the examples of a page in their order."""
+    names = {}
+    for block in blocks(page):
+        code = block.text.replace(*replace) if replace[0] else block.text
+        if block.reason or INSTALLS in code:
+            continue
+        if block.language == "python":
+            exec(code, names)
+        elif block.language == "sql":
+            assert rows(replace[1], code.strip().removesuffix(";"))
+        elif block.language == "sh":
+            run_shell(code)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the sample data and a release of it."""
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    return tmp_path
+
+
+@pytest.fixture
+def release(folder):
+    """The release of the first command of the README."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = re.search(r"&& (psd build .*?) &&", readme)[1]
+    run_shell(command)
+
+
+@pytest.fixture
+def database(postgis):
+    """The tables that the page of sources expects in a database."""
+    visits = pd.read_csv(ROOT / "data" / "seoul" / "visits.csv", dtype={"user_id": str})
+    ingest(postgis, "page", pa.Table.from_pandas(visits))
+    districts = gpd.read_file(ROOT / "data" / "seoul" / "districts.geojson")
+    names = districts[[districts.columns[0]]].set_axis(["name"], axis=1)
+    shapes = names.assign(wkb=districts.geometry.to_wkb())
+    ingest(postgis, "outlines", pa.Table.from_pandas(shapes))
+    execute(
+        postgis,
+        "CREATE TABLE visits AS SELECT user_id, 20 AS age, "
+        "ST_SetSRID(ST_Point(lon, lat), 4326) AS geom FROM page",
+        "CREATE TABLE districts AS SELECT name::text, ST_SetSRID(wkb::geometry, 4326) AS geom "
+        "FROM outlines",
+    )
+    return postgis
+
+
+SPECIAL = {
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/guide/sources.md",
+    "docs/guide/ledger.md",
+    "docs/guide/signing.md",
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in SPECIAL])
+def test_examples_run(page, release):
+    run_page(page)
+
+
+def test_examples_of_signing_run(release):
+    pytest.importorskip("cryptography")
+    run_page("docs/guide/signing.md")
+
+
+@pytest.mark.nightly
+def test_examples_of_the_readme_run(release):
+    run_page("README.md")
+
+
+@pytest.mark.nightly
+def test_examples_of_sources_run(folder, database):
+    run_page("docs/guide/sources.md", (ADDRESS, database))
+
+
+@pytest.mark.nightly
+def test_examples_of_the_ledger_run(folder):
+    run_page("docs/guide/ledger.md")
+    book = Ledger("city.ledger").verify()
+    assert [charge.done for charge in book.charges.values()] == [True] * 3
+    assert Ledger("town.ledger").book().spent("visits") == 600_000_000
+
+
+@pytest.mark.nightly
+def test_releases_of_parts_have_the_bound_that_the_page_states(folder):
+    run_page("docs/guide/tallies.md")
+    names = ("whole", "parts", "users", "again")
+    releases = [psd.Release.load(f"{name}.psd.parquet") for name in names]
+    assert [release.max_contributions for release in releases] == [1, 1, 4, 4]
+
+
+def test_the_method_of_contributing_builds_a_release():
+    (code,) = (b.text for b in blocks("CONTRIBUTING.md") if b.language == "python")
+    names = {}
+    exec(code, names)
+    register(names["method"])
+    domain = psd.Domain(bounds=(0, 0, 4, 4))
+    points = pd.DataFrame({"lon": [1.0, 2.0, 3.0], "lat": [1.0, 2.0, 3.0]})
+    release = psd.build(points, domain=domain, epsilon=1, method="halves")
+    assert release.tree.is_leaf.sum() == 8
+
+
+def test_odds_of_the_page_are_those_that_its_command_prints():
+    page = "docs/privacy/epsilon.md"
+    text = (ROOT / page).read_text(encoding="utf-8")
+    table = re.findall(r"^\| ([\d.]+) \| ([\d.]+) : 1 \| ([\d.]+) % \| ([\d.]+) % ", text, re.M)
+    printed = [line.split() for line in run_shell(blocks(page)[0].text).splitlines()]
+    assert len(table) == len(printed) == 5
+    for row, line in zip(table, printed, strict=True):
+        epsilon, odds, even, rare = map(float, line)
+        assert odds == round(exp(epsilon), 3)
+        digits = len(row[1].partition(".")[2])
+        assert row == (line[0], f"{odds:.{digits}f}", f"{even:.1%}"[:-1], f"{rare:.1%}"[:-1])
