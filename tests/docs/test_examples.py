@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 
 import psd
+from psd._util import plugins
 from psd.decompositions import register
 from psd.ledger.ledger import Ledger
 from psd_cli.main import cli
@@ -206,7 +207,8 @@ def test_releases_of_parts_have_the_bound_that_the_page_states(folder):
     assert [release.max_contributions for release in releases] == [1, 1, 4, 4]
 
 
-def test_the_method_of_contributing_builds_a_release():
+def test_the_method_of_contributing_builds_a_release(monkeypatch):
+    monkeypatch.setattr(plugins, "_registered", {})
     (code,) = (b.text for b in blocks("CONTRIBUTING.md") if b.language == "python")
     names = {}
     exec(code, names)

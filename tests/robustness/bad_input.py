@@ -1,4 +1,4 @@
-"""Unusual and wrong input and what comes of it; docs/generate.py writes the page docs/reference/bad-input.md."""
+"""Unusual and wrong input and what comes of it; docs/generate.py writes the page."""
 
 import bz2
 import gzip
