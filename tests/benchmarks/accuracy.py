@@ -40,13 +40,13 @@ INTRODUCTION = """# Accuracy table
 
 Made by `{command}` (psd {version}).
 
-Mean relative error |estimate - true| / max(true, 0.001 N) in eight classes of 500 rectangles (U:
-uniform centres, D: centred on data; 0.01 to 10 % of the area; `psd/evaluation/workload.py`), means
-of {runs} builds with the default parameters, each row protected by itself; the score, their
-geometric mean; and its standard error over the builds. The least score of each data set and
-epsilon is bold.
+The table shows the mean relative error |estimate - true| / max(true, 0.001 N) in eight classes of
+500 rectangles (U: uniform centres, D: centred on data; 0.01 to 10 % of the area;
+`psd/evaluation/workload.py`). Figures are means of {runs} builds with the default parameters; the
+unit of privacy is one record. The score is the geometric mean of the eight classes, with its
+standard error over the builds. The smallest score of each data set and epsilon is bold.
 
-To the right, scores on the same rectangles measured once, where they exist: the best single public
+The columns on the right have scores on the same rectangles, measured once: the best single public
 implementation that is private as coded; an oracle that takes the best of these in every class,
 which no single one reaches; and prototypes of an adaptive grid, of PrivTree and of the cascade.
 

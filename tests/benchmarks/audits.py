@@ -23,11 +23,12 @@ INTRODUCTION = """# Audit table
 
 Made by `{command}` (psd {version}).
 
-Each line is `psd audit --method METHOD --epsilon {epsilon} --pairs {pairs}`, with `--unit user
---max-contributions 4` where the unit is a user. Canaries and pairs: the lower bound on epsilon,
-and after the bar what a sound build lets that attack see. Of pairs it is the better of the two
-directions. Reach: the largest loss of a pair of builds that was met, by the law of the draws; what
-it falls short of {epsilon} is no fault of an audit. All bounds of a line hold together with 99.9 %.
+Each row is `psd audit --method METHOD --epsilon {epsilon} --pairs {pairs}`, with `--unit user
+--max-contributions 4` where the unit is a user. The columns of canaries and pairs have the lower
+bound on epsilon and, after the slash, what this attack would see of a sound build; for pairs, the
+better of the two directions. Reach is the largest loss of a pair of builds that was met, by the
+law of the draws; a reach below {epsilon} is not a fault of an audit. All bounds of a row hold
+together with probability 99.9 %.
 
 """
 HEADS = ("method", "unit", "canaries", "pairs", "reach", "outcome")

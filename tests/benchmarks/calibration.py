@@ -34,12 +34,13 @@ INTRODUCTION = """# Calibration table
 
 Made by `{command}` (psd {version}).
 
-Share of queries, in percent, whose {level:g} % interval covers the true count, and the interval's
-mean width in records: eight classes of 500 rectangles (U: uniform centres, D: centred on data;
-0.01 to 10 % of the area; `psd/evaluation/workload.py`), means of {runs} builds with the default
-parameters, each row protected by itself. Pooled coverage has to be between 92 and 99 %, that of
-each class at least 88 %; what misses is marked with (!). A class above 99.5 % has, in brackets,
-its share of queries whose true count is 0, which every interval from 0 covers.
+The table shows the share of queries, in percent, whose {level:g} % interval covers the true count,
+and the mean width of the intervals in records. There are eight classes of 500 rectangles (U:
+uniform centres, D: centred on data; 0.01 to 10 % of the area; `psd/evaluation/workload.py`).
+Figures are means of {runs} builds with the default parameters; the unit of privacy is one record.
+Pooled coverage has to be between 92 and 99 %, and that of each class at least 88 %; a figure
+outside these limits is marked with (!). A class above 99.5 % has, in brackets, its share of queries
+whose true count is 0, which every interval from 0 covers.
 
 """
 

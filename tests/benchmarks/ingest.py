@@ -166,8 +166,8 @@ def main() -> None:
     if given.output:
         command = f"python tests/benchmarks/ingest.py --rows {given.rows} --repeats {given.repeats}"
         page = "docs/measured/ingest-table.md"
-        head = f"# From a CSV to a release\n\nMade by `{command} -o {page}`; "
-        given.output.write_text(f"{head}what is measured stands in that file.\n\n{table(found)}\n")
+        head = f"# From a CSV to a release\n\nMade by `{command} -o {page}`. "
+        given.output.write_text(f"{head}That file defines the columns.\n\n{table(found)}\n")
     sys.exit(1 if missed else 0)
 
 

@@ -25,9 +25,10 @@ INTRODUCTION = """# Plans and truth
 
 Made by `python tests/benchmarks/plans.py > docs/measured/plan-table.md`.
 
-Least and most mean relative error that `psd plan` expects over its assumed densities, from the
-number of rows, rounded to two digits, and nothing else of a data set; and the true one, on the
-rectangles of `psd compare`. Means of three populations and of three builds.
+The columns `least` and `most` have the smallest and largest mean relative error that `psd plan`
+expects over its assumed densities. It uses the number of records, rounded to two digits, and
+nothing else of a data set. The column `true` has the true error, on the rectangles of
+`psd compare`. Figures are means of three populations and of three builds.
 """
 
 TOP = Path(__file__).resolve().parents[2]
