@@ -17,6 +17,11 @@ pytest.register_assert_rewrite("support.cli_runner")
 from support.postgres import execute, server  # noqa: E402
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with the slow tests, so that the short ones share out what is left of the time."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def postgis():
     """Address of a throw-away database with PostGIS."""

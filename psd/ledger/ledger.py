@@ -7,7 +7,6 @@ what was charged stays charged: whoever saw a draw cannot be made to forget it.
 from __future__ import annotations
 
 import os
-import secrets
 import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
@@ -16,7 +15,7 @@ from typing import Literal, get_args
 
 from psd._util.fields import integer_between
 from psd._util.wall_clock import checked_zone
-from psd.errors import LedgerError, ParameterError
+from psd.errors import LedgerError, ParameterError, RandomnessError
 from psd.ledger.entries import entry, read_book
 from psd.ledger.file import (
     appended,
@@ -335,8 +334,13 @@ def _body(claim: Claim) -> dict[str, object]:
 
 
 def _random_id() -> str:
-    """128 random bits."""
-    return secrets.token_hex(16)
+    """128 random bits of the operating system."""
+    try:
+        return os.urandom(16).hex()
+    except (OSError, NotImplementedError):
+        raise RandomnessError(
+            "the operating system gives no random numbers; nothing was charged"
+        ) from None
 
 
 def _plain(name: str) -> str:

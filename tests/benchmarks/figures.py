@@ -46,7 +46,7 @@ def chance_to_miss(factor):
 
 def replayed():
     """Worst losses of all small methods on the first of the spaces, and pairs in all."""
-    side, k, parts, _ = SPACES[0].values
+    side, k, parts, *_ = SPACES[0].values
     found = [worst_loss(method, side, k, every=part(method, parts)) for method in small_methods()]
     return [float(worst) for worst, _ in found], sum(pairs for _, pairs in found)
 

@@ -308,6 +308,11 @@ ALLOWED = {
     ("randomness", "psd.evaluation.workload", "random = np.random.RandomState(seed)"): (
         "rectangles of an evaluation, which is PRIVATE and releases nothing"
     ),
+    (
+        "code from text",
+        "psd.__main__",
+        "import runpy",
+    ): "runs the command, whose name is written there",
     ("processes and network", "psd.ingest.engines._spark_session", "import socket"): (
         "asks whether the port of a Spark server answers"
     ),

@@ -245,12 +245,12 @@ def rows_of(counts):
 
 
 def states(monkeypatch, what):
-    """The header holds something, under the name of a parameter that is allowed."""
+    """The header holds something, under the name of a statement that is declared."""
     import psd.publish.build
 
     def talkative(release_of):
         def made(counts, domain, **how):
-            how["stated"] = {**how.get("stated", {}), "size": what(counts)}
+            how["stated"] = {**how.get("stated", {}), "bound_most": what(counts)}
             return release_of(counts, domain, **how)
 
         return made

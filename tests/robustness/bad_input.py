@@ -959,7 +959,7 @@ METHODS = (
         "--plot nowhere/e.png"),
     uncompared("E05-ending", "a picture that ends in .pdf", 2, "neither in .png nor in .svg",
         "--plot e.pdf"),
-    uncompared("E05-same", "a picture and a table of one name", 6, "two different outputs",
+    uncompared("E05-same", "a picture and a table of one name", 6, "two outputs have the same path",
         "-o out/e.png --plot out/e.png"),
     uncompared("E06-missing", "no such file", 8, "does not exist", "b.csv"),
     uncompared("E06-no-row", "column names and no row", 8, "no row lies inside",
