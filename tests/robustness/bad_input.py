@@ -663,9 +663,9 @@ PARAMETERS = (
     kept("P06-small", "bounds of a metre", table("126.980001,37.570001"), 1,
         "--bounds 126.98 37.57 126.98001 37.57001"),
     *limits(
-        ("zero", "0", "not between 1 and"),
-        ("negative", "-1", "not between 1 and"),
-        ("more", "1000000001", "not between 1 and"),
+        ("zero", "0", "must be between 1 and"),
+        ("negative", "-1", "must be between 1 and"),
+        ("more", "1000000001", "must be between 1 and"),
         ("power", "1e9", "no whole number"),
         ("underscore", "1_0", "no whole number"),
         ("full-width", "\uff11", "no whole number"),
@@ -793,8 +793,8 @@ UNITS = (
             ("share-0", "--auto-share 0", "--auto-share 0 of epsilon"),
             ("share-1", "--auto-share 1", "not in [0, 1)"),
             ("share-text", "--auto-share much", "not a decimal number"),
-            ("over", "--auto-over=-1", "not between 0 and"),
-            ("most", "--auto-most 0", "not between 1 and"),
+            ("over", "--auto-over=-1", "must be between 0 and"),
+            ("most", "--auto-most 0", "must be between 1 and"),
             ("epsilon", "--epsilon 0.00000001", "too small to choose a bound"),
         )
     ),
@@ -815,7 +815,7 @@ UNITS = (
             ("share-0", "--private-bounds 0", "--private-bounds 0 of epsilon"),
             ("share-1", "--private-bounds 1", "not in [0, 1)"),
             ("share-text", "--private-bounds some", "not a decimal number"),
-            ("beyond", "--private-bounds 0.1 --bounds-beyond 2", "not between 3 and"),
+            ("beyond", "--private-bounds 0.1 --bounds-beyond 2", "must be between 3 and"),
             ("beyond-alone", "--area-of-use --bounds-beyond 9", "goes with --private-bounds"),
             ("epsilon", "--private-bounds 0.1 --epsilon 0.00000001", "too small to find bounds"),
         )

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import psd
-from robustness.bad_input import CASES, OUTPUT, SECRET, page
+from robustness.bad_input import CASES, OUTPUT, SECRET
 from support.cli_runner import Outcome, cli, fails, files
 
 ACCEPTED = [pytest.param(case, id=case.name) for case in CASES if case.kept is not None]
@@ -90,8 +90,3 @@ def test_refused(folder, monkeypatch, case):
 def test_the_cases_stand_in_order(kind):
     ids = [case.id for case in CASES if case.id.startswith(kind)]
     assert ids == sorted(ids)
-
-
-def test_the_page_says_what_is_tested():
-    written = Path(__file__).resolve().parents[2] / "docs" / "reference" / "bad-input.md"
-    assert written.read_text(encoding="utf-8") == page()
