@@ -16,6 +16,8 @@ import click
 from psd import errors
 from psd._version import __version__
 
+from .options.values import rename_arguments
+
 __all__ = ["EXIT_CODES", "cli", "main"]
 
 # Each command and its line in `psd --help`, which thus imports none of them.
@@ -163,7 +165,7 @@ def run(args: list[str]) -> int:
     try:
         cli.main(args, prog_name="psd", standalone_mode=False)
     except errors.PsdError as error:
-        return _fail(str(error), EXIT_CODES.get(type(error), INTERNAL))
+        return _fail(rename_arguments(str(error)), EXIT_CODES.get(type(error), INTERNAL))
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
         return _fail(error.format_message() + hint, 2)

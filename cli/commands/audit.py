@@ -99,7 +99,7 @@ def command(
       psd audit --method kd-standard --epsilon 2 --set height=1 --set structure_share=0.9
       psd audit --method grid --epsilon 1 --unit user --max-contributions 4 --format json
     """  # noqa: D301
-    from psd._util.processes import available
+    from psd._util.processes import available_processors
     from psd.audit.audit import audit
     from psd.decompositions import method as method_by_name
     from psd.errors import AuditError
@@ -112,7 +112,7 @@ def command(
             made,
             epsilon,
             unit=unit,
-            jobs=available() if jobs is None else jobs,
+            jobs=available_processors() if jobs is None else jobs,
             make=_by_command(epsilon, words),
             progress=stage,
             **sizes,

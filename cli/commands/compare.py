@@ -196,13 +196,13 @@ def _save(
     found: Comparison, output: str, plot: str | None, report: str | None, *, overwrite: bool
 ) -> None:
     """Table as CSV under a first line that marks it, picture and page: all files or none."""
-    from psd._util.atomic_write import written
+    from psd._util.atomic_write import temporary_target
     from psd.evaluation.compare import COMPARISON_NOTICE
     from psd.evaluation.reporting.pages import comparison_page
     from psd.evaluation.reporting.plots import plot_comparison
 
     def opened(path: str) -> Path:
-        target = together.enter_context(written(path, overwrite=overwrite))
+        target = together.enter_context(temporary_target(path, overwrite=overwrite))
         target.touch(mode=0o600)
         return target
 

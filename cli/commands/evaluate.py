@@ -114,21 +114,21 @@ def _print(found: Evaluation) -> None:
 
 def _write(found: Evaluation, output: str, *, overwrite: bool) -> None:
     """Every query as CSV, under a first line that marks the file."""
-    from psd._util.atomic_write import write_whole
+    from psd._util.atomic_write import write_file
     from psd.evaluation.evaluate import PRIVATE_NOTICE
 
     rows = found.answers.to_csv(index=False, lineterminator="\n")
     content = f"# {PRIVATE_NOTICE}\n{rows}".encode()
-    write_whole(output, content, overwrite=overwrite, mode=0o600)
+    write_file(output, content, overwrite=overwrite, mode=0o600)
     click.echo(f"wrote {output} (PRIVATE)")
 
 
 def _plot(found: Evaluation, output: str, *, overwrite: bool) -> None:
     """Parts of the error by class, as bars."""
-    from psd._util.atomic_write import written
+    from psd._util.atomic_write import temporary_target
     from psd.evaluation.reporting.plots import plot_evaluation
 
-    with written(output, overwrite=overwrite) as target:
+    with temporary_target(output, overwrite=overwrite) as target:
         target.touch(mode=0o600)
         plot_evaluation(found, target)
     click.echo(f"wrote {output} (PRIVATE)")
@@ -136,9 +136,9 @@ def _plot(found: Evaluation, output: str, *, overwrite: bool) -> None:
 
 def _report(found: Evaluation, release: Release, output: str, *, overwrite: bool) -> None:
     """All of it as a web page."""
-    from psd._util.atomic_write import write_whole
+    from psd._util.atomic_write import write_file
     from psd.evaluation.reporting.pages import evaluation_page
 
     content = evaluation_page(found, release).encode()
-    write_whole(output, content, overwrite=overwrite, mode=0o600)
+    write_file(output, content, overwrite=overwrite, mode=0o600)
     click.echo(f"wrote {output} (PRIVATE)")

@@ -57,12 +57,12 @@ def command(
       psd export year.psd.parquet june.gpkg --slice 2024-06
     """  # noqa: D301
     from psd._util.atomic_write import check_free
-    from psd._util.postgres import shown
+    from psd._util.postgres import display_name
     from psd.export import format_of, is_database
 
     target = output
     if is_database(format_of(output)):
-        target = f"table {table} of {shown(output)}"
+        target = f"table {table} of {display_name(output)}"
     else:
         check_free(output, overwrite=overwrite, inputs=[release])
     with show_stage() as stage:

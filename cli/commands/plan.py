@@ -172,7 +172,7 @@ def _size(text: str, area_km2: float) -> float:
 
 def _emit(found: Plan, form: str, output: str | None, *, overwrite: bool) -> None:
     """The plan on the screen or in a file."""
-    from psd._util.atomic_write import written
+    from psd._util.atomic_write import temporary_target
 
     if form == "table":
         _print(found)
@@ -182,7 +182,7 @@ def _emit(found: Plan, form: str, output: str | None, *, overwrite: bool) -> Non
     if output is None:
         click.echo(text, nl=False)
         return
-    with written(output, overwrite=overwrite) as target:
+    with temporary_target(output, overwrite=overwrite) as target:
         target.write_text(text, encoding="utf-8")
     click.echo(f"wrote {output}")
 
@@ -237,9 +237,9 @@ def _print(found: Plan) -> None:
 
 def _plot(found: Plan, path: str, *, overwrite: bool) -> None:
     """Errors by size of query as a picture or a page."""
-    from psd._util.atomic_write import written
+    from psd._util.atomic_write import temporary_target
     from psd.planning.figure import plot_plan
 
-    with written(path, overwrite=overwrite) as target:
+    with temporary_target(path, overwrite=overwrite) as target:
         plot_plan(found, target)
     click.echo(f"wrote {path}")

@@ -207,12 +207,12 @@ def _text(answers: Any, form: str) -> str:
 
 def emit(text: str, output: str | None, *, overwrite: bool) -> None:
     """Write a text to the screen or a file."""
-    from psd._util.atomic_write import written
+    from psd._util.atomic_write import temporary_target
 
     if output is None:
         click.echo(text, nl=False)
         return
-    with written(output, overwrite=overwrite) as target:
+    with temporary_target(output, overwrite=overwrite) as target:
         target.write_text(text, encoding="utf-8")
     click.echo(f"wrote {output}")
 

@@ -143,4 +143,4 @@ def _csv(path: Path, name: str) -> pandas.DataFrame:
 def _check_file(path: Path) -> None:
     """Refuse what is no file."""
     if not path.is_file():
-        raise InputDataError(f"{path} does not exist or is no file")
+        raise InputDataError(f"{path} does not exist or is not a file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -10,7 +11,14 @@ import click
 
 from psd.errors import ParameterError
 
-__all__ = ["integer", "number", "parse_settings", "rename_errors", "split_commas"]
+__all__ = [
+    "integer",
+    "number",
+    "parse_settings",
+    "rename_arguments",
+    "rename_errors",
+    "split_commas",
+]
 
 N = TypeVar("N", int, float)
 
@@ -44,6 +52,36 @@ def rename_errors(options: dict[str, str]) -> Iterator[None]:
     except ParameterError as error:
         name, space, rest = str(error).partition(" ")
         raise ParameterError(f"{options.get(name, name)}{space}{rest}") from None
+
+
+# Arguments of the library as its messages write them, such as overwrite=True, layer= or user="id".
+_ARGUMENT = re.compile(r"(?<![\w./])([a-z_]+)=(True\b|[A-Z]+\b|\"[^\"]*\")?(?![\w=%/])")
+_ARGUMENTS = frozenset(
+    {
+        "area_km2", "boundary", "bounds", "count", "covariate", "crs", "encoding", "geometry",
+        "key", "layer", "max_contributions", "memory", "method", "overwrite", "part", "per",
+        "query", "slices", "table", "time", "time_zone", "user", "x", "y",
+    }
+)  # fmt: skip
+
+
+def rename_arguments(message: str) -> str:
+    """Replace arguments of the library in a message by options of the command line.
+
+    Examples
+    --------
+    >>> rename_arguments("r.parquet exists; choose another name, or pass overwrite=True")
+    'r.parquet exists; choose another name, or pass --overwrite'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1], found[2] or ""
+        if name not in _ARGUMENTS:
+            return found[0]
+        value = "" if value == "True" else f" {value}".rstrip()
+        return f"--{name.replace('_', '-')}{value}"
+
+    return _ARGUMENT.sub(option, message)
 
 
 def parse_settings(

@@ -1,4 +1,4 @@
-"""Array idioms that numpy spells awkwardly."""
+"""Small array functions that numpy lacks, and the array types of the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = [
     "Floats",
     "Integers",
     "from_arrow",
-    "interleaved",
+    "morton_codes",
     "ranges",
     "read_only_copy",
     "sum_by",
@@ -56,7 +56,7 @@ def sum_by(
 
 
 def ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers start, start + 1, ... of each range, one range after another.
+    """Concatenate the ranges start, start + 1, ..., start + length - 1.
 
     Examples
     --------
@@ -69,8 +69,8 @@ def ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.in
     return numbers
 
 
-def interleaved(columns: NDArray[np.integer], rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Codes whose order is that of a quadtree: bits of column and row in turn (Morton order).
+def morton_codes(columns: NDArray[np.integer], rows: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Morton codes of cells: bits of column and row in turn, the order of a quadtree.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def interleaved(columns: NDArray[np.integer], rows: NDArray[np.integer]) -> NDAr
 
 
 def _spread(values: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Bits of numbers below 2^31, with a zero bit before each."""
+    """Put a zero bit before each bit of numbers below 2^31."""
     wide = values.astype(np.int64)
     for shift, mask in _SPREAD:
         wide |= wide << shift
@@ -102,14 +102,14 @@ _SPREAD = (
 
 
 def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = None) -> Any:
-    """Integers as an Arrow array that shares their memory; its own way would import pandas first.
+    """Wrap integers as an Arrow array that shares their memory, without importing pandas.
 
     Parameters
     ----------
     values : ndarray, shape (n,), int
         Numbers.
     is_valid : ndarray, shape (n,), bool, optional
-        Which of them are not null; all where not given.
+        Which of them are not null; by default all.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = N
 
 
 def from_arrow(column: Any) -> NDArray[Any]:
-    """Numbers of an Arrow array without nulls, which share its memory; see `to_arrow`.
+    """Wrap an Arrow array without nulls as a numpy array that shares its memory.
 
     Parameters
     ----------

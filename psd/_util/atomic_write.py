@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic file writes: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from pathlib import Path
 from psd._util.abandoned_files import held_folder, hidden, hold, sweep
 from psd.errors import WriteError
 
-__all__ = ["BESIDE_DATABASES", "check_free", "check_targets", "write_whole", "written"]
+__all__ = ["BESIDE_DATABASES", "check_free", "check_targets", "temporary_target", "write_file"]
 
 BESIDE_DATABASES = ("-journal", "-wal", "-shm")
-"""What SQLite appends to the name of a database, such as a ledger, for files of its own."""
+"""Endings of the files that SQLite keeps beside a database, such as a ledger."""
 
-# What file systems without hard links answer, such as exFAT and some shares.
+# Errors of file systems without hard links, such as exFAT and some network shares.
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 _DATABASE = b"SQLite format 3\0"
 
-# Whatever the process withholds, what is published is for its owner alone to change.
+_APPEARED = "was created by another process meanwhile; it was not replaced"
+
+# Whatever the umask, only the owner may change what is published.
 _MODE = 0o644
 
 
@@ -34,8 +36,8 @@ def check_free(
 ) -> Path:
     """Refuse a target that exists, or whose folder does not, before any work is done.
 
-    A link is a target that exists, wherever it leads; where it may, it is the link that is
-    replaced, and what it leads to stays.
+    A symbolic link counts as a target that exists. With ``overwrite`` the link is replaced, not
+    the file that it points to.
 
     Parameters
     ----------
@@ -44,13 +46,13 @@ def check_free(
     overwrite : bool
         Whether it may exist.
     inputs : iterable of path-like
-        Files that the work reads; none of them is ever overwritten.
+        Files that are read; none of them is ever overwritten.
 
     Raises
     ------
     WriteError
-        If the file exists and is not to be overwritten, cannot be created there, or would be
-        taken for a part of a database.
+        If the file exists and ``overwrite`` is false, cannot be created there, or has a name
+        that SQLite uses beside a database.
     """
     path = Path(path)
     try:
@@ -63,13 +65,10 @@ def check_free(
     if path.is_dir():
         raise WriteError(f"{path} is a folder; give the name of a file in it")
     if path.exists() and not overwrite:
-        raise WriteError(
-            f"{path} exists; choose another name, or allow it (--overwrite, overwrite=True)"
-        )
+        raise WriteError(f"{path} exists; choose another name, or pass overwrite=True")
     if path.is_symlink() and not overwrite:
         raise WriteError(
-            f"{path} is a link that leads nowhere; remove it, or allow to replace it "
-            "(--overwrite, overwrite=True)"
+            f"{path} is a broken symbolic link; remove it, or pass overwrite=True to replace it"
         )
     if path.exists() and any(Path(item).exists() and path.samefile(item) for item in inputs):
         raise WriteError(f"{path} is read as an input too; choose another name for the output")
@@ -82,18 +81,18 @@ def check_free(
 
 
 def _check_apart(path: Path) -> None:
-    """Refuse a name that is one of a database's own: what lies there may undo it, or be deleted."""
+    """Refuse a name that SQLite uses beside a database: it would read or delete the file."""
     for end in BESIDE_DATABASES:
         database = Path(str(path)[: -len(end)])
         if path.name.lower().endswith(end) and _is_database(database):
             raise WriteError(
-                f"{path} has the name of a file that SQLite keeps, and deletes, beside {database}; "
-                "choose another name"
+                f"{path} has a name that SQLite uses for its own files beside {database}; choose "
+                "another name"
             )
 
 
 def _is_database(path: Path) -> bool:
-    """Whether a file is one of SQLite, such as a ledger; one that may not be read could be."""
+    """Whether a file is an SQLite database, or might be because it cannot be read."""
     try:
         if not path.is_file():
             return False
@@ -111,12 +110,12 @@ def check_targets(
     overwrite: bool,
     inputs: Iterable[str | os.PathLike[str]] = (),
 ) -> None:
-    """Refuse targets that are not free, or that are one and the same file.
+    """Refuse targets that are not free, or that are the same file.
 
     Raises
     ------
     WriteError
-        Naming the first that is wrong.
+        Naming the first target that is refused.
     """
     seen: set[str] = set()
     inputs = list(inputs)
@@ -129,16 +128,16 @@ def check_targets(
 
 
 @contextmanager
-def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a temporary path beside the target; move it there when the block has succeeded.
+def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a temporary path beside the target; move it there when the block succeeds.
 
     Parameters
     ----------
     path : path-like
         Target.
     overwrite : bool
-        Whether an existing target is replaced; without it a target that appears meanwhile
-        stays as it is.
+        Whether an existing target is replaced; without it, a target that appears while the block
+        runs is left as it is.
 
     Yields
     ------
@@ -170,32 +169,32 @@ def written(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterato
             os.close(handle)
 
 
-def write_whole(
+def write_file(
     path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False, mode: int = _MODE
 ) -> None:
-    """Write a file that has no name until it is whole.
+    """Write a file that has no name until it is complete.
 
     Guarantees
     ----------
     - A target that is replaced is the old file or the new one at any moment.
-    - Where the system knows files without a name (Linux), a process that is killed leaves
-      nothing behind, with one exception: a new file that is to replace another has a hidden name
-      (``.psd-`` and 16 digits) beside it for a moment, since only what has a name can take
-      another's. A kill in that moment leaves it there, whole and with its permissions.
-    - Elsewhere a kill may leave a hidden folder, readable by its owner alone, with a part of the
-      content; and an empty target where there are no hard links either.
-    - What was left under a hidden name is removed by the next write into the same folder.
+    - On systems with unnamed files (Linux) a killed process leaves nothing behind, with one
+      exception: a new file that replaces another has a hidden name (``.psd-`` and 16 digits)
+      beside it for a moment, since only a named file can replace another. A kill in that moment
+      leaves it there, complete and with its permissions.
+    - On other systems a kill may leave a hidden folder, readable by its owner alone, with a part
+      of the content; and an empty target if there are no hard links either.
+    - Files under hidden names of killed processes are removed by the next write into the folder.
 
     Parameters
     ----------
     path : path-like
         Target.
     content : bytes
-        All of it.
+        All bytes of the file.
     overwrite : bool
         Whether an existing target is replaced.
     mode : int
-        Permissions, less those that the process withholds.
+        Permissions, less those that the umask withholds.
 
     Raises
     ------
@@ -207,7 +206,7 @@ def write_whole(
     try:
         handle = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, mode)
     except (OSError, AttributeError):
-        with written(path, overwrite=overwrite) as temporary:
+        with temporary_target(path, overwrite=overwrite) as temporary:
             temporary.touch(mode=mode)
             temporary.write_bytes(content)
         return
@@ -225,18 +224,20 @@ def write_whole(
 
 
 def _give_name(source: Path, target: Path, *, overwrite: bool) -> None:
-    """Link a file without a name to its target."""
+    """Link an unnamed file to its target."""
     try:
         _link(source, target)
     except FileExistsError:
         if not overwrite:
-            raise WriteError(f"{target} appeared while it was written; it was kept") from None
+            raise WriteError(
+                f"{target} was created by another process meanwhile; it was not replaced"
+            ) from None
         _replace(source, target)
     _sync(target.parent)
 
 
 def _replace(source: Path, target: Path) -> None:
-    """Put a file without a name, which is held, in the place of another."""
+    """Replace a file by an unnamed one, which is locked."""
     beside = hidden(target.parent)
     try:
         _link(source, beside)
@@ -246,7 +247,7 @@ def _replace(source: Path, target: Path) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Hard link to what a link under /proc stands for; `os.link` cannot follow it everywhere."""
+    """Link to the file behind a link under /proc, which plain `os.link` does not always follow."""
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.link(source, target.name, dst_dir_fd=folder, follow_symlinks=True)
@@ -255,7 +256,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
-    """Bring the bytes to the disk, then the name into the folder."""
+    """Flush the bytes to the disk, then move the file to its target."""
     source.chmod(source.stat().st_mode & _MODE)
     _sync(source)
     if overwrite:
@@ -264,7 +265,9 @@ def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
         try:
             os.link(source, target)  # unlike rename, never replaces
         except FileExistsError:
-            raise WriteError(f"{target} appeared while it was written; it was kept") from None
+            raise WriteError(
+                f"{target} was created by another process meanwhile; it was not replaced"
+            ) from None
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise

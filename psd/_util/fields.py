@@ -298,11 +298,11 @@ def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
     ParameterError
         If the method has no parameter of a name, or a value is wrong.
     """
-    known = [field.name for field in dataclasses.fields(kind)]
+    names = [field.name for field in dataclasses.fields(kind)]
     for name in settings:
-        if name not in known:
+        if name not in names:
             raise ParameterError(
-                f"{kind.name} has no parameter {name[:80]!r}; it takes {', '.join(known) or 'none'}"
+                f"{kind.name} has no parameter {name[:80]!r}; it takes {', '.join(names) or 'none'}"
             )
     return kind(**settings)
 

@@ -1,4 +1,4 @@
-"""Web pages that stand alone: one file, no script, and nothing that is fetched from anywhere."""
+"""Self-contained HTML pages: one file, no script, no requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["figure_block", "page", "paragraph", "section", "table_block"]
 
-# Forbids a browser to load or run whatever the page might come to name.
+# Forbids browsers to load or run anything, even if the page named it.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 _STYLE = """
@@ -57,7 +57,7 @@ tbody th { font-weight: 600; }
 
 
 def page(title: str, body: Iterable[str], *, lead: str = "", notice: str = "") -> str:
-    """A whole page.
+    """Make a page.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def page(title: str, body: Iterable[str], *, lead: str = "", notice: str = "") -
     body : iterable of str
         Sections, as HTML.
     notice : str
-        What stands in a red bar above and below everything, and marks the title.
+        Text of a red bar at the top and the bottom; the title then begins with PRIVATE.
 
     Returns
     -------
@@ -90,12 +90,12 @@ def page(title: str, body: Iterable[str], *, lead: str = "", notice: str = "") -
 
 
 def section(heading: str, *parts: str) -> str:
-    """A part of the page under a heading."""
+    """Make a section with a heading."""
     return f"<section>\n<h2>{escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    """A paragraph of plain text."""
+    """Make a paragraph of plain text."""
     marked = f' class="{escape(kind)}"' if kind else ""
     return f"<p{marked}>{escape(text)}</p>"
 
@@ -103,7 +103,7 @@ def paragraph(text: str, kind: str = "") -> str:
 def table_block(
     caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], kind: str = ""
 ) -> str:
-    """A table that scrolls by itself where it is wider than the page; the first column heads."""
+    """Make a table that scrolls if it is wider than the page; the first column holds headings."""
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headings)
     lines = (
         f'<tr><th scope="row">{escape(first)}</th>'
@@ -120,14 +120,14 @@ def table_block(
 
 
 def figure_block(figures: Iterable[tuple[Figure, str, str]], *, private: bool) -> str:
-    """Figures side by side where there is room.
+    """Make figures, side by side where there is room.
 
     Parameters
     ----------
     figures : iterable of (Figure, str, str)
-        Picture, what it shows in words for who cannot see it, and its caption.
+        Picture, its description for screen readers, and its caption.
     private : bool
-        Whether each caption says so.
+        Whether each caption begins with PRIVATE.
     """
     mark = "<strong>PRIVATE</strong> " if private else ""
     blocks = (
@@ -139,7 +139,7 @@ def figure_block(figures: Iterable[tuple[Figure, str, str]], *, private: bool) -
 
 
 def _embedded(figure: Figure) -> str:
-    """Picture as a data URI: an SVG whose letters are drawn, so it needs no font."""
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(drawn.getvalue()).decode("ascii")
+    """Encode a figure as a data URI: an SVG whose letters are paths, so it needs no font."""
+    content = io.BytesIO()
+    figure.savefig(content, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(content.getvalue()).decode("ascii")

@@ -1,7 +1,7 @@
-"""Headers of Parquet pages: how large each page is when it is unpacked, and how it is coded.
+"""Headers of Parquet pages: the size of each page when it is unpacked, and its encoding.
 
-A header is a structure in Thrift's compact protocol [1]_, of which the numbers are read and all
-else is passed over.
+A header is a structure in Thrift's compact protocol [1]_. Numbers are read; everything else is
+skipped.
 
 References
 ----------
@@ -18,7 +18,7 @@ from psd.errors import ReleaseFormatError
 
 __all__ = ["Page", "page_headers"]
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 
 # Types of the compact protocol.
 _TRUE, _FALSE, _BYTE, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = (
@@ -31,43 +31,43 @@ _ENCODINGS = ((5, 2), (7, 2), (8, 4))
 
 
 class Page(NamedTuple):
-    """What a page says of itself."""
+    """Unpacked size and encoding of a page, as its header states them."""
 
     unpacked: int
     encoding: int
 
 
 def page_headers(content: bytes, start: int, end: int) -> Iterator[Page]:
-    """All pages of a column in a row group, one after another.
+    """Read the page headers of a column in a row group.
 
     Parameters
     ----------
     content : bytes
-        Of the file.
+        All bytes of the file.
     start, end : int
-        Where its pages begin and end.
+        Where the pages begin and end.
 
     Raises
     ------
     ReleaseFormatError
-        If there are no such pages there.
+        If the bytes are not such pages.
     """
     while start < end:
         try:
             fields, start = _struct(content, start, 0)
             unpacked, packed = fields[_UNPACKED], fields[_PACKED]
             fits = unpacked >= 0 <= packed <= end - start
-            found = [fields[kind].get(name, 0) for kind, name in _ENCODINGS if kind in fields]
+            encodings = [fields[kind].get(name, 0) for kind, name in _ENCODINGS if kind in fields]
         except (IndexError, KeyError, TypeError, AttributeError):
             fits = False
         if not fits:
-            raise ReleaseFormatError("it has pages that are not whole; it is damaged")
+            raise ReleaseFormatError("it has incomplete pages; it is damaged")
         start += packed
-        yield Page(unpacked, max(found, default=0))
+        yield Page(unpacked, max(encodings, default=0))
 
 
 def _struct(content: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
-    """Numbers and structures of a structure by their field, and where it ends."""
+    """Read a structure: its numbers and structures by field, and where it ends."""
     fields: dict[int, Any] = {}
     number = 0
     while kind := content[at]:
@@ -81,7 +81,7 @@ def _struct(content: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
 
 
 def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    """One value and where it ends; what is no number or structure has no value."""
+    """Read a value and where it ends; None for all but numbers and structures."""
     if kind in (_TRUE, _FALSE):
         return None, at
     if kind == _BYTE:
@@ -91,9 +91,9 @@ def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind == _DOUBLE:
         return None, at + 8
     if kind == _BINARY:
-        length, at = _whole(content, at)
+        length, at = _varint(content, at)
         return None, at + length
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise IndexError
     if kind in (_LIST, _SET):
         return None, _past_list(content, at, depth)
@@ -103,11 +103,11 @@ def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
 
 
 def _past_list(content: bytes, at: int, depth: int) -> int:
-    """Where a list ends."""
+    """Find where a list ends."""
     length, kind = content[at] >> 4, content[at] & 15
     at += 1
     if length == 15:
-        length, at = _whole(content, at)
+        length, at = _varint(content, at)
     for _ in range(length):
         _, at = _value(content, at, _BYTE if kind in (_TRUE, _FALSE) else kind, depth + 1)
         if at > len(content):
@@ -115,17 +115,17 @@ def _past_list(content: bytes, at: int, depth: int) -> int:
     return at
 
 
-def _whole(content: bytes, at: int) -> tuple[int, int]:
-    """Number of seven bits a byte, and where it ends."""
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """Read a number of seven bits per byte, and where it ends."""
     value = 0
-    for place in range(10):
-        value |= (content[at + place] & 127) << 7 * place
-        if content[at + place] < 128:
-            return value, at + place + 1
+    for position in range(10):
+        value |= (content[at + position] & 127) << 7 * position
+        if content[at + position] < 128:
+            return value, at + position + 1
     raise IndexError
 
 
 def _signed(content: bytes, at: int) -> tuple[int, int]:
-    """Number whose sign is its last bit, and where it ends."""
-    value, at = _whole(content, at)
+    """Read a number whose sign is its last bit, and where it ends."""
+    value, at = _varint(content, at)
     return (value >> 1) ^ -(value & 1), at

@@ -66,9 +66,10 @@ def names(package: str) -> tuple[str, ...]:
     >>> "quadtree" in names("psd.decompositions")
     True
     """
-    own = own_names(package)
+    builtin = own_names(package)
     others = {*_registered.get(package, ()), *_entry_points(package)}
-    return (*own, *sorted(name for name in others - {*own} if _NAME.fullmatch(name)))
+    valid = sorted(name for name in others - {*builtin} if _NAME.fullmatch(name))
+    return (*builtin, *valid)
 
 
 def load(package: str, kind: str, name: str) -> Any:
@@ -144,15 +145,15 @@ def problems(package: str, kind: str) -> tuple[str, ...]:
     kind : str
         What a variant is called in messages.
     """
-    found = []
+    sentences = []
     for name, entries in sorted(_entry_points(package).items()):
         for entry in entries:
             whose = f"{kind} {name[:80]!r} of {_package_of(entry)} is left out"
             if name in own_names(package):
-                found.append(f"{whose}: psd has one of that name; it must be renamed")
+                sentences.append(f"{whose}: psd has one of that name; it must be renamed")
             elif not _NAME.fullmatch(name):
-                found.append(f"{whose}: its name must be {_RULE}")
-    return tuple(found)
+                sentences.append(f"{whose}: its name must be {_RULE}")
+    return tuple(sentences)
 
 
 def refresh() -> None:

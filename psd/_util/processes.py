@@ -1,7 +1,7 @@
-"""One function for many tasks in parallel processes that share private data and no randomness.
+"""Run tasks in parallel processes that share private data and no randomness.
 
-What the tasks have in common goes to each process once, through a pipe and never through a file,
-and a process ends with its parent, however that ends: nobody is left who holds private data.
+Shared data goes to each process once, through a pipe and never through a file. A process ends
+with its parent, even if the parent is killed, so no process keeps private data.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Any, TypeVar
 
 from psd.errors import InternalError
 
-__all__ = ["available", "map_tasks"]
+__all__ = ["available_processors", "map_tasks"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-# What this process works with, if it is a worker.
-_given: list[Any] = []
+# Function and shared data of this process, if it is a worker.
+_work_state: list[Any] = []
 
 
-def available() -> int:
+def available_processors() -> int:
     """Number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -46,7 +46,7 @@ def map_tasks(
     jobs: int,
     done: Callable[[int], None],
 ) -> list[R]:
-    """Results of a function for every task, in the order of the tasks.
+    """Apply a function to every task; return the results in the order of the tasks.
 
     Guarantees
     ----------
@@ -58,28 +58,28 @@ def map_tasks(
     Parameters
     ----------
     function : callable
-        Of the shared data and a task; found by its name in the module that defines it.
+        Takes the shared data and a task; imported by name in each process.
     shared : object
-        What all tasks have in common. Private.
+        Data that all tasks need. Private.
     tasks : sequence
-        What differs.
+        Second arguments of the function.
     jobs : int
-        Most processes; with 1 everything happens in this one.
+        Limit of processes; with 1 everything runs in this one.
     done : callable
-        Told the number of finished tasks after each.
+        Called with the number of finished tasks after each.
 
     Raises
     ------
     InternalError
-        If a process was ended from outside.
+        If a process was killed.
     """
     if min(jobs, len(tasks)) <= 1:
-        return list(_counted((function(shared, task) for task in tasks), done))
+        return list(_report_progress((function(shared, task) for task in tasks), done))
     return _in_processes(function, shared, tasks, jobs=min(jobs, len(tasks)), done=done)
 
 
-def _counted(results: Iterator[R], done: Callable[[int], None]) -> Iterator[R]:
-    """The same results; tell how many there were."""
+def _report_progress(results: Iterator[R], done: Callable[[int], None]) -> Iterator[R]:
+    """Pass results on, and report how many there were."""
     for number, result in enumerate(results, 1):
         done(number)
         yield result
@@ -93,80 +93,82 @@ def _in_processes(
     jobs: int,
     done: Callable[[int], None],
 ) -> list[R]:
-    """Results from a pool that is gone afterwards."""
+    """Run the tasks in a pool, and end the pool."""
     context = get_context("spawn")
-    leash, held = context.Pipe(duplex=False)
-    given = (function, shared, leash)
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=given)
+    leash, parent_end = context.Pipe(duplex=False)
+    arguments = (function, shared, leash)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=arguments)
     try:
-        with _held_signals():
+        with _defer_signals():
             futures = [pool.submit(_work, task) for task in tasks]
-        for _ in _counted((future.result() for future in as_completed(futures)), done):
+        for _ in _report_progress((future.result() for future in as_completed(futures)), done):
             pass
         return [future.result() for future in futures]
     except BaseException as error:
-        held.close()
+        parent_end.close()
         if isinstance(error, BrokenProcessPool):
             raise InternalError(
-                "a parallel process was ended from outside; is memory short (take fewer jobs), or "
+                "a parallel process was killed; is memory short (take fewer jobs), or "
                 'is this a script without `if __name__ == "__main__":`?'
             ) from None
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        held.close()
+        parent_end.close()
         leash.close()
 
 
 @contextmanager
-def _held_signals() -> Iterator[None]:
-    """Let an interrupt wait while processes start; they inherit that until they ignore it."""
+def _defer_signals() -> Iterator[None]:
+    """Defer interrupts while processes start; the processes inherit the blocked signals."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     try:
-        # A thread of a library may take the signal all the same, and the main one then hears of it.
-        with _noted_signals():
+        # A thread of a library may still receive the signal, and the main thread then handles it.
+        with _collect_signals():
             yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
-def _noted_signals() -> Iterator[None]:
-    """Note what arrives, and let it happen at the end; only the main thread hears of signals."""
+def _collect_signals() -> Iterator[None]:
+    """Collect signals and raise the first at the end; only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    noted: list[int] = []
-    before = {number: signal.signal(number, lambda n, _: noted.append(n)) for number in _ENDING}
+    received: list[int] = []
+    before = {
+        number: signal.signal(number, lambda n, _: received.append(n)) for number in _END_SIGNALS
+    }
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        for heard in noted[:1]:
-            signal.raise_signal(heard)
+        for first in received[:1]:
+            signal.raise_signal(first)
 
 
 def _begin(function: Callable[..., Any], shared: object, leash: Connection) -> None:
-    """Make this process a worker: Ctrl-C is for the parent, whose end is the worker's end."""
-    _given.extend((function, shared))
+    """Make this process a worker: it ignores Ctrl-C and ends with its parent."""
+    _work_state.extend((function, shared))
     threading.Thread(target=_end_with_parent, args=(leash,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _END_SIGNALS)
 
 
 def _end_with_parent(leash: Connection) -> None:
-    """End this process at once when nobody holds the other end of the leash."""
+    """End this process at once when the parent's end of the pipe is closed."""
     with suppress(EOFError, OSError):
         leash.recv_bytes()
     os._exit(1)
 
 
 def _work(task: object) -> Any:
-    """One task in a worker."""
-    function, shared = _given
+    """Run one task in a worker."""
+    function, shared = _work_state
     return function(shared, task)

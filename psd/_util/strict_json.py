@@ -19,7 +19,7 @@ def strict_json(raw: bytes, limit: int = MAX_HEADER) -> Any:
     Raises
     ------
     ReleaseFormatError
-        If the text is longer than ``limit`` bytes, is no JSON, repeats a key, or holds NaN or
+        If the text is longer than ``limit`` bytes, is not JSON, repeats a key, or holds NaN or
         infinity.
     """
     if len(raw) > limit:
@@ -36,4 +36,4 @@ def strict_json(raw: bytes, limit: int = MAX_HEADER) -> Any:
     try:
         return json.loads(raw, parse_constant=refuse, object_pairs_hook=unique)
     except (ValueError, RecursionError):
-        raise ReleaseFormatError("its header is no strict JSON") from None
+        raise ReleaseFormatError("its header is not strict JSON") from None

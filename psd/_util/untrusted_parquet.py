@@ -1,8 +1,8 @@
-"""Parquet files of strangers: what a file says of its size is held against its bytes first.
+"""Read untrusted Parquet: check declared sizes before decoding.
 
 Runs of equal values let a few bytes stand for any number of rows, and zeros shrink a
-thousandfold, so a small file may be made to fill memory. The footer may say anything of it, so
-the headers of the pages are read too, all of them before one page is unpacked.
+thousandfold, so a small file may fill memory. The footer may state anything, so the headers of
+all pages are read before any page is unpacked.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = [
     "MAX_ROWS",
     "check_order",
     "check_size",
-    "footer_at",
-    "most_rows",
-    "opened",
+    "footer_keys",
+    "max_rows",
+    "open_parquet",
     "read_bytes",
 ]
 
@@ -38,66 +38,66 @@ ARROW_KEY = b"ARROW:schema"
 """A copy of the schema that Arrow may leave in a footer."""
 
 INSECURE = ".insecure"
-"""How the name of a file ends that was made by a seed, and is none of these files."""
+"""Ending of the names of files that were made with a seed; they are not releases."""
 
 MAX_FILE = 2**33
 MAX_FOOTER = 2**25
 
 # Entries of a list in the footer: columns, and row groups, one for each slice and million rows.
-_LONGEST_LIST = 2**15
+_MAX_LIST = 2**15
 
-# What the pages may unpack to: so much in any file, and so many times its bytes. All columns
-# of a release together shrink to about half, the best of them to a fifteenth.
+# Limit of what the pages unpack to: a fixed size, and a multiple of the bytes of the file. All
+# columns of a release together shrink to about half, the best of them to a fifteenth.
 _UNPACKED = 2**26
-_UNPACKED_EACH = 64
+_UNPACKED_PER_BYTE = 64
 
-# Strings that are given by what they share with the one before may grow with every row.
+# Strings that are coded by what they share with the one before may grow with every row.
 _DELTA_BYTE_ARRAY = 7
 
-_PART = 2**16
+_ROWS_PER_BATCH = 2**16
 
 _MAGIC = b"PAR1"
 _LIMITS = {
     "thrift_string_size_limit": MAX_FOOTER,
-    "thrift_container_size_limit": _LONGEST_LIST,
+    "thrift_container_size_limit": _MAX_LIST,
 }
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Content of a file that is there and begins as Parquet does.
+    """Read a file that begins as Parquet does.
 
     Raises
     ------
     ReleaseFormatError
-        If it is missing, too large, or cannot be read.
+        If the file is missing, too large, or cannot be read.
     """
     path = Path(path)
     if not path.is_file():
-        raise ReleaseFormatError(f"release {path} does not exist or is no file")
+        raise ReleaseFormatError(f"release {path} does not exist or is not a file")
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size > MAX_FILE:
-                raise ReleaseFormatError(f"release {path} is larger than any release is")
+                raise ReleaseFormatError(f"release {path} is larger than any release")
             start = file.read(len(_MAGIC))
             if start != _MAGIC and path.name.endswith(INSECURE):
                 raise ReleaseFormatError(
-                    f"{path} was made by a seed (--insecure-seed) and is no release; psd reads it "
-                    "nowhere, since its noise protects nobody"
+                    f"{path} was made with an insecure seed and is not a release; psd does not "
+                    "read it, since its noise protects no data"
                 )
             return start + file.read() if start == _MAGIC else start
     except OSError as error:
         raise ReleaseFormatError(f"release {path} cannot be read: {error.strerror}") from None
 
 
-def opened(content: bytes, **options: object) -> pq.ParquetFile:
-    """File whose footer has been read, and nothing else.
+def open_parquet(content: bytes, **options: object) -> pq.ParquetFile:
+    """Open a file and read its footer alone.
 
     Raises
     ------
     ReleaseFormatError
         If the footer is larger than any release needs.
     pyarrow.ArrowException, OSError
-        If it is no footer.
+        If the footer cannot be read.
     """
     ending = content[-8:]
     if len(ending) == 8 and struct.unpack("<I", ending[:4])[0] > MAX_FOOTER:
@@ -106,10 +106,10 @@ def opened(content: bytes, **options: object) -> pq.ParquetFile:
     return pq.ParquetFile(source, page_checksum_verification=True, **_LIMITS, **options)
 
 
-def footer_at(path: str | os.PathLike[str]) -> dict[bytes, bytes]:
-    """Keys of the footer of a file; none where it is no Parquet file that can be read."""
+def footer_keys(path: str | os.PathLike[str]) -> dict[bytes, bytes]:
+    """Keys of the footer of a file; empty if it is not a readable Parquet file."""
     if not os.path.isfile(path):
-        return {}  # to open a pipe would be to wait for whoever writes to it
+        return {}  # opening a pipe would wait for its writer
     try:
         with pq.ParquetFile(os.fspath(path), **_LIMITS) as file:
             return dict(file.metadata.metadata or {})
@@ -117,8 +117,8 @@ def footer_at(path: str | os.PathLike[str]) -> dict[bytes, bytes]:
         return {}
 
 
-def most_rows(size: int, floor: int, each: int) -> int:
-    """Most rows of a file of so many bytes: some in any, and some more for each byte.
+def max_rows(size: int, floor: int, each: int) -> int:
+    """Limit of the rows of a file of ``size`` bytes: ``floor`` plus ``each`` per byte.
 
     Examples
     --------
@@ -129,58 +129,58 @@ def most_rows(size: int, floor: int, each: int) -> int:
 
 
 def check_size(file: pq.ParquetFile, content: bytes, *, floor: int, each: int) -> None:
-    """Refuse a file that unpacks to more than its bytes account for.
+    """Refuse a file that unpacks to more than its bytes can hold.
 
     Parameters
     ----------
     file : ParquetFile
-        Of which nothing but the footer was read.
+        File of which only the footer was read.
     content : bytes
-        All of it.
+        All bytes of the file.
     floor, each : int
-        Rows that any file may have, and rows more for each of its bytes.
+        Rows that any file may have, and further rows per byte of the file.
 
     Raises
     ------
     ReleaseFormatError
-        If it does, or its pages are not where the footer says.
+        If the file is larger, or its pages are not where the footer says.
     """
-    most = most_rows(len(content), floor, each)
-    if not 0 <= file.metadata.num_rows <= most:
+    limit = max_rows(len(content), floor, each)
+    if not 0 <= file.metadata.num_rows <= limit:
         raise ReleaseFormatError(
-            f"it has more than {most:,} rows, which a file of its size does not hold; it was made "
+            f"it has more than {limit:,} rows, which a file of its size cannot hold; it was made "
             "to fill memory, or is damaged"
         )
-    left = _UNPACKED + _UNPACKED_EACH * len(content)
+    left = _UNPACKED + _UNPACKED_PER_BYTE * len(content)
     for start, end in _chunks(file.metadata, len(content)):
         for page in page_headers(content, start, end):
             left -= page.unpacked
             if left < 0 or page.encoding == _DELTA_BYTE_ARRAY:
                 raise ReleaseFormatError(
-                    "it unpacks to more than a file of its size holds; it was made to fill memory, "
-                    "or is damaged"
+                    "it unpacks to more than a file of its size can hold; it was made to fill "
+                    "memory, or is damaged"
                 )
 
 
 def check_order(file: pq.ParquetFile) -> None:
-    """Refuse many rows that are no nodes in level order, before the rest of them is unpacked.
+    """Refuse rows that are not nodes in level order, before all of them are unpacked.
 
-    Node i of a tree, of whose nodes none has more than four children, has a parent between
-    (i - 1) // 4 and i - 1. The parents are read a part at a time, up to the first that has not.
+    In a tree whose nodes have at most four children, the parent of node i lies between
+    (i - 1) // 4 and i - 1. Parents are read batch by batch, up to the first that does not.
 
     Parameters
     ----------
     file : ParquetFile
-        With a column ``parent``, and ``slice`` where it holds the trees of several.
+        With a column ``parent``, and a column ``slice`` if it holds several trees.
 
     Raises
     ------
     ReleaseFormatError
-        If a row is in no such place.
+        If a row is out of order.
     """
     columns = [name for name in ("slice", "parent") if name in file.schema_arrow.names]
     row, first, last = 0, 0, 0
-    for batch in file.iter_batches(_PART, columns=columns):
+    for batch in file.iter_batches(_ROWS_PER_BATCH, columns=columns):
         parent, slices = batch["parent"].to_numpy(), batch[columns[0]].to_numpy()
         rows = np.arange(row, row + len(batch))
         if len(columns) == 2:
@@ -192,15 +192,15 @@ def check_order(file: pq.ParquetFile) -> None:
 
 
 def _chunks(metadata: pq.FileMetaData, size: int) -> Iterator[tuple[int, int]]:
-    """Begin and end of the pages of each column in each row group."""
+    """Yield begin and end of the pages of each column in each row group."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        for place in range(group.num_columns):
-            column = group.column(place)
+        for index in range(group.num_columns):
+            column = group.column(index)
             if column.total_compressed_size == 0:
                 continue
-            places = (column.dictionary_page_offset, column.data_page_offset)
-            start = min((place for place in places if place), default=0)  # 0 if there is none
+            offsets = (column.dictionary_page_offset, column.data_page_offset)
+            start = min((offset for offset in offsets if offset), default=0)
             end = start + column.total_compressed_size
             if not len(_MAGIC) <= start <= end <= size:
                 raise ReleaseFormatError("its pages are not where its footer says; it is damaged")

@@ -1,7 +1,7 @@
-"""Moments on the wall clock of a zone: what time slices are made of.
+"""Local times in one public time zone, from which time slices are made.
 
-Sources give moments as Arrow timestamps, dates or ISO 8601 text, with an offset or without. All of
-them become the local time that a clock on the wall of one public zone shows.
+Sources hold times as Arrow timestamps, dates or ISO 8601 text, with an offset or without. All
+become local (wall clock) times of the zone.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from psd.errors import InputDataError, ParameterError
 if TYPE_CHECKING:
     Times = NDArray[np.datetime64]
 
-__all__ = ["checked_zone", "day", "hour", "month", "wall_clock"]
+__all__ = ["check_zone", "day", "hour", "month", "wall_clock"]
 
 _FORMATS = "2024-01-31, 2024-01-31 10:00:00 or 2024-01-31T10:00:00+09:00"
 
-# What databases and spreadsheets write where a moment is missing.
+# What databases and spreadsheets write for a missing time.
 _MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "-", r"\n")
 
 _PARTS = ("day", "minute", "second", "offset")
@@ -31,14 +31,14 @@ _ISO = (
     r" ?(?P<offset>z|[+-](?:0\d|1[0-5])(?::?[0-5]\d)?)?)?$"
 )
 
-# Names in the zone database that mean something else on every machine.
+# Names in the zone database whose meaning differs between machines.
 _UNSTABLE = ("localtime", "posixrules", "Factory", "right/", "posix/")
 
-_SPAN = (np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us"))
+_RANGE = (np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us"))
 
 
-def checked_zone(zone: str) -> str:
-    """Name of a zone in the IANA database.
+def check_zone(zone: str) -> str:
+    """Check the name of a zone in the IANA database.
 
     Parameters
     ----------
@@ -61,40 +61,38 @@ def checked_zone(zone: str) -> str:
     except (KeyError, ValueError, OSError):
         pass
     raise ParameterError(
-        f"time zone {str(zone)[:80]!r} is none of the IANA database; write for instance Asia/Seoul "
-        "or UTC"
+        f"time_zone must be in the IANA database, such as Asia/Seoul or UTC, got {str(zone)[:80]!r}"
     )
 
 
 def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
-    """Local times in a zone.
+    """Convert times to the local time of a zone.
 
     Parameters
     ----------
     values : Arrow array, Series or array_like, length n
-        Timestamps, dates, or text in ISO 8601. Those without an offset are on the wall clock of
-        the zone already, the others are brought to it. Private.
+        Timestamps, dates, or text in ISO 8601. Those without an offset are local times already;
+        the others are converted. Private.
     zone : str
         Name in the IANA database. Public.
     column : str
-        What messages call the values.
+        Name of the values in messages.
 
     Returns
     -------
     ndarray, shape (n,), datetime64[us]
-        NaT where there is none. Private.
+        NaT for missing values. Private.
 
     Raises
     ------
     InputDataError
-        If values are numbers, or text that is no such time.
+        If values are numbers, or text that is not in ISO 8601.
     ParameterError
         If there is no such zone.
 
     Notes
     -----
-    An hour that a zone passes twice, in autumn, is one hour here: its two halves cannot be told
-    apart on the wall.
+    The hour that a zone repeats in autumn is one hour here: local time cannot tell the two apart.
 
     Examples
     --------
@@ -103,7 +101,7 @@ def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
     """
     import pyarrow as pa
 
-    zone = checked_zone(zone)
+    zone = check_zone(zone)
     array = _arrow(values, column)
     kind = array.type
     if pa.types.is_null(kind):
@@ -116,16 +114,15 @@ def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
         times = _microseconds(array, column)
     else:
         raise InputDataError(f"column {column!r} {_wrong_kind(kind)}; times look like {_FORMATS}")
-    if ((times < _SPAN[0]) | (times > _SPAN[1])).any():
+    if ((times < _RANGE[0]) | (times > _RANGE[1])).any():
         raise InputDataError(
-            f"column {column!r} holds times beyond the years 1 to 9999; are these marks for "
-            "moments that are not known? leave them empty"
+            f"column {column!r} holds times outside the years 1 to 9999; leave unknown times empty"
         )
     return times
 
 
 def _arrow(values: Any, column: str) -> Any:
-    """One Arrow array, text in the plain type."""
+    """Convert values to one Arrow array, text in the plain type."""
     import pyarrow as pa
 
     try:
@@ -147,19 +144,19 @@ def _arrow(values: Any, column: str) -> Any:
 
 
 def _wrong_kind(kind: Any) -> str:
-    """What is wrong with values that are neither moments nor text."""
+    """Explain what is wrong with values that are neither times nor text."""
     import pyarrow as pa
 
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return (
-            "holds numbers; seconds and milliseconds since 1970 are not told apart by guessing: "
-            "convert them to timestamps first"
+            "holds numbers, which may be seconds or milliseconds since 1970; convert them to "
+            "timestamps first"
         )
-    return f"is of type {kind}, which is no moment"
+    return f"is of type {kind}, which is not a time"
 
 
 def _microseconds(array: Any, column: str) -> Times:
-    """Arrow timestamps or dates as they are, finer parts cut off."""
+    """Truncate Arrow timestamps or dates to microseconds."""
     import pyarrow as pa
 
     try:
@@ -169,11 +166,11 @@ def _microseconds(array: Any, column: str) -> Times:
         return times
     except pa.ArrowException:
         pass
-    raise InputDataError(f"column {column!r} holds times beyond the years 1 to 9999")
+    raise InputDataError(f"column {column!r} holds times outside the years 1 to 9999")
 
 
 def _local(times: Times, zone: str | None) -> Times:
-    """Times in UTC on the wall clock of a zone, or as they are where none is given."""
+    """Convert UTC to the local time of a zone; without a zone leave times as they are."""
     import pandas as pd
 
     if zone is None:
@@ -183,14 +180,14 @@ def _local(times: Times, zone: str | None) -> Times:
 
 
 def _parsed(array: Any, zone: str, column: str) -> Times:
-    """ISO 8601 text on the wall clock; each row with an offset or without."""
+    """Parse ISO 8601 text as local times; each row with an offset or without."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    given = pc.utf8_lower(pc.utf8_trim_whitespace(array))
-    given = pc.if_else(pc.is_in(given, value_set=pa.array(_MISSING)), None, given)
-    parts = pc.extract_regex(given, _ISO)
-    if parts.null_count == given.null_count:
+    texts = pc.utf8_lower(pc.utf8_trim_whitespace(array))
+    texts = pc.if_else(pc.is_in(texts, value_set=pa.array(_MISSING)), None, texts)
+    parts = pc.extract_regex(texts, _ISO)
+    if parts.null_count == texts.null_count:
         day, minute, second, offset = (pc.struct_field(parts, name) for name in _PARTS)
         clock = pc.binary_join_element_wise(
             pc.if_else(pc.equal(minute, ""), "00:00", minute),
@@ -198,33 +195,33 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
             ":",
         )
         try:
-            shown = pc.binary_join_element_wise(day, clock, " ").cast(pa.timestamp("us"))
+            times = pc.binary_join_element_wise(day, clock, " ").cast(pa.timestamp("us"))
         except pa.ArrowException:  # 30 February; the message quotes it
             pass
         else:
-            return _with_offsets(_microseconds(shown, column), offset, zone)
+            return _with_offsets(_microseconds(times, column), offset, zone)
     raise InputDataError(
-        f"column {column!r} holds text that is no time in ISO 8601; times look like {_FORMATS}, "
-        "and seconds since 1970 have to be converted first"
+        f"column {column!r} holds text that is not a time in ISO 8601; times look like {_FORMATS}, "
+        "and seconds since 1970 must be converted first"
     )
 
 
 def _with_offsets(times: Times, offset: Any, zone: str) -> Times:
-    """Times that were written with an offset brought to the zone, the others left."""
+    """Convert times that have an offset to the zone; leave the others."""
     import pyarrow.compute as pc
 
     texts = pc.dictionary_encode(pc.fill_null(offset, ""))
-    known = texts.dictionary.to_pylist()  # at most some hundred, however many rows there are
+    offsets = texts.dictionary.to_pylist()  # a few hundred at most, for any number of rows
     which = texts.indices.to_numpy()
-    shift = np.array([_offset(text) for text in known], "timedelta64[m]")[which]
-    written = np.array([text != "" for text in known], bool)[which]
+    shift = np.array([_offset(text) for text in offsets], "timedelta64[m]")[which]
+    written = np.array([text != "" for text in offsets], bool)[which]
     times = times.copy()
     times[written] = _local(times[written] - shift[written], zone)
     return times
 
 
 def _offset(text: str) -> int:
-    """Minutes that an offset such as ``+09:00`` is ahead of UTC."""
+    """Parse an offset such as ``+09:00`` to minutes ahead of UTC."""
     digits = text.lstrip("+-z").replace(":", "").ljust(4, "0")
     return (-1 if text.startswith("-") else 1) * (int(digits[:2]) * 60 + int(digits[2:]))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import interleaved, ranges
+from psd._util.arrays import morton_codes, ranges
 from psd.curator.division_scores import Divisions, Entries
 from psd.ingest.tally import Tally
 from psd.mechanisms.exponential_mechanism import Candidates
@@ -24,7 +24,7 @@ class Points:
     def __init__(self, tally: Tally, codes: NDArray[np.int64] | None = None) -> None:
         if codes is None:
             # Halves, and halves of those, stand together from the start.
-            order = np.argsort(interleaved(tally.columns, tally.rows))
+            order = np.argsort(morton_codes(tally.columns, tally.rows))
             self.columns: NDArray[np.integer] = tally.columns[order]
             self.rows = tally.rows[order]
         else:  # a line of codes in place of the plane

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.fields import integer_between
-from psd._util.processes import available, map_tasks
+from psd._util.processes import available_processors, map_tasks
 from psd.decompositions import Decomposition, method, methods
 from psd.errors import InputDataError, ParameterError
 from psd.evaluation.evaluate import class_errors, geometric_mean
@@ -161,7 +161,7 @@ def compare(
     """
     unit = unit_of(user, max_contributions)
     tasks = _tasks(_checked_methods(methods), _checked_epsilons(epsilons), runs)
-    jobs = available() if jobs is None else integer_between(1, _MOST_JOBS)("jobs", jobs)
+    jobs = available_processors() if jobs is None else integer_between(1, _MOST_JOBS)("jobs", jobs)
     columns = Columns(x=x, y=y, user=user, geometry=geometry, layer=layer)
     found = _read(data, domain, columns, unit)
     progress(0, len(tasks))

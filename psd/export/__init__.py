@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
 from psd._util import plugins
-from psd._util.atomic_write import written
+from psd._util.atomic_write import temporary_target
 from psd.errors import ParameterError, WriteError
 from psd.privacy.epsilon import epsilon_text
 from psd.release.public import Public, check_public
@@ -110,7 +110,7 @@ def export(
         raise ParameterError(f"output {path} is a table of cells, which has no size of a raster")
     if cells != "leaves" and is_raster(writer):
         raise ParameterError(f"output {path} is a raster, which is made of the leaves alone")
-    with written(path, overwrite=overwrite) as target:
+    with temporary_target(path, overwrite=overwrite) as target:
         try:
             if is_raster(writer):
                 writer.write_raster(release.raster(*(size or _SIZE)), target, _tags(release))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from psd._util.postgres import connected, home, is_address, table_name
+from psd._util.postgres import connect, is_address, postgis_schema, quote_table
 from psd.errors import ParameterError, WriteError
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def write_database(
     """
     if table is None:
         raise ParameterError("say which table of the database is written (--table, table=)")
-    name = table_name(table)
-    with connected(url, f"table {table}", WriteError) as cursor:
-        postgis = home(cursor)
+    name = quote_table(table)
+    with connect(url, f"table {table}", WriteError) as cursor:
+        postgis = postgis_schema(cursor)
         if postgis is None:
             raise WriteError("the database has no PostGIS; install it (CREATE EXTENSION postgis)")
         srid = _srid(cursor, postgis, cells.crs)

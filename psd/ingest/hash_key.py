@@ -14,7 +14,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from psd._util.atomic_write import write_whole
+from psd._util.atomic_write import write_file
 from psd.errors import InputDataError, WriteError
 
 __all__ = ["key_fingerprint", "load_key"]
@@ -35,7 +35,7 @@ def load_key(path: str | os.PathLike[str]) -> bytes:
     path = Path(path)
     if not path.exists():
         try:
-            write_whole(path, f"{secrets.token_hex(_BYTES)}\n".encode(), mode=0o600)
+            write_file(path, f"{secrets.token_hex(_BYTES)}\n".encode(), mode=0o600)
         except WriteError:
             if not path.exists():  # else another process has made it meanwhile
                 raise

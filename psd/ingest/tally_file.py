@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from psd._util.atomic_write import write_whole
+from psd._util.atomic_write import write_file
 from psd._util.fields import integer_between
 from psd._util.strict_json import strict_json
-from psd._util.untrusted_parquet import check_size, footer_at, opened
+from psd._util.untrusted_parquet import check_size, footer_keys, open_parquet
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
 from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin, merge
 from psd.ingest.row_hash import PRIME
@@ -77,7 +77,7 @@ def write_tally(
     table = pa.Table.from_arrays(_columns(kept.counts), schema=schema)
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
-    write_whole(path, sink.getvalue(), overwrite=overwrite, mode=0o600)
+    write_file(path, sink.getvalue(), overwrite=overwrite, mode=0o600)
 
 
 def _columns(counts: Tally | UserRows) -> list[pa.Array]:
@@ -121,7 +121,7 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 
 def is_tally(path: str | os.PathLike[str]) -> bool:
     """Whether a file says that it is a tally; False where it says nothing that can be read."""
-    return Path(path).is_file() and KEY in footer_at(path)
+    return Path(path).is_file() and KEY in footer_keys(path)
 
 
 def read_tally(path: str | os.PathLike[str]) -> PartialTally:
@@ -154,7 +154,7 @@ def read_unit(paths: Sequence[str | os.PathLike[str]]) -> Unit:
 def _without_counts(path: str | os.PathLike[str]) -> PartialTally:
     """What the footer of a tally says, of no rows."""
     with _guarded(Path(path)) as place:
-        header = _header_of(footer_at(place)[KEY])
+        header = _header_of(footer_keys(place)[KEY])
         return _tally_of(header, _schema(header).empty_table())
 
 
@@ -178,7 +178,7 @@ def _guarded(path: Path) -> Iterator[Path]:
 def _check_size(content: bytes, path: Path) -> None:
     """Refuse a file that would fill memory."""
     try:
-        check_size(opened(content), content, **CELLS)
+        check_size(open_parquet(content), content, **CELLS)
     except ReleaseFormatError as error:
         raise InputDataError(f"tally {path}: {error}") from None
 
@@ -209,12 +209,14 @@ def read_tally_of_release(
 
 def _kept(content: bytes) -> PartialTally:
     """Tally of a header and a table; whatever is wrong is one of `_DAMAGED`."""
-    file = opened(content)
+    file = open_parquet(content)
     header = _header_of(file.metadata.metadata[KEY])
     schema = _schema(header)
     _expect(file.schema_arrow.remove_metadata().equals(schema))
     # Ids stay numbers: a long one that is said once may stand in any number of rows.
-    table = opened(content, read_dictionary=["user"]).read() if header["carried"] else file.read()
+    table = (
+        open_parquet(content, read_dictionary=["user"]).read() if header["carried"] else file.read()
+    )
     _expect(not any(table[name].null_count for name in schema.names))
     return _tally_of(header, table)
 

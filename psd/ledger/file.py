@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
-from psd._util.atomic_write import BESIDE_DATABASES, write_whole
+from psd._util.atomic_write import BESIDE_DATABASES, write_file
 from psd.errors import LedgerError, WriteError
 
 __all__ = [
@@ -99,7 +99,7 @@ def create_file(path: str | os.PathLike[str], first: Row) -> None:
         made.executescript(_SCHEMA)
         appended(made, first)
         content = made.serialize()
-    write_whole(path, content, mode=0o600)
+    write_file(path, content, mode=0o600)
 
 
 @contextmanager

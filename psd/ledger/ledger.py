@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from psd._util.fields import integer_between
-from psd._util.wall_clock import checked_zone
+from psd._util.wall_clock import check_zone
 from psd.errors import LedgerError, ParameterError, RandomnessError
 from psd.ledger.entries import entry, read_book
 from psd.ledger.file import (
@@ -297,7 +297,7 @@ def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | 
         raise ParameterError("a time zone goes with unit user-day alone")
     if unit == "record" and bound is not None:
         raise ParameterError("max_contributions goes with units that have users")
-    checked_zone(time_zone or "UTC")
+    check_zone(time_zone or "UTC")
     check = integer_between(1, MAX_CONTRIBUTIONS)
     return None if bound is None else int(check("max_contributions", bound))
 

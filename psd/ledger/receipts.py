@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from psd._util.strict_json import strict_json
-from psd._util.untrusted_parquet import footer_at
+from psd._util.untrusted_parquet import footer_keys
 from psd.errors import ReleaseFormatError
 from psd.release.file import KEY, SERIES_KEY, read
 from psd.release.series_file import is_series
@@ -61,7 +61,7 @@ def receipt_of(path: str | os.PathLike[str]) -> Receipt | None:
     >>> receipt_of("missing.psd.parquet") is None
     True
     """
-    footer = footer_at(path)
+    footer = footer_keys(path)
     try:
         header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"")
         # A series has parameters of each slice, all with the same receipt.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
-from psd._util.atomic_write import write_whole
+from psd._util.atomic_write import write_file
 from psd._util.fields import integer_between
 from psd._util.untrusted_parquet import INSECURE
 from psd.errors import ParameterError
@@ -147,7 +147,7 @@ def write(
     if release.source != "insecure":
         raise ParameterError("only a release made with a seed is written as an insecure one")
     text = json.dumps(_content(release, seed), indent=1, allow_nan=False) + "\n"
-    write_whole(path, text.encode("ascii"), overwrite=overwrite)
+    write_file(path, text.encode("ascii"), overwrite=overwrite)
 
 
 def _content(release: Release, seed: int) -> dict[str, Any]:

@@ -19,16 +19,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd._util.arrays import to_arrow
-from psd._util.atomic_write import write_whole
+from psd._util.atomic_write import write_file
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import (
     ARROW_KEY,
     MAX_ROWS,
     check_order,
     check_size,
-    footer_at,
-    most_rows,
-    opened,
+    footer_keys,
+    max_rows,
+    open_parquet,
     read_bytes,
 )
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
@@ -121,7 +121,7 @@ SCHEMA = pa.schema(
 
 def write(public: Public, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a release; the file appears whole or not at all."""
-    write_whole(path, encode(public), overwrite=overwrite)
+    write_file(path, encode(public), overwrite=overwrite)
 
 
 def read(path: str | os.PathLike[str]) -> Release:
@@ -152,7 +152,7 @@ def encode(public: Public) -> bytes:
 
 def stated_digest(path: str | os.PathLike[str]) -> str | None:
     """What a file says its digest is; none where it says nothing. Not checked here."""
-    stated = footer_at(path).get(DIGEST_KEY)
+    stated = footer_keys(path).get(DIGEST_KEY)
     return None if stated is None else stated.decode("ascii", "replace")
 
 
@@ -169,7 +169,7 @@ def encoded(
     if covariate is not None:
         footer[COVARIATE_KEY] = pack(covariate)
     content = _laid_down(tables, footer, PARQUET)
-    if sum(map(len, tables)) > most_rows(len(content), **NODES):
+    if sum(map(len, tables)) > max_rows(len(content), **NODES):
         return _laid_down(tables, footer, PLAIN)  # so regular that a reader would not trust it
     return content
 
@@ -235,7 +235,7 @@ def decode(content: bytes, name: str = "release") -> Release:
         With the first thing that is wrong.
     """
     with guarded(name):
-        return _decoded(opened(content), content)
+        return _decoded(open_parquet(content), content)
 
 
 @contextmanager

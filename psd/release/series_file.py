@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from psd._util.atomic_write import write_whole
+from psd._util.atomic_write import write_file
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import (
     MAX_ROWS,
     check_order,
     check_size,
-    footer_at,
-    opened,
+    footer_keys,
+    open_parquet,
     read_bytes,
 )
 from psd.errors import ReleaseFormatError
@@ -57,7 +57,7 @@ _SCHEMA = pa.schema([_SLICE, *SCHEMA])
 
 def write(series: PublicSeries, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a series; the file appears whole or not at all."""
-    write_whole(path, encode(series), overwrite=overwrite)
+    write_file(path, encode(series), overwrite=overwrite)
 
 
 def read(path: str | os.PathLike[str]) -> Series:
@@ -73,7 +73,7 @@ def read(path: str | os.PathLike[str]) -> Series:
 
 def is_series(path: str | os.PathLike[str]) -> bool:
     """Whether a file says that it is a series; False where it says nothing that can be read."""
-    return SERIES_KEY in footer_at(path)
+    return SERIES_KEY in footer_keys(path)
 
 
 def encode(series: PublicSeries) -> bytes:
@@ -126,7 +126,7 @@ def decode(content: bytes, name: str = "series") -> Series:
         With the first thing that is wrong.
     """
     with guarded(name):
-        return _decoded(opened(content), content)
+        return _decoded(open_parquet(content), content)
 
 
 def _decoded(file: pq.ParquetFile, content: bytes) -> Series:

@@ -18,7 +18,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psd._util.atomic_write import check_free, check_targets, write_whole
+from psd._util.atomic_write import check_free, check_targets, write_file
 from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
 from psd.release.file import stated_digest
@@ -84,8 +84,8 @@ def new_key(path: Name) -> Path:
     plain = pem.NoEncryption()
     private = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, plain)
     public = key.public_key().public_bytes(pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo)
-    write_whole(path, private, mode=0o600)
-    write_whole(public_name(path), public)
+    write_file(path, private, mode=0o600)
+    write_file(public_name(path), public)
     return public_name(path)
 
 
@@ -140,7 +140,7 @@ def sign(release: Name, key: Name, *, overwrite: bool = False) -> Path:
         "signature": private.sign(_DOMAIN + digest.encode()).hex(),
     }
     target = signature_name(release)
-    write_whole(target, f"{json.dumps(body, indent=1)}\n".encode(), overwrite=overwrite)
+    write_file(target, f"{json.dumps(body, indent=1)}\n".encode(), overwrite=overwrite)
     return target
 
 

@@ -150,7 +150,7 @@ class Covariate:
         """
         from psd.space.raster_density import polygon_density
 
-        density = polygon_density(polygons, domain, column=column, size=checked_size(size))
+        density = polygon_density(polygons, domain, column=column, size=check_size(size))
         return cls.from_density(domain, density)
 
     @classmethod
@@ -183,7 +183,7 @@ class Covariate:
         """
         from psd.space.raster_density import raster_density
 
-        density = raster_density(values, domain, bounds=bounds, size=checked_size(size))
+        density = raster_density(values, domain, bounds=bounds, size=check_size(size))
         return cls.from_density(domain, density)
 
     @cached_property
@@ -249,7 +249,7 @@ def check_covariate(covariate: Covariate | None, domain: Domain, density: str) -
         raise ParameterError("the covariate was made for another domain than that of the release")
 
 
-def checked_size(size: object) -> int:
+def check_size(size: object) -> int:
     """Columns and rows of a covariate, or a clear refusal."""
     from psd._util.fields import integer_between
 

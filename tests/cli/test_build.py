@@ -408,7 +408,7 @@ def test_a_file_that_appears_meanwhile_is_kept(monkeypatch, points, out):
         "--set",
         "height=1",
     )
-    assert "appeared" in fails(6, *args)
+    assert "created by another process" in fails(6, *args)
     assert (files(out.parent), out.read_bytes()) == ([out.name], b"of somebody else")
 
 

@@ -154,7 +154,7 @@ def test_overwrite_rules(visits, tmp_path, monkeypatch):
     monkeypatch.setattr("psd.evaluation.compare.read", lambda *a: pytest.fail("the input was read"))
     assert "exists" in fails(6, *args)
     same = ("compare", visits, *QUICK, "--overwrite")
-    assert "two different outputs" in fails(6, *same, "-o", plot, "--plot", plot)
+    assert "two outputs have the same path" in fails(6, *same, "-o", plot, "--plot", plot)
     assert "read as an input" in fails(6, *same, "-o", visits)
     assert "read as an input" in fails(6, *same, "-o", csv, "--plot", visits)
 

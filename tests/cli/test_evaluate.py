@@ -91,4 +91,4 @@ def test_outputs_never_take_the_place_of_each_other_or_of_inputs(visits, tmp_pat
     assert run([*words, "-o", str(tally)]) == 6
     assert run([*words, "-o", str(tmp_path / "x.png"), "--plot", str(tmp_path / "x.png")]) == 6
     assert tally.read_bytes() == before
-    assert "two different outputs" in capsys.readouterr().err
+    assert "two outputs have the same path" in capsys.readouterr().err

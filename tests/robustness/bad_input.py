@@ -768,7 +768,7 @@ UNITS = (
     refused("U01-no-id", "a row without an id",
             table("1.5,2.5,u,2024-03-01", "1.5,2.5,,2024-03-01", header="lon,lat,user,seen_at"), 8,
             "without a user id", f"{USERS} {DAY}"),
-    refused("U01-zone", "an unknown time zone", MOMENTS, 2, "none of the IANA database",
+    refused("U01-zone", "an unknown time zone", MOMENTS, 2, "must be in the IANA database",
             f"{USERS} --per day --time seen_at --time-zone Asia/Soul"),
     kept("U02-users", "`--count users`: all rows of a user", users("u", "u", "u"), 3,
          "--user user --count users"),

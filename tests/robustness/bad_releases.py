@@ -284,10 +284,10 @@ RELEASES = (
         "strict JSON"),
     Fault(name="R14-link", given="a symbolic link to a release", setup=linked("../elsewhere"),
         args=QUERY),
-    damaged("R14-nowhere", "a link to nowhere", linked("nowhere"), "does not exist or is no file"),
-    damaged("R14-circle", "a link to itself", linked("r.psd.parquet"), "is no file"),
-    damaged("R14-device", "a link to /dev/zero", linked("/dev/zero"), "is no file"),
-    damaged("R14-queue", "a FIFO", queue, "is no file"),
+    damaged("R14-nowhere", "a link to nowhere", linked("nowhere"), "is not a file"),
+    damaged("R14-circle", "a link to itself", linked("r.psd.parquet"), "is not a file"),
+    damaged("R14-device", "a link to /dev/zero", linked("/dev/zero"), "is not a file"),
+    damaged("R14-queue", "a FIFO", queue, "is not a file"),
     *(damaged(f"R14-crs-{name}", f"a CRS that names a FIFO, {how}", waiting(crs), "names a file",
         args=f"query {OUTPUT} --polygons p.wkt --polygons-crs EPSG:4326")
         for name, how, crs in (

@@ -479,7 +479,7 @@ def raised_then_spent(args):
 
 
 INTERRUPTED = "interrupted; no file is half-written; what was charged to a ledger stays charged"
-RESERVED = "has the name of a file that SQLite keeps"
+RESERVED = "has a name that SQLite uses"
 SURVIVES = "tests/robustness/test_ledger_survives.py"
 PROTOCOL = "tests/privacy/test_ledger_protocol.py"
 FORMATS = ("gpkg", "parquet", "geojson", "csv", "tif", "npy")
@@ -580,7 +580,7 @@ PROCESSES = (
         told="exists; choose another name", charged=1),
     Fault(name="F09-link", given="a link to nowhere in the place of the release",
         args=BUILD.replace("--overwrite ", ""), setup=linked_to_nowhere, code=6,
-        told="is a link that leads nowhere; remove it"),
+        told="is a broken symbolic link; remove it"),
     Fault(name="F09-over-link", given="the same, with `--overwrite`", setup=linked_to_nowhere,
         charged=1, after=no_link, holds="the release takes the place of the link"),
     Fault(name="F09-pipe", given="a pipe beside the release, by the name of another",

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from psd._util.wall_clock import checked_zone
+from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _check_asked(items: list[Any], columns: Columns) -> None:
         raise ParameterError(
             "geometry and layer do not go with the engine spark; give columns of x and y"
         )
-    checked_zone(columns.time_zone)
+    check_zone(columns.time_zone)
 
 
 def _check_files(frames: Sequence[Any]) -> None:

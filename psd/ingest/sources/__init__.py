@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from psd._util import plugins
-from psd._util.wall_clock import checked_zone
+from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources._paths import STDIN, expanded, has_known_ending, is_path
 
@@ -114,7 +114,7 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
         raise ParameterError(
             f"{', '.join(columns)}: x, y, user and time have to be different columns"
         )
-    checked_zone(columns.time_zone)
+    check_zone(columns.time_zone)
     items = list(data) if isinstance(data, list | tuple) else [data]
     if len({id(item) for item in items if not is_path(item)}) < sum(not is_path(i) for i in items):
         raise InputDataError("an input is given twice; its rows would count double")

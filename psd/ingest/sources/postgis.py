@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
-from psd._util.postgres import connected, home, identifier, is_address, shown, table_name
+from psd._util.postgres import (
+    connect,
+    display_name,
+    is_address,
+    postgis_schema,
+    quote_identifier,
+    quote_table,
+)
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources._arrow import check_names, layout
 
@@ -60,15 +67,12 @@ class PostGIS:
         if not is_address(self.url):
             raise ParameterError("the address of a database begins with postgresql://")
         if (self.table is None) == (self.query is None):
-            raise ParameterError(
-                f"{shown(self.url)}: give either a table (--table, table=) or a query (--query, "
-                "query=)"
-            )
+            raise ParameterError(f"{display_name(self.url)} needs either table= or query=")
         if self.table is not None:
-            table_name(self.table)
+            quote_table(self.table)
 
     def __repr__(self) -> str:
-        return f"<PostGIS: {self.what} of {shown(self.url)}>"
+        return f"<PostGIS: {self.what} of {display_name(self.url)}>"
 
     @property
     def what(self) -> str:
@@ -79,7 +83,7 @@ class PostGIS:
     def rows(self) -> str:
         """What stands after FROM."""
         if self.table is not None:
-            return f"{table_name(self.table)} AS source"
+            return f"{quote_table(self.table)} AS source"
         return f"(\n{(self.query or '').strip().removesuffix(';')}\n) AS source"
 
 
@@ -108,7 +112,7 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
         raise InputDataError("a table is given twice; its rows would count double")
     for item in items:
         source = item if isinstance(item, PostGIS) else PostGIS(item)
-        with connected(source.url, source.what, InputDataError) as cursor:
+        with connect(source.url, source.what, InputDataError) as cursor:
             # What others write meanwhile is not seen, and nothing can be written here.
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield from _rows(cursor, source, columns, domain)
@@ -116,16 +120,16 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
 
 def _rows(cursor: Any, source: PostGIS, columns: Columns, domain: Domain) -> Iterator[Batch]:
     """Rows of one table or query."""
-    what = f"{source.what} of {shown(source.url)}"
+    what = f"{source.what} of {display_name(source.url)}"
     schema = _stream(cursor, f"SELECT * FROM {source.rows} LIMIT 0").schema
     found: dict[str, Any] = dict.fromkeys(_geometries(schema, columns))
     extra = []
     if len(found) == 1:  # of several the layout asks for one
         (name,) = found
         srid = _srid(cursor, source, name)
-        postgis = home(cursor)
+        postgis = postgis_schema(cursor)
         found[name] = domain.crs if srid is None else _crs(cursor, postgis, srid)
-        extra = [f"{postgis}.st_srid({identifier(name)}::{postgis}.geometry) AS {_SRID}"]
+        extra = [f"{postgis}.st_srid({quote_identifier(name)}::{postgis}.geometry) AS {_SRID}"]
     wanted = _wanted(columns, [*found])
     check_names(what, schema.names, wanted)
     selected = [_expression(schema.field(name), columns) for name in wanted]
@@ -155,7 +159,7 @@ def _srid(cursor: Any, source: PostGIS, name: str) -> int | None:
     """SRID of the first geometry; all others have to have the same. None if there is none."""
     import shapely
 
-    column = identifier(name)
+    column = quote_identifier(name)
     stream = _stream(
         cursor, f"SELECT {column} FROM {source.rows} WHERE {column} IS NOT NULL LIMIT 1"
     )
@@ -185,7 +189,7 @@ def _wanted(columns: Columns, found: list[str]) -> list[str]:
 
 def _expression(field: Any, columns: Columns) -> str:
     """A column in SQL, of a type that Arrow has; texts of ids hold all digits."""
-    column, kind = identifier(field.name), _type_name(field)
+    column, kind = quote_identifier(field.name), _type_name(field)
     if field.name == columns.user and _has_exact_text(field):
         return f"{column}::text AS {column}"
     if field.name in (columns.x, columns.y) and kind == "numeric":

@@ -7,7 +7,7 @@ import pytest
 
 from psd._util import abandoned_files as leftovers
 from psd._util.abandoned_files import held_folder, hidden, hold, sweep
-from psd._util.atomic_write import write_whole, written
+from psd._util.atomic_write import temporary_target, write_file
 from psd.errors import WriteError
 
 
@@ -16,11 +16,11 @@ def names(folder):
 
 
 def whole(folder):
-    write_whole(folder / "new", b"new")
+    write_file(folder / "new", b"new")
 
 
 def by_block(folder):
-    with written(folder / "new") as path:
+    with temporary_target(folder / "new") as path:
         path.write_bytes(b"new")
 
 
@@ -48,7 +48,7 @@ def test_what_somebody_holds_stays(tmp_path, write):
 
 
 def test_blocks_in_one_folder_leave_each_other_alone(tmp_path):
-    with written(tmp_path / "a") as first, written(tmp_path / "b") as second:
+    with temporary_target(tmp_path / "a") as first, temporary_target(tmp_path / "b") as second:
         whole(tmp_path)
         first.write_bytes(b"a")
         second.write_bytes(b"b")
@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_held_is_not_left(tmp_path, monkeypatch):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(leftovers.os, "open", fails)
-    with pytest.raises(WriteError, match="Too many open files"), written(tmp_path / "new"):
+    with pytest.raises(WriteError, match="Too many open files"), temporary_target(tmp_path / "new"):
         pytest.fail("the block is not entered")
     assert names(tmp_path) == []
 

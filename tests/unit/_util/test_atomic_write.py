@@ -9,14 +9,14 @@ import pytest
 import psd
 from psd._util import abandoned_files as leftovers
 from psd._util import atomic_write as files
-from psd._util.atomic_write import BESIDE_DATABASES, check_free, write_whole, written
+from psd._util.atomic_write import BESIDE_DATABASES, check_free, temporary_target, write_file
 from psd.errors import WriteError
 from psd.ledger.ledger import Ledger
 
 
 def test_a_file_appears_when_the_block_has_ended(tmp_path):
     target = tmp_path / "out.bin"
-    with written(target) as path:
+    with temporary_target(target) as path:
         path.write_bytes(b"new")
         assert not target.exists()
         assert path.parent.parent == tmp_path
@@ -28,7 +28,7 @@ def test_a_file_appears_when_the_block_has_ended(tmp_path):
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), OSError(5, "no")])
 def test_nothing_appears_when_the_block_raises(tmp_path, error):
     def attempt():
-        with written(tmp_path / "out.bin") as path:
+        with temporary_target(tmp_path / "out.bin") as path:
             path.write_bytes(b"half")
             raise error
 
@@ -39,7 +39,7 @@ def test_nothing_appears_when_the_block_raises(tmp_path, error):
 
 def test_a_full_disk_is_a_write_error(tmp_path):
     def attempt():
-        with written(tmp_path / "out.bin"):
+        with temporary_target(tmp_path / "out.bin"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(WriteError, match=r"cannot write .*out.bin: No space left"):
@@ -50,10 +50,10 @@ def test_a_full_disk_is_a_write_error(tmp_path):
 def test_an_existing_file_is_kept_unless_it_may_be_replaced(tmp_path):
     target = tmp_path / "out.bin"
     target.write_bytes(b"old")
-    with pytest.raises(WriteError, match="exists"), written(target):
+    with pytest.raises(WriteError, match="exists"), temporary_target(target):
         pytest.fail("the block is not entered")
     assert target.read_bytes() == b"old"
-    with written(target, overwrite=True) as path:
+    with temporary_target(target, overwrite=True) as path:
         path.write_bytes(b"new")
         assert target.read_bytes() == b"old"
     assert target.read_bytes() == b"new"
@@ -65,7 +65,7 @@ def test_a_failed_replacement_leaves_the_old_file(tmp_path):
     target.write_bytes(b"old")
 
     def attempt():
-        with written(target, overwrite=True) as path:
+        with temporary_target(target, overwrite=True) as path:
             path.write_bytes(b"half")
             raise RuntimeError
 
@@ -79,11 +79,11 @@ def test_a_target_that_appears_meanwhile_is_kept(tmp_path):
     target = tmp_path / "out.bin"
 
     def attempt():
-        with written(target) as path:
+        with temporary_target(target) as path:
             path.write_bytes(b"mine")
             target.write_bytes(b"theirs")
 
-    with pytest.raises(WriteError, match="appeared"):
+    with pytest.raises(WriteError, match="created by another process"):
         attempt()
     assert target.read_bytes() == b"theirs"
     assert list(tmp_path.iterdir()) == [target]
@@ -95,7 +95,7 @@ def test_a_failure_of_the_last_steps_leaves_nothing_behind(tmp_path, monkeypatch
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     def attempt():
-        with written(tmp_path / "out.bin") as path:
+        with temporary_target(tmp_path / "out.bin") as path:
             path.write_bytes(b"new")
             monkeypatch.setattr(files.os, step, fails)
 
@@ -105,7 +105,7 @@ def test_a_failure_of_the_last_steps_leaves_nothing_behind(tmp_path, monkeypatch
 
 
 def test_a_block_that_wrote_nothing_is_a_write_error(tmp_path):
-    with pytest.raises(WriteError), written(tmp_path / "out.bin"):
+    with pytest.raises(WriteError), temporary_target(tmp_path / "out.bin"):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -141,7 +141,7 @@ def test_a_folder_that_refuses_is_reported(tmp_path, monkeypatch):
 def test_a_link_to_nowhere_is_a_target_that_exists(tmp_path, to):
     target = tmp_path / "out.bin"
     target.symlink_to(to)
-    with pytest.raises(WriteError, match=r"out\.bin is a link that leads nowhere; remove it"):
+    with pytest.raises(WriteError, match=r"out\.bin is a broken symbolic link; remove it"):
         check_free(target, overwrite=False)
     assert check_free(target, overwrite=True) == target
 
@@ -152,8 +152,8 @@ def test_a_link_is_replaced_and_not_followed(tmp_path, to):
     links = [tmp_path / "a", tmp_path / "b"]
     for link in links:
         link.symlink_to(to)
-    write_whole(links[0], b"new", overwrite=True)
-    with written(links[1], overwrite=True) as path:
+    write_file(links[0], b"new", overwrite=True)
+    with temporary_target(links[1], overwrite=True) as path:
         path.write_bytes(b"new")
     assert [link.is_symlink() for link in links] == [False, False]
     assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == [b"new", b"new", b"there"]
@@ -170,7 +170,7 @@ def test_a_replacement_that_fails_at_the_last_leaves_the_old_file(tmp_path, monk
 
     monkeypatch.setattr(files.Path, "replace", fails)
     with pytest.raises((WriteError, KeyboardInterrupt)):
-        write_whole(target, b"new", overwrite=True)
+        write_file(target, b"new", overwrite=True)
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
 
@@ -181,11 +181,11 @@ def test_a_file_that_is_to_replace_another_is_held_until_it_has(tmp_path, monkey
     replace = files.Path.replace
 
     def late(path, to):
-        write_whole(tmp_path / "other.bin", b"by another process")
+        write_file(tmp_path / "other.bin", b"by another process")
         return replace(path, to)
 
     monkeypatch.setattr(files.Path, "replace", late)
-    write_whole(target, b"new", overwrite=True)
+    write_file(target, b"new", overwrite=True)
     assert target.read_bytes() == b"new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.bin", "out.bin"]
 
@@ -197,7 +197,7 @@ def test_what_a_database_keeps_beside_it_is_no_target(tmp_path, monkeypatch, end
     ledger = Ledger.create("city.ledger").path.resolve()
     (tmp_path / "link").symlink_to(tmp_path)
     for path in (f"{ledger}{end}", f"city.ledger{end}", f"link/city.ledger{end}"):
-        with pytest.raises(WriteError, match=f"{end} has the name of a file that SQLite keeps"):
+        with pytest.raises(WriteError, match=f"{end} has a name that SQLite uses"):
             check_free(path, overwrite=overwrite)
     (tmp_path / "city.parquet").write_bytes(b"SQLite")
     (tmp_path / "folder").mkdir()
@@ -247,12 +247,12 @@ def test_a_file_system_without_hard_links_is_written_to_all_the_same(tmp_path, m
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(files.os, "link", no_links)
-    with written(tmp_path / "out.bin") as path:
+    with temporary_target(tmp_path / "out.bin") as path:
         path.write_bytes(b"new")
     assert (tmp_path / "out.bin").read_bytes() == b"new"
 
     def attempt():
-        with written(tmp_path / "late.bin") as path:
+        with temporary_target(tmp_path / "late.bin") as path:
             path.write_bytes(b"new")
             (tmp_path / "late.bin").write_bytes(b"other")
 
@@ -292,9 +292,9 @@ def test_files_are_written_where_no_folder_is_opened(tmp_path, monkeypatch, syst
         target.write_bytes(b"old")
     refuse_folders(monkeypatch, posix_only=POSIX_ONLY[system])
     if write == "whole":
-        write_whole(target, b"new", overwrite=exists)
+        write_file(target, b"new", overwrite=exists)
     else:
-        with written(target, overwrite=exists) as path:
+        with temporary_target(target, overwrite=exists) as path:
             path.write_bytes(b"new")
     assert target.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [target]
@@ -322,7 +322,7 @@ def test_a_file_that_may_not_be_opened_is_still_an_error(tmp_path, monkeypatch):
         return open_(path, *arguments, **named)
 
     def attempt():
-        with written(tmp_path / "out.bin") as path:
+        with temporary_target(tmp_path / "out.bin") as path:
             path.write_bytes(b"new")
             monkeypatch.setattr(os, "open", refusing)
 

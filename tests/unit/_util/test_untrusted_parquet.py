@@ -15,9 +15,9 @@ from psd._util.untrusted_parquet import (
     MAX_ROWS,
     check_order,
     check_size,
-    footer_at,
-    most_rows,
-    opened,
+    footer_keys,
+    max_rows,
+    open_parquet,
     read_bytes,
 )
 from psd.errors import InputDataError, ReleaseFormatError
@@ -41,17 +41,17 @@ def file_of(made, **options):
 
 
 def checked(content, **limits):
-    check_size(opened(content), content, **{**LIMITS, **limits})
+    check_size(open_parquet(content), content, **{**LIMITS, **limits})
 
 
 def test_what_is_no_file_has_no_footer_and_is_not_opened(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     (tmp_path / "file").write_bytes(file_of(table(3).replace_schema_metadata({"a": "b"})))
-    assert footer_at(tmp_path / "file")[b"a"] == b"b"
+    assert footer_keys(tmp_path / "file")[b"a"] == b"b"
     monkeypatch.setattr(pq, "ParquetFile", lambda *_, **__: pytest.fail("it is opened"))
     for path in (tmp_path / "pipe", tmp_path / "link", tmp_path, "/dev/zero", "no\0name"):
-        assert footer_at(path) == {}
+        assert footer_keys(path) == {}
 
 
 # --- rows ---------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def test_rows_are_bounded_by_the_bytes_of_the_file():
 
 
 def test_no_file_has_more_rows_than_a_tree_has_nodes():
-    assert most_rows(2**40, floor=1, each=8) == MAX_ROWS
+    assert max_rows(2**40, floor=1, each=8) == MAX_ROWS
 
 
 def bomb(rows):
@@ -86,7 +86,7 @@ def test_a_release_of_a_few_bytes_and_many_rows_is_refused_before_it_is_read(mon
     content = bomb(2**21)
     assert len(content) < 2**17
     monkeypatch.setattr(pq.ParquetFile, "read", None)
-    with pytest.raises(ReleaseFormatError, match="which a file of its size does not hold"):
+    with pytest.raises(ReleaseFormatError, match="which a file of its size cannot hold"):
         decode(content)
 
 
@@ -131,18 +131,18 @@ def test_a_tally_of_a_few_bytes_and_many_cells_is_refused(tmp_path):
     noted = cells.replace_schema_metadata({b"PRIVATE psd tally": b"{}"})
     pq.write_table(noted, tmp_path / "t", compression="zstd", row_group_size=2**25)
     assert (tmp_path / "t").stat().st_size < 2**19
-    with pytest.raises(InputDataError, match="rows, which a file of its size does not hold"):
+    with pytest.raises(InputDataError, match="rows, which a file of its size cannot hold"):
         read_tally(tmp_path / "t")
 
 
 def in_file(**columns):
     made = pa.table({name: np.array(values, np.int32) for name, values in columns.items()})
-    return opened(file_of(made, row_group_size=7))
+    return open_parquet(file_of(made, row_group_size=7))
 
 
 @pytest.mark.parametrize("part", [1, 3, 2**16])
 def test_nodes_stand_in_the_order_of_levels(part, monkeypatch):
-    monkeypatch.setattr("psd._util.untrusted_parquet._PART", part)
+    monkeypatch.setattr("psd._util.untrusted_parquet._ROWS_PER_BATCH", part)
     full = [-1, *np.repeat(np.arange(20), 4)]
     check_order(in_file(parent=full))
     check_order(in_file(parent=[-1, 0, 1, 2, 3, 4, 5]))
@@ -185,7 +185,7 @@ def zeros_in_pages(rows):
 
 def test_pages_say_how_far_they_unpack():
     content = zeros_in_pages(10**5)
-    column = opened(content).metadata.row_group(0).column(0)
+    column = open_parquet(content).metadata.row_group(0).column(0)
     start = column.data_page_offset
     pages = list(page_headers(content, start, start + column.total_compressed_size))
     assert 0 <= sum(page.unpacked for page in pages) - 8 * 10**5 < 100
@@ -207,7 +207,7 @@ def varint(number):
 
 def test_a_page_that_claims_gigabytes_is_refused_before_they_are_asked_for():
     content = file_of(table(2048), use_dictionary=False, compression="none")
-    column = opened(content).metadata.row_group(0).column(0)
+    column = open_parquet(content).metadata.row_group(0).column(0)
     end = column.data_page_offset + column.total_compressed_size
     size = varint(2048 * 8 + 7)  # in three bytes; two more, and two bytes less in the page
     header = b"\x15" + size + b"\x15" + size
@@ -234,7 +234,7 @@ def test_pages_of_every_kind_are_followed_to_their_end(version, compression, dic
     made = pa.table({"a": numbers, "b": pa.array(numbers, mask=numbers > 500)})
     options = {"data_page_version": version, "compression": compression, "data_page_size": 4096}
     content = file_of(made, use_dictionary=dictionary, write_statistics=True, **options)
-    metadata = opened(content).metadata
+    metadata = open_parquet(content).metadata
     for place in range(2):
         column = metadata.row_group(0).column(place)
         start = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)))
@@ -264,7 +264,7 @@ def test_pages_of_every_kind_are_followed_to_their_end(version, compression, dic
 )
 def test_headers_that_are_none_are_refused(header):
     content = b"PAR1" + header
-    with pytest.raises(ReleaseFormatError, match="pages that are not whole"):
+    with pytest.raises(ReleaseFormatError, match="incomplete pages"):
         list(page_headers(content, 4, 5 + len(header)))
 
 
@@ -285,7 +285,7 @@ def test_random_bytes_as_pages_are_refused_or_read():
 def test_lists_in_the_footer_have_a_length():
     wide = pa.table({f"c{i}": [0] for i in range(2**15 + 1)})
     with pytest.raises(OSError, match="limit"):
-        opened(file_of(wide))
+        open_parquet(file_of(wide))
 
 
 def test_a_footer_that_is_larger_than_any_is_not_read():
@@ -306,4 +306,9 @@ def test_a_large_file_of_something_else_is_not_read_into_memory(tmp_path):
 
 def test_the_footer_of_something_else_says_nothing(tmp_path):
     (tmp_path / "t").write_text("lon,lat\n")
-    assert footer_at(tmp_path / "t") == footer_at(tmp_path / "absent") == footer_at(tmp_path) == {}
+    assert (
+        footer_keys(tmp_path / "t")
+        == footer_keys(tmp_path / "absent")
+        == footer_keys(tmp_path)
+        == {}
+    )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psd._util.wall_clock import checked_zone, day, hour, month, wall_clock
+from psd._util.wall_clock import check_zone, day, hour, month, wall_clock
 from psd.errors import InputDataError, ParameterError
 
 SEOUL, LONDON = "Asia/Seoul", "Europe/London"
@@ -54,10 +54,10 @@ def test_text(text, expected):
 
 # All that is ever said about text, whatever it is.
 MESSAGES = (
-    "column 'seen' holds text that is no time in ISO 8601; times look like 2024-01-31, 2024-01-31 "
-    "10:00:00 or 2024-01-31T10:00:00+09:00, and seconds since 1970 have to be converted first",
-    "column 'seen' holds times beyond the years 1 to 9999; are these marks for moments that are "
-    "not known? leave them empty",
+    "column 'seen' holds text that is not a time in ISO 8601; times look like 2024-01-31, "
+    "2024-01-31 10:00:00 or 2024-01-31T10:00:00+09:00, and seconds since 1970 must be "
+    "converted first",
+    "column 'seen' holds times outside the years 1 to 9999; leave unknown times empty",
 )
 
 
@@ -147,9 +147,9 @@ def test_summer_time_begins_and_ends():
         pytest.param([1706695200], "holds numbers", id="integers"),
         pytest.param([1706695200.5], "holds numbers", id="floats"),
         pytest.param(pa.array([1706695200]).cast(pa.decimal128(20)), "numbers", id="decimals"),
-        pytest.param([True], "no moment", id="booleans"),
-        pytest.param(pa.array([1], pa.duration("s")), "no moment", id="durations"),
-        pytest.param(pa.array([1], pa.time32("s")), "no moment", id="times-of-day"),
+        pytest.param([True], "which is not a time", id="booleans"),
+        pytest.param(pa.array([1], pa.duration("s")), "which is not a time", id="durations"),
+        pytest.param(pa.array([1], pa.time32("s")), "which is not a time", id="times-of-day"),
         pytest.param(["a", 8642], "several kinds", id="mixed"),
         pytest.param([object()], "several kinds", id="objects"),
         pytest.param(pa.array([2**62], pa.timestamp("s")), "years 1 to 9999", id="overflow"),
@@ -174,7 +174,7 @@ def test_nothing(values):
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Seoul", "Europe/London", "America/Argentina/Salta"])
 def test_zones(zone):
-    assert checked_zone(zone) == zone
+    assert check_zone(zone) == zone
 
 
 @pytest.mark.parametrize(

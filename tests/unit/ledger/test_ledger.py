@@ -104,8 +104,8 @@ def loop(path):
 UNUSABLE = {
     "missing": (lambda path: None, "does not exist"),
     "empty": (lambda path: path.touch(), "is empty"),
-    "folder": (lambda path: path.mkdir(), "is no file"),
-    "pipe": (os.mkfifo, "is no file"),
+    "folder": (lambda path: path.mkdir(), "is not a file"),
+    "pipe": (os.mkfifo, "is not a file"),
     "loop": (loop, "does not exist"),
     "text": (lambda path: path.write_text("visits,1\n" * 200), "no ledger of psd"),
     "another database": (foreign, "another database"),
@@ -394,7 +394,7 @@ def test_no_ledger_is_made_beside_what_would_undo_it(end, tmp_path):
         beside.rmdir() if beside.is_dir() else beside.unlink()
     (tmp_path / "l.ledger-journal").touch()
     Ledger.create(tmp_path / "l")
-    with pytest.raises(WriteError, match="has the name of a file that SQLite keeps"):
+    with pytest.raises(WriteError, match="has a name that SQLite uses"):
         Ledger.create(beside)
 
 

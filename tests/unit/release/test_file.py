@@ -235,7 +235,7 @@ def test_a_forged_footer_length_is_refused(content, length):
 
 @pytest.mark.parametrize(
     ("path", "says"),
-    [("missing.psd.parquet", "does not exist"), ("", "does not exist or is no file")],
+    [("missing.psd.parquet", "does not exist"), ("", "does not exist or is not a file")],
 )
 def test_a_missing_file_and_a_folder_are_refused(tmp_path, path, says):
     with pytest.raises(ReleaseFormatError, match=says):

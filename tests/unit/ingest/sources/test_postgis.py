@@ -127,12 +127,12 @@ def test_no_rows(database):
     [
         ({"table": "city.nothing"}, "table that does not exist"),
         ({"table": "nowhere.visits"}, "does not exist"),
-        ({"table": "CITY.visits"}, "letter by letter"),
+        ({"table": "CITY.visits"}, "case-sensitive"),
         ({"query": "SELECT nothing FROM city.visits"}, "column that does not exist"),
         ({"query": "SELECT"}, "its columns are none"),
-        ({"query": "SELECT 1 FROM"}, "no single SQL query"),
-        ({"query": "SELECT 1; SELECT 2"}, "no single SQL query"),
-        ({"query": "SELECT 1) x; DROP TABLE city.visits; --"}, "no single SQL query"),
+        ({"query": "SELECT 1 FROM"}, "a single SQL query"),
+        ({"query": "SELECT 1; SELECT 2"}, "a single SQL query"),
+        ({"query": "SELECT 1) x; DROP TABLE city.visits; --"}, "a single SQL query"),
         ({"query": "SELECT nextval('city.ticket') AS lon, 1 AS lat"}, "in an error"),
         ({"query": f"SELECT '{SECRET}'::int AS lon, 1 AS lat"}, "SQLSTATE"),
         ({"query": "SELECT 1 / (g - 9) AS lon, 1 AS lat FROM generate_series(1, 9) g"}, "error"),
@@ -229,7 +229,7 @@ def test_a_table_or_a_query(given):
 
 
 def test_an_address_alone_is_not_enough():
-    with pytest.raises(ParameterError, match="--table"):
+    with pytest.raises(ParameterError, match="table="):
         list(read("postgresql://host/db", Columns(), DOMAIN))
 
 
