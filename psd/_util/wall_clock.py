@@ -52,7 +52,7 @@ def check_zone(zone: str) -> str:
 
     Examples
     --------
-    >>> checked_zone("Asia/Seoul")
+    >>> check_zone("Asia/Seoul")
     'Asia/Seoul'
     """
     try:

@@ -104,8 +104,8 @@ def loop(path):
 UNUSABLE = {
     "missing": (lambda path: None, "does not exist"),
     "empty": (lambda path: path.touch(), "is empty"),
-    "folder": (lambda path: path.mkdir(), "is not a file"),
-    "pipe": (os.mkfifo, "is not a file"),
+    "folder": (lambda path: path.mkdir(), "is no file"),
+    "pipe": (os.mkfifo, "is no file"),
     "loop": (loop, "does not exist"),
     "text": (lambda path: path.write_text("visits,1\n" * 200), "no ledger of psd"),
     "another database": (foreign, "another database"),
