@@ -124,3 +124,15 @@ def random_queries(rng, lattice, n, *, snap=0.5):
     boxes = corners.reshape(n, 4)
     good = (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
     return boxes[good]
+
+
+def grid_release(counts, epsilon=1.0, crs="EPSG:3857"):
+    """Release of a square grid of noisy counts, given from the south row up."""
+    counts = np.asarray(counts)
+    side = len(counts)
+    domain = domain_of((side, side), crs)
+    return psd.Release.from_counts(psd.grid_tree(domain, side), counts, epsilon, domain=domain)
+
+
+# Counts of a square grid of 3 x 3, from the south row up.
+SOUTH_UP = np.array([[10, 20, 30], [40, 50, 60], [70, 80, 90]])

@@ -455,7 +455,7 @@ MUTANTS = (
         like="aliases of ids",
         plant=ids_as_they_are,
         check=one_user_has_one_id,
-        test="tests/unit/ingest/test_tally.py::test_spellings_that_nobody_tells_apart_are_one_user",
+        test="tests/unit/ingest/test_tally_builder.py::test_spellings_that_nobody_tells_apart_are_one_user",
     ),
     Mutant(
         id="ids-as-numbers",
@@ -463,7 +463,7 @@ MUTANTS = (
         like="columns of ids that a table without types takes for numbers",
         plant=ids_as_numbers,
         check=two_users_have_two_ids,
-        test="tests/unit/ingest/test_tally.py::test_ids_that_look_like_numbers_are_text",
+        test="tests/unit/ingest/test_tally_builder.py::test_ids_that_look_like_numbers_are_text",
     ),
     Mutant(
         id="ids-missing",
@@ -471,6 +471,6 @@ MUTANTS = (
         like="missing values that become somebody",
         plant=a_user_for_each_missing_id,
         check=rows_without_an_id_are_refused,
-        test="tests/unit/ingest/test_tally.py::test_a_row_inside_without_id_is_refused",
+        test="tests/unit/ingest/test_tally_builder.py::test_a_row_inside_without_id_is_refused",
     ),
 )

@@ -9,10 +9,8 @@ import pytest
 import shapely
 
 import psd
-from psd.errors import InputDataError, MissingExtraError, ParameterError
+from psd.errors import InputDataError, ParameterError
 from psd.evaluation.evaluate import evaluate
-from psd.evaluation.reporting.plots import plot_evaluation
-from psd.evaluation.workload import AREAS, workload
 from psd.ingest.tally_file import read_tally_of_release, write_tally
 from psd.publish.from_tallies import kept_for
 from support.privacy.replay import SCRIPTS, Recorder
@@ -104,19 +102,6 @@ def test_another_file_is_refused():
         evaluate(release, table.assign(lon=99.0), boxes=BOXES)
 
 
-def test_workload_has_eight_classes_inside_the_bounds():
-    table = points()
-    made = workload(table["lon"].to_numpy(), table["lat"].to_numpy(), DOMAIN.bounds)
-    names, sizes = np.unique(made.classes, return_counts=True)
-    assert len(names) == 2 * len(AREAS)
-    assert set(sizes) == {500}
-    west, south, east, north = made.boxes.T
-    assert west.min() >= -1e-9
-    assert north.max() <= 10 + 1e-9
-    area = (east - west) * (north - south) / 100
-    assert np.allclose(area.reshape(2, 4, 500), np.array(AREAS)[:, None])
-
-
 def test_geodataframe_and_frame_are_judged_alike():
     table = points()
     release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
@@ -204,26 +189,6 @@ def test_points_on_the_far_edges_count():
     whole = evaluate(release, table, boxes=BOXES[:1]).answers.iloc[0]
     assert whole["true_count"] == len(table)
     assert whole["true_nonuniformity_error"] == pytest.approx(0, abs=1e-6)
-
-
-@pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_plot_is_written_and_marked(tmp_path, suffix):
-    table = points()
-    release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
-    path = tmp_path / f"plot{suffix}"
-    plot_evaluation(evaluate(release, table), path)
-    assert path.stat().st_size > 5_000
-
-
-def test_plot_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    table = points()
-    release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
-    found = evaluate(release, table, boxes=BOXES)
-    with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):
-        plot_evaluation(found, tmp_path / "plot.png")
-    with pytest.raises(ParameterError, match="neither in"):
-        plot_evaluation(found, tmp_path / "plot.pdf")
 
 
 def test_repr_says_nothing():

@@ -13,7 +13,7 @@ import shapely
 import psd
 from psd.errors import ParameterError, WriteError
 from psd.export import suffixes
-from support.trees import random_tree, release_of
+from support.trees import SOUTH_UP, grid_release, random_tree, release_of
 
 COLUMNS = ["cell", "level", "estimate", "perturbation_error", "density"]
 METRES = "EPSG:5179"
@@ -187,3 +187,11 @@ def test_no_path_and_no_user_name_is_in_the_file(seoul, tmp_path, suffix):
     names += [f"/{getpass.getuser()}/", os.path.expanduser("~") + "/"]
     for name in names:
         assert name.encode() not in content
+
+
+def test_rasters_and_tables_take_each_its_own_arguments(tmp_path):
+    release = grid_release(SOUTH_UP)
+    with pytest.raises(ParameterError, match="no size"):
+        release.export(tmp_path / "r.csv", size=(3, 3))
+    with pytest.raises(ParameterError, match="leaves"):
+        release.export(tmp_path / "r.npy", cells="all")

@@ -56,7 +56,7 @@ def test_what_the_arguments_say(arguments, unit):
         pytest.param({"user": "u", "count": "users", **DAY}, "leave out per", id="users by day"),
         pytest.param({"user": "u", "max_contributions": 4, "per": "hour"}, "none of day", id="per"),
         pytest.param({"user": "u", "count": "people"}, "none of rows, users", id="counted"),
-        pytest.param({"user": "u", "max_contributions": "x"}, "whole number", id="bound as text"),
+        pytest.param({"user": "u", "max_contributions": "x"}, "integer", id="bound as text"),
     ],
 )
 def test_what_does_not_go_together_is_refused(arguments, words):

@@ -7,11 +7,9 @@ import pandas as pd
 import pytest
 
 import psd
-from psd._util.html import page, paragraph, section, table_block
 from psd.errors import MissingExtraError, ParameterError
 from psd.evaluation.compare import compare
 from psd.evaluation.evaluate import PRIVATE_NOTICE, evaluate
-from psd.evaluation.reporting.figures import kinds_of, wilson
 from psd.evaluation.reporting.pages import RASTER, check_report, comparison_page, evaluation_page
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
@@ -93,30 +91,6 @@ def test_ranking_tells_ties(table):
     assert "0.7 standard errors (not told apart)" in comparison_page(replace(found, table=alike))
     apart = alike.assign(score=[0.1, 0.2])
     assert "7.1 standard errors<" in comparison_page(replace(found, table=apart))
-
-
-def test_texts_are_no_markup():
-    nasty = '<script>alert("1")</script>&'
-    parts = (paragraph(nasty, nasty), table_block(nasty, [nasty], [[nasty, nasty]], nasty))
-    made = page(nasty, [section(nasty, *parts)], lead=nasty, notice=nasty)
-    assert "<script" not in made
-    assert 'alert("' not in made
-    assert made.count("&lt;script&gt;") >= 8
-
-
-def test_kinds_of_classes():
-    names = ["uniform 1 %", "uniform 10 %", "on data 1 %"]
-    assert kinds_of(pd.DataFrame({"class": names * 2})) == {
-        "uniform": names[:2],
-        "on data": names[2:],
-    }
-    assert kinds_of(pd.DataFrame({"class": ["given"]})) == {"": ["given"]}
-
-
-def test_wilson_intervals_have_their_ends():
-    low, high = wilson([0, 5, 10], [10, 10, 10])
-    assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4)
-    assert high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)
 
 
 def test_report_is_html_and_needs_its_extra(tmp_path, monkeypatch):

@@ -1,0 +1,69 @@
+"""A made-up table, requests to tally it in every variant, and what is in a tally."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+
+import psd
+from psd.ingest.sources import Columns
+from psd.privacy.unit import Unit
+from psd.publish.from_tallies import TallyRequest, tally_rows
+
+DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
+SECRET = bytes(range(32))
+K4 = Unit(kind="user", max_contributions=4)
+USERS = Columns(x="x", y="y", user="user")
+
+
+def table(count=300, seed=0, users=9):
+    rng = np.random.default_rng(seed)
+    x, y = rng.uniform(-1, 9, (2, count))
+    time = np.datetime64("2024-01-01", "us") + rng.integers(0, 90 * 86_400, count) * 10**6
+    user = [f"u{n}" for n in rng.integers(0, users, count)]
+    return pd.DataFrame({"x": x, "y": y, "user": user, "time": time})
+
+
+def recipe(**changes):
+    plain = {"domain": DOMAIN, "unit": K4, "columns": USERS, "key": SECRET}
+    return TallyRequest(**{**plain, **changes})
+
+
+ROWS = recipe(unit=Unit(), columns=Columns(x="x", y="y"), key=None)
+
+
+def counted(how=None, part="a", data=None, **changes):
+    how = recipe(**changes) if how is None else how
+    return tally_rows(table() if data is None else data, how, part=part)
+
+
+def cells(kept):
+    found = kept.tally
+    slices = found.slice if found.slice is not None else np.zeros(len(found.counts), int)
+    places = zip(slices.tolist(), found.rows.tolist(), found.columns.tolist(), strict=True)
+    return dict(zip(places, found.counts.tolist(), strict=True))
+
+
+# Every variant of a tally.
+VARIANTS = {
+    "rows": ROWS,
+    "user": recipe(),
+    "carried": recipe(carry=True),
+    "coarse": dataclasses.replace(ROWS, step=(8, 4)),
+    "shares": recipe(unit=Unit(kind="user", weight=720_720)),
+    "slices": recipe(
+        slices=psd.TimeSlices.parse("month", "2024-01..2024-04"),
+        columns=dataclasses.replace(USERS, time="time"),
+    ),
+    "days": recipe(
+        unit=Unit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul"),
+        columns=dataclasses.replace(USERS, time="time", time_zone="Asia/Seoul"),
+        carry=True,
+    ),
+    "carried-slices": recipe(
+        slices=psd.TimeSlices.parse("day", "2024-01-01..2024-02-15"),
+        columns=dataclasses.replace(USERS, time="time"),
+        bound="slice",
+        carry=True,
+    ),
+}

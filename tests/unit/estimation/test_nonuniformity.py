@@ -1,0 +1,140 @@
+"""Error of uniformity inside leaves, and its dispersion, learnt from noisy counts."""
+
+import math
+
+import numpy as np
+import pytest
+
+import psd
+from psd.estimation.least_squares import infer
+from psd.estimation.nonuniformity import dispersion, nonuniformity_variance
+from psd.privacy.epsilon import NANO
+from psd.space.box_tree import Tree
+from support.trees import domain_of, random_tree
+
+
+def grid_release(counts, epsilon=1.0):
+    """Release of an m x m grid of unit cells; counts row by row, the southern row first."""
+    counts = np.asarray(counts)
+    domain = domain_of(counts.shape)
+    tree = psd.grid_tree(domain, len(counts))
+    x, y = tree.boxes[tree.is_leaf][:, :2].T
+    return psd.Release.from_counts(tree, counts[y, x], epsilon, domain=domain)
+
+
+@pytest.fixture
+def release():
+    return grid_release(np.arange(16).reshape(4, 4) * 10)
+
+
+@pytest.mark.parametrize("lattice", [(9, 9), (2**20, 2**20)])
+def test_a_query_along_own_edges_has_no_nonuniformity_error(lattice):
+    domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0), lattice=lattice)
+    tree = psd.grid_tree(domain, 9)
+    release = psd.Release.from_counts(tree, np.arange(81), 1.0, domain=domain)
+    cells = release.to_geopandas("all").geometry.bounds.to_numpy()
+    table = release.query(cells)
+    assert (table.nonuniformity_error == 0).all()
+    assert list(table.estimate) == pytest.approx(release.estimates.count)
+    assert list(table.perturbation_error) == pytest.approx(np.sqrt(release.estimates.variance))
+
+
+def test_nonuniformity_error_of_a_cut_leaf_by_hand():
+    # A lone root knows nothing about its inside: phi is 1, all or nothing.
+    domain = domain_of((4, 4))
+    tree = Tree(boxes=[[0, 0, 4, 4]], parent=[-1], level=[0], count=[0], epsilon=[0])
+    release = psd.Release.from_counts(tree, [50], 2.0, domain=domain)
+    row = release.query([(0, 0, 1, 4)]).loc[0]
+    assert row["estimate"] == pytest.approx(12.5)
+    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (4 + 0.8 * 50)))
+    q = math.exp(-2)
+    assert row["perturbation_error"] == pytest.approx(0.25 * math.sqrt(2 * q) / (1 - q))
+
+
+def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
+    release = grid_release([[8, 8], [8, 8]])
+    phi = release.dispersion[1]
+    row = release.query([(0.5, 0.5, 1.25, 2)]).loc[0]
+    fractions = [0.25, 0.5, 0.125, 0.25]
+    expected = sum(8 * f * (1 - f) * (4 + 0.8 * phi * 8) for f in fractions)
+    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(expected))
+
+
+def test_negative_cells_have_no_nonuniformity():
+    half = np.array([0.5, 0.5])
+    variance = nonuniformity_variance(np.array([-5.0, 4.0]), half, half, np.array([1.0, 0.0]))
+    assert variance.tolist() == [0, 4]
+
+
+def simulated(height, points, phi, rng):
+    """Exact counts of a quadtree: each cell's points fall to its quarters by random shares.
+
+    With Dirichlet shares of concentration a the over-dispersion is 1 / (1 + a).
+    """
+    domain = domain_of((2**height, 2**height))
+    tree = psd.grid_tree(domain, 2**height)
+    count = np.zeros(len(tree), np.int64)
+    count[0] = points
+    for node in np.flatnonzero(~tree.is_leaf):
+        shares = rng.dirichlet(np.full(4, (1 / phi - 1) / 4)) if phi else np.full(4, 0.25)
+        first = tree.first_child[node]
+        count[first : first + 4] = rng.multinomial(count[node], shares)
+    return tree, count
+
+
+def noisy(tree, count, epsilon, rng):
+    """Counts with discrete Laplace noise on every node: a difference of two geometrics."""
+    p = -math.expm1(-epsilon)
+    noise = rng.geometric(p, len(tree)) - rng.geometric(p, len(tree))
+    return Tree(
+        boxes=tree.boxes,
+        parent=tree.parent,
+        level=tree.level,
+        count=count + noise,
+        epsilon=np.full(len(tree), round(epsilon * NANO)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("phi", "points", "epsilon"),
+    [
+        pytest.param(0.02, 2_000_000, 1.0, id="nearly even, little noise"),
+        pytest.param(0.3, 2_000_000, 1.0, id="clustered, little noise"),
+        pytest.param(0.1, 2_000_000, 0.1, id="clustered, more noise"),
+        pytest.param(0.02, 40_000, 1.0, id="few points: their own chance counts"),
+        pytest.param(0.1, 60_000, 0.008, id="as much noise as points"),
+    ],
+)
+def test_dispersion_is_recovered_from_noisy_counts(phi, points, epsilon):
+    rng = np.random.default_rng(11)
+    fitted = []
+    for _ in range(30):
+        tree = noisy(*simulated(5, points, phi, rng), epsilon, rng)
+        fitted.append(dispersion(tree, infer(tree))[4:])
+    assert np.mean(fitted, axis=0) == pytest.approx([phi, phi], rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("points", "epsilon", "most"),
+    [
+        pytest.param(2_000_000, 1.0, 1e-4, id="many points"),
+        # 80 points in a family: taken for clusters, their chance alone would give 1/80.
+        pytest.param(20_000, 1.0, 4e-3, id="few points"),
+        # Taken for clusters, this noise would give 0.05.
+        pytest.param(200_000, 0.02, 1e-2, id="much noise"),
+    ],
+)
+def test_points_thrown_at_random_have_no_dispersion(points, epsilon, most):
+    rng = np.random.default_rng(12)
+    tree = noisy(*simulated(5, points, 0, rng), epsilon, rng)
+    phi = dispersion(tree, infer(tree))
+    assert phi[0] == 1
+    assert (phi[4:] < most).all()
+
+
+def test_dispersion_is_a_share_even_where_nothing_can_be_learnt():
+    for seed in range(30):
+        tree = random_tree(np.random.default_rng(seed), unknown_leaf=0.5, top=3)
+        phi = dispersion(tree, infer(tree))
+        assert len(phi) == len(tree.levels)
+        assert ((phi >= 0) & (phi <= 1)).all()

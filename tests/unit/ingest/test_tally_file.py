@@ -1,0 +1,218 @@
+"""The file of a tally: what comes back, and every refusal."""
+
+import dataclasses
+import json
+import os
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import psd
+from psd.errors import InputDataError
+from psd.ingest.partial_tally import (
+    merge,
+)
+from psd.ingest.tally_file import KEY, is_tally, read_tally, read_unit, write_tally
+from psd.privacy.unit import Unit
+from support.tallies import K4, VARIANTS, cells, counted
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_file_gives_the_same_tally(tmp_path, name):
+    kept = counted(VARIANTS[name])
+    write_tally(kept, tmp_path / "t")
+    found = read_tally(tmp_path / "t")
+    assert (found.terms, found.origins, found.unit) == (kept.terms, kept.origins, kept.unit)
+    assert cells(found) == cells(kept)
+    assert cells(kept)
+    assert (tmp_path / "t").stat().st_mode & 0o777 == 0o600
+    assert b"PRIVATE" in (tmp_path / "t").read_bytes()
+    assert is_tally(tmp_path / "t")
+    assert repr(kept) == "<PartialTally: private>"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["t"]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_unit_is_known_before_a_count_is_read(tmp_path, name):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        write_tally(counted(VARIANTS[name], part=path.name), path)
+    several = [paths[:1], paths][: 1 if name == "shares" else 2]
+    whole = [merge([read_tally(path) for path in some]).unit for some in several]
+    for path in paths:
+        with path.open("r+b") as file:
+            file.seek(4)
+            file.write(bytes(24))  # the head of the first page
+        with pytest.raises(InputDataError, match="is damaged"):
+            read_tally(path)
+    assert [read_unit(some) for some in several] == whole
+
+
+def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
+    write_tally(counted(part="a"), tmp_path / "a")
+    unit = dataclasses.replace(K4, max_contributions=3)
+    write_tally(counted(part="b", unit=unit), tmp_path / "b")
+    assert read_unit([tmp_path / "a", tmp_path / "b"]) == Unit(kind="user", max_contributions=7)
+
+
+def test_a_tally_whose_header_is_damaged_has_no_unit(tmp_path):
+    path = rewritten(tmp_path, counted(), edit(format=1))
+    with pytest.raises(InputDataError, match="damaged, or of another version"):
+        read_unit([path])
+    with pytest.raises(InputDataError, match="does not exist"):
+        read_unit([tmp_path / "absent"])
+
+
+def test_a_tally_is_kept_from_others_and_from_overwriting(tmp_path):
+    os.umask(0o000)
+    try:
+        write_tally(counted(), tmp_path / "t")
+    finally:
+        os.umask(0o022)
+    assert (tmp_path / "t").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(psd.errors.WriteError, match="exists"):
+        write_tally(counted(), tmp_path / "t")
+
+
+def rewritten(tmp_path, kept, header=lambda header: header, lines=lambda table: table):
+    """File of a tally whose header or table was tampered with."""
+    write_tally(kept, tmp_path / "t", overwrite=True)
+    read = lines(pq.read_table(tmp_path / "t"))
+    text = header(json.loads(read.schema.metadata[KEY]))
+    text = text if isinstance(text, str) else json.dumps(text)
+    pq.write_table(read.replace_schema_metadata({KEY: text}), tmp_path / "t")
+    return tmp_path / "t"
+
+
+def edit(**changes):
+    return lambda header: {**header, **changes}
+
+
+def first_origin(**changes):
+    return lambda header: {**header, "origins": [{**header["origins"][0], **changes}]}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        lambda h: "{",
+        lambda h: "[]",
+        lambda h: {k: v for k, v in h.items() if k != "unit"},
+        edit(more=1),
+        edit(format=1),
+        edit(format=True),
+        edit(bounds=[0, 0, 0, 0]),
+        edit(bounds=[0, 0, 1]),
+        edit(crs="nowhere"),
+        edit(crs=3),
+        edit(lattice=[4, 4]),
+        edit(lattice=[64.0, 64]),
+        edit(step=[0, 1]),
+        edit(step=[1]),
+        edit(unit="tribe"),
+        edit(unit=["user"]),
+        edit(weight=-1),
+        edit(weight="1"),
+        edit(by="month", slices=["2024-01"]),
+        edit(slices="2024-01"),
+        edit(bound="year"),
+        edit(time_zone=3),
+        edit(area=3),
+        edit(carried=True),
+        edit(carried=1),
+        edit(release=3),
+        edit(origins=[]),
+        edit(origins={}),
+        edit(origins=[3]),
+        lambda h: {**h, "origins": h["origins"] * 2},
+        first_origin(run="x"),
+        first_origin(run=3),
+        first_origin(names="part a"),
+        first_origin(names=[3]),
+        first_origin(contributions=0),
+        first_origin(contributions=10**9 + 1),
+        first_origin(key=3),
+        first_origin(more=1),
+    ],
+)
+def test_headers_are_read_strictly(tmp_path, header):
+    path = rewritten(tmp_path, counted(), header)
+    with pytest.raises(InputDataError, match="is damaged, or of another version"):
+        read_tally(path)
+    with suppress(InputDataError):  # the header alone may be sound
+        read_unit([path])
+
+
+def changed(name, at, value):
+    def change(table):
+        values = table[name].to_pylist()
+        values[at] = value
+        at_column = table.schema.get_field_index(name)
+        kind = table.schema.field(name).type
+        return table.set_column(at_column, table.schema.field(name), pa.array(values, kind))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kept", "lines"),
+    [
+        ("rows", lambda t: t.drop_columns("row")),
+        ("rows", lambda t: t.append_column("more", t["row"])),
+        ("rows", changed("count", 0, 0)),
+        ("rows", changed("count", 0, -1)),
+        ("rows", changed("count", 0, None)),
+        ("rows", changed("count", 0, 2**62)),
+        ("rows", changed("column", 0, 64)),
+        ("rows", changed("column", 0, 2**32)),
+        ("rows", changed("row", 0, -1)),
+        ("rows", changed("row", 0, 63)),
+        ("rows", changed("slice", 0, 1)),
+        ("rows", lambda t: pa.concat_tables([t, t])),
+        ("rows", lambda t: pa.concat_tables([t.slice(0, 1), t])),
+        ("coarse", changed("column", 0, 1)),
+        ("slices", changed("slice", -1, 4)),
+        ("slices", changed("slice", 0, -1)),
+        ("carried", changed("user", 0, None)),
+        ("carried", changed("row_hash", 0, -1)),
+        ("carried", changed("row_hash", 0, 2**31 - 1)),
+        ("carried", changed("count", 0, 2)),
+        ("carried", changed("column", 0, 64)),
+        ("carried", lambda t: pa.concat_tables([t, t.slice(0, 1)])),
+        ("carried-slices", changed("time", 0, 0)),
+    ],
+)
+def test_tables_are_read_strictly(tmp_path, kept, lines):
+    path = rewritten(tmp_path, counted(VARIANTS[kept]), lines=lines)
+    with pytest.raises(InputDataError, match="is damaged, or of another version"):
+        read_tally(path)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "t"
+    write_tally(counted(), path)
+    content = path.read_bytes()
+    want = cells(counted())
+    for at in range(4, len(content), 211):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :])
+        try:
+            found = cells(read_tally(path))
+        except InputDataError:
+            continue
+        assert found == want  # what was changed says nothing
+    for cut in (0, 3, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:cut])
+        with pytest.raises(InputDataError, match="is no tally"):
+            read_tally(path)
+    with pytest.raises(InputDataError, match="does not exist"):
+        read_tally(tmp_path / "absent")
+
+
+def test_a_tally_is_no_release_and_no_points(tmp_path):
+    write_tally(counted(), tmp_path / "t")
+    with pytest.raises(psd.PsdError, match="PRIVATE, a tally"):
+        psd.Release.load(tmp_path / "t")
+    assert not is_tally(tmp_path)
+    assert not is_tally(tmp_path / "absent")

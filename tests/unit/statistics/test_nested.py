@@ -1,0 +1,83 @@
+"""Nested regions: rings, hierarchies, and what is refused."""
+
+from dataclasses import replace
+
+import geopandas as gpd
+import pandas as pd
+import pytest
+import shapely
+
+from psd.errors import ParameterError
+from psd.release.post_processing import View
+from support.trees import SOUTH_UP, grid_release
+
+CHAIN = [(1, 1, 2, 2), (1, 1, 3, 3), (0, 0, 3, 3)]
+
+
+def test_rings_of_a_chain():
+    release = grid_release(SOUTH_UP)
+    table = release.nested(CHAIN)
+    assert table.estimate.tolist() == pytest.approx([50, 280, 450])
+    assert table.ring.tolist() == pytest.approx([50, 230, 170])
+    variance = release.estimates.variance[-1]
+    assert (table.ring_error**2).tolist() == pytest.approx([variance, 3 * variance, 5 * variance])
+    assert "joint_lower" not in table
+
+
+def test_a_hierarchy_by_ids_and_by_numbers():
+    boxes = pd.DataFrame(
+        [(0, 0, 3, 3), (0, 0, 1, 3), (1, 0, 3, 2), (0, 0, 1, 1)],
+        columns=["west", "south", "east", "north"],
+    ).assign(id=["all", "west", "east", "corner"], parent=["", "all", "all", "west"])
+    release = grid_release(SOUTH_UP)
+    table = release.nested(boxes)
+    assert table.ring.tolist() == pytest.approx([170, 110, 160, 10])
+    numbered = release.nested(boxes.drop(columns="parent"), parents=[-1, 0, 0, 1])
+    assert numbered.ring.tolist() == table.ring.tolist()
+    shapes = gpd.GeoDataFrame(
+        boxes[["id", "parent"]], geometry=shapely.box(*boxes.iloc[:, :4].T.to_numpy()), crs=3857
+    )
+    assert release.nested(shapes).ring.tolist() == pytest.approx(table.ring.tolist())
+
+
+def test_rings_are_not_negative_where_cells_are():
+    release = replace(
+        grid_release([[9, -30, 4], [-8, 50, -9], [2, 3, -20]]), view=View(estimate="signed")
+    )
+    assert release.query([CHAIN[1]]).estimate[0] < release.query([CHAIN[0]]).estimate[0]
+    table = release.nested(CHAIN)
+    assert (table.ring >= 0).all()
+    assert table.estimate.is_monotonic_increasing
+    assert table.ring.cumsum().tolist() == pytest.approx(table.estimate.tolist())
+    assert table.estimate[2] == release.total
+
+
+@pytest.mark.parametrize(
+    ("regions", "parents", "word"),
+    [
+        pytest.param(CHAIN[::-1], None, "region 1 does not lie inside region 2", id="order"),
+        pytest.param([(0, 0, 2, 2), (1, 1, 3, 3)], None, "does not lie inside", id="beside"),
+        pytest.param([(0, 0, 2, 2), (1, 1, 3, 3)], [-1, -1], "1 and 2 overlap", id="overlap"),
+        pytest.param(CHAIN, [1, 0, -1], "lies in itself", id="circle"),
+        pytest.param(CHAIN, [0, 1, 2], "lies in itself", id="own-parent"),
+        pytest.param(CHAIN, [1, 2, 3], "parents", id="beyond"),
+        pytest.param(CHAIN, [1, 2], "parents", id="too-few"),
+        pytest.param(CHAIN, ["b", "c", ""], "parents", id="names"),
+    ],
+)
+def test_nesting_that_is_refused(regions, parents, word):
+    with pytest.raises(ParameterError, match=word):
+        grid_release(SOUTH_UP).nested(regions, parents=parents)
+
+
+@pytest.mark.parametrize(
+    ("ids", "parents", "word"),
+    [
+        (["a", "a", "b"], ["b", "b", ""], "name of its own"),
+        (["a", "b", "c"], ["b", "d", ""], "parent d"),
+    ],
+)
+def test_hierarchies_that_are_refused(ids, parents, word):
+    table = pd.DataFrame(CHAIN, columns=["west", "south", "east", "north"])
+    with pytest.raises(ParameterError, match=word):
+        grid_release(SOUTH_UP).nested(table.assign(id=ids, parent=parents))

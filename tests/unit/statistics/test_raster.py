@@ -1,0 +1,48 @@
+"""Rasters: order of rows, coarser and finer cells, sums, and sizes that are refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from psd.errors import ParameterError
+from psd.release.post_processing import View
+from psd.statistics.overlay import MAX_CELLS
+from support.trees import SOUTH_UP, grid_release, random_tree, release_of
+
+
+def test_the_first_row_of_a_raster_is_the_north():
+    raster = grid_release(SOUTH_UP).raster(3, 3)
+    assert raster.count == pytest.approx(SOUTH_UP[::-1])
+    assert raster.density == pytest.approx(SOUTH_UP[::-1] * 1e6)
+    assert (raster.unit, raster.crs, raster.bounds) == ("km2", "EPSG:3857", (0, 0, 3, 3))
+    assert raster.nonuniformity_error == pytest.approx(np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="read-only"):
+        raster.count[0, 0] = 1
+
+
+def test_a_coarser_and_a_finer_raster():
+    release = grid_release(SOUTH_UP)
+    assert release.raster(1, 1).count == pytest.approx(SOUTH_UP.sum())
+    assert release.raster(1, 3).count[:, 0] == pytest.approx([240, 150, 60])
+    finer = release.raster(6, 3)
+    assert finer.count == pytest.approx(np.repeat(SOUTH_UP[::-1], 2, axis=1) / 2)
+    assert (finer.nonuniformity_error > 0).all()
+    assert (finer.error >= finer.perturbation_error).all()
+
+
+@pytest.mark.parametrize("view", [View(), View(density="smooth"), View(estimate="signed")])
+@pytest.mark.parametrize("size", [(1, 1), (7, 5), (200, 3)])
+def test_a_raster_sums_to_the_total(view, size):
+    release = replace(release_of(random_tree(np.random.default_rng(2), height=4)), view=view)
+    raster = release.raster(*size)
+    assert raster.count.shape == size[::-1]
+    assert raster.count.sum() == pytest.approx(release.estimates.count[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "size", [(0, 3), (3, -1), (2.5, 3), (True, 3), ("3", 3), (MAX_CELLS, 2), (MAX_CELLS + 1, 1)]
+)
+def test_sizes_that_are_refused(size):
+    with pytest.raises(ParameterError, match="raster"):
+        grid_release(SOUTH_UP).raster(*size)

@@ -1,0 +1,89 @@
+"""Top cells and regions: exact probabilities, seeds, and what is refused."""
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+
+from psd.errors import ParameterError
+from psd.statistics.top_cells import candidates, membership
+from support.trees import SOUTH_UP, domain_of, grid_release, random_tree, release_of
+
+
+def test_top_cells_that_are_sure():
+    table = grid_release(SOUTH_UP).top(3)
+    assert table.estimate.round().tolist() == [90, 80, 70]
+    assert (table.probability > 0.99).all()
+    assert table[["west", "south", "east", "north"]].to_numpy().tolist() == [
+        [2, 2, 3, 3],
+        [1, 2, 2, 3],
+        [0, 2, 1, 3],
+    ]
+    assert table["rank"].tolist() == [1, 2, 3]
+    assert table.density.tolist() == pytest.approx((table.estimate * 1e6).tolist())
+
+
+def test_top_cells_that_are_a_coin_toss():
+    table = grid_release(np.full((4, 4), 100)).top(8, draws=4000)
+    assert table.probability.to_numpy() == pytest.approx(np.full(8, 0.5), abs=0.05)
+    assert grid_release(SOUTH_UP).top(9).probability.tolist() == [1] * 9
+
+
+def test_top_is_the_same_again_and_depends_on_the_seed():
+    release = grid_release(np.full((4, 4), 100))
+    first, again, other = (release.top(5, draws=50, seed=seed) for seed in (3, 3, 4))
+    pd.testing.assert_frame_equal(first, again)
+    assert not first.equals(other)
+
+
+def test_top_by_density_ranks_small_leaves_first():
+    domain = domain_of((4, 4))
+    release = release_of(random_tree(np.random.default_rng(8), lattice=(16, 16), top=500))
+    assert domain.lattice == (4, 4)
+    by_density = release.top(5, by="density").density
+    assert by_density.is_monotonic_decreasing
+    assert release.top(5).estimate.is_monotonic_decreasing
+    assert by_density.iloc[0] >= release.top(5).density.max()
+
+
+def test_top_regions_keep_their_table():
+    shapes = [shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3), shapely.box(0, 2, 3, 3)]
+    table = gpd.GeoDataFrame({"name": list("abc")}, geometry=shapes, crs="EPSG:3857")
+    found = grid_release(SOUTH_UP).top(2, regions=table)
+    assert list(found.columns) == ["rank", "name", "geometry", "estimate", "error", "probability"]
+    assert found.name.tolist() == ["c", "b"]
+    assert (found.probability > 0.99).all()
+    boxes = grid_release(SOUTH_UP).top(1, regions=[(0, 0, 1, 1), (1, 1, 2, 2)])
+    assert boxes.id.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"k": 0}, "k 0"),
+        ({"k": 10}, "k 10"),
+        ({"k": 2.0}, "k 2.0"),
+        ({"k": 5, "size": (2, 2)}, "number of cells"),
+        ({"k": 2, "regions": [(0, 0, 1, 1)]}, "number of regions"),
+        ({"k": 1, "regions": [(0, 0, 1, 1)], "size": (2, 2)}, "size"),
+        ({"k": 1, "by": "people"}, "by"),
+        ({"k": 1, "draws": 0}, "draws"),
+        ({"k": 1, "seed": -1}, "seed"),
+    ],
+)
+def test_top_refuses(arguments, word):
+    with pytest.raises(ParameterError, match=word):
+        grid_release(SOUTH_UP).top(**arguments)
+
+
+def test_candidates_lose_nothing():
+    rng = np.random.default_rng(3)
+    value, error = rng.normal(size=200) * 20, rng.random(200)
+    some = candidates(value, error, 10)
+    assert set(np.argsort(-value)[:10]) <= set(some)
+    assert len(some) < 100
+    drawn = value[:, None] + error[:, None] * rng.normal(size=(200, 3000))
+    whole = membership([drawn], 200, 10, 3000)
+    assert np.array_equal(whole[some], membership([drawn[some]], len(some), 10, 3000))
+    assert whole.sum() == pytest.approx(10)
