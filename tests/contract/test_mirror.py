@@ -1,0 +1,80 @@
+"""Each module of the package has its unit tests in the same place of `tests/unit`."""
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1]
+PACKAGE = TESTS.parent / "psd"
+
+# Modules whose tests are of more than one module, and where these are.
+ELSEWHERE = {
+    "__main__.py": "cli/test_main.py",
+    "_version.py": "cli/test_main.py",
+    "errors.py": "robustness/test_faults.py",
+    "_util/parquet_pages.py": "unit/_util/test_untrusted_parquet.py",
+    "_util/postgres.py": "unit/ingest/sources/test_postgis.py",
+    "_util/processes.py": "unit/evaluation/test_compare.py",
+    "_util/strict_json.py": "unit/release/test_file.py",
+    "audit/*": "audit",
+    "curator/division_scores.py": "oracle/test_division_scores.py",
+    "curator/points.py": "unit/curator/test_curator.py",
+    "decompositions/*": "contract/test_decompositions.py",
+    "estimation/covariate_density.py": "property/test_covariate_laws.py",
+    "estimation/published_covariance.py": "oracle/test_joint_dense.py",
+    "evaluation/true_counts.py": "unit/evaluation/test_evaluate.py",
+    "export/*": "unit/export/test_formats.py",
+    "ingest/cell_counter.py": "property/test_spilling.py",
+    "ingest/contribution_bounding.py": "oracle/test_marks_naive.py",
+    "ingest/engines/_[cp]*.py": "unit/ingest/engines/test_expression.py",
+    "ingest/engines/_spark_*.py": "unit/ingest/engines/test_spark.py",
+    "ingest/memory_limit.py": "property/test_spilling.py",
+    "ingest/row_hash.py": "oracle/test_marks_naive.py",
+    "ingest/sources/_points.py": "property/test_point_laws.py",
+    "ingest/tally.py": "unit/ingest/test_tally_builder.py",
+    "ingest/user_*.py": "property/test_bounding.py",
+    "ledger/state.py": "unit/ledger/test_ledger.py",
+    "mechanisms/geometric.py": "unit/mechanisms/test_laplace.py",
+    "planning/figure.py": "unit/planning/test_plan.py",
+    "privacy/noise_variance.py": "unit/privacy/noise_laws/test_discrete_laplace.py",
+    "privacy/statements.py": "unit/_util/test_fields.py",
+    "publish/count_rows.py": "unit/publish/test_build.py",
+    "publish/public_inputs.py": "unit/publish/test_build.py",
+    "publish/series.py": "unit/api/test_series.py",
+    "query/answer_table.py": "unit/query/test_boxes.py",
+    "query/compiled_walk.py": "oracle/test_compiled_walk.py",
+    "query/flat_tree.py": "oracle/test_query_dense.py",
+    "query/region_overlaps.py": "oracle/test_joint_dense.py",
+    "query/summed_area.py": "oracle/test_query_dense.py",
+    "query/totals.py": "oracle/test_query_dense.py",
+    "query/traversal.py": "oracle/test_query_dense.py",
+    "release/digest.py": "unit/release/test_file.py",
+    "release/public.py": "unit/release/test_schema.py",
+    "release/record.py": "unit/api/test_release.py",
+    "release/series*.py": "unit/api/test_series.py",
+    "release/signing.py": "cli/test_sign_command.py",
+    "space/bin_grid.py": "oracle/test_division_scores.py",
+    "space/boxes.py": "unit/space/test_box_tree.py",
+    "space/hilbert.py": "oracle/test_hilbert_twin.py",
+    "space/polygon_pieces.py": "oracle/test_polygons_naive.py",
+    "space/region_checks.py": "unit/space/test_regions.py",
+    "statistics/error_draws.py": "oracle/test_joint_dense.py",
+    "statistics/overlay.py": "oracle/test_joint_dense.py",
+}
+
+
+def mirror(module):
+    """Where the unit tests of a module are."""
+    return TESTS / "unit" / module.parent / f"test_{module.stem.lstrip('_')}.py"
+
+
+def test_each_module_is_tested_at_its_mirror_or_where_the_list_says():
+    modules = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")]
+    missing = {
+        module.as_posix()
+        for module in modules
+        if module.name != "__init__.py" and not mirror(module).exists()
+    }
+    listed = {name: [key for key in ELSEWHERE if fnmatch(name, key)] for name in missing}
+    assert sorted(name for name, keys in listed.items() if not keys) == []
+    assert ELSEWHERE.keys() - {key for keys in listed.values() for key in keys} == set()
+    assert [path for path in ELSEWHERE.values() if not (TESTS / path).exists()] == []
