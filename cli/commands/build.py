@@ -20,7 +20,7 @@ from ..options.ledger import account_of, ledger_options
 from ..options.tallies import built_of, keep, tallies_of
 from ..options.time_slices import slice_options, slices_of
 from ..options.unit import choice_of, promise, unit_options
-from ..options.values import integer, parse_settings, rename_errors
+from ..options.values import parse_settings
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
@@ -79,12 +79,6 @@ __all__ = ["command"]
     type=click.Path(),
     help="Write the PRIVATE exact tally, for `psd evaluate`; readable by its owner alone.",
 )
-@click.option(
-    "--insecure-seed",
-    type=integer,
-    metavar="N",
-    help="Noise that repeats, which protects nobody: for tests; makes NAME.insecure, no release.",
-)
 @ledger_options
 @overwrite
 @click.pass_context
@@ -122,7 +116,6 @@ def command(
     ledger: str | None,
     dataset: str | None,
     analyst: str | None,
-    insecure_seed: int | None,
     **columns: Any,
 ) -> None:
     """Build an epsilon-differentially private release from locations.
@@ -170,7 +163,7 @@ def command(
     from psd._util.atomic_write import check_targets
     from psd.decompositions import method as method_by_name
 
-    how = _seeded(output, insecure_seed, ledger=ledger, by=by, keep_tally=keep_tally)
+    how: dict[str, Any] = {}
     data, here, where = inputs_and_engine(inputs, table, query, engine, spark_url)
     read: list[str | Path] = [*here, *filter(None, [covariate, workload, boundary, ledger])]
     check_targets(filter(None, (output, keep_tally)), overwrite=overwrite, inputs=read)
@@ -215,7 +208,7 @@ def command(
             how["private_tally"] = kept.append if keep_tally else None
             release = _built(data, place.domain, wanted, where, how)
         stage("writing")
-        _save(release, output, insecure_seed, overwrite=overwrite)
+        release.save(output, overwrite=overwrite)
         if account is not None:
             account.finish(output)
         if keep_tally:
@@ -223,35 +216,9 @@ def command(
             # Paths of a cluster are none of this machine, and have no digest here.
             rows = data if where is None else []
             keep(keep_tally, tallies or kept[0], release, output, rows, zone, overwrite=overwrite)
-    mark = "" if insecure_seed is None else "INSECURE, no release: "
-    click.echo(f"wrote {output}: {mark}{_made(release)}, {promise(release)}")
+    click.echo(f"wrote {output}: {_made(release)}, {promise(release)}")
     if keep_tally:
         click.echo(f"wrote {keep_tally} (PRIVATE)")
-
-
-def _seeded(output: str, seed: int | None, **beside: str | None) -> dict[str, Any]:
-    """Noise for `psd.build` where a seed is given: with nothing beside it that lasts or pays."""
-    if seed is None:
-        return {}
-    from psd.publish.insecure import SeededNoise, check_name
-
-    for name, value in beside.items():
-        if value is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} does not go with --insecure-seed: it is no release")
-    check_name(output)
-    with rename_errors({"insecure_seed": "--insecure-seed"}):
-        return {"noise": SeededNoise(seed)}
-
-
-def _save(release: Any, output: str, seed: int | None, *, overwrite: bool) -> None:
-    """Write a release, or what a seed made."""
-    if seed is None:
-        release.save(output, overwrite=overwrite)
-        return
-    from psd.publish.insecure import write
-
-    write(release, output, seed=seed, overwrite=overwrite)
 
 
 def _built(

@@ -21,7 +21,7 @@ __all__ = ["built_of", "keep", "kept_of", "read_all", "tallies_of"]
 _ALLOWED = {
     "inputs", "output", "epsilon", "method", "settings", "workload", "estimate", "density",
     "covariate", "covariate_column", "covariate_size", "keep_tally", "overwrite",
-    "ledger", "dataset", "analyst", "insecure_seed",
+    "ledger", "dataset", "analyst",
 }  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def built_of(kept: PartialTally, how: dict[str, Any]) -> Release | Series:
     from psd.publish.from_tallies import build_tally
 
     names = ("epsilon", "method", "estimate", "density", "covariate", "progress", "account")
-    return build_tally(kept, noise=how.get("noise"), **{name: how[name] for name in names})
+    return build_tally(kept, **{name: how[name] for name in names})
 
 
 def keep(

@@ -21,7 +21,6 @@ from psd.errors import ReleaseFormatError
 
 __all__ = [
     "ARROW_KEY",
-    "INSECURE",
     "MAX_ROWS",
     "check_order",
     "check_size",
@@ -36,9 +35,6 @@ MAX_ROWS = 2**27
 
 ARROW_KEY = b"ARROW:schema"
 """A copy of the schema that Arrow may leave in a footer."""
-
-INSECURE = ".insecure"
-"""Ending of the names of files that were made with a seed; they are not releases."""
 
 MAX_FILE = 2**33
 MAX_FOOTER = 2**25
@@ -79,11 +75,6 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
             if os.fstat(file.fileno()).st_size > MAX_FILE:
                 raise ReleaseFormatError(f"release {path} is larger than any release")
             start = file.read(len(_MAGIC))
-            if start != _MAGIC and path.name.endswith(INSECURE):
-                raise ReleaseFormatError(
-                    f"{path} was made with an insecure seed and is not a release; psd does not "
-                    "read it, since its noise protects no data"
-                )
             return start + file.read() if start == _MAGIC else start
     except OSError as error:
         raise ReleaseFormatError(f"release {path} cannot be read: {error.strerror}") from None

@@ -27,11 +27,13 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats
 from psd._util.processes import map_tasks
 from psd.audit.binomial_bounds import log_ratio_limits
-from psd.audit.transcripts import Recorded, Replayed
+from psd.audit.transcripts import RecordingSampler, ReplayingSampler
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.base import Sampler
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.publish.build import release_of
 from psd.space.domain import Domain
@@ -164,7 +166,9 @@ def _lot(pair: Pair, task: tuple[bool, int]) -> Samples:
     more, number = task
     domain, tally, known = pair.domain, pair.tally(more), pair.tally(more=False)
     trees = [
-        release_of(tally, domain, epsilon=pair.epsilon, method=pair.method, unit=pair.unit).tree
+        release_of(
+            tally, domain, budget=Budget(pair.epsilon), method=pair.method, unit=pair.unit
+        ).tree
         for _ in range(number)
     ]
     return _seen(trees, known)
@@ -260,18 +264,19 @@ def losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
     domain, here, there = pair.domain, pair.tally(more), pair.tally(not more)
     trees, loss = [], []
     for _ in range(number):
-        recorded = Recorded(SecureNoise())
+        recorded = RecordingSampler(SecureSampler())
         trees.append(_tree(pair, here, domain, recorded))
-        replayed = Replayed(recorded.draws)
+        replayed = ReplayingSampler(recorded.draws)
         _tree(pair, there, domain, replayed)
         replayed.close()
         loss.append(replayed.loss)
     return _seen(trees, pair.tally(more=False)), np.array(loss)
 
 
-def _tree(pair: Pair, tally: Tally, domain: Domain, noise: Any) -> Tree:
-    """What a method builds with some noise."""
-    return pair.method.build(Curator(tally, domain, epsilon=pair.epsilon, noise=noise))
+def _tree(pair: Pair, tally: Tally, domain: Domain, sampler: Sampler) -> Tree:
+    """What a method builds from the draws of a sampler."""
+    budget = Budget(pair.epsilon)
+    return pair.method.build(Curator(tally, domain, budget=budget, sampler=sampler))
 
 
 def worth(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float, float]:

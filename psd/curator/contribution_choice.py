@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from psd._util.fields import check_parameters, integer_between, public_field
 from psd.errors import ParameterError
-from psd.mechanisms.exponential_mechanism import Candidates
-from psd.privacy.epsilon import NANO, epsilon_text
+from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
+from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 
 if TYPE_CHECKING:
-    from psd.mechanisms import Noise
+    from psd.mechanisms.base import Sampler
+    from psd.privacy.budget import Budget
 
 __all__ = ["BoundChoice", "candidate_bounds", "choose_bound"]
 
@@ -67,26 +68,20 @@ class BoundChoice:
         if self.share == 0:
             raise ParameterError("share 0 of epsilon pays for no choice of a bound")
 
-    def price(self, epsilon: int) -> int:
-        """Nano-epsilon that the choice costs, out of all."""
-        paid = int(epsilon * Fraction(self.share))
-        if paid == 0:
-            raise ParameterError(
-                f"epsilon {epsilon_text(epsilon)} is too small to choose a bound with a share of it"
-            )
-        return paid
+    def allot(self, budget: Budget) -> Budget:
+        """Set the share of the choice apart from the budget of a release, and state it.
+
+        Raises
+        ------
+        ParameterError
+            If the budget is too small for a share of it.
+        """
+        stated = {"bound_over": self.target(budget.total), "bound_most": self.most}
+        return budget.allot("bound", Fraction(self.share), states=stated)
 
     def target(self, epsilon: int) -> int:
         """Users over the bound that is looked for."""
         return -(-_OVER * NANO // epsilon) if self.over is None else self.over
-
-    def stated(self, epsilon: int) -> dict[str, int | str]:
-        """What the release says of the choice."""
-        return {
-            "bound_epsilon": epsilon_text(self.price(epsilon)),
-            "bound_over": self.target(epsilon),
-            "bound_most": self.most,
-        }
 
 
 def candidate_bounds(most: int) -> NDArray[np.int64]:
@@ -102,20 +97,22 @@ def candidate_bounds(most: int) -> NDArray[np.int64]:
     return np.array([*(bound for bound in bounds if bound < most), most], np.int64)
 
 
-def choose_bound(rows: NDArray[np.int64], choice: BoundChoice, epsilon: int, noise: Noise) -> int:
-    """Smallest bound that about so many units of privacy exceed, for its price out of epsilon.
+def choose_bound(
+    rows: NDArray[np.int64], choice: BoundChoice, budget: Budget, sampler: Sampler
+) -> int:
+    """Smallest bound that about so many units of privacy exceed, for all of its budget.
 
     Sensitivity: 1 of the score -max(over(c) - t, t - over(b), 0), over(c) being the number of
     units with more than c rows, b the next smaller bound, without which its term is 0, and t a
     public number; not times k, since it is the unit that counts and not its rows.
-    Charged to: every point of the domain, the price once; nothing else is asked of these
-    numbers, and the curator of the rows gets epsilon less the price.
+    Charged to: every point of the domain, the whole of the allotted budget once; nothing else is
+    asked of these numbers, and the curator of the rows gets what the release has left.
     Proof: a unit more or less changes over(c) by 1 for the bounds c below its own number of
     rows and no other unit's number, so both differences change by at most 1, and the largest of
-    numbers that change by at most 1 does so too. The exponential
-    mechanism with weights exp(price score / 2) over the public list of bounds is then
-    price-private for the unit [1]_. The bound is public from there on, and what the curator
-    answers for a fixed bound is private for the same unit: the two add up.
+    numbers that change by at most 1 does so too. The exponential mechanism with weights
+    exp(epsilon score / 2) over the public list of bounds, epsilon being the allotted budget, is
+    then epsilon-private for the unit [1]_. The bound is public from there on, and what the
+    curator answers for a fixed bound is private for the same unit: the two add up.
 
     Parameters
     ----------
@@ -123,10 +120,10 @@ def choose_bound(rows: NDArray[np.int64], choice: BoundChoice, epsilon: int, noi
         Rows inside the domain of each unit of privacy. Private.
     choice : BoundChoice
         Public.
-    epsilon : int
-        Nano-epsilon of the whole release. Public.
-    noise : Noise
-        Mechanisms.
+    budget : Budget
+        Of `BoundChoice.allot`; all of it is spent.
+    sampler : Sampler
+        Draws the choice.
 
     Returns
     -------
@@ -144,16 +141,20 @@ def choose_bound(rows: NDArray[np.int64], choice: BoundChoice, epsilon: int, noi
     ----------
     .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
     """
-    price = choice.price(epsilon)
+    target, price = choice.target(budget.release_total), budget.left
     bounds = candidate_bounds(choice.most)
     over = len(rows) - np.searchsorted(np.sort(rows), bounds, side="right")
     candidates = Candidates(
         group=np.zeros(len(bounds), np.int64),
         first=bounds,
         length=np.ones(len(bounds), np.int64),
-        score=-_misses(over, choice.target(epsilon)),
+        score=-_misses(over, target),
     )
-    return int(noise.select(candidates, np.array([price]), np.array([1]))[0])
+    budget.spend(price)
+    selection = ExponentialMechanism(
+        candidates=candidates, epsilon=np.array([price]), sensitivity=np.array([1])
+    )
+    return int(sampler.draw(selection)[0])
 
 
 def _misses(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:

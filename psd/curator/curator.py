@@ -21,7 +21,10 @@ from psd.curator.points import Points
 from psd.curator.privtree_split import grow, split_rule
 from psd.errors import BudgetError, ParameterError
 from psd.ingest.tally import Tally
-from psd.mechanisms import Noise
+from psd.mechanisms.base import Sampler
+from psd.mechanisms.exponential_mechanism import ExponentialMechanism
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO, epsilon_text
 from psd.space.bin_grid import BinGrid
 from psd.space.box_tree import Tree
@@ -92,10 +95,10 @@ class Curator:
         Exact counts. Private.
     domain : Domain
         Public.
-    epsilon : int
-        Nano-epsilon for all questions together. Public.
-    noise : Noise
-        Mechanisms; for a release, `psd.mechanisms.SecureNoise`.
+    budget : Budget
+        All that is left of it is for the questions together. Public.
+    sampler : Sampler
+        Draws the answers; for a release, `psd.mechanisms.sampler.SecureSampler`.
     covariate : Covariate, optional
         What is known of the domain without the points. Public: handed on to the
         decompositions, read by no question.
@@ -120,19 +123,20 @@ class Curator:
         tally: Tally,
         domain: Domain,
         *,
-        epsilon: int,
-        noise: Noise,
+        budget: Budget,
+        sampler: Sampler,
         covariate: Covariate | None = None,
         boundary: Covariate | None = None,
     ) -> None:
         self._tally = tally
-        self._noise = noise
+        self._budget = budget
+        self._sampler = sampler
         self._layers: list[_Layer] = []
         self._questions: list[Question] = []
         self._stated: dict[str, int | str] = {}
         self._lock = threading.RLock()
         self.domain = domain
-        self.epsilon = epsilon
+        self.epsilon = budget.left
         self.covariate = covariate
         self.boundary = boundary
         self.contributions = tally.contributions
@@ -141,6 +145,11 @@ class Curator:
     def spent(self) -> int:
         """Nano-epsilon charged so far at the dearest lattice point (layers add up)."""
         return sum(layer.charges.total for layer in self._layers)
+
+    @property
+    def noise_law(self) -> str:
+        """Law of the noise of counts; see `psd.privacy.noise_laws`. Public."""
+        return LaplaceMechanism.noise_law
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -274,7 +283,11 @@ class Curator:
             if growing.epsilon[cells.nodes].any():
                 raise ParameterError("a cell is counted twice; measure once with the sum")
             self._charge("count", cells, nano)
-            noisy = self._noise.count(points.count(cells.nodes), nano, self.contributions)
+            noisy = self._sampler.draw(
+                LaplaceMechanism(
+                    true=points.count(cells.nodes), epsilon=nano, sensitivity=self.contributions
+                )
+            )
             growing.measure(cells.nodes, noisy, nano)
             counts[held] = noisy
             return counts
@@ -343,7 +356,9 @@ class Curator:
                 ends = growing.boxes_of(cells.nodes)[:, [axis, axis + 2]]
                 scores = points.rank_scores(cells.nodes, ends, axis, p, q)
                 sensitivity = np.maximum(p, q - p) * self.contributions
-                lines[held] = self._noise.select(scores, nano, sensitivity)
+                lines[held] = self._sampler.draw(
+                    ExponentialMechanism(candidates=scores, epsilon=nano, sensitivity=sensitivity)
+                )
             return lines
 
     def division(
@@ -414,7 +429,9 @@ class Curator:
                 grid = BinGrid(lattice=lattice, bins=bins)
                 scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
                 sensitivity = np.full(len(cells), 2 * self.contributions)
-                found[held] = self._noise.select(scores, nano, sensitivity)
+                found[held] = self._sampler.draw(
+                    ExponentialMechanism(candidates=scores, epsilon=nano, sensitivity=sensitivity)
+                )
             return found
 
     def shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
@@ -480,7 +497,7 @@ class Curator:
             self._charge("shape", cells, nano)
             rule = split_rule(nano, self.contributions)
             held = None if self.boundary is None else partial(self._held, growing)
-            return grow(growing, points, cells, rule, height, self._noise, held)
+            return grow(growing, points, cells, rule, height, self._sampler, held)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a curator is not copied: its budget is for one set of answers")
@@ -518,8 +535,8 @@ class Curator:
                 f"{self.contributions} rows per user; no count would be told from noise"
             )
         layer = self._layers[cells.layer]
-        left = self.epsilon - (self.spent - layer.charges.total)
-        if not layer.charges.charge(cells.nodes, nano, left):
+        limit = self._budget.left + layer.charges.total
+        if not layer.charges.charge(cells.nodes, nano, limit, self._budget.spend):
             raise BudgetError(
                 f"a question would spend more than epsilon {epsilon_text(self.epsilon)} at some "
                 "point; the method asks for more than it was given"
@@ -529,7 +546,7 @@ class Curator:
 
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: answers and cuts alone."""
-        return self._layers[layer].growing.tree()
+        return self._layers[layer].growing.tree(self.noise_law)
 
 
 def _owned(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,7 +44,13 @@ class PathCharges:
         """Nano-epsilon charged to each node of the tree, shape (n,); a copy."""
         return self._extended(self._nodes)
 
-    def charge(self, nodes: NDArray[np.int64], nano: NDArray[np.int64], limit: int) -> bool:
+    def charge(
+        self,
+        nodes: NDArray[np.int64],
+        nano: NDArray[np.int64],
+        limit: int,
+        pay: Callable[[int], None] = lambda increase: None,
+    ) -> bool:
         """Charge nodes if the total then stays within a limit; else change nothing.
 
         Parameters
@@ -53,6 +61,9 @@ class PathCharges:
             Nano-epsilon for each, above 0.
         limit : int
             Largest total allowed for this tree.
+        pay : callable
+            Given the increase of the total before anything changes; what it raises leaves the
+            charges as they are.
 
         Returns
         -------
@@ -74,6 +85,7 @@ class PathCharges:
         self._raise_paths(charged, path, nodes)
         if int(path[0]) > limit:
             return False
+        pay(int(path[0]) - self.total)
         self._nodes, self._path = charged, path
         return True
 

@@ -16,18 +16,19 @@ import numpy as np
 from psd._util.fields import check_parameters, integer_between, public_field
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
-from psd.privacy.epsilon import epsilon_text
 from psd.privacy.shares import share
 from psd.space.domain import DEFAULT_LATTICE, Domain
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Tally
-    from psd.mechanisms import Noise
+    from psd.mechanisms.base import Sampler
+    from psd.privacy.budget import Budget
 
 __all__ = ["PrivateBounds", "find_bounds"]
 
 # Lines an axis of the outer lattice has: fewer are told apart with fewer rows.
 _OUTER = 2**16
+_SIDES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,32 +78,28 @@ class PrivateBounds:
         """Public domain that the bounds are looked for in: the area of use of the CRS."""
         return Domain.area_of_use(self.crs, lattice=(_OUTER, _OUTER))
 
-    def price(self, epsilon: int) -> int:
-        """Nano-epsilon of each side, out of all."""
-        each = int(epsilon * Fraction(self.share) / 4)
-        if each == 0:
-            raise ParameterError(
-                f"epsilon {epsilon_text(epsilon)} is too small to find bounds with a share of it"
-            )
-        return each
+    def allot(self, budget: Budget) -> Budget:
+        """Set the share of the four sides apart from the budget of a release, and state it.
 
-    def stated(self, epsilon: int) -> dict[str, int | str]:
-        """What the release says of how its bounds were found."""
-        return {
-            "bounds_epsilon": epsilon_text(4 * self.price(epsilon)),
-            "bounds_beyond": self.beyond,
-        }
+        Raises
+        ------
+        ParameterError
+            If the budget is too small for a share of it.
+        """
+        stated = {"bounds_beyond": self.beyond}
+        return budget.allot("bounds", Fraction(self.share), draws=_SIDES, states=stated)
 
 
-def find_bounds(counts: Tally, how: PrivateBounds, epsilon: int, noise: Noise) -> Domain:
-    """Domain between four private quantiles of the rows, for their price out of epsilon.
+def find_bounds(counts: Tally, how: PrivateBounds, budget: Budget, sampler: Sampler) -> Domain:
+    """Domain between four private quantiles of the rows, for all of its budget.
 
     Sensitivity, charge and proof: those of `psd.curator.curator.Curator.quantile`, asked four
     times of the one cell that is the whole outer lattice. The quantiles are 1/q and (q - 1)/q of
     each axis, whose integer scores have the sensitivity max(p, q - p) k = (q - 1) k, about twice
-    that of a median's q/2. All four prices add up at every point of the outer domain; a curator
-    that has no more than them refuses anything else. The domain is a function of the answers,
-    so it is public from there on, and what is asked of the rows inside it adds its own epsilon.
+    that of a median's q/2. The epsilons of all four add up at every point of the outer domain; a
+    curator that has no more than them refuses anything else. The domain is a function of the
+    answers, so it is public from there on, and what is asked of the rows inside it adds its own
+    epsilon.
 
     Parameters
     ----------
@@ -110,18 +107,18 @@ def find_bounds(counts: Tally, how: PrivateBounds, epsilon: int, noise: Noise) -
         Over the outer lattice. Private.
     how : PrivateBounds
         Public.
-    epsilon : int
-        Nano-epsilon of the whole release. Public.
-    noise : Noise
-        Mechanisms.
+    budget : Budget
+        Of `PrivateBounds.allot`; all of it is spent.
+    sampler : Sampler
+        Draws the quantiles.
 
     Returns
     -------
     Domain
         An axis whose two answers are out of order is taken whole.
     """
-    each, outer = how.price(epsilon), how.outer
-    curator = Curator(counts, outer, epsilon=4 * each, noise=noise)
+    each, outer = budget.left // _SIDES, how.outer
+    curator = Curator(counts, outer, budget=budget, sampler=sampler)
     root, sides = curator.root(), np.zeros(4, np.int64)
     for side, (axis, p) in enumerate(((0, 1), (1, 1), (0, how.beyond - 1), (1, how.beyond - 1))):
         sides[side] = curator.quantile(root, axis=axis, epsilon=each, p=p, q=how.beyond)[0]

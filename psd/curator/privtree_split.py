@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import MAX_CHILDREN
 from psd.space.growing_tree import Cells, GrowingTree
 
 if TYPE_CHECKING:
     from psd.curator.points import Points
-    from psd.mechanisms import Noise
+    from psd.mechanisms.base import Sampler
 
 __all__ = ["SplitRule", "grow", "split_rule"]
 
@@ -45,12 +46,15 @@ class SplitRule:
         The scale of the noise, lambda, is numerator / denominator.
     denominator : ndarray, shape (n,), int64
         One for each cell.
+    epsilon : ndarray, shape (n,), int64
+        Nano-epsilon of each cell's shape, all of its tests together.
     delta : ndarray, shape (n,), int64
         Records by which a node is held back for each level below its cell.
     """
 
     numerator: int
     denominator: NDArray[np.int64]
+    epsilon: NDArray[np.int64]
     delta: NDArray[np.int64]
 
     def biased(
@@ -70,6 +74,17 @@ class SplitRule:
         delta = self.delta[family]
         floored: NDArray[np.int64] = np.maximum(counts - depth * delta, -delta)
         return floored
+
+    def test(
+        self, counts: NDArray[np.int64], depth: int, family: NDArray[np.int64]
+    ) -> ThresholdMechanism:
+        """Test that splits a node if b(v), see `biased`, plus noise is above 0. Private."""
+        return ThresholdMechanism(
+            values=self.biased(counts, depth, family),
+            numerator=self.numerator,
+            denominator=self.denominator[family],
+            cost=self.epsilon[family],
+        )
 
 
 def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
@@ -97,6 +112,7 @@ def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     return SplitRule(
         numerator=numerator,
         denominator=3 * epsilon,
+        epsilon=epsilon,
         delta=np.array(deltas, np.int64)[which.reshape(-1)],
     )
 
@@ -112,7 +128,7 @@ def grow(
     cells: Cells,
     rule: SplitRule,
     height: int,
-    noise: Noise,
+    sampler: Sampler,
     held: Callable[[Cells], NDArray[np.bool_]] | None = None,
 ) -> Cells:
     """Halve both axes of the nodes that the rule splits, level by level.
@@ -134,7 +150,7 @@ def grow(
         For each cell.
     height : int
         Most levels below the cells.
-    noise : Noise
+    sampler : Sampler
         Draws whether a node is split.
     held : callable, optional
         Which cells may have points in any data set; the others are leaves without a draw.
@@ -156,8 +172,7 @@ def grow(
         nodes, family = nodes[divisible], family[divisible]
         if len(nodes) == 0:
             break
-        biased = rule.biased(points.count(nodes), depth, family)
-        splits = noise.exceeds(biased, rule.numerator, rule.denominator[family])
+        splits = sampler.draw(rule.test(points.count(nodes), depth, family))
         if len(growing.parent) + MAX_CHILDREN * int(splits.sum()) > _MOST_NODES:
             break
         leaves.append(nodes[~splits])

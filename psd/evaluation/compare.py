@@ -23,6 +23,7 @@ from psd.evaluation.true_counts import Sightings, Truth, truth_of
 from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import Unit, unit_of
@@ -228,7 +229,7 @@ def _errors(found: _Data, task: _Task) -> NDArray[np.float64]:
     release = release_of(
         found.truth.counts,
         found.domain,
-        epsilon=task.epsilon,
+        budget=Budget(task.epsilon),
         method=task.method,
         unit=found.unit,
     )

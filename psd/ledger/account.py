@@ -1,37 +1,26 @@
-"""How a build pays: the balance before the data, the charge before the first draw. Private side.
+"""A dataset of a ledger, as one analyst spends from it. Private side.
 
 1. check that the dataset could pay; 2. read and tally; 3. charge, on the disk; 4. draw; 5. write;
-6. note that it is done. Ended before 3, a build has cost nothing and drawn nothing; ended after,
-it is charged, whether or not there is a release.
+6. note that it is done. A build that ends before 3 has cost nothing and drawn nothing. One that
+ends after 3 is charged, whether or not there is a release.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from psd.errors import InputDataError, LedgerError, ParameterError, ReleaseFormatError
-from psd.ingest.sources._paths import STDIN, expanded, is_path, kind
+from psd.errors import LedgerError, ParameterError, ReleaseFormatError
 from psd.ledger.file import network
 from psd.ledger.ledger import Ledger
 from psd.ledger.receipts import Receipt, is_sound, receipt_of, receipts
-from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import Claim
 from psd.release.file import stated_digest
 from psd.release.signing import verify
 
-if TYPE_CHECKING:
-    from psd.curator.private_bounds import PrivateBounds
-    from psd.ingest.engines import Engine
-    from psd.ingest.sources import Columns
-    from psd.mechanisms import Noise
-    from psd.publish.count_rows import Wanted
-    from psd.space.domain import Domain
-
-__all__ = ["Account", "Spending", "claim_of", "region_of"]
+__all__ = ["Account"]
 
 
 class Account:
@@ -192,131 +181,3 @@ class Account:
                 "the file that such a release was saved to"
             )
         return receipt.charge
-
-
-class Spending:
-    """One claim on an account: checked at once, charged once, before anything is drawn.
-
-    Parameters
-    ----------
-    account : Account or None
-        Who pays; without one all methods do nothing.
-    claim : Claim
-        What for. Public.
-
-    Raises
-    ------
-    LedgerError, BudgetError
-        As `psd.ledger.ledger.Ledger.check`.
-    """
-
-    def __init__(self, account: Account | None, claim: Claim) -> None:
-        self._account, self._claim = account, claim
-        self._receipt: Receipt | None = None
-        if account is not None:
-            account.check(claim)
-
-    def charge(self) -> None:
-        """Pay, unless that was done."""
-        if self._account is not None and self._receipt is None:
-            self._receipt = self._account.charge(self._claim)
-
-    @property
-    def stated(self) -> dict[str, int | str]:
-        """What the release says of who paid it; nothing without an account."""
-        return {} if self._receipt is None else self._receipt.parameters()
-
-    def before(self, noise: Noise) -> Noise:
-        """The same noise, which charges before its first draw."""
-        return noise if self._account is None else _Paid(noise, self.charge)
-
-
-class _Paid:
-    """Noise that is paid before it is drawn: no draw can come first, wherever it is made."""
-
-    def __init__(self, noise: Noise, charge: Callable[[], None]) -> None:
-        self._noise, self._charge = noise, charge
-
-    def count(self, *args: Any, **named: Any) -> Any:
-        """As of the noise."""
-        self._charge()
-        return self._noise.count(*args, **named)
-
-    def select(self, *args: Any, **named: Any) -> Any:
-        """As of the noise."""
-        self._charge()
-        return self._noise.select(*args, **named)
-
-    def exceeds(self, *args: Any, **named: Any) -> Any:
-        """As of the noise."""
-        self._charge()
-        return self._noise.exceeds(*args, **named)
-
-
-def claim_of(
-    what: str,
-    epsilon: int,
-    asked: Wanted,
-    place: Domain | PrivateBounds,
-    data: Any,
-    *,
-    engine: Engine | None = None,
-) -> Claim:
-    """Claim of a build of rows, from its public arguments.
-
-    Parameters
-    ----------
-    what : str
-        What is made.
-    epsilon : int
-        Nano-epsilon.
-    asked : Wanted
-        Columns and unit.
-    place : Domain or PrivateBounds
-        Where; bounds that are found are everywhere until they are.
-    data : object or list of objects
-        What is read. A row of CSV has one place, by its fields. A geometry may lie elsewhere than
-        the fields beside it, and a view, a query, a table in memory or a stream may show the same
-        row in several places.
-    engine : Engine, optional
-        Reads elsewhere, by its own rules of what is CSV.
-    """
-    from psd.space.domain import Domain
-
-    files = _files(data if isinstance(data, list | tuple) else [data])
-    by_fields = engine is None and {kind(path) for path in files} == {"csv"}
-    region = None
-    if by_fields and isinstance(place, Domain):
-        region = region_of(place, asked.columns)
-    return Claim(
-        epsilon=epsilon,
-        unit=asked.unit,
-        what=what,
-        region=region,
-        chosen=asked.choice is not None,
-        files=tuple(files.values()),
-    )
-
-
-def _files(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
-    """Input files, and where the file system keeps them; none if an input is something else.
-
-    What cannot be read is refused later.
-    """
-    if not all(is_path(item) and str(item) != STDIN for item in items):
-        return {}
-    try:
-        states = {path: path.stat() for path in expanded(items)}
-    except (InputDataError, OSError):
-        return {}
-    return {path: (state.st_dev, state.st_ino) for path, state in states.items()}
-
-
-def region_of(domain: Domain, columns: Columns) -> Region:
-    """Region of a domain for rows of CSV, and what places them in it."""
-    return Region(
-        bounds=domain.bounds,
-        crs=domain.crs,
-        columns=(BY_FIELDS, f"x={columns.x}", f"y={columns.y}"),
-        lattice=domain.lattice,
-    )

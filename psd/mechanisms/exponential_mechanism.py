@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from psd.mechanisms.certified_thresholds import exp_enclosure
 from psd.mechanisms.random_words import random_words, uniform_below
 from psd.privacy.epsilon import NANO
 
-__all__ = ["Candidates", "exponential"]
+__all__ = ["Candidates", "ExponentialMechanism", "exponential", "mechanism"]
 
 
 # Proposal weights have this many bits less the bits of the longest group.
@@ -51,6 +52,70 @@ class Candidates:
     first: Integers
     length: Integers
     score: Integers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ExponentialMechanism:
+    """One candidate of each group, with weights exp(epsilon score / (2 sensitivity)).
+
+    Guarantees
+    ----------
+    - The selection of a group is epsilon-private where one unit of privacy changes no score of it
+      by more than the sensitivity; see `exponential` for the exact law and its proof.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        Public candidates with **private** scores.
+    epsilon : ndarray, shape (g,), int64
+        Nano-epsilon of each group's selection, above 0. **Public.**
+    sensitivity : ndarray, shape (g,), int64
+        Largest change of any score of the group by one unit of privacy, above 0. **Public.**
+    """
+
+    candidates: Candidates
+    epsilon: Integers
+    sensitivity: Integers
+
+    @property
+    def cost(self) -> Integers:
+        """Nano-epsilon of each selection."""
+        return self.epsilon
+
+    @property
+    def public(self) -> tuple[Any, ...]:
+        """Epsilons and sensitivities."""
+        return ("selection", self.epsilon, self.sensitivity)
+
+    def sample(self) -> Integers:
+        """Select one candidate of each group."""
+        if len(self.epsilon) == 0:
+            return np.empty(0, np.int64)
+        return exponential(self.candidates, self.epsilon, self.sensitivity)
+
+    def log_probability(self, answer: Integers) -> NDArray[np.float64]:
+        """Logarithm of the probability of the answer of each group; -inf for another number.
+
+        Computed from the epsilons and sensitivities, apart from the integers that `sample` works
+        with, so that an audit can hold the two against each other.
+        """
+        group, length = self.candidates.group, self.candidates.length
+        best = np.full(len(self.epsilon), np.iinfo(np.int64).min)
+        np.maximum.at(best, group[length > 0], self.candidates.score[length > 0])
+        rate = self.epsilon / (2.0 * NANO * self.sensitivity)
+        deepest = np.maximum(np.floor(_DEEPEST / rate), 1)[group]
+        gap = np.where(length > 0, best[group] - self.candidates.score, 0)
+        exponent = -rate[group] * np.minimum(gap, deepest)
+        total = np.bincount(group, length * np.exp(exponent), len(rate))
+        offset = answer[group] - self.candidates.first
+        selected = (offset >= 0) & (offset < length)
+        of_answer = np.full(len(rate), -np.inf)
+        of_answer[group[selected]] = exponent[selected]
+        log_probability: NDArray[np.float64] = of_answer - np.log(total)
+        return log_probability
+
+
+mechanism = ExponentialMechanism
 
 
 def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers) -> Integers:

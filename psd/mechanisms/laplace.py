@@ -1,12 +1,17 @@
 """Exact discrete Laplace noise: P(X = x) proportional to exp(-|x| / scale), scale rational.
 
-Two samplers of the same law. `discrete_laplace` has one scale for all draws and inverts a table
-of certified thresholds; `discrete_laplace_each` has one scale per draw and uses rejection.
+`LaplaceMechanism` adds it to counts. There are two samplers of the same law: `discrete_laplace`
+has one scale for all draws and inverts a table of certified thresholds; `discrete_laplace_each`
+has one scale per draw and uses rejection.
 """
+
+from __future__ import annotations
 
 import math
 import operator
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +22,83 @@ from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE, Survival, thres
 from psd.mechanisms.geometric import geometric_each, refuse_beyond_limit, until_kept
 from psd.mechanisms.inversion import invert
 from psd.mechanisms.random_words import random_bits, random_words
+from psd.privacy.epsilon import NANO
+from psd.privacy.noise_laws import DISCRETE_LAPLACE, noise_law
+
+__all__ = [
+    "LaplaceMechanism",
+    "discrete_laplace",
+    "discrete_laplace_each",
+    "mechanism",
+    "noise_of_scales",
+]
 
 _MAX = 2**63 - 1
 _BLOCK = 2**16  # draws made at a time, so that what a step leaves is still in the cache
 _SMALL_TABLE = 2**10
 _SHORT_RUN = 2**10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class LaplaceMechanism:
+    """Counts plus discrete Laplace noise of scale sensitivity / epsilon.
+
+    Guarantees
+    ----------
+    - Where the counts of two data sets differ by d in sum over the answers, weighted by their
+      epsilons, the loss is at most d / sensitivity [1]_.
+
+    Parameters
+    ----------
+    true : ndarray, shape (n,), int64
+        Counts. **Private.**
+    epsilon : ndarray, shape (n,), int64
+        Nano-epsilon of each count, above 0. **Public.**
+    sensitivity : int
+        Largest change of the counts, in sum, by one unit of privacy. **Public.**
+
+    References
+    ----------
+    .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy Mechanisms."
+       STOC 2009. https://doi.org/10.1145/1536414.1536464
+    """
+
+    true: Integers
+    epsilon: Integers
+    sensitivity: int
+
+    noise_law: ClassVar[str] = DISCRETE_LAPLACE
+
+    @property
+    def cost(self) -> Integers:
+        """Nano-epsilon of each count."""
+        return self.epsilon
+
+    @property
+    def public(self) -> tuple[Any, ...]:
+        """Epsilons and sensitivity."""
+        return ("counts", self.noise_law, self.epsilon, self.sensitivity)
+
+    def sample(self) -> Integers:
+        """Noisy counts; they may be negative."""
+        return self.true + noise_of_scales(self.sensitivity * NANO, self.epsilon)
+
+    def log_probability(self, answer: Integers) -> NDArray[np.float64]:
+        """Logarithm of the probability of each noisy count."""
+        law = noise_law(self.noise_law)
+        return law.log_density(answer - self.true, self.epsilon, self.sensitivity)
+
+
+mechanism = LaplaceMechanism
+
+
+def noise_of_scales(numerator: int, denominators: Integers) -> Integers:
+    """Draw discrete Laplace noise of scale numerator / denominator for each denominator."""
+    if len(denominators) == 0:
+        return np.zeros(0, np.int64)
+    if (denominators == denominators[0]).all():
+        return discrete_laplace(numerator, int(denominators[0]), len(denominators))
+    return discrete_laplace_each(np.full(len(denominators), numerator), denominators)
 
 
 def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:

@@ -22,6 +22,7 @@ from psd.errors import ParameterError
 from psd.evaluation.true_counts import SANITY, centres, inside_boxes
 from psd.evaluation.workload import AREAS, workload
 from psd.planning.population import DENSITIES, AssumedDensity, population
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Unit
 from psd.publish.build import release_of
@@ -326,7 +327,7 @@ def _answers(
     for epsilon in question.epsilons:
         for chosen in question.methods:
             release = release_of(
-                people, question.domain, epsilon=epsilon, method=chosen, unit=question.unit
+                people, question.domain, budget=Budget(epsilon), method=chosen, unit=question.unit
             )
             off = np.abs(release.estimate(boxes) - true)
             yield pd.DataFrame(

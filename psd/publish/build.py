@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd.curator.curator import Curator
@@ -15,13 +14,16 @@ from psd.errors import ParameterError
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Tally
-from psd.ledger.account import Account, Spending, claim_of
-from psd.mechanisms import Noise, SecureNoise
+from psd.ledger.account import Account
+from psd.mechanisms.base import Sampler
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.statements import STATEMENTS, method_parameters
 from psd.privacy.unit import Count, Per, Unit
+from psd.publish.charging import PendingCharge, claim_of
 from psd.publish.count_rows import count_rows, wanted
-from psd.publish.insecure import SeededNoise, refuse_paid
+from psd.publish.insecure import SeededSampler, refuse_paid
 from psd.publish.public_inputs import Known, known, view_of, view_with
 from psd.release.record import Release, Source
 
@@ -69,7 +71,7 @@ def build(
     density: str | None = None,
     covariate: Covariate | geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
     boundary: geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
-    noise: Noise | None = None,
+    sampler: Sampler | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
     private_tally: Callable[[Tally], None] | None = None,
@@ -130,10 +132,10 @@ def build(
     boundary : GeoDataFrame or GeoSeries, optional
         Polygons outside of which rows are dropped, and nobody is, see `psd.space.boundary`. Public:
         never made from the points.
-    noise : Noise, optional
-        A release from other noise than `SecureNoise` cannot be saved or exported:
-        `psd.publish.insecure.SeededNoise` for demonstrations, for which no account pays; others
-        for tests.
+    sampler : Sampler, optional
+        A release that was drawn by another sampler than `psd.mechanisms.sampler.SecureSampler`
+        cannot be saved or exported: `psd.publish.insecure.SeededSampler` is for demonstrations,
+        and no account pays for it; others are for tests.
     progress : callable
         Told the name of each stage; never a number.
     private_report : callable
@@ -192,32 +194,30 @@ def build(
     asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
     left = memory_for_rows(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
-    noise = SecureNoise() if noise is None else noise
-    refuse_paid(noise, account)
+    sampler = SecureSampler() if sampler is None else sampler
+    refuse_paid(sampler, account)
     claim = claim_of(f"build {method.name}", nano, asked, domain, data, engine=engine)
-    spending = Spending(account, claim)
+    budget = Budget(nano, on_first_spend=PendingCharge(account, claim).charge)
     progress("reading")
     counted = count_rows(
-        data, domain, asked, epsilon=nano, noise=spending.before(noise), step=step,
+        data, domain, asked, budget=budget, sampler=sampler, step=step,
         area=given.boundary, memory=left, engine=engine,
     )  # fmt: skip
     private_report(counted.tally.report)
     if private_tally is not None:
         private_tally(counted.tally)
-    spending.charge()
+    budget.open()
     progress("counting with noise")
     return release_of(
         counted.tally,
         counted.domain,
-        epsilon=nano,
+        budget=budget,
         method=method,
         unit=counted.unit,
-        paid=counted.paid,
-        stated={**counted.stated, **spending.stated},
         view=given.view,
         covariate=given.covariate,
         boundary=given.boundary,
-        noise=noise,
+        sampler=sampler,
     )
 
 
@@ -231,26 +231,24 @@ def step_of(method: Decomposition, lattice: tuple[int, int]) -> tuple[int, int]:
     return (1, 1) if named is None else named(lattice)
 
 
-def source_of(noise: Noise) -> Source:
-    """What a release is to say of where its counts are from: only one kind of noise is secure."""
-    if type(noise) is SecureNoise:
+def source_of(sampler: Sampler) -> Source:
+    """What a release is to say of where its counts are from: only one sampler is secure."""
+    if type(sampler) is SecureSampler:
         return "curator"
-    return "insecure" if isinstance(noise, SeededNoise) else "replay"
+    return "insecure" if isinstance(sampler, SeededSampler) else "replay"
 
 
 def release_of(
     counts: Tally,
     domain: Domain,
     *,
-    epsilon: int,
+    budget: Budget,
     method: Decomposition,
     unit: Unit,
-    paid: int = 0,
-    stated: Mapping[str, int | str] = MappingProxyType({}),
     view: View | None = None,
     covariate: Covariate | None = None,
     boundary: Boundary | None = None,
-    noise: Noise | None = None,
+    sampler: Sampler | None = None,
 ) -> Release:
     """Release of rows that have been tallied: the part of `build` after reading.
 
@@ -266,24 +264,20 @@ def release_of(
         Exact counts, as `psd.ingest.tally.tally` made them. Private.
     domain : Domain
         Of the tally. Public.
-    epsilon : int
-        Nano-epsilon of the release. Public.
+    budget : Budget
+        Of the release. The method gets what is left of it, and all of it is spent. Public.
     method : Decomposition
         How to cut space. Public.
     unit : Unit
         Of the tally. Public.
-    paid : int
-        Nano-epsilon that was spent before; the method gets what is left. Public.
-    stated : mapping
-        What it was spent on. Public.
     view : View, optional
         What is made of the counts; what the method wants where not given. Public.
     covariate : Covariate, optional
         Of the same domain. Public.
     boundary : Boundary, optional
         Outside of which the tally has no rows. Public.
-    noise : Noise, optional
-        For tests alone; a release from other noise than `SecureNoise` cannot be saved.
+    sampler : Sampler, optional
+        For tests alone; a release of another sampler than `SecureSampler` cannot be saved.
 
     Returns
     -------
@@ -296,16 +290,16 @@ def release_of(
     """
     if counts.contributions != unit.contributions:
         raise ParameterError("the tally was made for another unit, or with another bound per user")
-    parameters = method_parameters(method).with_statement(STATEMENTS, stated)
+    parameters = method_parameters(method)
     given = Known(
         view=view_of(method) if view is None else view, covariate=covariate, boundary=boundary
     )
-    noise = SecureNoise() if noise is None else noise
+    sampler = SecureSampler() if sampler is None else sampler
     curator = Curator(
         counts,
         domain,
-        epsilon=epsilon - paid,
-        noise=noise,
+        budget=budget,
+        sampler=sampler,
         covariate=given.steering,
         boundary=given.mask,
     )
@@ -313,9 +307,11 @@ def release_of(
     return Release(
         tree=tree,
         domain=domain,
-        epsilon=epsilon,
+        epsilon=budget.total,
         method=method.name,
-        parameters=dict(parameters.with_picks(curator.stated)),
+        parameters=dict(
+            parameters.with_statement(STATEMENTS, budget.statement).with_picks(curator.stated)
+        ),
         unit=unit.kind,
         max_contributions=unit.max_contributions,
         weight=unit.weight,
@@ -323,5 +319,5 @@ def release_of(
         view=given.view,
         covariate=given.published,
         boundary=boundary is not None,
-        source=source_of(noise),
+        source=source_of(sampler),
     )

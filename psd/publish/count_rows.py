@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psd.curator.contribution_choice import BoundChoice, choose_bound
 from psd.curator.private_bounds import PrivateBounds, find_bounds
-from psd.errors import ParameterError
+from psd.errors import BudgetError, ParameterError
 from psd.ingest.sources import Columns, check_repeatable, read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import Unit, unit_of
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from psd.ingest.engines import Engine
     from psd.ingest.tally import Tally
     from psd.ingest.tally_builder import Area
-    from psd.mechanisms import Noise
+    from psd.mechanisms.base import Sampler
+    from psd.privacy.budget import Budget
     from psd.privacy.unit import Count, Per
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["PAID_BEFORE", "Counted", "Wanted", "count_rows", "wanted"]
-
-PAID_BEFORE = ("bound_epsilon", "bounds_epsilon")
-"""Parameters of a release that say what was spent before its rows were counted."""
+__all__ = ["Counted", "Wanted", "count_rows", "wanted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +56,11 @@ class Counted:
         Of the tally. Public.
     unit : Unit
         Of the tally. Public.
-    paid : int
-        Nano-epsilon spent before the tally was made. Public.
-    stated : dict
-        What it was spent on, for the parameters of the release. Public.
     """
 
     tally: Tally
     domain: Domain
     unit: Unit
-    paid: int = 0
-    stated: dict[str, int | str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "<counted rows: private>"
@@ -105,8 +97,8 @@ def count_rows(
     place: Domain | PrivateBounds,
     asked: Wanted,
     *,
-    epsilon: int,
-    noise: Noise,
+    budget: Budget,
+    sampler: Sampler,
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
     slices: TimeSlices | None = None,
@@ -119,6 +111,7 @@ def count_rows(
     ----------
     - Reading comes first; then the question about users, which is charged; then the bound,
       the tally, and whatever a curator is asked about it.
+    - Shares of the budget that leave nothing for the counts are refused before a row is read.
     - Bounds are found in a first reading, of which nothing but them is kept; rows outside are
       dropped in the second one, each by itself.
 
@@ -130,10 +123,10 @@ def count_rows(
         Public.
     asked : Wanted
         Public.
-    epsilon : int
-        Nano-epsilon of the whole release. Public.
-    noise : Noise
-        Mechanisms.
+    budget : Budget
+        Of the whole release; shares of it are allotted before anything is read. Public.
+    sampler : Sampler
+        Draws what is to be found.
     step : tuple of int
         As in `psd.ingest.tally_builder.TallyBuilder`. Public.
     area : Area, optional
@@ -157,37 +150,37 @@ def count_rows(
         If something is to be found in the data that an engine does not find, or the engine is
         none.
     """
-    _check_price(place, asked, epsilon)
+    for_choice, for_bounds = _allotted(place, asked, budget)
     if engine is not None:
         if not hasattr(engine, "tally"):
             raise ParameterError(f"engine {engine!r} is none; give for instance psd.Spark(url=...)")
         return _elsewhere(engine, data, place, asked, step, area=area, memory=memory)
     if isinstance(place, PrivateBounds):
+        assert for_bounds is not None
         check_repeatable(data)
-        first = _counted(data, place.outer, asked, epsilon, noise, memory=memory)
-        domain = find_bounds(first.tally, place, epsilon, noise)
+        first = _counted(data, place.outer, asked, for_choice, sampler, memory=memory)
+        domain = find_bounds(first.tally, place, for_bounds, sampler)
         known = replace(asked, unit=first.unit, choice=None)
-        second = _counted(
-            data, domain, known, epsilon, noise, step=step, memory=memory, anywhere=True
-        )
-        return replace(
-            second,
-            paid=first.paid + 4 * place.price(epsilon),
-            stated={**first.stated, **place.stated(epsilon)},
-        )
+        return _counted(data, domain, known, None, sampler, step=step, memory=memory, anywhere=True)
     how = {"step": step, "area": area, "slices": slices, "memory": memory}
-    return _counted(data, place, asked, epsilon, noise, **how)  # type: ignore[arg-type]
+    return _counted(data, place, asked, for_choice, sampler, **how)  # type: ignore[arg-type]
 
 
-def _check_price(place: Domain | PrivateBounds, asked: Wanted, epsilon: int) -> None:
-    """Refuse shares of epsilon that leave nothing, before a row is read."""
-    paid = 4 * place.price(epsilon) if isinstance(place, PrivateBounds) else 0
-    paid += 0 if asked.choice is None else asked.choice.price(epsilon)
-    if paid >= epsilon:
-        raise ParameterError(
-            "the shares of epsilon for bounds and for the choice of a bound leave nothing to count "
-            "with; lower them"
-        )
+def _allotted(
+    place: Domain | PrivateBounds, asked: Wanted, budget: Budget
+) -> tuple[Budget | None, Budget | None]:
+    """Budgets of the choice of a bound and of private bounds, where they are asked for."""
+    try:
+        for_choice = None if asked.choice is None else asked.choice.allot(budget)
+        for_bounds = place.allot(budget) if isinstance(place, PrivateBounds) else None
+        if budget.left:
+            return for_choice, for_bounds
+    except BudgetError:
+        pass
+    raise ParameterError(
+        "the shares of epsilon for bounds and for the choice of a bound leave nothing to count "
+        "with; lower them"
+    )
 
 
 def _elsewhere(
@@ -219,8 +212,8 @@ def _counted(
     data: Any,
     domain: Domain,
     asked: Wanted,
-    epsilon: int,
-    noise: Noise,
+    for_choice: Budget | None,
+    sampler: Sampler,
     *,
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
@@ -242,14 +235,8 @@ def _counted(
     )
     for batch in read(data, columns, domain):
         builder.add_batch(batch)
-    if asked.choice is None:
+    if asked.choice is None or for_choice is None:
         return Counted(tally=builder.build(), domain=domain, unit=asked.unit)
-    bound = choose_bound(builder.rows_per_unit(), asked.choice, epsilon, noise)
+    bound = choose_bound(builder.rows_per_unit(), asked.choice, for_choice, sampler)
     unit = replace(asked.unit, max_contributions=bound)
-    return Counted(
-        tally=builder.build(unit=unit),
-        domain=domain,
-        unit=unit,
-        paid=asked.choice.price(epsilon),
-        stated=asked.choice.stated(epsilon),
-    )
+    return Counted(tally=builder.build(unit=unit), domain=domain, unit=unit)

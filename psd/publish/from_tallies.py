@@ -26,13 +26,14 @@ from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.tally_file import file_digest
 from psd.ingest.user_rows import UserRows, keep_user_rows
-from psd.ledger.account import Account, Spending
+from psd.ledger.account import Account
 from psd.ledger.state import Claim
+from psd.privacy.budget import Budget, spent_before_counting
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, Unit
 from psd.publish.build import DEFAULT_METHOD, release_of, step_of
-from psd.publish.count_rows import PAID_BEFORE
+from psd.publish.charging import PendingCharge
 from psd.publish.insecure import refuse_paid
 from psd.publish.public_inputs import known
 from psd.publish.series import counted_unit, series_of
@@ -40,7 +41,7 @@ from psd.release.record import Release
 from psd.release.series import Series
 
 if TYPE_CHECKING:
-    from psd.mechanisms import Noise
+    from psd.mechanisms.base import Sampler
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
@@ -235,7 +236,7 @@ def build_tally(
     estimate: str | None = None,
     density: str | None = None,
     covariate: Any = None,
-    noise: Noise | None = None,
+    sampler: Sampler | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     account: Account | None = None,
 ) -> Release | Series:
@@ -255,7 +256,7 @@ def build_tally(
     ----------
     tallies : PartialTally or sequence of PartialTally
         Of `tally_rows` or `psd.ingest.tally_file.read_tally`. Private.
-    epsilon, method, estimate, density, covariate, noise, progress, account
+    epsilon, method, estimate, density, covariate, sampler, progress, account
         As in `psd.build`.
 
     Returns
@@ -281,29 +282,29 @@ def build_tally(
     check_step(method, terms)
     nano = parse_epsilon(epsilon)
     how: dict[str, Any] = {"method": method, "view": given.view, "covariate": given.covariate}
-    how |= {"epsilon": nano, "unit": unit, "noise": noise, **_paid(kept, epsilon)}
-    refuse_paid(noise, account)
+    refuse_paid(sampler, account)
     # Tallies do not say which columns placed their rows, so the claim is on all places.
-    spending = Spending(account, Claim(epsilon=nano, unit=unit, what=f"build {method.name}"))
-    spending.charge()
-    how["stated"] = {**how["stated"], **spending.stated}
+    claim = Claim(epsilon=nano, unit=unit, what=f"build {method.name}")
+    _check_counting(kept.paid, nano)
+    budget = Budget(nano, on_first_spend=PendingCharge(account, claim).charge)
+    if kept.paid:
+        budget.withhold("counting", kept.paid)
+    how |= {"budget": budget, "unit": unit, "sampler": sampler}
+    budget.open()
     progress("counting with noise")
     if terms.slices is not None:
         return series_of(kept.tally, terms.domain, terms.slices, bound=terms.bound, **how)
     return release_of(kept.tally, terms.domain, **how)
 
 
-def _paid(kept: PartialTally, epsilon: str | float | Decimal) -> dict[str, Any]:
-    """What a release of a tally has spent on how it was counted."""
-    if kept.paid >= parse_epsilon(epsilon):
+def _check_counting(counting: int, epsilon: int) -> None:
+    """Refuse an epsilon of which counting the tallies left nothing."""
+    if counting >= epsilon:
         raise ParameterError(
-            f"epsilon {epsilon} is not above {epsilon_text(kept.paid)}, which finding the bounds "
-            "or the bound per user of this tally took; give more, or count rows by public ones"
+            f"epsilon {epsilon_text(epsilon)} is not above {epsilon_text(counting)}, which finding "
+            "the bounds or the bound per user of this tally took; give more, or count rows by "
+            "public ones"
         )
-    return {
-        "paid": kept.paid,
-        "stated": {"counting_epsilon": epsilon_text(kept.paid)} if kept.paid else {},
-    }
 
 
 def check_step(method: Decomposition, terms: CountingRules) -> None:
@@ -361,16 +362,15 @@ def kept_for(
         run=secrets.token_hex(16),
         names=_names(paths, None) if whole else (),
         contributions=made.max_contributions,
-        paid=_spent_before(made),
+        paid=_spent_before_counting(made),
     )
     return PartialTally(terms=terms, origins=(origin,), counts=counts, release=file_digest(release))
 
 
-def _spent_before(made: Release | Series) -> int:
-    """Nano-epsilon that a build has spent before it counted, as its release says."""
+def _spent_before_counting(made: Release | Series) -> int:
+    """Nano-epsilon that a build has spent before it counted, as its release states."""
     first = made.releases[0] if isinstance(made, Series) else made
-    stated = [first.parameters.get(name) for name in PAID_BEFORE]
-    return sum(parse_epsilon(str(price)) for price in stated if price is not None)
+    return spent_before_counting(first.parameters)
 
 
 def _area(made: Release | Series) -> str | None:

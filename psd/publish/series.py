@@ -15,12 +15,15 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch, Tally
-from psd.ledger.account import Account, Spending, claim_of
-from psd.mechanisms import Noise, SecureNoise
+from psd.ledger.account import Account
+from psd.mechanisms.base import Sampler
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, Count, Per, Unit
 from psd.publish.build import DEFAULT_METHOD, release_of, step_of
+from psd.publish.charging import PendingCharge, claim_of
 from psd.publish.count_rows import count_rows, wanted
 from psd.publish.insecure import refuse_paid
 from psd.publish.public_inputs import known
@@ -55,7 +58,7 @@ def build_series(
     density: str | None = None,
     covariate: Any = None,
     boundary: Any = None,
-    noise: Noise | None = None,
+    sampler: Sampler | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
     private_tally: Callable[[Tally], None] | None = None,
@@ -75,7 +78,7 @@ def build_series(
     Parameters
     ----------
     data, domain, method, x, y, user, count, geometry, layer, memory, estimate, density, covariate
-        As in `psd.build`, with public bounds; so are boundary, noise, progress, private_report
+        As in `psd.build`, with public bounds; so are boundary, sampler, progress, private_report
         and account.
     epsilon : str, int, float or Decimal
         Privacy-loss budget of the whole series. Public.
@@ -130,19 +133,20 @@ def build_series(
     asked = wanted(columns, max_contributions=max_contributions, per=of_day, count=count)
     if bound == "slice" and asked.choice is not None:
         raise ParameterError("a bound per slice is a number; auto chooses one for all slices")
-    share_of(nano, len(slices), asked.unit, bound)
+    check_shares(nano, len(slices), asked.unit, bound)
     left = memory_for_rows(None if memory is None else parse_memory(memory))
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
-    noise = SecureNoise() if noise is None else noise
-    refuse_paid(noise, account)
-    spending = Spending(account, claim_of(f"series {method.name}", nano, asked, domain, data))
+    sampler = SecureSampler() if sampler is None else sampler
+    refuse_paid(sampler, account)
+    pending = PendingCharge(account, claim_of(f"series {method.name}", nano, asked, domain, data))
+    budget = Budget(nano, on_first_spend=pending.charge)
     progress("reading")
     counted = count_rows(
         data,
         domain,
         replace(asked, unit=counted_unit(asked.unit, bound)),
-        epsilon=nano,
-        noise=spending.before(noise),
+        budget=budget,
+        sampler=sampler,
         step=step,
         area=given.boundary,
         slices=slices,
@@ -151,22 +155,20 @@ def build_series(
     private_report(counted.tally.report)
     if private_tally is not None:
         private_tally(counted.tally)
-    spending.charge()
+    budget.open()
     progress("counting with noise")
     return series_of(
         counted.tally,
         domain,
         slices,
         bound=bound,
-        epsilon=nano,
+        budget=budget,
         method=method,
         unit=asked.unit if bound == "slice" else counted.unit,
-        paid=counted.paid,
-        stated={**counted.stated, **spending.stated},
         view=given.view,
         covariate=given.covariate,
         boundary=given.boundary,
-        noise=noise,
+        sampler=sampler,
     )
 
 
@@ -188,8 +190,8 @@ def counted_unit(unit: Unit, bound: ContributionScope) -> Unit:
     return Unit(kind="user-slice", max_contributions=unit.max_contributions)
 
 
-def share_of(epsilon: int, slices: int, unit: Unit, bound: ContributionScope) -> int:
-    """Nano-epsilon of each slice.
+def check_shares(epsilon: int, slices: int, unit: Unit, bound: ContributionScope) -> None:
+    """Refuse a budget that leaves a slice without epsilon.
 
     Raises
     ------
@@ -197,13 +199,25 @@ def share_of(epsilon: int, slices: int, unit: Unit, bound: ContributionScope) ->
         If a bound per slice is asked for where no user is bounded, or leaves no epsilon.
     """
     counted_unit(unit, bound)
-    each = epsilon if bound == "series" else epsilon // slices
-    if each == 0:
+    if bound == "slice" and epsilon < slices:
         raise ParameterError(
             f"epsilon is too small to be shared among {slices:,} slices; name fewer, or bound the "
             "rows of users over all slices together"
         )
-    return each
+
+
+def slice_budgets(
+    budget: Budget, slices: int, unit: Unit, bound: ContributionScope
+) -> tuple[Budget, ...]:
+    """Budgets of all slices, from that of their series; `series_of` has the proof.
+
+    Raises
+    ------
+    ParameterError
+        As `check_shares`.
+    """
+    check_shares(budget.left, slices, unit, bound)
+    return budget.in_parallel(slices) if bound == "series" else budget.in_sequence(slices)
 
 
 def series_of(
@@ -212,7 +226,7 @@ def series_of(
     slices: TimeSlices,
     *,
     bound: ContributionScope = "series",
-    epsilon: int,
+    budget: Budget,
     method: Decomposition,
     unit: Unit,
     **how: Any,
@@ -232,15 +246,14 @@ def series_of(
         Of the tally. Public.
     bound : {"series", "slice"}
         Of the tally. Public.
-    epsilon : int
-        Nano-epsilon of the whole series. Public.
+    budget : Budget
+        Of the whole series. What was allotted before is part of what every slice states. Public.
     method : Decomposition
         How to cut space, the same for every slice. Public.
     unit : Unit
         Of the promise. Public.
     **how
-        As in `psd.publish.build.release_of`, the same for every slice. What was paid before is part
-        of what every slice has spent.
+        As in `psd.publish.build.release_of`, the same for every slice.
 
     Returns
     -------
@@ -273,17 +286,10 @@ def series_of(
     """
     if counts.slice is None or counts.slice.max(initial=0) >= len(slices):
         raise ParameterError("the tally was not made with these time slices")
-    each = share_of(epsilon, len(slices), unit, bound)
+    budgets = slice_budgets(budget, len(slices), unit, bound)
     releases = [
-        release_of(
-            of_slice(counts, number),
-            domain,
-            epsilon=each,
-            method=method,
-            unit=unit,
-            **how,
-        )
-        for number in range(len(slices))
+        release_of(of_slice(counts, number), domain, budget=part, method=method, unit=unit, **how)
+        for number, part in enumerate(budgets)
     ]
     return Series(slices=slices, releases=tuple(releases), bound=bound)
 

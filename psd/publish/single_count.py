@@ -18,12 +18,14 @@ from psd.errors import ParameterError
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import TallyBuilder
-from psd.ledger.account import Spending, claim_of
-from psd.mechanisms import Noise, SecureNoise
+from psd.mechanisms.base import Sampler
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.noise_laws import DISCRETE_LAPLACE, noise_law
+from psd.privacy.noise_laws import noise_law
 from psd.privacy.noise_variance import noise_variance
 from psd.privacy.unit import Count, Per, Unit
+from psd.publish.charging import PendingCharge, claim_of
 from psd.publish.count_rows import wanted
 from psd.publish.insecure import refuse_paid
 from psd.space.domain import Domain
@@ -73,7 +75,7 @@ def ask(
     time: str | None = None,
     time_zone: str = "UTC",
     memory: str | int | None = None,
-    noise: Noise | None = None,
+    sampler: Sampler | None = None,
 ) -> Answer:
     """Count the rows, or users, in one box, with noise of the whole epsilon.
 
@@ -98,7 +100,7 @@ def ask(
         Of the box and the columns. Public.
     confidence : float
         Of the interval, in (0, 1). Public.
-    x, y, user, max_contributions, per, count, geometry, layer, time, time_zone, memory, noise
+    x, y, user, max_contributions, per, count, geometry, layer, time, time_zone, memory, sampler
         As in `psd.build`. Rows of a user are bounded among those in the box.
 
     Returns
@@ -127,8 +129,9 @@ def ask(
         x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
     )
     asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
-    refuse_paid(noise, account)
-    spending = Spending(account, claim_of("ask", nano, asked, domain, data))
+    refuse_paid(sampler, account)
+    pending = PendingCharge(account, claim_of("ask", nano, asked, domain, data))
+    budget = Budget(nano, on_first_spend=pending.charge)
     left = memory_for_rows(None if memory is None else parse_memory(memory))
     # A question about nobody must be answered: a refusal would tell, for nothing, that there is
     # nobody.
@@ -136,16 +139,15 @@ def ask(
     for batch in read(data, columns, domain):
         builder.add_batch(batch)
     tally = builder.build()
-    spending.charge()
-    curator = Curator(tally, domain, epsilon=nano, noise=SecureNoise() if noise is None else noise)
+    curator = Curator(tally, domain, budget=budget, sampler=sampler or SecureSampler())
     found = int(curator.count(curator.root(), nano)[0])
-    return _answer(found, nano, asked.unit, confidence)
+    return _answer(found, nano, asked.unit, confidence, curator.noise_law)
 
 
-def _answer(found: int, nano: int, unit: Unit, confidence: float) -> Answer:
+def _answer(found: int, nano: int, unit: Unit, confidence: float, law: str) -> Answer:
     """A noisy number with its error, in the things that are counted."""
-    reach = noise_law(DISCRETE_LAPLACE).reach(nano, unit.contributions, 1 - confidence)
-    variance = noise_variance(np.array([nano]), unit.contributions)[0]
+    reach = noise_law(law).reach(nano, unit.contributions, 1 - confidence)
+    variance = noise_variance(np.array([nano]), unit.contributions, law)[0]
     return Answer(
         estimate=found / unit.scale,
         error=math.sqrt(variance) / unit.scale,

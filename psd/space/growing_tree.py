@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
+from psd.privacy.noise_laws import DISCRETE_LAPLACE
 from psd.space.box_tree import Tree
 from psd.space.boxes import quadrants
 
@@ -197,8 +198,8 @@ class GrowingTree:
         """Whether a node is given twice."""
         return int(np.count_nonzero(self._marked(nodes))) < len(nodes)
 
-    def tree(self) -> Tree:
-        """The nodes so far in level order, each family together."""
+    def tree(self, noise_law: str = DISCRETE_LAPLACE) -> Tree:
+        """The nodes so far in level order, each family together; their counts have this noise."""
         if self.curve:
             raise ParameterError("intervals of a curve are no boxes; count squares on a lattice")
         boxes, parent, level = self.boxes, self.parent, self.level
@@ -215,6 +216,7 @@ class GrowingTree:
             level=level.astype(np.int16),
             count=count,
             epsilon=epsilon,
+            noise_law=noise_law,
         )
 
     def _is_level_order(self) -> bool:

@@ -1,5 +1,7 @@
 """The audit passes sound builds and catches planted bugs, at sizes that every run can afford."""
 
+from dataclasses import replace
+
 import pytest
 
 import psd
@@ -11,7 +13,7 @@ from psd.audit.canaries import Plot, one_run
 from psd.audit.pairs import Pair, losses
 from psd.audit.transcripts import DivergenceError
 from psd.decompositions.quadtree import Quadtree
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.unit import Unit
 
 # A chance of one in a million that a sound build fails, or that a figure is off by luck.
@@ -25,12 +27,12 @@ ONE_CUT = psd.method("kd-standard", {"height": "1", "structure_share": "0.9"})
 
 def counts_drawn_with(numerator, denominator):
     """Counts have the noise of another epsilon than the one that is charged."""
-    draw = SecureNoise.count
+    sample = LaplaceMechanism.sample
 
-    def count(self, true, epsilon, sensitivity):
-        return draw(self, true, epsilon * numerator // denominator, sensitivity)
+    def other(self):
+        return sample(replace(self, epsilon=self.epsilon * numerator // denominator))
 
-    return replaced(SecureNoise, "count", count)
+    return replaced(LaplaceMechanism, "sample", other)
 
 
 def by_canaries(unit=None):

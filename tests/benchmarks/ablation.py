@@ -21,6 +21,7 @@ from psd.evaluation.true_counts import Sightings, truth_of
 from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import Unit
 from psd.publish.build import release_of
@@ -52,7 +53,7 @@ def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[f
     def built(settings):
         method = psd.method("cascade", settings)
         nano = parse_epsilon(epsilon)
-        return release_of(counts, domain, epsilon=nano, method=method, unit=Unit())
+        return release_of(counts, domain, budget=Budget(nano), method=method, unit=Unit())
 
     def score(release):
         return float(np.exp(np.log(class_errors(release, truth)).mean()))

@@ -18,7 +18,8 @@ import psd
 from psd.curator.curator import Curator
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 
 POINTS = 10**6
@@ -44,7 +45,7 @@ def ours(x: np.ndarray, epsilon: str) -> Callable[[], float]:
     nano = parse_epsilon(epsilon)
 
     def draw() -> float:
-        curator = Curator(counts, DOMAIN, epsilon=nano, noise=SecureNoise())
+        curator = Curator(counts, DOMAIN, budget=Budget(nano), sampler=SecureSampler())
         line = curator.quantile(curator.root(), axis=0, epsilon=nano)
         return float(DOMAIN.edges(0, line)[0])
 

@@ -28,6 +28,7 @@ from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
 from psd.query import boxes as engine
@@ -88,7 +89,7 @@ def built(method: str, counts: Tally, domain: psd.Domain, folder: Path) -> Path:
     release = release_of(
         counts,
         domain,
-        epsilon=parse_epsilon(epsilon),
+        budget=Budget(parse_epsilon(epsilon)),
         method=psd.method(method, settings),
         unit="record",
     )

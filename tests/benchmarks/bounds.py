@@ -21,7 +21,8 @@ from psd.evaluation.true_counts import Sightings, truth_of
 from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import TallyBuilder
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import Unit
 from psd.publish.build import release_of
@@ -81,10 +82,24 @@ def score(data, truth, bound, epsilon, paid, runs):
     errors = []
     for _ in range(runs):
         release = release_of(
-            truth.counts, data.domain, epsilon=epsilon, paid=paid, method=method("auto"), unit=unit
+            truth.counts,
+            data.domain,
+            budget=Budget(epsilon, spent=paid),
+            method=method("auto"),
+            unit=unit,
         )
         errors.append(class_errors(release, truth))
     return geometric_mean(np.mean(errors, axis=0))
+
+
+def price(choice, epsilon):
+    """Nano-epsilon of a choice."""
+    return choice.allot(Budget(epsilon)).total
+
+
+def chosen_bound(sizes, choice, epsilon):
+    """A bound that is chosen for a share of epsilon."""
+    return choose_bound(sizes, choice, choice.allot(Budget(epsilon)), SecureSampler())
 
 
 def chances(data, choice, epsilon):
@@ -92,7 +107,7 @@ def chances(data, choice, epsilon):
     bounds = candidate_bounds(choice.most)
     over = len(data.sizes) - np.searchsorted(np.sort(data.sizes), bounds, side="right")
     gap = _misses(over, choice.target(epsilon))
-    weight = np.exp(-choice.price(epsilon) / 1e9 * (gap - gap.min()) / 2)
+    weight = np.exp(-price(choice, epsilon) / 1e9 * (gap - gap.min()) / 2)
     return bounds, weight / weight.sum()
 
 
@@ -119,8 +134,8 @@ def main():
                 tune(data, fixed, epsilon)
                 continue
             choice = BoundChoice()
-            chosen = [choose_bound(data.sizes, choice, epsilon, SecureNoise()) for _ in range(9)]
-            scores = [score(data, truths[k], k, epsilon, choice.price(epsilon), 1) for k in chosen]
+            chosen = [chosen_bound(data.sizes, choice, epsilon) for _ in range(9)]
+            scores = [score(data, truths[k], k, epsilon, price(choice, epsilon), 1) for k in chosen]
             print(
                 f"   auto: k {sorted(chosen)}, score {np.mean(scores):.4f}, "
                 f"{np.mean(scores) / fixed[best]:.2f} of the best; k 1 {fixed[1]:.4f}, "

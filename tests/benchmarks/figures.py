@@ -17,11 +17,11 @@ import psd  # noqa: E402
 from privacy.planted_bugs.registry import MUTANTS  # noqa: E402
 from privacy.test_exact_loss import FEWER  # noqa: E402
 from privacy.test_replay import SPACES, part  # noqa: E402
-from psd.mechanisms import SecureNoise  # noqa: E402
 from psd.privacy.epsilon import NANO  # noqa: E402
 from support.goodness_of_fit import ALPHA, _edges, _survival, discrete_laplace_p_value  # noqa: E402
 from support.privacy.exact_loss import worst_exact_loss, worst_loss_of_a_move  # noqa: E402
 from support.privacy.replay import SCRIPTS, small_methods, worst_loss  # noqa: E402
+from support.privacy.samplers import counts as noisy_counts  # noqa: E402
 
 N, SCALE = 100_000, 10.0
 
@@ -68,7 +68,7 @@ def rows():
     )
     move = worst_loss_of_a_move(psd.Grid(size=2), side=3, rows=1)
     yield "enumeration, grid: worst loss of a row that moves", f"{move:.4f}"
-    counts = SecureNoise().count(np.zeros(N, np.int64), np.full(N, NANO // 10), 1)
+    counts = noisy_counts(np.zeros(N, np.int64), np.full(N, NANO // 10), 1)
     yield (
         "noise of 100,000 counts, epsilon 0.1: p-value",
         f"{discrete_laplace_p_value(counts, 10):.2g}",

@@ -25,6 +25,7 @@ from psd.evaluation.true_counts import Sightings, truth_of
 from psd.evaluation.workload import Workload, workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
 from psd.query.boxes import box_totals
@@ -67,7 +68,7 @@ def measured(counts, truth, domain, method, epsilon, runs):
     found = []
     for _ in range(runs):
         release = release_of(
-            counts, domain, epsilon=parse_epsilon(epsilon), method=method, unit="record"
+            counts, domain, budget=Budget(parse_epsilon(epsilon)), method=method, unit="record"
         )
         found.append((class_errors(release, truth), signed_errors(release, truth)))
     return np.array(found).transpose(1, 0, 2)

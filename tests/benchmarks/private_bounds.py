@@ -13,7 +13,8 @@ import pandas as pd
 from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 
 BOX = (-0.52, 51.28, 0.34, 51.7)
@@ -38,7 +39,9 @@ def line(table, counts, how, epsilon):
     """Ranks that sides are off by, and the part of them that is lost."""
     found = np.array(
         [
-            find_bounds(counts, how, parse_epsilon(epsilon), SecureNoise()).bounds
+            find_bounds(
+                counts, how, how.allot(Budget(parse_epsilon(epsilon))), SecureSampler()
+            ).bounds
             for _ in range(DRAWS)
         ]
     )

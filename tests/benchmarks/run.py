@@ -23,7 +23,8 @@ from psd.curator.curator import Curator
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import tally_batches
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 
 BOUNDS = (126.40, 37.00, 127.60, 38.00)
@@ -103,7 +104,9 @@ def _build_row(
         "--method", name, "--bounds", *map(str, BOUNDS), *unit,
     )  # fmt: skip
     method = psd.method(name)
-    after = timed(lambda: method.build(Curator(counts, DOMAIN, epsilon=NANO, noise=SecureNoise())))
+    after = timed(
+        lambda: method.build(Curator(counts, DOMAIN, budget=Budget(NANO), sampler=SecureSampler()))
+    )
     return {
         "method": name,
         "rows": f"{size:,}",

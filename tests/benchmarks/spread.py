@@ -26,7 +26,8 @@ from psd.evaluation.workload import workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import tally_batches
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
 from psd.space.box_tree import locate
@@ -57,15 +58,20 @@ def answers(release: psd.Release, count: np.ndarray, boxes: np.ndarray) -> np.nd
     return replace(release, tree=tree).query(boxes)["estimate"].to_numpy()
 
 
+def noisy_counts(true: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+    """Counts with the noise of a release of records."""
+    return LaplaceMechanism(true=true, epsilon=epsilon, sensitivity=1).sample()
+
+
 def ratios(
     release: psd.Release, true: np.ndarray, boxes: np.ndarray, draws: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Spread and distance of the answers over their predicted errors, for every class."""
-    measured, noise = release.tree.epsilon > 0, SecureNoise()
+    measured = release.tree.epsilon > 0
     count = true.copy()
     drawn = []
     for _ in range(draws):
-        count[measured] = noise.count(true[measured], release.tree.epsilon[measured], 1)
+        count[measured] = noisy_counts(true[measured], release.tree.epsilon[measured])
         drawn.append(answers(release, count, boxes))
     predicted = release.query(boxes)["perturbation_error"].to_numpy()
     distance = np.array(drawn) - answers(release, true, boxes)
@@ -90,7 +96,7 @@ def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
             release = release_of(
                 counts,
                 domain,
-                epsilon=parse_epsilon(epsilon),
+                budget=Budget(parse_epsilon(epsilon)),
                 method=psd.method(name),
                 unit="record",
             )

@@ -25,6 +25,7 @@ from psd.evaluation.true_counts import Sightings, Truth, truth_of
 from psd.evaluation.workload import Workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
 
@@ -90,7 +91,7 @@ def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
                         release_of(
                             truth.counts,
                             domain,
-                            epsilon=parse_epsilon(epsilon),
+                            budget=Budget(parse_epsilon(epsilon)),
                             method=method,
                             unit="record",
                         ),

@@ -1,10 +1,11 @@
 """psd audit: what it prints, and its exit codes."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.laplace import LaplaceMechanism
 from support.cli_runner import cli, fails, passes
 
 SMALL = ("audit", "--method", "grid", "--epsilon", 1, "--set", "size=16", "--canaries", 256)
@@ -40,8 +41,10 @@ def test_json():
 
 
 def test_a_fault_has_an_exit_code_of_its_own(monkeypatch):
-    draw = SecureNoise.count
-    monkeypatch.setattr(SecureNoise, "count", lambda self, t, e, s: draw(self, t, 3 * e, s))
+    sample = LaplaceMechanism.sample
+    monkeypatch.setattr(
+        LaplaceMechanism, "sample", lambda self: sample(replace(self, epsilon=3 * self.epsilon))
+    )
     outcome = cli(*FAST)
     assert outcome.code == 10
     assert "above the claim" in outcome.out

@@ -8,7 +8,6 @@ import pytest
 
 import psd
 from psd import errors
-from psd.mechanisms import SecureNoise
 from psd.release.post_processing import View
 from support.cli_runner import (
     BOUNDS,
@@ -280,7 +279,7 @@ def fail_with(error):
 
 
 DRAW, WRITE, SYNC = (
-    SecureNoise.__name__ + ".count",
+    "psd.mechanisms.sampler.SecureSampler.draw",
     "psd.release.file.encode",
     "psd._util.atomic_write.os.fsync",
 )
@@ -289,10 +288,10 @@ DRAW, WRITE, SYNC = (
 @pytest.mark.parametrize(
     ("place", "error", "code"),
     [
-        pytest.param(f"psd.mechanisms.{DRAW}", KeyboardInterrupt(), 130, id="interrupted-drawing"),
-        pytest.param(f"psd.mechanisms.{DRAW}", errors.BudgetError("too much"), 4, id="budget"),
-        pytest.param(f"psd.mechanisms.{DRAW}", OSError("no entropy"), 70, id="no-randomness"),
-        pytest.param(f"psd.mechanisms.{DRAW}", MemoryError(), 70, id="out-of-memory"),
+        pytest.param(DRAW, KeyboardInterrupt(), 130, id="interrupted-drawing"),
+        pytest.param(DRAW, errors.BudgetError("too much"), 4, id="budget"),
+        pytest.param(DRAW, OSError("no entropy"), 70, id="no-randomness"),
+        pytest.param(DRAW, MemoryError(), 70, id="out-of-memory"),
         pytest.param(WRITE, KeyboardInterrupt(), 130, id="interrupted-writing"),
         pytest.param(WRITE, errors.InternalError("two roots"), 70, id="internal"),
         pytest.param(SYNC, KeyboardInterrupt(), 130, id="interrupted-before-the-rename"),

@@ -174,7 +174,7 @@ def test_the_same_noise_makes_the_same_release(spark, inputs):
     for engine in (None, spark):
         noise = Recorder(SCRIPTS[2])
         release = psd.build(
-            inputs["csv"], domain=engines.DOMAIN, epsilon=1, method="quadtree", noise=noise,
+            inputs["csv"], domain=engines.DOMAIN, epsilon=1, method="quadtree", sampler=noise,
             engine=engine,
         )  # fmt: skip
         made.append(engines.facts(release, noise))

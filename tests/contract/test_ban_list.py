@@ -153,8 +153,11 @@ FLOAT_TEXT = re.compile(r"[<>=|]?f[248]|float\d*|double")
 
 
 def floats(tree: ast.Module) -> Found:
-    """Floating point: literals, true division, types, and functions that give it."""
-    for node in without_annotations(tree):
+    """Floating point: literals, true division, types, and functions that give it.
+
+    The log-probability of an answer, which audits and tests compute, decides no answer.
+    """
+    for node in without_annotations(tree, functions={"log_probability"}):
         if isinstance(node, ast.Constant):
             if isinstance(node.value, float | complex) or FLOAT_TEXT.fullmatch(str(node.value)):
                 yield node.lineno, repr(node.value)
@@ -170,13 +173,20 @@ def floats(tree: ast.Module) -> Found:
     yield from imported(tree, {"cmath", "statistics", "decimal.getcontext", "scipy"})
 
 
-def without_annotations(tree: ast.Module) -> Iterator[ast.AST]:
-    """All nodes but those of types, which compute nothing, and of what asks for a value's type."""
+def without_annotations(
+    tree: ast.Module, functions: frozenset[str] | set[str] = frozenset()
+) -> Iterator[ast.AST]:
+    """All nodes but those of types, which compute nothing, and of what asks for a value's type.
+
+    Functions of given names are left out as well.
+    """
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
         yield node
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "cast"):
+            continue
+        if isinstance(node, ast.FunctionDef) and node.name in functions:
             continue
         typed = {"annotation", "returns"}
         for name, value in ast.iter_fields(node):
@@ -274,6 +284,7 @@ RULES = {
             "math.log(3)",
             "from scipy import stats",
             "def f(x=1.5): pass",
+            "def sample(self): return self.true / 2",
         ),
         (
             "x: float",
@@ -281,6 +292,7 @@ RULES = {
             "isinstance(x, float)",
             "x // 3",
             "math.isqrt(9)",
+            "def log_probability(self): return -0.5",
         ),
     ),
 }
@@ -348,11 +360,6 @@ ALLOWED = {
     ("talk", "psd.ingest.engines._spark_session", "for stream in (sys.stdout, sys.stderr):"): (
         "holds back what PySpark prints, which may quote rows"
     ),
-    (
-        "floats on true data",
-        "psd.curator.private_bounds",
-        "each = int(epsilon * Fraction(self.share) / 4)",
-    ): "a fraction of epsilon, exact and public",
 }
 
 

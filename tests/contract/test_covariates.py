@@ -10,7 +10,10 @@ import shapely
 import psd
 from psd.curator.curator import Curator
 from psd.decompositions.cascade import Cascade
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.sampler import SecureSampler
+from psd.mechanisms.threshold import ThresholdMechanism
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
 from psd.publish.build import release_of
@@ -37,7 +40,7 @@ def built(method, rows, *, epsilon=NANO, side=SIDE, **shape):
     return release_of(
         small_tally(side, rows),
         domain,
-        epsilon=epsilon,
+        budget=Budget(epsilon),
         method=method,
         unit=Unit(),
         view=View(density="covariate"),
@@ -91,7 +94,9 @@ def test_a_cascade_divides_no_empty_cell(columns, share):
     domain = small_domain(64)
     known = half(domain, columns=columns)
     tally = small_tally(64, tuple(range(64 * 64)) * 9)
-    curator = Curator(tally, domain, epsilon=9 * NANO, noise=SecureNoise(), covariate=known)
+    curator = Curator(
+        tally, domain, budget=Budget(9 * NANO), sampler=SecureSampler(), covariate=known
+    )
     tree = Cascade(step_share=share).build(curator)
     empty = np.flatnonzero(known.mass(tree.boxes) == 0)
     assert len(empty)
@@ -112,7 +117,7 @@ def test_only_cascades_are_steered():
             tally = small_tally(SIDE, ())
             # Answers of 0 and of the best cut, whatever is asked.
             curator = Curator(
-                tally, small_domain(SIDE), epsilon=NANO, noise=Silent(), covariate=known
+                tally, small_domain(SIDE), budget=Budget(NANO), sampler=Silent(), covariate=known
             )
             sizes.add(len(method.build(curator)))
         assert len(sizes) == 1 or name in ("auto", "cascade")
@@ -121,15 +126,13 @@ def test_only_cascades_are_steered():
 class Silent:
     """Answers without noise, to an empty tally."""
 
-    def count(self, true, epsilon, sensitivity):
-        return true + 40 * (len(true) == 1)
-
-    def exceeds(self, biased, numerator, denominator):
-        return biased > 0
-
-    def select(self, candidates, epsilon, sensitivity):
-        first = np.searchsorted(candidates.group, np.arange(len(epsilon)))
-        return candidates.first[first]
+    def draw(self, mechanism):
+        if isinstance(mechanism, LaplaceMechanism):
+            return mechanism.true + 40 * (len(mechanism.true) == 1)
+        if isinstance(mechanism, ThresholdMechanism):
+            return mechanism.values > 0
+        candidates = mechanism.candidates
+        return candidates.first[np.searchsorted(candidates.group, np.arange(len(mechanism.cost)))]
 
 
 def test_the_header_names_no_file(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 import shapely
 
 import psd
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
 from psd.publish.build import release_of
@@ -19,7 +20,7 @@ METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 def built(method, rows, view, epsilon=NANO):
     domain = small_domain(SIDE)
     tally = small_tally(SIDE, rows)
-    return release_of(tally, domain, epsilon=epsilon, method=method, unit=Unit(), view=view)
+    return release_of(tally, domain, budget=Budget(epsilon), method=method, unit=Unit(), view=view)
 
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)

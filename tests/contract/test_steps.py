@@ -7,8 +7,10 @@ import psd
 from psd.decompositions import method, methods
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
 from psd.privacy.unit import Unit
 from psd.publish.build import release_of, step_of
+from support.privacy.samplers import ExactSampler
 
 DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(96, 64))
 NAMED = [
@@ -27,16 +29,11 @@ def batches():
     yield Batch(x=x, y=y)
 
 
-class Exact:
-    """The true counts, so that a difference of one would show."""
-
-    def count(self, true, epsilon, sensitivity):
-        return true
-
-
 def answers(method, step):
     counts = tally_batches(batches(), DOMAIN, step=step)
-    release = release_of(counts, DOMAIN, epsilon=10**9, method=method, unit=Unit(), noise=Exact())
+    release = release_of(
+        counts, DOMAIN, budget=Budget(10**9), method=method, unit=Unit(), sampler=ExactSampler()
+    )
     return release.tree
 
 

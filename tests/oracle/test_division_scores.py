@@ -10,6 +10,7 @@ from privacy.planted_bugs.selection import divisions_of_sensitivity_one, squared
 from psd.curator.curator import Curator
 from psd.curator.division_scores import deviations
 from psd.errors import BudgetError, ParameterError
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.bin_grid import BinGrid
 from support.privacy.replay import (
@@ -55,7 +56,7 @@ def naive(rows, side, box, axis, bins, most):
 def asked(rows, side, *, k=1, script=SCRIPTS[0]):
     recorder = Recorder(script)
     noise_and_all = Curator(
-        small_tally(side, rows, k), small_domain(side), epsilon=NANO, noise=recorder
+        small_tally(side, rows, k), small_domain(side), budget=Budget(NANO), sampler=recorder
     )
     return noise_and_all, recorder
 

@@ -5,6 +5,7 @@ import pytest
 
 from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from support.privacy.replay import SCRIPTS, Recorder, small_domain, small_tally
 
@@ -27,7 +28,9 @@ def test_scores_are_those_of_the_definition(seed):
     kinds = (random.integers(0, side**2, random.integers(0, 60)), [0] * 30, [], [side**2 - 1])
     rows = tuple(kinds[seed % 4])
     recorder = Recorder(SCRIPTS[seed % 3])
-    curator = Curator(small_tally(side, rows), small_domain(side), epsilon=NANO, noise=recorder)
+    curator = Curator(
+        small_tally(side, rows), small_domain(side), budget=Budget(NANO), sampler=recorder
+    )
     cells = curator.root()
     for depth in range(4):
         axis = depth % 2
@@ -49,14 +52,16 @@ def test_scores_are_those_of_the_definition(seed):
 
 @pytest.mark.parametrize(("p", "q"), [(0, 2), (2, 2), (3, 2), (-1, 2), (1, 2**17)])
 def test_a_quantile_outside_its_range_is_refused(p, q):
-    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=NANO, noise=Recorder(SCRIPTS[0]))
+    curator = Curator(
+        small_tally(3, ()), small_domain(3), budget=Budget(NANO), sampler=Recorder(SCRIPTS[0])
+    )
     with pytest.raises(ParameterError, match="0 < p < q"):
         curator.quantile(curator.root(), axis=0, epsilon=1, p=p, q=q)
 
 
 def test_a_quantile_beyond_the_budget_is_refused():
     recorder = Recorder(SCRIPTS[0])
-    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=10, noise=recorder)
+    curator = Curator(small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=recorder)
     root = curator.root()
     curator.quantile(root, axis=0, epsilon=6)
     with pytest.raises(BudgetError):
@@ -66,13 +71,17 @@ def test_a_quantile_beyond_the_budget_is_refused():
 
 def test_sensitivity_carries_k():
     recorder = Recorder(SCRIPTS[0])
-    curator = Curator(small_tally(3, (), k=5), small_domain(3), epsilon=NANO, noise=recorder)
+    curator = Curator(
+        small_tally(3, (), k=5), small_domain(3), budget=Budget(NANO), sampler=recorder
+    )
     curator.quantile(curator.root(), axis=0, epsilon=NANO, p=1, q=3)
     assert recorder.calls[0].sensitivity.tolist() == [10]
 
 
 def test_an_axis_that_does_not_exist_is_refused_before_the_charge():
-    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=10, noise=Recorder(SCRIPTS[0]))
+    curator = Curator(
+        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
+    )
     for axis in (-1, 2):
         with pytest.raises(ParameterError, match="axis"):
             curator.quantile(curator.root(), axis=axis, epsilon=1)
@@ -80,12 +89,16 @@ def test_an_axis_that_does_not_exist_is_refused_before_the_charge():
 
 
 def test_no_cells_have_no_quantiles():
-    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=10, noise=Recorder(SCRIPTS[0]))
+    curator = Curator(
+        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
+    )
     assert curator.quantile(curator.root()[:0], axis=0, epsilon=1).tolist() == []
 
 
 def test_the_log_keeps_what_was_charged():
-    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=10, noise=Recorder(SCRIPTS[0]))
+    curator = Curator(
+        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
+    )
     epsilon = np.array([4])
     curator.quantile(curator.root(), axis=0, epsilon=epsilon)
     epsilon[0] = 10

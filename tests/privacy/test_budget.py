@@ -16,6 +16,7 @@ from privacy.planted_bugs.budget import (
 )
 from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from support.hilbert_oracle import spent
 from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_methods, small_tally
@@ -41,7 +42,9 @@ def test_methods_spend_exactly_epsilon(method, side, script):
 def test_layers_that_cost_more_than_epsilon_together_are_refused(method):
     """And what is refused draws nothing: the first layer alone is paid and drawn."""
     recorder = Recorder(SCRIPTS[0])
-    curator = Curator(small_tally(4, (0, 5)), small_domain(4), epsilon=NANO, noise=recorder)
+    curator = Curator(
+        small_tally(4, (0, 5)), small_domain(4), budget=Budget(NANO), sampler=recorder
+    )
     with pytest.raises(BudgetError):
         method.build(curator)
     assert (curator.spent, len(curator.questions), len(recorder.calls)) == (NANO, 1, 1)
@@ -52,7 +55,10 @@ def test_layers_that_cost_more_than_epsilon_together_are_refused(method):
 def test_any_order_of_cuts_and_questions(data):
     side = data.draw(st.integers(2, 12))
     curator = Curator(
-        small_tally(side, (0, 1)), small_domain(side), epsilon=NANO, noise=Recorder(SCRIPTS[0])
+        small_tally(side, (0, 1)),
+        small_domain(side),
+        budget=Budget(NANO),
+        sampler=Recorder(SCRIPTS[0]),
     )
     cells, whole = [], data.draw(st.booleans())
     for _ in range(data.draw(st.integers(1, 2))):
@@ -78,7 +84,7 @@ def test_any_order_of_cuts_and_questions(data):
 
 def test_a_cell_is_counted_once():
     recorder = Recorder(SCRIPTS[0])
-    curator = Curator(small_tally(3, (0,)), small_domain(3), epsilon=100, noise=recorder)
+    curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
     root = curator.root()
     curator.count(root, 10)
     with pytest.raises(ParameterError, match="counted twice"):
@@ -88,7 +94,7 @@ def test_a_cell_is_counted_once():
 
 def test_a_refused_question_changes_nothing():
     recorder = Recorder(SCRIPTS[0])
-    curator = Curator(small_tally(3, (0,)), small_domain(3), epsilon=100, noise=recorder)
+    curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
     root = curator.root()
     halves = curator.cut(root, x=root.middle(0))
     curator.count(halves, [60, 80])
@@ -118,7 +124,7 @@ def test_oracle_catches_wrong_accounting(method, patch):
 @pytest.mark.parametrize("epsilon", [0, -1, [5, 0]])
 def test_a_question_without_epsilon_is_refused(epsilon):
     recorder = Recorder(SCRIPTS[0])
-    curator = Curator(small_tally(3, (0,)), small_domain(3), epsilon=100, noise=recorder)
+    curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
     root = curator.root()
     cells = curator.cut(root, x=root.middle(0))
     with pytest.raises(ParameterError, match="with epsilon 0 is not asked"):
@@ -128,7 +134,10 @@ def test_a_question_without_epsilon_is_refused(epsilon):
 
 def test_a_scale_that_leaves_the_integers_is_refused():
     curator = Curator(
-        small_tally(3, (0,), k=10**9), small_domain(3), epsilon=NANO, noise=Recorder(SCRIPTS[0])
+        small_tally(3, (0,), k=10**9),
+        small_domain(3),
+        budget=Budget(NANO),
+        sampler=Recorder(SCRIPTS[0]),
     )
     with pytest.raises(ParameterError, match="too small for 1000000000 rows per user"):
         curator.count(curator.root(), 1)

@@ -1,7 +1,7 @@
 """Exact loss of the real mechanisms, enumerated over data sets, neighbours and shapes.
 
 Where record and replay trusts the noise object to keep to what it was asked, this check reads
-the scales off the sampler calls of `SecureNoise` and the rates off its selections, walks
+the scales off the noise that `SecureSampler` draws and the rates off its selections, walks
 through every shape that selections and splits can lead to, and sums exact log-ratios.
 """
 

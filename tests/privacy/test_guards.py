@@ -17,7 +17,8 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
 from psd.space.growing_tree import Cells
@@ -29,7 +30,7 @@ DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 
 def curator(epsilon=NANO):
     noise = Recorder(SCRIPTS[0])
-    return Curator(small_tally(4, (0, 5)), small_domain(4), epsilon=epsilon, noise=noise)
+    return Curator(small_tally(4, (0, 5)), small_domain(4), budget=Budget(epsilon), sampler=noise)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_threads_share_one_budget():
 
 def test_replayed_counts_leave_by_no_door(tmp_path):
     table = pd.DataFrame({"lon": [1.0, 2, 3], "lat": [1.0, 2, 3]})
-    release = psd.build(table, domain=DOMAIN, epsilon=1, noise=Recorder(SCRIPTS[0]))
+    release = psd.build(table, domain=DOMAIN, epsilon=1, sampler=Recorder(SCRIPTS[0]))
     with pytest.raises(ParameterError, match="not saved"):
         release.save(tmp_path / "r.psd.parquet")
     with pytest.raises(ParameterError, match="not saved or exported"):
@@ -103,7 +104,7 @@ def test_replayed_counts_leave_by_no_door(tmp_path):
 
 def test_secure_noise_cannot_be_patched_in_one_place():
     with pytest.raises(AttributeError):
-        SecureNoise().count = lambda *_: None
+        SecureSampler().draw = lambda *_: None
 
 
 @dataclasses.dataclass(frozen=True)

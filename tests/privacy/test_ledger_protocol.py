@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import psd
-import psd.ledger.account
 import psd.ledger.entries
 import psd.ledger.ledger
+import psd.publish.charging
 from privacy.planted_bugs.ledger import (
     chain_over_a_fingerprint,
     choice_before_commit,
@@ -23,7 +23,7 @@ from psd.errors import LedgerError
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.ledger.state import Claim
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.unit import Unit
 from psd.release.record import Release
 from psd.space.time_slices import TimeSlices
@@ -62,14 +62,13 @@ def build(ledger, points, *more, dataset="rows"):
 def watched(monkeypatch, ledger):
     """At every draw, the charges that are on the disk."""
     seen = []
-    for kind in ("count", "select", "exceeds"):
-        draw = getattr(SecureNoise, kind)
+    draw = SecureSampler.draw
 
-        def watching(*question, draw=draw):
-            seen.append(len(ledger.book().charges))
-            return draw(*question)
+    def watching(*question):
+        seen.append(len(ledger.book().charges))
+        return draw(*question)
 
-        monkeypatch.setattr(SecureNoise, kind, watching)
+    monkeypatch.setattr(SecureSampler, "draw", watching)
     return seen
 
 
@@ -200,13 +199,13 @@ def state(ledger):
 @contextlib.contextmanager
 def draws_that_fail(monkeypatch):
     with monkeypatch.context() as patch:
-        draw = SecureNoise.count
+        draw = SecureSampler.draw
 
         def fail(*question):
             draw(*question)
             raise MemoryError
 
-        patch.setattr(SecureNoise, "count", fail)
+        patch.setattr(SecureSampler, "draw", fail)
         yield
 
 
@@ -275,7 +274,7 @@ def ledgers_of_all(tmp_path, monkeypatch):
         patch.setattr(psd.ledger.entries, "_now", lambda: "2024-01-01T00:00:00+00:00")
         # Where the file system keeps a file is a number that no row decides.
         patch.setattr(
-            psd.ledger.account, "_files", lambda items: {Path(item): (1, 2) for item in items}
+            psd.publish.charging, "_files", lambda items: {Path(item): (1, 2) for item in items}
         )
         for name, text in DATA.items():
             ids = iter(range(100))

@@ -65,11 +65,10 @@ class Given(Recorder):
         super().__init__(Script("given", *[None] * 3))
         self.left, self.taken = list(given), []
 
-    def exceeds(self, biased, numerator, denominator):
-        answer = np.array([self.left.pop(0) if self.left else False for _ in biased], bool)
+    def answered(self, call):
+        answer = np.array([self.left.pop(0) if self.left else False for _ in call.true], bool)
         self.taken += answer.tolist()
-        self.script = replace(self.script, split=lambda *_: answer)
-        return super().exceeds(biased, numerator, denominator)
+        return answer
 
 
 def probabilities(tally, domain, nano):

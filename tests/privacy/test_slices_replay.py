@@ -11,6 +11,7 @@ import pytest
 
 import psd
 from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
 from psd.publish.series import counted_unit, series_of
@@ -47,8 +48,8 @@ def test_the_series_asks_what_was_checked():
         whole = Recorder(SCRIPTS[0])
         counts = tally_batches([batch(OTHERS)], small_domain(2), unit=counted_unit(unit, bound),
                        key=b"fixed", slices=DAYS)  # fmt: skip
-        series = series_of(counts, small_domain(2), DAYS, bound=bound, epsilon=NANO,
-                           method=psd.Quadtree(height=1), unit=unit, noise=whole)  # fmt: skip
+        series = series_of(counts, small_domain(2), DAYS, bound=bound, budget=Budget(NANO),
+                           method=psd.Quadtree(height=1), unit=unit, sampler=whole)  # fmt: skip
         assert isinstance(series, Series)
         asked = [call for recorder in recorders for call in recorder.calls]
         for a, b in zip(asked, whole.calls, strict=True):

@@ -24,12 +24,13 @@ import psd
 from psd._util import atomic_write as files
 from psd.ledger import entries as journal
 from psd.ledger import file as ledger_file
-from psd.ledger.account import Account, Spending
+from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.ledger.state import Claim
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
+from psd.publish.charging import PendingCharge
 from robustness.bad_input import SECRET, table
 from support.cli_runner import Outcome, cli
 
@@ -219,25 +220,27 @@ def raising(owner, name, error):
 
 def without_randomness(patch):
     """The system gives no random numbers once the charge is made."""
-    charge = Spending.charge
+    charge = PendingCharge.charge
 
     def charged(self):
-        charge(self)
+        statement = charge(self)
         raising(os, "urandom", OSError(errno.ENOSYS, SECRET))(patch)
+        return statement
 
-    patch.setattr(Spending, "charge", charged)
+    patch.setattr(PendingCharge, "charge", charged)
 
 
 def appearing(patch):
     """Another build finishes first."""
     Path(OUTPUT).unlink()
-    charge = Spending.charge
+    charge = PendingCharge.charge
 
     def charged(self):
-        charge(self)
+        statement = charge(self)
         Path(OUTPUT).write_bytes(older())
+        return statement
 
-    patch.setattr(Spending, "charge", charged)
+    patch.setattr(PendingCharge, "charge", charged)
 
 
 def linked_to_nowhere(patch):
@@ -551,7 +554,7 @@ PROCESSES = (
     Fault(name="F05-ctrl-c", given="Ctrl-C while rows are read",
         args=BUILD.replace(INPUT, "-"), run=signalled(signal.SIGINT), code=130, told=INTERRUPTED),
     Fault(name="F05-drawing", given="Ctrl-C while noise is drawn",
-        setup=raising(SecureNoise, "count", KeyboardInterrupt()), code=130, told=INTERRUPTED,
+        setup=raising(SecureSampler, "draw", KeyboardInterrupt()), code=130, told=INTERRUPTED,
         charged=1),
     Fault(name="F05-replaced", given="Ctrl-C when the release is to take the place of the old one",
         setup=raising(Path, "replace", KeyboardInterrupt()), code=130, told=INTERRUPTED,

@@ -24,9 +24,9 @@ import psd.ingest.sources.csv
 import psd.ingest.tally_file
 import psd.publish.series
 import psd.release.file
-from psd.ledger.account import Spending
 from psd.ledger.ledger import Ledger
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.publish.charging import PendingCharge
 from psd_cli.commands import build  # noqa: F401
 from psd_cli.main import run
 
@@ -37,7 +37,9 @@ STEPS = (
     "_util/atomic_write.py",
     "_util/abandoned_files.py",
     "publish/build.py",
-    "mechanisms/__init__.py",
+    "publish/charging.py",
+    "privacy/budget.py",
+    "mechanisms/sampler.py",
 )
 
 BUILD = (
@@ -62,9 +64,9 @@ def watched(frame):
 # Where a build is killed by name: owner, function, and whether when it begins or has ended, the
 # first time or the second.
 POINTS = {
-    "before-the-charge": (Spending, "charge", "begins"),
-    "after-the-charge": (Spending, "charge", "ended"),
-    "while-drawing": (SecureNoise, "count", "ended"),
+    "before-the-charge": (PendingCharge, "charge", "begins"),
+    "after-the-charge": (PendingCharge, "charge", "ended"),
+    "while-drawing": (SecureSampler, "draw", "ended"),
     "while-writing": (psd._util.atomic_write, "_give_name", "begins"),
     "after-the-name": (psd._util.atomic_write, "_give_name", "ended"),
     "before-the-note": (Ledger, "finish", "begins"),
@@ -112,13 +114,13 @@ def child(folder, step, *more, point=None):
     os.chdir(folder)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    draw = SecureNoise.count
+    draw = SecureSampler.draw
 
     def noted(*question):
         Path("drawn").touch()
         return draw(*question)
 
-    SecureNoise.count = noted
+    SecureSampler.draw = noted
     if point is not None:
         deadly(point)
     killer = Killer(step)

@@ -8,11 +8,13 @@ from scipy import stats
 
 import psd
 from psd.curator.curator import Curator
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.grids import cut_grid
 from support.goodness_of_fit import ALPHA, holds
 from support.privacy.replay import small_tally
+from support.privacy.samplers import exceeds
 from support.privacy.shapes import log_above
 from support.privacy.split_law import N, p_value
 
@@ -35,7 +37,7 @@ def test_splits_of_different_scales():
     """Two scales in turns; each half has its own law."""
 
     def p_values():
-        above = SecureNoise().exceeds(np.full(2 * N, -2), 7, np.tile([3, 1], N))
+        above = exceeds(np.full(2 * N, -2), 7, np.tile([3, 1], N))
         halves = zip((above[::2], above[1::2]), (7 / 3, 7), strict=True)
         return 2 * min(
             stats.binomtest(int(half.sum()), N, np.exp(log_above(-2, scale))).pvalue
@@ -51,7 +53,9 @@ def test_shapes_of_empty_cells(epsilon, k):
     """From the curator: a cell without records has b = 0, its quarters b = -delta."""
 
     def p_values():
-        curator = Curator(small_tally(2**20, (), k), DOMAIN, epsilon=epsilon, noise=SecureNoise())
+        curator = Curator(
+            small_tally(2**20, (), k), DOMAIN, budget=Budget(epsilon), sampler=SecureSampler()
+        )
         cells = cut_grid(curator.cut, curator.root(), DOMAIN.lattice, (256, 256))
         leaves = curator.shape(cells, epsilon, height=2)
         width = leaves.boxes[:, 2] - leaves.boxes[:, 0]

@@ -5,9 +5,10 @@ import pytest
 from scipy import stats
 
 from psd.curator.curator import Curator
-from psd.mechanisms import SecureNoise
 from psd.mechanisms import exponential_mechanism as selection
 from psd.mechanisms.exponential_mechanism import Candidates, exponential
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from support.goodness_of_fit import ALPHA, holds
 from support.privacy.replay import small_domain, small_tally
@@ -71,7 +72,10 @@ def test_division_of_the_curator():
         lines = []
         for _ in range(4_000):
             curator = Curator(
-                small_tally(side, rows), small_domain(side), epsilon=2 * NANO, noise=SecureNoise()
+                small_tally(side, rows),
+                small_domain(side),
+                budget=Budget(2 * NANO),
+                sampler=SecureSampler(),
             )
             root = curator.root()
             lines += curator.division(root, axis=0, epsilon=2 * NANO, bins=8, lines=7).tolist()
@@ -94,7 +98,10 @@ def test_quantile_of_the_curator(p, q):
         lines = []
         for _ in range(4_000):
             curator = Curator(
-                small_tally(side, rows), small_domain(side), epsilon=NANO, noise=SecureNoise()
+                small_tally(side, rows),
+                small_domain(side),
+                budget=Budget(NANO),
+                sampler=SecureSampler(),
             )
             lines.append(int(curator.quantile(curator.root(), axis=0, epsilon=NANO, p=p, q=q)[0]))
         observed = np.bincount(lines, minlength=side)[1:]

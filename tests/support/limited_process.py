@@ -18,7 +18,7 @@ import psd.ingest.sources.csv
 import psd.ingest.tally_file
 import psd.publish.series
 import psd.release.file  # noqa: F401
-from psd.ledger.account import Spending
+from psd.publish.charging import PendingCharge
 from psd_cli.commands import build  # noqa: F401
 from psd_cli.main import main
 
@@ -30,15 +30,16 @@ def limit_files(number):
 
 def limit_memory(size):
     """So many bytes more than what is in use, once the charge is made."""
-    charge = Spending.charge
+    charge = PendingCharge.charge
 
     def charged(self):
-        charge(self)
+        statement = charge(self)
         used = re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())
         most = int(used[1]) * 1024 + size
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        return statement
 
-    Spending.charge = charged
+    PendingCharge.charge = charged
 
 
 if __name__ == "__main__":

@@ -35,13 +35,16 @@ class NoiseLaw(Protocol):
         """
 
     def log_density(
-        self, noise: NDArray[np.floating], epsilon: NDArray[np.int64], contributions: int
+        self,
+        noise: NDArray[np.integer | np.floating],
+        epsilon: NDArray[np.int64],
+        contributions: int,
     ) -> NDArray[np.float64]:
         """Logarithm of the probability of noise, at whole numbers and between them.
 
         Parameters
         ----------
-        noise : ndarray, float
+        noise : ndarray
             Published count less a possible true count. Broadcast against ``epsilon``.
         epsilon, contributions
             As in `variance`; every epsilon is above 0.

@@ -35,7 +35,10 @@ class DiscreteLaplace:
             return 1 / (2 * np.sinh(half) ** 2)
 
     def log_density(
-        self, noise: NDArray[np.floating], epsilon: NDArray[np.int64], contributions: int
+        self,
+        noise: NDArray[np.integer | np.floating],
+        epsilon: NDArray[np.int64],
+        contributions: int,
     ) -> NDArray[np.float64]:
         """Logarithm of the probability of noise; see `psd.privacy.noise_laws.NoiseLaw`."""
         rate = epsilon / (NANO * contributions)

@@ -15,6 +15,8 @@ from psd.curator.path_charges import PathCharges
 from psd.decompositions.kd_cell import NoisyGrid
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import BudgetError, ParameterError
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.growing_tree import GrowingTree
 from support.hilbert_oracle import spent
@@ -41,7 +43,7 @@ class GridBesideKDTree:
 
     def build(self, curator):
         cells = curator.root()
-        x, y = NoisyGrid.ask(curator, 2, curator.epsilon).medians(cells, 0)
+        x, y = NoisyGrid.count(curator, 2, curator.epsilon).medians(cells, 0)
         curator.count(curator.cut(cells, x=x, y=y), curator.epsilon)
         return curator.tree()
 
@@ -89,7 +91,9 @@ class BoxesOfIntervals:
 
 def _curator(epsilon=NANO):
     noise = Recorder(SCRIPTS[0])
-    return noise, Curator(small_tally(3, (0, 4)), small_domain(3), epsilon=epsilon, noise=noise)
+    return noise, Curator(
+        small_tally(3, (0, 4)), small_domain(3), budget=Budget(epsilon), sampler=noise
+    )
 
 
 def is_refused(method, _):
@@ -231,7 +235,8 @@ def draws_before_it_charges():
 
     def count(self, cells, epsilon):
         nano = np.full(len(cells), epsilon)
-        self._noise.count(self._layers[cells.layer].points.count(cells.nodes), nano, 1)
+        true = self._layers[cells.layer].points.count(cells.nodes)
+        self._sampler.draw(LaplaceMechanism(true=true, epsilon=nano, sensitivity=1))
         return original(self, cells, epsilon)
 
     return replaced(Curator, "count", count)

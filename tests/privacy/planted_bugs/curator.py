@@ -133,7 +133,7 @@ class TiersOfExactCounts:
 
 def first_grids_may_be_coarse():
     """No leak: without its lower limit, the size of a first grid shows on a small lattice."""
-    return replaced(adaptive_grid, "_SMALLEST_FIRST", 1)
+    return replaced(adaptive_grid, "FIRST_GRID_MIN_SIZE", 1)
 
 
 def sensitivity_forgets_k():

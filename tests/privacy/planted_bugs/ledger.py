@@ -27,15 +27,18 @@ from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.curator.contribution_choice import BoundChoice
 from psd.errors import BudgetError, LedgerError
 from psd.ledger import state as book
-from psd.ledger.account import Account, Spending
+from psd.ledger.account import Account
 from psd.ledger.entries import entry, read_book
 from psd.ledger.file import appended, rows, writing
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region, spent_within
 from psd.ledger.state import Book, Claim
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
+from psd.publish.charging import PendingCharge
 from psd.space.domain import Domain
 
 SQUARE = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
@@ -87,7 +90,7 @@ def a_failed_build_stays_charged(_, folder):
         raise MemoryError
 
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(MemoryError):
-        patch.setattr(SecureNoise, "count", fail)
+        patch.setattr(SecureSampler, "draw", fail)
         _build(Account(ledger, "rows"))
     assert Ledger(folder / "city.ledger").book().spent("rows") == NANO // 2
 
@@ -109,14 +112,13 @@ class Paid:
         ledger, seen = _ledger(folder), []
         options = {"user": "user", "max_contributions": BoundChoice()} if self.chosen else {}
         with pytest.MonkeyPatch.context() as patch:
-            for kind in ("count", "select", "exceeds"):
-                draw = getattr(SecureNoise, kind)
+            draw = SecureSampler.draw
 
-                def watching(*question, draw=draw):
-                    seen.append(len(ledger.book().charges))
-                    return draw(*question)
+            def watching(*question):
+                seen.append(len(ledger.book().charges))
+                return draw(*question)
 
-                patch.setattr(SecureNoise, kind, watching)
+            patch.setattr(SecureSampler, "draw", watching)
             account = Account(ledger, "users" if self.chosen else "rows")
             account.finish = lambda *_: None
             _build(account, **options)
@@ -133,7 +135,7 @@ def heads_know_no_rows(_, folder):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(psd.ledger.entries, "_now", lambda: "2024-01-01T00:00:00+00:00")
             patch.setattr(psd.ledger.ledger, "_random_id", lambda ids=ids: next(ids))
-            patch.setattr(SecureNoise, "count", lambda self, true, *_: np.zeros_like(true))
+            patch.setattr(LaplaceMechanism, "sample", lambda self: np.zeros_like(self.true))
             ledger = _ledger(folder / str(number))
             _build(Account(ledger, "rows"), TABLE[:number])
             heads.add(ledger.book().head)
@@ -227,7 +229,7 @@ def refund_on_failure():
 
     def remembering(self, claim):
         paid.append(self.ledger.path)
-        charge(self, claim)
+        return charge(self, claim)
 
     def release_of(*arguments, **options):
         try:
@@ -280,8 +282,9 @@ def done_before_write():
     original = Account.charge
 
     def charge(self, claim):
-        original(self, claim)
+        receipt = original(self, claim)
         self.ledger.finish(self.last)
+        return receipt
 
     return replaced(Account, "charge", charge)
 
@@ -289,22 +292,31 @@ def done_before_write():
 @contextlib.contextmanager
 def draw_before_commit():
     """The charge is written when the release is."""
-    finish, charge = Account.finish, Spending.charge
+    finish, charge = Account.finish, PendingCharge.charge
 
     def late(self):
         self._account.later = self
+        return {}
 
     def at_last(self, path=None):
         charge(self.later)
         finish(self, path)
 
-    with replaced(Spending, "charge", late), replaced(Account, "finish", at_last):
+    with replaced(PendingCharge, "charge", late), replaced(Account, "finish", at_last):
         yield
 
 
 def choice_before_commit():
     """The charge is written after reading, and something was drawn while reading."""
-    return replaced(Spending, "before", lambda self, noise: noise)
+    spend = Budget.spend
+
+    def late(self, amount):
+        if self._parent is None:
+            spend(self, amount)
+        else:
+            self._spent += amount
+
+    return replaced(Budget, "spend", late)
 
 
 def touching_regions_are_apart():

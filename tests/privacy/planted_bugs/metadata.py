@@ -14,7 +14,7 @@ import psd.publish.build
 from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.errors import DomainError
 from psd.ingest.tally_builder import TallyBuilder
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.laplace import LaplaceMechanism
 from support.cli_runner import BOUNDS, cli, write_points
 
 # Two data sets that differ in size and place, in files whose names should stay unknown.
@@ -40,7 +40,7 @@ def _left_by(folder, name, places):
     kept.setLevel(logging.DEBUG)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(SecureNoise, "count", lambda self, true, *_: np.arange(len(true)) + 40)
+            patch.setattr(LaplaceMechanism, "sample", lambda self: np.arange(len(self.true)) + 40)
             method = ("--epsilon", 1, "--method", "quadtree", "--set", "height=2")
             outcome = cli("build", points, "-o", target, *BOUNDS, *method)
     finally:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import warnings
+from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -12,14 +14,15 @@ from types import SimpleNamespace
 import numpy as np
 
 import psd
-import psd.mechanisms.laplace
 import psd.mechanisms.random_words
 from privacy.planted_bugs.mutant import Mutant, replaced
-from psd.mechanisms import SecureNoise
+from psd.mechanisms import laplace, threshold
 from psd.mechanisms.geometric import geometric_each
+from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.epsilon import NANO
 from support.goodness_of_fit import discrete_laplace_p_value, holds
 from support.privacy.exact_loss import ROUNDING, worst_exact_loss
+from support.privacy.samplers import counts
 from support.privacy.split_law import p_value
 
 N = 100_000
@@ -33,7 +36,7 @@ def law_of_counts(epsilon, _):
     nano = np.broadcast_to(np.array(epsilon), (N // len(epsilon), len(epsilon))).ravel()
 
     def fresh():
-        noise = SecureNoise().count(np.zeros(N, np.int64), nano, 1)
+        noise = counts(np.zeros(N, np.int64), nano, 1)
         assert noise.dtype == np.int64
         return discrete_laplace_p_value(noise, NANO / epsilon[0])
 
@@ -51,7 +54,7 @@ def exact_loss(k, _):
 
 
 def some_counts():
-    return SecureNoise().count(np.zeros(64, np.int64), np.full(64, NANO // 1000), 1)
+    return counts(np.zeros(64, np.int64), np.full(64, NANO // 1000), 1)
 
 
 def draws_do_not_repeat(*_):
@@ -80,34 +83,42 @@ def forks_differ(*_):
 # Bugs
 
 
+@contextmanager
+def noise_is(law):
+    """All noise of scale numerator / denominator is that of another law."""
+    original = laplace.noise_of_scales
+    with (
+        replaced(laplace, "noise_of_scales", partial(law, original)),
+        replaced(threshold, "noise_of_scales", partial(law, original)),
+    ):
+        yield
+
+
 def scaled(tenths):
-    original = psd.mechanisms._laplace
-    return replaced(psd.mechanisms, "_laplace", lambda n, d: original(n * tenths, d * 10))
+    return noise_is(lambda original, n, d: original(n * tenths, d * 10))
 
 
 def cut_off():
     """Noise stays within five scales, so that some counts tell their true value's side."""
-    original = psd.mechanisms._laplace
 
-    def within(numerator, denominator):
+    def within(original, numerator, denominator):
         limit = 5 * numerator // denominator
         return np.clip(original(numerator, denominator), -limit, limit)
 
-    return replaced(psd.mechanisms, "_laplace", within)
+    return noise_is(within)
 
 
 def floats_rounded():
     random_state = np.random.default_rng()
 
-    def laplace(numerator, denominator):
+    def rounded(original, numerator, denominator):
         return np.rint(random_state.laplace(scale=numerator / denominator)).astype(np.int64)
 
-    return replaced(psd.mechanisms, "_laplace", laplace)
+    return noise_is(rounded)
 
 
 def floats():
-    original = psd.mechanisms._laplace
-    return replaced(psd.mechanisms, "_laplace", lambda n, d: original(n, d) + 0.0)
+    return noise_is(lambda original, n, d: original(n, d) + 0.0)
 
 
 def zero_counted_twice():
@@ -115,12 +126,12 @@ def zero_counted_twice():
         signs = np.where(psd.mechanisms.random_words.random_bits(numerators.size), -1, 1)
         return signs * geometric_each(numerators, denominators)
 
-    return replaced(psd.mechanisms.laplace, "_by_rejection", by_rejection)
+    return replaced(laplace, "_by_rejection", by_rejection)
 
 
 def one_sided():
     """The sign is left out: a noisy count is never below the true one."""
-    return replaced(psd.mechanisms.laplace, "_signed", lambda magnitudes, negative: magnitudes)
+    return replaced(laplace, "_signed", lambda magnitudes, negative: magnitudes)
 
 
 def words_of(source):
@@ -136,12 +147,13 @@ def shared_by_forks():
 
 
 def _count(change):
-    original = SecureNoise.count
+    sample = LaplaceMechanism.sample
 
-    def count(self, true, epsilon, sensitivity):
-        return original(self, true, *change(epsilon, sensitivity))
+    def other(self):
+        epsilon, sensitivity = change(self.epsilon, self.sensitivity)
+        return sample(replace(self, epsilon=epsilon, sensitivity=sensitivity))
 
-    return replaced(SecureNoise, "count", count)
+    return replaced(LaplaceMechanism, "sample", other)
 
 
 def epsilon_rounded_up():

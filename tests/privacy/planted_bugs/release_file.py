@@ -37,7 +37,7 @@ def _release():
 def only_real_noise_is_saved(_, folder):
     table = pd.DataFrame({"lon": [1.5], "lat": [1.5]})
     noise = Recorder(SCRIPTS[0])
-    release = psd.build(table, domain=SQUARE, epsilon=1, method="quadtree", noise=noise)
+    release = psd.build(table, domain=SQUARE, epsilon=1, method="quadtree", sampler=noise)
     with contextlib.suppress(PsdError):
         release.save(folder / "release")
     assert not (folder / "release").exists()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 
-import psd.mechanisms
 import psd.mechanisms.random_words
 from privacy.planted_bugs.checks import REPLAYED, Replayed
 from privacy.planted_bugs.mutant import Mutant, replaced
@@ -17,13 +15,13 @@ from psd.curator.curator import Curator
 from psd.curator.points import Points
 from psd.decompositions.htf import HTF
 from psd.decompositions.htree import HTree
-from psd.mechanisms import SecureNoise
 from psd.mechanisms import exponential_mechanism as selection
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.privacy.epsilon import NANO
 from support.goodness_of_fit import holds
 from support.privacy import selection_law
 from support.privacy.exact_loss import ROUNDING, OneCut, one_cut_loss
+from support.privacy.samplers import AlteredSampler, selected
 
 # Checks
 
@@ -43,7 +41,7 @@ def every_candidate_can_be_selected(gap, _):
     found = Candidates(group=zero, first=np.arange(2), length=both, score=np.array([-gap, 0]))
     source = SimpleNamespace(urandom=lambda size: bytes(size))
     with replaced(psd.mechanisms.random_words, "os", source):
-        line = SecureNoise().select(found, np.array([NANO]), np.array([1]))
+        line = selected(found, np.array([NANO]), np.array([1]))
     assert line.tolist() == [0]
 
 
@@ -74,21 +72,7 @@ def weights_that_underflow():
         point = psd.mechanisms.random_words.random_words(1)[0] / 2.0**64 * total[-1]
         return candidates.first[np.searchsorted(total, [point], side="right")]
 
-    return replaced(psd.mechanisms, "exponential", exponential)
-
-
-@dataclass(frozen=True)
-class _Other:
-    """Noise that selects at another sensitivity."""
-
-    noise: object
-    change: object
-
-    def __getattr__(self, name):
-        return getattr(self.noise, name)
-
-    def select(self, candidates, nano, sensitivity):
-        return self.noise.select(candidates, nano, self.change(sensitivity))
+    return replaced(selection, "exponential", exponential)
 
 
 def _question_with(name, change):
@@ -96,12 +80,16 @@ def _question_with(name, change):
     original = getattr(Curator, name)
 
     def question(self, cells, **options):
-        kept = self._noise
-        self._noise = _Other(kept, lambda asked: change(self, cells, asked, options))
+        def other(mechanism):
+            sensitivity = change(self, cells, mechanism.sensitivity, options)
+            return dataclasses.replace(mechanism, sensitivity=sensitivity)
+
+        kept = self._sampler
+        self._sampler = AlteredSampler(other, kept)
         try:
             return original(self, cells, **options)
         finally:
-            self._noise = kept
+            self._sampler = kept
 
     return replaced(Curator, name, question)
 

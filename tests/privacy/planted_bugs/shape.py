@@ -14,6 +14,7 @@ import psd.curator.privtree_split
 from privacy.planted_bugs.checks import REPLAYED, Replayed
 from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.decompositions.privtree import PrivTree
+from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.epsilon import NANO
 from support.privacy.replay import Recorder, Replayer, Violation, loss, run
 from support.privacy.shape_paths import PATH, PLAIN, ShapeAlone, on_path, path_loss
@@ -79,10 +80,15 @@ def noise_without_k():
 class _HandsBackMargins:
     """Publishes the noisy number that was compared with 0, node by node."""
 
-    noise: object
+    sampler: object
 
-    def exceeds(self, biased, numerator, denominator):
-        return self.noise.count(biased, denominator, numerator // NANO) > 0
+    def draw(self, mechanism):
+        count = LaplaceMechanism(
+            true=mechanism.values,
+            epsilon=mechanism.denominator,
+            sensitivity=mechanism.numerator // NANO,
+        )
+        return self.sampler.draw(count) > 0
 
 
 def margins_handed_back():
@@ -99,7 +105,7 @@ def empty_nodes_do_not_draw():
     """A node without records is a leaf of the shape for sure."""
     original = psd.curator.privtree_split.grow
 
-    def grow(growing, points, cells, rule, height, noise, held):
+    def grow(growing, points, cells, rule, height, sampler, held):
         class Remembered:
             cut = points.cut
 
@@ -108,10 +114,12 @@ def empty_nodes_do_not_draw():
                 return self.last
 
         class Sparse:
-            def exceeds(self, biased, numerator, denominator):
-                some, answer = seen.last > 0, np.zeros(len(biased), bool)
+            def draw(self, mechanism):
+                some, answer = seen.last > 0, np.zeros(len(seen.last), bool)
                 if some.any():
-                    answer[some] = noise.exceeds(biased[some], numerator, denominator[some])
+                    parts = ("values", "denominator", "cost")
+                    parts = {name: getattr(mechanism, name)[some] for name in parts}
+                    answer[some] = sampler.draw(dataclasses.replace(mechanism, **parts))
                 return answer
 
         seen = Remembered()

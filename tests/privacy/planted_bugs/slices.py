@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psd.publish.series
 from privacy.planted_bugs.mutant import Mutant, replaced
+from psd.privacy.budget import Budget
 from psd.privacy.unit import Unit
 from psd.space.time_slices import TimeSlices
 from support.privacy import slices_replay
@@ -28,7 +29,7 @@ def k_per_slice():
 
 
 def epsilon_for_each_slice():
-    return replaced(slices_replay, "share_of", lambda epsilon, *_: epsilon)
+    return replaced(Budget, "in_sequence", Budget.in_parallel)
 
 
 def slices_of_the_data():

@@ -21,8 +21,10 @@ from psd.errors import InputDataError, ReleaseFormatError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.ingest.user_partitions import UserPartitions, _joined
+from psd.privacy.budget import Budget
 from psd.privacy.unit import Unit
 from psd.space.domain import Domain
+from support.privacy.samplers import AlteredSampler
 from support.privacy.units_replay import CASES, CROWDS, METHODS, SLOW, outside_alone, worst
 
 # Checks
@@ -175,16 +177,17 @@ def choice_counts_rows():
     )
 
 
+def _of_epsilon(times, sampler):
+    """Draws as if epsilon were so many times what is charged."""
+    return AlteredSampler(lambda m: dataclasses.replace(m, epsilon=times * m.epsilon), sampler)
+
+
 def choice_of_sensitivity_one_half():
     """The choice of a bound is drawn as if a user changed a score by 1/2."""
     original = bound_choice.choose_bound
 
-    def choose_bound(rows, choice, epsilon, noise):
-        class Halved:
-            def select(_, candidates, nano, sensitivity):
-                return noise.select(candidates, 2 * nano, sensitivity)
-
-        return original(rows, choice, epsilon, Halved())
+    def choose_bound(rows, choice, budget, sampler):
+        return original(rows, choice, budget, _of_epsilon(2, sampler))
 
     return replaced(psd.publish.count_rows, "choose_bound", choose_bound)
 
@@ -200,12 +203,14 @@ def choice_without_charge():
 
 def choice_that_is_not_deducted():
     """The bound is chosen for its price, and the method gets all of epsilon."""
-    original = psd.publish.count_rows.count_rows
+    allot = Budget.allot
 
-    def count_rows(*arguments, **options):
-        return dataclasses.replace(original(*arguments, **options), paid=0)
+    def undeducted(self, *arguments, **options):
+        part = allot(self, *arguments, **options)
+        self._spent -= part.total
+        return part
 
-    return replaced(psd.publish.build, "count_rows", count_rows)
+    return replaced(Budget, "allot", undeducted)
 
 
 def outside_dropped_only_at_counting():
@@ -233,12 +238,8 @@ def sides_that_are_not_added():
     """Each side of the bounds is paid as if it were the only one."""
     original = private_bounds.find_bounds
 
-    def find_bounds(counts, how, epsilon, noise):
-        class Dearer:
-            def select(_, candidates, nano, sensitivity):
-                return noise.select(candidates, 4 * nano, sensitivity)
-
-        return original(counts, how, epsilon, Dearer())
+    def find_bounds(counts, how, budget, sampler):
+        return original(counts, how, budget, _of_epsilon(4, sampler))
 
     return replaced(psd.publish.count_rows, "find_bounds", find_bounds)
 
@@ -246,7 +247,7 @@ def sides_that_are_not_added():
 def bounds_of_the_data():
     """The bounds are the box around the rows, for nothing."""
 
-    def find_bounds(counts, how, epsilon, noise):
+    def find_bounds(counts, how, budget, sampler):
         sides = [counts.columns.min(initial=0), counts.rows.min(initial=0)]
         sides += [counts.columns.max(initial=0) + 1, counts.rows.max(initial=0) + 1]
         bounds = tuple(how.outer.from_lattice(np.array([sides]))[0].tolist())

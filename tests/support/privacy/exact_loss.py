@@ -1,7 +1,7 @@
 """Exact loss of the real mechanisms, enumerated over data sets, neighbours and shapes.
 
 Where record and replay trusts the noise object to keep to what it was asked, this check reads
-the scales off the sampler calls of `SecureNoise` and the rates off its selections, walks
+the scales off the noise that `SecureSampler` draws and the rates off its selections, walks
 through every shape that selections and splits can lead to, and sums exact log-ratios.
 """
 
@@ -9,14 +9,16 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 
-import psd.mechanisms
-from psd.mechanisms import SecureNoise
 from psd.mechanisms import exponential_mechanism as selection
+from psd.mechanisms import laplace
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.sampler import SecureSampler
+from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.epsilon import NANO
 from support.privacy.replay import (
     SCRIPTS,
@@ -40,17 +42,14 @@ class Walker(Recorder):
         super().__init__(script)
         self.left, self.options, self.taken = list(choices), [], []
 
-    def select(self, candidates, epsilon, sensitivity):
-        answer = super().select(candidates, epsilon, sensitivity)
-        call = self.calls[-1]
-        for place in range(len(epsilon)):
-            lines = call.lines[call.group == place]
-            answer[place] = lines[self.choose(len(lines))]
-        return answer
-
-    def exceeds(self, biased, numerator, denominator):
-        answer = super().exceeds(biased, numerator, denominator)
-        answer[:] = [self.choose(2) for _ in biased]
+    def answered(self, call):
+        answer = super().answered(call)
+        if call.kind == "select":
+            for place in range(len(call.epsilon)):
+                lines = call.lines[call.group == place]
+                answer[place] = lines[self.choose(len(lines))]
+        elif call.kind == "exceeds":
+            answer[:] = [self.choose(2) for _ in call.true]
         return answer
 
     def choose(self, options):
@@ -72,10 +71,11 @@ def walks(method, tally, domain, script):
         yield walker
 
 
-def count_scales(noise, epsilon, sensitivity) -> list[Fraction]:
+def count_scales(sampler, epsilon, sensitivity) -> list[Fraction]:
     """Scale of the noise of each count."""
     zeros = np.zeros(len(epsilon), np.int64)
-    return sampler_scales(lambda: noise.count(zeros, np.array(epsilon), sensitivity))
+    mechanism = LaplaceMechanism(true=zeros, epsilon=np.array(epsilon), sensitivity=sensitivity)
+    return sampler_scales(lambda: sampler.draw(mechanism))
 
 
 def sampler_scales(draw) -> list[Fraction]:
@@ -91,8 +91,8 @@ def sampler_scales(draw) -> list[Fraction]:
         return np.zeros(len(numerators), np.int64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(psd.mechanisms, "discrete_laplace", one)
-        patch.setattr(psd.mechanisms, "discrete_laplace_each", each)
+        patch.setattr(laplace, "discrete_laplace", one)
+        patch.setattr(laplace, "discrete_laplace_each", each)
         draw()
     return seen
 
@@ -121,8 +121,11 @@ def split_log_probability(call) -> float:
 @cache
 def split_scales(numerator, denominator) -> np.ndarray:
     """Scale of the noise of each split."""
-    zeros = np.zeros(len(denominator), np.int64)
-    draw = lambda: SecureNoise().exceeds(zeros, numerator, np.array(denominator))  # noqa: E731
+    zeros, scales = np.zeros(len(denominator), np.int64), np.array(denominator)
+    mechanism = ThresholdMechanism(
+        values=zeros, numerator=numerator, denominator=scales, cost=scales
+    )
+    draw = partial(SecureSampler().draw, mechanism)
     return np.array([float(scale) for scale in sampler_scales(draw)])
 
 
@@ -136,6 +139,10 @@ def pair_loss(calls, others, scales) -> float:
         if a.kind == "exceeds":
             shape += split_log_probability(a) - split_log_probability(b)
             continue
+        if a.kind == "other":
+            here, there = (c.mechanism.log_probability(a.answer) for c in (a, b))
+            shape += float((here - there).sum())
+            continue
         change = np.abs(a.true - b.true)
         scale = scales(tuple(a.epsilon.tolist()), int(a.sensitivity[0]) if len(change) else 1)
         counts += sum((int(change[i]) / scale[i] for i in np.flatnonzero(change)), Fraction(0))
@@ -143,7 +150,7 @@ def pair_loss(calls, others, scales) -> float:
 
 
 def worst_exact_loss(
-    method, *, side: int, rows: int, k: int, noise=None, scripts=SCRIPTS, places=None
+    method, *, side: int, rows: int, k: int, sampler=None, scripts=SCRIPTS, places=None
 ) -> float:
     """Largest loss over all data sets, users with k rows more, and transcripts.
 
@@ -155,7 +162,7 @@ def worst_exact_loss(
         (data, [data + more for more in users])
         for data in filter(allowed.issuperset, data_sets(side, rows))
     ]
-    return _worst_of(method, pairs, side, k, noise or SecureNoise(), scripts)
+    return _worst_of(method, pairs, side, k, sampler or SecureSampler(), scripts)
 
 
 def worst_loss_of_a_move(method, *, side: int, rows: int, scripts=SCRIPTS[:1]) -> float:
@@ -165,13 +172,13 @@ def worst_loss_of_a_move(method, *, side: int, rows: int, scripts=SCRIPTS[:1]) -
         ((*data, here), [(*data, there) for there in cells if there > here])
         for data, here in itertools.product(data_sets(side, rows), cells)
     ]
-    return _worst_of(method, pairs, side, 1, SecureNoise(), scripts)
+    return _worst_of(method, pairs, side, 1, SecureSampler(), scripts)
 
 
-def _worst_of(method, pairs, side, k, noise, scripts) -> float:
+def _worst_of(method, pairs, side, k, sampler, scripts) -> float:
     """Largest loss between a data set and the others that it is beside."""
     domain, worst = small_domain(side), 0.0
-    scales = cache(lambda epsilon, sensitivity: count_scales(noise, epsilon, sensitivity))
+    scales = cache(lambda epsilon, sensitivity: count_scales(sampler, epsilon, sensitivity))
     for (data, others), script in itertools.product(pairs, scripts):
         for first in walks(method, small_tally(side, data, k), domain, script):
             for other in others:

@@ -13,13 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 import psd
 from psd.curator.curator import Curator
 from psd.ingest.tally import Tally
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.exponential_mechanism import ExponentialMechanism
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.sampler import SecureSampler
+from psd.mechanisms.threshold import ThresholdMechanism
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.domain import Domain
 from support.privacy.shapes import ROUNDING, answers_log_probability
@@ -41,11 +46,12 @@ class Call:
     epsilon: np.ndarray
     sensitivity: np.ndarray
     true: np.ndarray
-    answer: np.ndarray
     group: np.ndarray
     lines: np.ndarray
     question: int
     charge: int
+    mechanism: Any
+    answer: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -95,45 +101,59 @@ def expanded(candidates):
 
 
 class Notebook:
-    """Notes the draws, and the question that each is for where `run` made the curator."""
+    """Notes the draws, and the question that each is for where `run` made the curator.
+
+    A mechanism of another kind than those below is drawn as it is, and its loss is the log-ratio
+    of its own probabilities.
+    """
 
     curator: Curator | None = None
 
-    def note(self, kind, epsilon, sensitivity, true, answer, group, lines):
+    def draw(self, mechanism):
+        if isinstance(mechanism, LaplaceMechanism):
+            group = np.arange(len(mechanism.true))
+            each = np.full(len(mechanism.true), mechanism.sensitivity)
+            asked = ("count", mechanism.epsilon, each, mechanism.true, group, group)
+        elif isinstance(mechanism, ThresholdMechanism):
+            group = np.arange(len(mechanism.values))
+            each = np.full(len(mechanism.values), mechanism.numerator)
+            asked = ("exceeds", mechanism.denominator, each, mechanism.values, group, group)
+        elif isinstance(mechanism, ExponentialMechanism):
+            group, lines, scores = expanded(mechanism.candidates)
+            asked = ("select", mechanism.epsilon, mechanism.sensitivity, scores, group, lines)
+        else:
+            group = np.arange(len(mechanism.cost))
+            asked = ("other", mechanism.cost, group, np.zeros(0), group, group)
+        return self.note(mechanism, *asked)
+
+    def note(self, mechanism, kind, epsilon, sensitivity, true, group, lines):
         asked = self.curator.questions if self.curator else ()
         charge = int(asked[-1].epsilon.max(initial=0)) if asked else 0
-        self.calls.append(
-            Call(kind, epsilon, sensitivity, true.copy(), answer, group, lines, len(asked), charge)
+        call = Call(
+            kind, epsilon, sensitivity, true.copy(), group, lines, len(asked), charge, mechanism
         )
-        return answer
+        call.answer = self.answered(call)
+        self.calls.append(call)
+        return call.answer
 
 
 class Recorder(Notebook):
-    """Noise that answers by a script and notes the questions."""
+    """A sampler that answers by a script and notes the questions."""
 
     def __init__(self, script: Script) -> None:
         self.script, self.calls = script, []
 
-    def count(self, true, epsilon, sensitivity):
-        answer = self.script.count(len(self.calls), true)
-        group = np.arange(len(true))
-        each = np.full(len(true), sensitivity)
-        return self.note("count", epsilon, each, true, answer, group, group)
-
-    def exceeds(self, biased, numerator, denominator):
-        answer = self.script.split(len(self.calls), biased)
-        group, each = np.arange(len(biased)), np.full(len(biased), numerator)
-        return self.note("exceeds", denominator, each, biased, answer, group, group)
-
-    def select(self, candidates, epsilon, sensitivity):
-        group, lines, scores = expanded(candidates)
-        starts = np.searchsorted(group, np.arange(len(epsilon) + 1))
-        picks = [
-            a + self.script.pick(len(self.calls), scores[a:b])
-            for a, b in itertools.pairwise(starts)
-        ]
-        answer = lines[np.array(picks, np.int64)]
-        return self.note("select", epsilon, sensitivity, scores, answer, group, lines)
+    def answered(self, call):
+        step = len(self.calls)
+        if call.kind == "count":
+            return self.script.count(step, call.true)
+        if call.kind == "exceeds":
+            return self.script.split(step, call.true)
+        if call.kind == "other":
+            return call.mechanism.sample()
+        starts = np.searchsorted(call.group, np.arange(len(call.epsilon) + 1))
+        picks = [a + self.script.pick(step, call.true[a:b]) for a, b in itertools.pairwise(starts)]
+        return call.lines[np.array(picks, np.int64)]
 
 
 class Replayer(Notebook):
@@ -142,27 +162,17 @@ class Replayer(Notebook):
     def __init__(self, recorded: list[Call]) -> None:
         self.recorded, self.calls = recorded, []
 
-    def count(self, true, epsilon, sensitivity):
-        group = np.arange(len(true))
-        return self._replay("count", epsilon, np.full(len(true), sensitivity), true, group, group)
-
-    def select(self, candidates, epsilon, sensitivity):
-        group, lines, scores = expanded(candidates)
-        return self._replay("select", epsilon, sensitivity, scores, group, lines)
-
-    def exceeds(self, biased, numerator, denominator):
-        group, each = np.arange(len(biased)), np.full(len(biased), numerator)
-        return self._replay("exceeds", denominator, each, biased, group, group)
-
-    def _replay(self, kind, epsilon, sensitivity, true, group, lines):
+    def answered(self, call):
         if len(self.calls) == len(self.recorded):
             raise Violation("more questions than on the other data set")
-        call = self.recorded[len(self.calls)]
-        public = ((call.epsilon, epsilon), (call.sensitivity, sensitivity))
-        public += ((call.group, group), (call.lines, lines))
-        if call.kind != kind or not all(np.array_equal(a, b) for a, b in public):
+        first = self.recorded[len(self.calls)]
+        public = ((first.epsilon, call.epsilon), (first.sensitivity, call.sensitivity))
+        public += ((first.group, call.group), (first.lines, call.lines))
+        if first.kind == call.kind:
+            public += tuple(zip(first.mechanism.public, call.mechanism.public, strict=True))
+        if first.kind != call.kind or not all(np.array_equal(a, b) for a, b in public):
             raise Violation("another question than on the other data set")
-        return self.note(kind, epsilon, sensitivity, true, call.answer, group, lines)
+        return first.answer
 
 
 def small_domain(side: int) -> Domain:
@@ -208,9 +218,9 @@ def neighbours_of_each(side: int, k: int, every: int = 1, shift: int = 0):
         yield rows, extra[(number + later) % step :: step]
 
 
-def run(method, tally: Tally, domain: Domain, epsilon: int, noise, covariate=None):
-    noise.curator = curator = Curator(
-        tally, domain, epsilon=epsilon, noise=noise, covariate=covariate
+def run(method, tally: Tally, domain: Domain, epsilon: int, sampler, covariate=None):
+    sampler.curator = curator = Curator(
+        tally, domain, budget=Budget(epsilon), sampler=sampler, covariate=covariate
     )
     return curator, method.build(curator)
 
@@ -242,6 +252,9 @@ def loss(calls: list[Call], others: list[Call]) -> Fraction | float:
         if a.kind == "exceeds":
             ratio = answers_log_probability(a) - answers_log_probability(b)
             shapes[a.question, a.charge] = shapes.get((a.question, a.charge), 0.0) + ratio
+        elif a.kind == "other":
+            probabilities = (c.mechanism.log_probability(a.answer) for c in (a, b))
+            total += abs(float(np.subtract(*probabilities).sum()))
         else:
             total += _loss_of_cells(a, b)
     for (_, charge), ratio in shapes.items():
@@ -316,8 +329,7 @@ def answers_of_the_first(patch):
 
         return answer
 
-    for kind in ("count", "select", "exceeds"):
-        patch.setattr(SecureNoise, kind, replaying(getattr(SecureNoise, kind)))
+    patch.setattr(SecureSampler, "draw", replaying(SecureSampler.draw))
 
     @contextmanager
     def again():

@@ -14,8 +14,9 @@ import psd
 from psd.curator.curator import Curator
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.publish.series import counted_unit, share_of
+from psd.publish.series import counted_unit, slice_budgets
 from psd.publish.series import of_slice as part_of
 from psd.space.time_slices import TimeSlices
 from support.privacy.replay import (
@@ -40,15 +41,15 @@ def batch(rows):
     return Batch(x=x, y=np.full(len(rows), 0.5), user=users, time=day)
 
 
-def run(rows, unit, bound, noises, slices=DAYS, counted=None, share=None):
+def run(rows, unit, bound, noises, slices=DAYS):
     """One curator per slice, as `series_of` has them, with a notebook each."""
     domain = small_domain(2)
-    counted = counted or counted_unit(unit, bound)
+    counted = counted_unit(unit, bound)
     counts = tally_batches([batch(rows)], domain, unit=counted, key=b"fixed", slices=slices)
-    each, trees = share or share_of(NANO, len(slices), unit, bound), []
-    for number, noise in enumerate(noises(len(slices))):
+    budgets, trees = slice_budgets(Budget(NANO), len(slices), unit, bound), []
+    for number, (noise, part) in enumerate(zip(noises(len(slices)), budgets, strict=True)):
         noise.curator = curator = Curator(
-            part_of(counts, number), domain, epsilon=each, noise=noise
+            part_of(counts, number), domain, budget=part, sampler=noise
         )
         trees.append((curator, psd.Quadtree(height=1).build(curator)))
     return trees

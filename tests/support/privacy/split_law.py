@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
-from psd.mechanisms import SecureNoise
+from support.privacy.samplers import exceeds
 from support.privacy.shapes import log_above
 
 N = 100_000
@@ -18,6 +18,6 @@ def p_value(scale, factor=1):
     for b in sorted({round(b) for b in around}):
         drawn = scale * factor
         denominators = np.full(N, drawn.denominator)
-        above = SecureNoise().exceeds(np.full(N, b), drawn.numerator, denominators)
+        above = exceeds(np.full(N, b), drawn.numerator, denominators)
         found.append(stats.binomtest(int(above.sum()), N, np.exp(log_above(b, float(scale)))))
     return min(test.pvalue for test in found) * len(found)

@@ -107,7 +107,7 @@ def release_of(rows, case, method, noise, monkeypatch):
 
     monkeypatch.setattr("psd.publish.build.Curator", noted)
     options = {"domain": small_domain(SIDE), **case.options}
-    return psd.build(None, epsilon=1, method=method, noise=noise, **options)
+    return psd.build(None, epsilon=1, method=method, sampler=noise, **options)
 
 
 def compare(first, other):

@@ -16,7 +16,8 @@ from psd.decompositions.adaptive_grid import AdaptiveGrid
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.unit import Unit
 from psd.publish.series import counted_unit, of_slice, series_of
 from psd.release.file import SERIES_KEY
@@ -46,7 +47,14 @@ def made(unit=K3, bound="series", epsilon=SURE, method=None, data=None, **more):
     )
     method = method or psd.Quadtree(height=2, budget="leaf")
     return series_of(
-        counted, DOMAIN, MONTHS, bound=bound, epsilon=epsilon, method=method, unit=unit, **more
+        counted,
+        DOMAIN,
+        MONTHS,
+        bound=bound,
+        budget=Budget(epsilon),
+        method=method,
+        unit=unit,
+        **more,
     )
 
 
@@ -116,7 +124,7 @@ def test_every_slice_is_drawn_by_itself():
 
 def test_a_tally_without_slices_or_with_more_is_refused():
     counts = tally_batches([rows()], DOMAIN)
-    how = {"epsilon": SURE, "method": psd.Grid(size=2), "unit": Unit()}
+    how = {"budget": Budget(SURE), "method": psd.Grid(size=2), "unit": Unit()}
     with pytest.raises(ParameterError, match="not made with these"):
         series_of(counts, DOMAIN, MONTHS, **how)
     with pytest.raises(ParameterError, match="without time slices"):
@@ -176,11 +184,11 @@ def test_no_name_of_a_slice_that_is_not_there():
 
 
 def test_replayed_answers_are_not_saved(tmp_path):
-    class Replayed(SecureNoise):
+    class Replayed(SecureSampler):
         pass
 
     with pytest.raises(ParameterError, match="not saved"):
-        made(noise=Replayed()).save(tmp_path / "s")
+        made(sampler=Replayed()).save(tmp_path / "s")
     assert not list(tmp_path.iterdir())
 
 

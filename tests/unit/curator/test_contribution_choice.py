@@ -10,10 +10,16 @@ from psd.curator.contribution_choice import BoundChoice, candidate_bounds, choos
 from psd.errors import ParameterError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Unit
 from support.privacy.replay import SCRIPTS, Recorder, small_domain
+
+
+def chosen(rows, choice, epsilon, sampler=None):
+    """A bound that is chosen for a share of epsilon."""
+    return choose_bound(rows, choice, choice.allot(Budget(epsilon)), sampler or SecureSampler())
 
 
 def test_the_list_of_bounds_is_public_and_ends_at_the_largest():
@@ -30,7 +36,7 @@ def test_scores_count_users_over_each_bound():
     rows = np.array([1, 1, 2, 3, 5, 5, 9])
     choice = BoundChoice(over=2, most=8, share="0.5")
     # Over 1: 5, 2: 4, 3: 3, 4: 3, 5: 1, 6: 1, 8: 1.
-    found = choose_bound(rows, choice, NANO, noise)
+    found = chosen(rows, choice, NANO, noise)
     (call,) = noise.calls
     assert call.lines.tolist() == [1, 2, 3, 4, 5, 6, 8]
     assert call.true.tolist() == [-3, -2, -1, -1, 0, -1, -1]
@@ -41,7 +47,7 @@ def test_bounds_that_nobody_exceeds_are_not_alike():
     """Where everybody has at most five rows, larger bounds would add noise and keep nothing."""
     noise = Recorder(SCRIPTS[0])
     rows = np.repeat([1, 2, 3, 4, 5], 100)
-    assert choose_bound(rows, BoundChoice(over=50), NANO, noise) == 5
+    assert chosen(rows, BoundChoice(over=50), NANO, noise) == 5
     assert np.sort(noise.calls[-1].true)[-2:].tolist() == [-50, 0]
 
 
@@ -49,7 +55,7 @@ def test_bounds_that_nobody_exceeds_are_not_alike():
 def test_one_user_more_changes_no_score_by_more_than_one(rows, one, over):
     noise, choice = Recorder(SCRIPTS[0]), BoundChoice(over=over, most=12)
     for sizes in (rows, [*rows, one]):
-        choose_bound(np.array(sizes, np.int64), choice, NANO, noise)
+        chosen(np.array(sizes, np.int64), choice, NANO, noise)
     fewer, more = (call.true for call in noise.calls)
     assert np.abs(fewer - more).max() <= 1
 
@@ -59,7 +65,7 @@ def test_where_everybody_has_few_rows_the_bound_is_small(epsilon):
     """The 23 larger bounds have odds of exp(-6.25) or less each, so that a draw is one of them with
     probability 0.05 at most, and 20 of 40 draws are with less than 1e-14."""
     rows = np.repeat(np.arange(1, 6), 2000)
-    drawn = [choose_bound(rows, BoundChoice(), epsilon, SecureNoise()) for _ in range(40)]
+    drawn = [chosen(rows, BoundChoice(), epsilon) for _ in range(40)]
     assert sum(bound <= 5 for bound in drawn) > 20
 
 
@@ -68,9 +74,7 @@ def test_the_law_is_that_of_the_exponential_mechanism():
     choice, epsilon, draws = BoundChoice(over=2, most=4, share="0.5"), 2 * NANO, 4000
     # Over 1: 4, 2: 1, 3: 1, 4: 0.
     weight = np.exp(-np.array([2, 0, 1, 1]) / 2)
-    seen = np.bincount(
-        [choose_bound(rows, choice, epsilon, SecureNoise()) for _ in range(draws)], minlength=5
-    )[1:]
+    seen = np.bincount([chosen(rows, choice, epsilon) for _ in range(draws)], minlength=5)[1:]
     expected = draws * weight / weight.sum()
     # Chi-square of 3 degrees of freedom passes 30 once in 700,000 runs.
     assert ((seen - expected) ** 2 / expected).sum() < 30
@@ -78,13 +82,17 @@ def test_the_law_is_that_of_the_exponential_mechanism():
 
 def test_what_it_costs_is_a_share_of_epsilon():
     choice = BoundChoice(share="0.1")
-    assert choice.price(NANO) == NANO // 10
+    budget = Budget(NANO)
+    allotted = choice.allot(budget)
+    assert (allotted.total, budget.left) == (NANO // 10, NANO - NANO // 10)
+    choose_bound(np.array([1]), choice, allotted, SecureSampler())
+    assert (allotted.left, budget.left) == (0, NANO - NANO // 10)
     assert choice.target(NANO // 10) == 10 * choice.target(NANO)
     assert choice.target(1000 * NANO) == 1
-    stated = choice.stated(NANO)
-    assert stated["bound_epsilon"] == "0.1"
-    with pytest.raises(ParameterError, match="too small"):
-        choice.price(5)
+    stated = {"bound_epsilon": "0.1", "bound_over": choice.target(NANO), "bound_most": 1_000}
+    assert dict(budget.statement) == stated
+    with pytest.raises(ParameterError, match="choosing max_contributions is below"):
+        choice.allot(Budget(5))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from psd.curator.curator import Curator
 from psd.curator.privtree_split import split_rule
 from psd.errors import ParameterError
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.covariate import Covariate
 from psd.space.growing_tree import Cells
@@ -19,7 +20,9 @@ FIRST = SCRIPTS[0]
 def curator(side=3, rows=(0, 4), k=1, script=FIRST, epsilon=NANO, **known):
     noise = Recorder(script)
     domain = small_domain(side)
-    made = Curator(small_tally(side, rows, k), domain, epsilon=epsilon, noise=noise, **known)
+    made = Curator(
+        small_tally(side, rows, k), domain, budget=Budget(epsilon), sampler=noise, **known
+    )
     return made, noise
 
 

@@ -7,13 +7,15 @@ from psd.curator.curator import Curator
 from psd.decompositions.hilbert_rtree import HilbertRTree, round_ends
 from psd.errors import BudgetError, ParameterError
 from psd.ingest.tally import Tally
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import check_tree
 from psd.space.domain import Domain
 from psd.space.hilbert import MAX_ORDER, lattice_codes
 from support.hilbert_oracle import codes
 from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_tally
+from support.privacy.samplers import ExactSampler
 
 LARGE = Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
 
@@ -24,19 +26,19 @@ def large_tally(size, seed=1):
     return Tally(columns=columns, rows=rows, counts=random.integers(1, 9, size))
 
 
-class Keeps(SecureNoise):
+class Keeps(SecureSampler):
     """Keeps the intervals of candidates as they are; all lines of a curve would fill the memory."""
 
     __slots__ = ("seen",)
 
-    def select(self, candidates, epsilon, sensitivity):
-        self.seen = candidates
-        return super().select(candidates, epsilon, sensitivity)
+    def draw(self, mechanism):
+        self.seen = mechanism.candidates
+        return super().draw(mechanism)
 
 
 def test_scores_on_the_finest_curve_are_exact():
     counts, noise = large_tally(500), Keeps()
-    curator = Curator(counts, LARGE, epsilon=NANO, noise=noise)
+    curator = Curator(counts, LARGE, budget=Budget(NANO), sampler=noise)
     cells = curator.curve(MAX_ORDER)
     own = lattice_codes(counts.columns, counts.rows, LARGE.lattice, MAX_ORDER)
     for _ in range(3):
@@ -54,7 +56,7 @@ def test_scores_on_the_finest_curve_are_exact():
         cells = curator.cut(cells, x=lines)
     ends = np.append(cells.boxes[:, 0], 4**MAX_ORDER)
     expected = np.bincount(np.searchsorted(ends, own, side="right") - 1, counts.counts, 8)
-    curator._noise = Recorder(SCRIPTS[0])
+    curator._sampler = Recorder(SCRIPTS[0])
     assert curator.count(cells, NANO // 4).tolist() == expected.tolist()
 
 
@@ -65,7 +67,7 @@ def test_a_median_of_the_finest_curve_is_near_the_middle():
             lattice_codes(counts.columns, counts.rows, LARGE.lattice, MAX_ORDER), counts.counts
         )
     )
-    curator = Curator(counts, LARGE, epsilon=1_000 * NANO, noise=SecureNoise())
+    curator = Curator(counts, LARGE, budget=Budget(1_000 * NANO), sampler=SecureSampler())
     (line,) = curator.quantile(curator.curve(MAX_ORDER), axis=0, epsilon=1_000 * NANO)
     # At this epsilon nothing but the best line is drawn.
     assert abs(2 * int((own < line).sum()) - len(own)) <= 8
@@ -73,13 +75,17 @@ def test_a_median_of_the_finest_curve_is_near_the_middle():
 
 @pytest.mark.parametrize("order", [-1, 0, 19])
 def test_an_order_out_of_range_is_refused(order):
-    curator = Curator(small_tally(3, ()), small_domain(3), epsilon=NANO, noise=SecureNoise())
+    curator = Curator(
+        small_tally(3, ()), small_domain(3), budget=Budget(NANO), sampler=SecureSampler()
+    )
     with pytest.raises(ParameterError, match="order"):
         curator.curve(order)
 
 
 def test_a_curve_comes_on_top_of_a_lattice_and_has_no_tree():
-    curator = Curator(small_tally(3, (0,)), small_domain(3), epsilon=10, noise=Recorder(SCRIPTS[0]))
+    curator = Curator(
+        small_tally(3, (0,)), small_domain(3), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
+    )
     root, curve = curator.root(), curator.curve(2)
     curator.quantile(curve, axis=0, epsilon=6)
     with pytest.raises(BudgetError):
@@ -94,7 +100,7 @@ def test_a_curve_comes_on_top_of_a_lattice_and_has_no_tree():
 
 def test_disjoint_intervals_cost_once():
     curator = Curator(
-        small_tally(4, (0, 5)), small_domain(4), epsilon=10, noise=Recorder(SCRIPTS[0])
+        small_tally(4, (0, 5)), small_domain(4), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
     )
     halves = curator.cut(curator.curve(2), x=[7])
     assert curator.count(halves, 10).sum() == 2
@@ -134,7 +140,7 @@ def test_squares_lie_in_one_interval_each_and_are_dyadic(side, script):
 
 def test_a_large_lattice_gives_a_sound_tree_with_the_counts_of_its_boxes():
     counts = large_tally(5_000, seed=3)
-    curator = Curator(counts, LARGE, epsilon=NANO, noise=Exact())
+    curator = Curator(counts, LARGE, budget=Budget(NANO), sampler=ExactSampler())
     tree = HilbertRTree().build(curator)
     check_tree(tree, LARGE.lattice)
     assert curator.spent == NANO
@@ -144,10 +150,3 @@ def test_a_large_lattice_gives_a_sound_tree_with_the_counts_of_its_boxes():
     assert tree.count[tree.epsilon > 0].tolist() == true.tolist()
     # Disjoint squares: all but the root's own count add up to it.
     assert tree.count[tree.is_leaf].sum() == tree.count[0]
-
-
-class Exact(SecureNoise):
-    """Counts without noise, medians with theirs."""
-
-    def count(self, true, epsilon, sensitivity):
-        return true.copy()

@@ -12,7 +12,8 @@ from psd.curator.contribution_choice import BoundChoice
 from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.tally import Tally
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 
 
@@ -86,7 +87,9 @@ def test_bounds_of_nearly_nothing_are_still_bounds(rows):
         columns=np.zeros(rows, np.int32), rows=np.zeros(rows, np.int32), counts=np.ones(rows, int)
     )
     for _ in range(50):
-        found = find_bounds(tally, PrivateBounds(), NANO, SecureNoise())
+        allotted = PrivateBounds().allot(Budget(NANO))
+        found = find_bounds(tally, PrivateBounds(), allotted, SecureSampler())
+        assert allotted.left == 0
         west, south, east, north = found.bounds
         assert -180 <= west < east <= 180
         assert -90 <= south < north <= 90
@@ -124,7 +127,7 @@ def test_what_needs_bounds_beforehand_is_refused(given):
 
 
 def test_an_epsilon_of_which_no_share_is_left_is_refused():
-    with pytest.raises(ParameterError, match="too small to find bounds"):
+    with pytest.raises(ParameterError, match="private bounds is below"):
         psd.build(seoul(3), domain=PrivateBounds(), epsilon="0.00000001")
 
 

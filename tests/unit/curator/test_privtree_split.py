@@ -9,23 +9,27 @@ import psd.curator.privtree_split
 from psd.curator.curator import Curator
 from psd.curator.privtree_split import split_rule
 from psd.errors import BudgetError, ParameterError
-from psd.mechanisms import SecureNoise
 from psd.mechanisms.certified_thresholds import exp_enclosure
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.growing_tree import Cells
 from support.privacy.replay import SCRIPTS, Recorder, small_domain, small_tally
+from support.privacy.samplers import exceeds
 
 ECHO, ALL, _ = SCRIPTS
 
 
 def curator(side=8, rows=(), k=1, script=ALL, epsilon=NANO):
     noise = Recorder(script)
-    return Curator(small_tally(side, rows, k), small_domain(side), epsilon=epsilon, noise=noise)
+    return Curator(
+        small_tally(side, rows, k), small_domain(side), budget=Budget(epsilon), sampler=noise
+    )
 
 
 def asked_about(asked):
     """How many nodes drew at each level."""
-    return [len(call.answer) for call in asked._noise.calls]
+    return [len(call.answer) for call in asked._sampler.calls]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_depth_counts_from_the_cells_that_were_asked():
     asked = curator(rows=(0, 63, 63))
     cells = asked.cut(asked.root(), x=[4], y=[4])
     asked.shape(cells[np.array([0, 3])], [NANO, NANO // 2], height=2)
-    first, second = asked._noise.calls
+    first, second = asked._sampler.calls
     assert first.true.tolist() == [1, 2]
     assert second.true.tolist() == [-3, -4, -4, -4, -7, -7, -7, -5]
     assert second.epsilon.tolist() == [3 * NANO] * 4 + [3 * NANO // 2] * 4
@@ -146,15 +150,15 @@ def test_no_cells_no_draw():
     asked = curator()
     none = asked.root()[np.zeros(0, np.int64)]
     assert len(asked.shape(none, NANO, height=3)) == 0
-    assert SecureNoise().exceeds(np.zeros(0, np.int64), 7, np.zeros(0, np.int64)).tolist() == []
+    assert exceeds(np.zeros(0, np.int64), 7, np.zeros(0, np.int64)).tolist() == []
 
 
 @pytest.mark.parametrize("epsilon", [1, NANO // 1_000, 1_000 * NANO])
 def test_any_epsilon_ends(epsilon):
     """At the floor a node has half a child on average; the scale may be as large as it likes."""
-    noise = SecureNoise()
+    noise = SecureSampler()
     asked = Curator(
-        small_tally(1024, (0,), 4_000), small_domain(1024), epsilon=epsilon, noise=noise
+        small_tally(1024, (0,), 4_000), small_domain(1024), budget=Budget(epsilon), sampler=noise
     )
     leaves = asked.shape(asked.root(), epsilon, height=20)
     area = np.diff(leaves.boxes[:, [0, 2]]) * np.diff(leaves.boxes[:, [1, 3]])

@@ -5,6 +5,7 @@ import pytest
 
 from psd.curator.curator import Curator
 from psd.decompositions.kd_cell import KDCell, NoisyGrid
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import geometric_shares
@@ -23,7 +24,7 @@ def grid_of(counts, epsilon=NANO, k=1):
 
     noise = Recorder(Script("made up", ask, None))
     tally, domain = small_tally(2, (), k), domain_of(counts.shape)
-    curator = Curator(tally, domain, epsilon=epsilon, noise=noise)
+    curator = Curator(tally, domain, budget=Budget(epsilon), sampler=noise)
     return NoisyGrid.count(curator, 4_096, epsilon)
 
 
@@ -124,7 +125,10 @@ def test_without_a_grid_the_domain_is_one_cell(settings, epsilon):
 def test_cuts_are_lines_of_the_grid_on_any_lattice(lattice):
     method = KDCell(resolution=5, height=6, structure_share="0.9")
     curator = Curator(
-        small_tally(1, (0,) * 1_000), domain_of(lattice), epsilon=NANO, noise=Recorder(SCRIPTS[0])
+        small_tally(1, (0,) * 1_000),
+        domain_of(lattice),
+        budget=Budget(NANO),
+        sampler=Recorder(SCRIPTS[0]),
     )
     tree = method.build(curator)
     for axis, side in enumerate(lattice):

@@ -51,7 +51,7 @@ def test_without_noise_only_the_cells_are_wrong():
     """Counts echoed by a recorder: the perturbation part vanishes, the whole domain is right."""
     table = points()
     release = psd.build(
-        table, domain=DOMAIN, epsilon=1, method=psd.Quadtree(height=4), noise=Recorder(SCRIPTS[0])
+        table, domain=DOMAIN, epsilon=1, method=psd.Quadtree(height=4), sampler=Recorder(SCRIPTS[0])
     )
     answers = evaluate(release, table, boxes=BOXES).answers
     assert np.allclose(answers["true_perturbation_error"], 0, atol=1e-6)

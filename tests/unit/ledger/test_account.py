@@ -1,6 +1,7 @@
 """What a build claims: where its rows lie, as far as that can be held against other releases."""
 
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import pandas as pd
@@ -8,13 +9,17 @@ import pytest
 
 import psd
 from psd.curator.private_bounds import PrivateBounds
-from psd.errors import LedgerError, ParameterError
+from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
-from psd.ledger.account import Account, Spending, claim_of
+from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import Region
+from psd.ledger.state import Claim
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
+from psd.privacy.unit import Unit
+from psd.publish.charging import PendingCharge, claim_of
 from psd.publish.count_rows import wanted
 from psd.release.signing import verify
 from psd.space.time_slices import TimeSlices
@@ -119,34 +124,31 @@ def ledger(tmp_path):
     return made
 
 
-class Recorded:
-    """Noise that gives back what it was asked."""
-
-    def count(self, *args, **named):
-        return "count", args, named
-
-    def select(self, *args, **named):
-        return "select", args, named
-
-    def exceeds(self, *args, **named):
-        return "exceeds", args, named
-
-
-@pytest.mark.parametrize("kind", ["count", "select", "exceeds"])
-def test_the_first_draw_pays_once_and_asks_what_was_asked(kind, ledger):
-    spending = Spending(Account(ledger, "rows"), claim("a.csv"))
-    noise = spending.before(Recorded())
+def test_the_first_spend_pays_once_and_for_all(ledger):
+    pending = PendingCharge(Account(ledger, "rows"), claim("a.csv"))
+    budget = Budget(7, on_first_spend=pending.charge)
+    allotted = budget.allot("bound", Fraction(1, 7))
     assert ledger.book().charges == {}
-    for _ in range(2):
-        assert getattr(noise, kind)(1, 2, three=3) == (kind, (1, 2), {"three": 3})
+    for part in (allotted, budget, budget):
+        part.spend(1)
         assert ledger.book().spent("rows") == 7
+    (charge,) = ledger.book().charges
+    assert budget.statement["charge"] == charge
+
+
+def test_a_charge_that_is_refused_spends_nothing(ledger):
+    pending = PendingCharge(Account(ledger, "rows"), claim("a.csv"))
+    budget = Budget(7, on_first_spend=pending.charge)
+    ledger.charge("rows", Claim(epsilon=NANO, unit=Unit(), what="another"))
+    for _ in range(2):
+        with pytest.raises(BudgetError, match="has epsilon 0 left"):
+            budget.spend(1)
+        assert (budget.spent, dict(budget.statement)) == (0, {})
 
 
 def test_nobody_pays_without_an_account():
-    spending, noise = Spending(None, claim("a.csv")), Recorded()
-    assert spending.before(noise) is noise
-    spending.charge()
-    assert spending.stated == {}
+    pending = PendingCharge(None, claim("a.csv"))
+    assert pending.charge() == {}
 
 
 def test_an_account_spends_for_its_analyst(ledger):
@@ -348,12 +350,11 @@ def test_each_build_states_its_own_charge(tmp_path):
     ledger = Ledger.create(tmp_path / "city.ledger")
     ledger.register("visits", budget=1)
     account = Account(ledger, "visits")
-    first, second = (Spending(account, claim(pd.DataFrame())) for _ in range(2))
-    assert first.stated == {}
-    first.charge()
-    second.charge()
-    charges = [spending.stated["charge"] for spending in (first, second)]
-    assert charges == list(ledger.book().charges)
+    first, second = (PendingCharge(account, claim(pd.DataFrame())) for _ in range(2))
+    assert not ledger.book().charges
+    charges = [pending.charge()["charge"] for pending in (first, second, first)]
+    assert charges[:2] == list(ledger.book().charges)
+    assert charges[2] == charges[0]
 
 
 class Elsewhere:

@@ -6,22 +6,13 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
+from psd.privacy.budget import Budget
 from psd.privacy.unit import Unit
 from psd.publish import build as publish
+from support.privacy.samplers import Echo
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 TABLE = pd.DataFrame({"lon": [0.5, 1.5, 3.5], "lat": [0.5, 0.5, 3.5], "id": ["a", "a", "b"]})
-
-
-class Echo:
-    """Noise that adds none and notes down what it was asked."""
-
-    def __init__(self):
-        self.calls = []
-
-    def count(self, true, epsilon, sensitivity):
-        self.calls.append((true.copy(), epsilon.copy(), sensitivity))
-        return true
 
 
 def build(data=TABLE, **arguments):
@@ -77,21 +68,21 @@ def test_a_record_is_the_unit_otherwise():
 def test_an_input_that_cannot_be_read_costs_nothing(method, data, kind):
     noise = Echo()
     with pytest.raises(kind):
-        build(data, noise=noise, method=method, user="id", max_contributions=1)
-    assert noise.calls == []
+        build(data, sampler=noise, method=method, user="id", max_contributions=1)
+    assert noise.counts == []
 
 
 def test_the_noise_is_given_the_bound_and_the_whole_epsilon():
     noise = Echo()
-    release = build(noise=noise, user="id", max_contributions=2, method=psd.Quadtree(height=2))
-    assert [sensitivity for _, _, sensitivity in noise.calls] == [2, 2, 2]
-    assert sum(int(epsilon[0]) for _, epsilon, _ in noise.calls) == release.epsilon == 10**9
-    assert [int(true.sum()) for true, _, _ in noise.calls] == [3, 3, 3]
+    release = build(sampler=noise, user="id", max_contributions=2, method=psd.Quadtree(height=2))
+    assert [count.sensitivity for count in noise.counts] == [2, 2, 2]
+    assert sum(int(count.epsilon[0]) for count in noise.counts) == release.epsilon == 10**9
+    assert [int(count.true.sum()) for count in noise.counts] == [3, 3, 3]
     assert release.total == pytest.approx(3)
 
 
 def test_a_release_of_other_noise_is_a_replay_and_is_not_saved(tmp_path):
-    release = build(noise=Echo())
+    release = build(sampler=Echo())
     assert release.source == "replay"
     with pytest.raises(ParameterError, match="not saved"):
         release.save(tmp_path / "r.psd.parquet")
@@ -99,14 +90,14 @@ def test_a_release_of_other_noise_is_a_replay_and_is_not_saved(tmp_path):
 
 
 def test_a_subclass_of_the_noise_is_other_noise():
-    from psd.mechanisms import SecureNoise
+    from psd.mechanisms.sampler import SecureSampler
 
-    class Quiet(SecureNoise):
-        def count(self, true, epsilon, sensitivity):
-            return true
+    class Quiet(SecureSampler):
+        def draw(self, mechanism):
+            return mechanism.true
 
-    assert build(noise=Quiet()).source == "replay"
-    assert build(noise=SecureNoise()).source == "curator"
+    assert build(sampler=Quiet()).source == "replay"
+    assert build(sampler=SecureSampler()).source == "curator"
 
 
 def tallied(**arguments):
@@ -116,15 +107,15 @@ def tallied(**arguments):
 
 
 def release_of(counts, **arguments):
-    given = {"epsilon": 10**9, "method": psd.Quadtree(height=1), "unit": Unit()}
+    given = {"budget": Budget(10**9), "method": psd.Quadtree(height=1), "unit": Unit()}
     return publish.release_of(counts, DOMAIN, **given | arguments)
 
 
 def test_one_tally_serves_several_releases():
     counts = tallied()
     before = counts.counts.copy()
-    first, second = (release_of(counts, noise=Echo()) for _ in range(2))
-    np.testing.assert_array_equal(first.tree.count, build(noise=Echo()).tree.count[:5])
+    first, second = (release_of(counts, sampler=Echo()) for _ in range(2))
+    np.testing.assert_array_equal(first.tree.count, build(sampler=Echo()).tree.count[:5])
     np.testing.assert_array_equal(first.tree.count, second.tree.count)
     np.testing.assert_array_equal(counts.counts, before)
     assert (first.source, release_of(counts).source) == ("replay", "curator")

@@ -8,15 +8,10 @@ import pytest
 import psd
 from psd.errors import ParameterError
 from psd.ingest.tally_file import read_tally, write_tally
+from psd.privacy.budget import Budget
 from psd.publish.from_tallies import build_tally
+from support.privacy.samplers import ExactSampler
 from support.tallies import DOMAIN, ROWS, USERS, VARIANTS, counted, table
-
-
-class Exact:
-    """Noise for tests that adds none, so that the tree shows what was counted."""
-
-    def count(self, true, epsilon, sensitivity):
-        return true.copy()
 
 
 @pytest.mark.parametrize("method", [psd.Grid(size=8), psd.Quadtree(height=3)])
@@ -25,14 +20,18 @@ def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
     how = VARIANTS[name]
     kept = counted(how)
     write_tally(kept, tmp_path / "t")
-    found = build_tally([read_tally(tmp_path / "t")], epsilon=1, method=method, noise=Exact())
+    found = build_tally(
+        [read_tally(tmp_path / "t")], epsilon=1, method=method, sampler=ExactSampler()
+    )
     from psd.ingest.sources import read
     from psd.ingest.tally_builder import tally_batches
     from psd.publish.build import release_of
 
     batches = read(table(), how.columns, DOMAIN)
     counts = tally_batches(batches, DOMAIN, unit=how.unit, key=how.key)
-    want = release_of(counts, DOMAIN, epsilon=10**9, method=method, unit=how.unit, noise=Exact())
+    want = release_of(
+        counts, DOMAIN, budget=Budget(10**9), method=method, unit=how.unit, sampler=ExactSampler()
+    )
     assert np.array_equal(found.tree.count, want.tree.count)
     for part in dataclasses.fields(want):
         if part.name != "tree":
@@ -45,12 +44,12 @@ def test_a_tally_of_slices_gives_a_series(bound):
     columns = dataclasses.replace(USERS, time="time")
     kept = counted(slices=months, columns=columns, bound=bound)
     per = "slice" if bound == "slice" else None
-    series = build_tally(kept, epsilon=2, method=psd.Grid(size=4), noise=Exact())
+    series = build_tally(kept, epsilon=2, method=psd.Grid(size=4), sampler=ExactSampler())
     assert isinstance(series, psd.Series)
     assert (series.bound, series.epsilon, series.slices) == (bound, 2 * 10**9, months)
     want = psd.build_series(
         table(), domain=DOMAIN, epsilon=2, slices=months, time="time", per=per, x="x", y="y",
-        user="user", max_contributions=4, method=psd.Grid(size=4), noise=Exact(),
+        user="user", max_contributions=4, method=psd.Grid(size=4), sampler=ExactSampler(),
     )  # fmt: skip
     totals = [[r.tree.count[r.tree.is_leaf].sum() for r in s.releases] for s in (series, want)]
     if bound == "slice":  # which rows are kept is the key's choice, how many is not

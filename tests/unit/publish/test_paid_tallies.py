@@ -52,7 +52,7 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     kept = kept_of(tmp_path, options)
     assert kept.paid == paid
     recorder = Recorder(SCRIPTS[0])
-    release = build_tally(kept, epsilon="0.4", method=psd.Grid(size=2), noise=recorder)
+    release = build_tally(kept, epsilon="0.4", method=psd.Grid(size=2), sampler=recorder)
     assert release.epsilon == 400_000_000
     assert sum(int(call.epsilon.max()) for call in recorder.calls) == 400_000_000 - paid
     stated = release.parameters.get("counting_epsilon")
@@ -64,7 +64,7 @@ def test_an_epsilon_that_was_spent_already_is_refused(tmp_path):
     recorder = Recorder(SCRIPTS[0])
     for epsilon in ("0.01", "0.15"):
         with pytest.raises(ParameterError, match=r"not above 0\.15"):
-            build_tally(kept, epsilon=epsilon, noise=recorder)
+            build_tally(kept, epsilon=epsilon, sampler=recorder)
     assert not recorder.calls
 
 

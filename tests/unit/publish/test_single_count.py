@@ -9,6 +9,7 @@ from psd.errors import BudgetError, DomainError, InputDataError, LedgerError, Pa
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.publish.single_count import ask
+from support.privacy.samplers import Echo
 
 TABLE = pd.DataFrame(
     {
@@ -20,12 +21,10 @@ TABLE = pd.DataFrame(
 BOX = (0, 0, 1, 1)
 
 
-class Echo:
-    """Noise that adds none."""
-
-    def count(self, true, epsilon, sensitivity):
-        self.asked = (true.tolist(), epsilon.tolist(), sensitivity)
-        return true
+def asked(echo):
+    """True count, epsilon and sensitivity of the one question."""
+    (count,) = echo.counts
+    return count.true.tolist(), count.epsilon.tolist(), count.sensitivity
 
 
 @pytest.fixture
@@ -42,8 +41,8 @@ def of_users(account):
 
 def test_points_on_the_edges_are_in_the_box(account):
     noise = Echo()
-    answer = ask(TABLE, box=BOX, epsilon="0.5", account=account, noise=noise)
-    assert noise.asked == ([5], [500_000_000], 1)
+    answer = ask(TABLE, box=BOX, epsilon="0.5", account=account, sampler=noise)
+    assert asked(noise) == ([5], [500_000_000], 1)
     assert answer.estimate == 5
     (charge,) = account.ledger.book().charges.values()
     assert (charge.what, charge.epsilon, charge.region) == ("ask", 500_000_000, None)
@@ -52,21 +51,21 @@ def test_points_on_the_edges_are_in_the_box(account):
 
 def test_rows_of_users_are_bounded_among_those_in_the_box(account):
     noise, user = Echo(), {"user": "id", "max_contributions": 2}
-    answer = ask(TABLE, box=BOX, epsilon=1, account=of_users(account), noise=noise, **user)
-    assert noise.asked == ([4], [10**9], 2)
+    answer = ask(TABLE, box=BOX, epsilon=1, account=of_users(account), sampler=noise, **user)
+    assert asked(noise) == ([4], [10**9], 2)
     assert answer.estimate == 4
 
 
 def test_users_are_counted_as_users(account):
     noise = Echo()
-    how = {"user": "id", "count": "users", "noise": noise}
+    how = {"user": "id", "count": "users", "sampler": noise}
     assert ask(TABLE, box=BOX, epsilon=1, account=of_users(account), **how).estimate == 3
-    assert noise.asked[2] == 720_720
+    assert asked(noise)[2] == 720_720
 
 
 @pytest.mark.parametrize("table", [TABLE, TABLE[:0]])
 def test_a_box_without_a_row_is_answered_and_paid_like_any_other(table, account):
-    answer = ask(table, box=(2, 2, 3, 3), epsilon=1, account=account, noise=Echo())
+    answer = ask(table, box=(2, 2, 3, 3), epsilon=1, account=account, sampler=Echo())
     assert answer.estimate == 0
     assert account.left == 9 * 10**9
 
@@ -103,7 +102,7 @@ def test_what_is_refused_costs_nothing(arguments, kind, account):
 
 
 def test_the_error_is_that_of_the_noise(account):
-    answer = ask(TABLE, box=BOX, epsilon=1, account=account, noise=Echo())
+    answer = ask(TABLE, box=BOX, epsilon=1, account=account, sampler=Echo())
     q = math.exp(-1)
     assert answer.error == pytest.approx(math.sqrt(2 * q) / (1 - q), rel=1e-12)
     assert (answer.lower, answer.upper) == (2, 8)

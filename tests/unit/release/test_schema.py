@@ -12,7 +12,8 @@ from psd import export as exporting
 from psd.curator.curator import Curator
 from psd.decompositions import method
 from psd.errors import ParameterError
-from psd.mechanisms import SecureNoise
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.release import file as release_file
 from psd.release import series_file
@@ -43,7 +44,7 @@ def counts():
 
 
 def curator():
-    return Curator(counts(), small_domain(4), epsilon=NANO, noise=SecureNoise())
+    return Curator(counts(), small_domain(4), budget=Budget(NANO), sampler=SecureSampler())
 
 
 def fields():

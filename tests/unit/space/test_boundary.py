@@ -16,6 +16,7 @@ from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.estimation.least_squares import infer
 from psd.estimation.posterior import posterior_count
 from psd.ingest.tally import Tally
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.release.file import decode
 from psd.space.boundary import Boundary, bounds_of
@@ -142,7 +143,7 @@ def asked(shape, rows=((2, 2), (3, 3))):
     )
     noise = Recorder(SCRIPTS[1])
     mask = boundary(shape, domain=small_domain(8)).mask
-    return Curator(tally, small_domain(8), epsilon=NANO, noise=noise, boundary=mask), noise
+    return Curator(tally, small_domain(8), budget=Budget(NANO), sampler=noise, boundary=mask), noise
 
 
 def test_cells_outside_are_not_drawn_and_not_charged():

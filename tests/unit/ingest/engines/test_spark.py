@@ -93,7 +93,7 @@ def test_the_same_noise_makes_the_same_release(url, inputs, method):
     for engine in (None, psd.Spark(url=url)):
         noise = Recorder(SCRIPTS[2])
         release = psd.build(
-            inputs["parquet"], domain=engines.DOMAIN, epsilon=1, method=method, noise=noise,
+            inputs["parquet"], domain=engines.DOMAIN, epsilon=1, method=method, sampler=noise,
             engine=engine,
         )  # fmt: skip
         releases.append(engines.facts(release, noise))

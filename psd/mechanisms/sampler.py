@@ -1,0 +1,22 @@
+"""The sampler of releases: exact laws, randomness of the operating system. Private side."""
+
+from __future__ import annotations
+
+from psd.mechanisms.base import Answer, Mechanism
+
+__all__ = ["SecureSampler"]
+
+
+class SecureSampler:
+    """Draws each mechanism by its own exact law.
+
+    Guarantees
+    ----------
+    - The sampler has no state: forked processes and repeated builds never share draws.
+    """
+
+    __slots__ = ()
+
+    def draw(self, mechanism: Mechanism[Answer]) -> Answer:
+        """Answer of a mechanism, from the randomness of the operating system."""
+        return mechanism.sample()

@@ -1,0 +1,72 @@
+"""Comparisons of noisy numbers with 0, of which the outcome alone leaves the mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.mechanisms.laplace import noise_of_scales
+
+__all__ = ["ThresholdMechanism", "mechanism"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ThresholdMechanism:
+    """Whether each number plus discrete Laplace noise is above 0.
+
+    Guarantees
+    ----------
+    - The noise has scale numerator / denominator exactly, and does not leave the mechanism: a
+      noisy number that was compared would have to be paid for as a count.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,), int64
+        Numbers that are compared. **Private.**
+    numerator : int
+        The scales of the noise are numerator / denominator. Positive. **Public.**
+    denominator : ndarray, shape (n,), int64
+        Positive. **Public.**
+    cost : ndarray, shape (n,), int64
+        Nano-epsilon charged for the question that each comparison is a part of. Comparisons along
+        a path may share one charge, as those of a PrivTree do. **Public.**
+    """
+
+    values: Integers
+    numerator: int
+    denominator: Integers
+    cost: Integers
+
+    @property
+    def public(self) -> tuple[Any, ...]:
+        """The scales."""
+        return ("threshold", self.numerator, self.denominator)
+
+    def sample(self) -> NDArray[np.bool_]:
+        """Compare each number, with fresh noise, with 0."""
+        above: NDArray[np.bool_] = (
+            self.values + noise_of_scales(self.numerator, self.denominator) > 0
+        )
+        return above
+
+    def log_probability(self, answer: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Logarithm of the probability of each outcome.
+
+        Notes
+        -----
+        P(v + L > 0) = P(L >= 1 - v), and the contrary is P(L >= v): the upper tail at n is
+        q^n / (1 + q) for n above 0 and 1 - q^(1 - n) / (1 + q) else, q = exp(-1 / scale).
+        """
+        scale = self.numerator / self.denominator
+        n = np.where(answer, 1 - self.values, self.values)
+        far = np.where(n > 0, n, 1 - n) / -scale - np.log1p(np.exp(-1 / scale))
+        tail: NDArray[np.float64] = np.where(n > 0, far, np.log1p(-np.exp(far)))
+        return tail
+
+
+mechanism = ThresholdMechanism

@@ -1,0 +1,237 @@
+"""What one release may spend: every draw is paid from one budget before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TypeAlias
+
+from psd.errors import BudgetError, InternalError, ParameterError
+from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.statements import BUDGET_STATEMENTS
+
+__all__ = ["Budget", "Cost", "Statement", "spent_before_counting"]
+
+Cost: TypeAlias = int
+"""An integer number of nano-epsilon; costs of one path add up, and never become floats."""
+
+Statement: TypeAlias = Mapping[str, int | str]
+"""What a release declares of its budget, by the names of `psd.privacy.statements`."""
+
+_NOTHING: Statement = MappingProxyType({})
+
+_PURPOSES = {
+    "bound": "choosing max_contributions",
+    "bounds": "private bounds",
+    "counting": "counting the tally",
+}
+
+
+class Budget:
+    """The total that one release may cost, what of it was spent, and what for.
+
+    Guarantees
+    ----------
+    - `spent` never passes `total`: `spend` raises before it adds. A refused spend changes nothing.
+    - What is allotted is taken out at once, and neither it nor anything spent is given back.
+    - ``on_first_spend`` returns before the first amount is spent from this budget or a part of it,
+      and is not called again. If it raises, nothing is spent.
+    - Costs are integers.
+
+    Parameters
+    ----------
+    total : Cost
+        Nano-epsilon of the release. Public.
+    on_first_spend : callable, optional
+        Charges the release to a ledger, for instance, and returns what the release states of it.
+    spent : Cost
+        What of the total was spent before. Public.
+    parent : Budget, optional
+        What this is a part of, for the methods that make parts.
+
+    Notes
+    -----
+    Basic composition adds the costs of what reads the same records; the parts that `allot` and
+    `in_sequence` make share one total. Parts that read disjoint records cost the largest of them
+    [1]_; `in_parallel` makes them, and its caller has the proof that they are disjoint.
+
+    References
+    ----------
+    .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
+
+    Examples
+    --------
+    >>> budget = Budget(1_000)
+    >>> choice = budget.allot("bound", Fraction(1, 20))
+    >>> choice.spend(50)
+    >>> budget.left, dict(budget.statement)
+    (950, {'bound_epsilon': '0.00000005'})
+    """
+
+    def __init__(
+        self,
+        total: Cost,
+        *,
+        on_first_spend: Callable[[], Statement] | None = None,
+        spent: Cost = 0,
+        parent: Budget | None = None,
+    ) -> None:
+        if not 0 <= spent <= total:
+            raise ParameterError(f"total of a budget must be at least {max(spent, 0)}, got {total}")
+        self._total = total
+        self._spent = spent
+        self._parent = parent
+        self._on_first_spend = on_first_spend
+        self._is_open = False
+        self._statement: dict[str, int | str] = {}
+
+    @property
+    def total(self) -> Cost:
+        """Nano-epsilon that may be spent in all."""
+        return self._total
+
+    @property
+    def release_total(self) -> Cost:
+        """Nano-epsilon of the whole release, which this budget may be a part of."""
+        return self._total if self._parent is None else self._parent.release_total
+
+    @property
+    def spent(self) -> Cost:
+        """Nano-epsilon spent or allotted so far."""
+        return self._spent
+
+    @property
+    def left(self) -> Cost:
+        """Nano-epsilon that may still be spent or allotted."""
+        return self._total - self._spent
+
+    @property
+    def statement(self) -> Statement:
+        """What the release states of this budget: allotments, then what ``on_first_spend`` gave."""
+        parent = _NOTHING if self._parent is None else self._parent.statement
+        return MappingProxyType({**parent, **self._statement})
+
+    def spend(self, amount: Cost) -> None:
+        """Pay for a draw that is made next.
+
+        Raises
+        ------
+        BudgetError
+            If less than the amount is left; nothing changes.
+        """
+        if amount < 0:
+            raise ParameterError(f"a draw must cost at least 0, got {amount}")
+        if amount > self.left:
+            raise BudgetError(
+                f"a draw costs epsilon {epsilon_text(amount)}, and {epsilon_text(self.left)} of "
+                f"{epsilon_text(self._total)} is left; nothing was drawn"
+            )
+        self.open()
+        self._spent += amount
+
+    def open(self) -> None:
+        """Charge the release as a whole, unless that was done; `spend` does so before it adds."""
+        if self._parent is not None:
+            self._parent.open()
+        elif not self._is_open:
+            if self._on_first_spend is not None:
+                self._statement.update(self._on_first_spend())
+            self._is_open = True
+
+    def allot(
+        self, name: str, share: Fraction, *, draws: int = 1, states: Statement = _NOTHING
+    ) -> Budget:
+        """Set a share of the total apart for a question that the release states by its name.
+
+        Parameters
+        ----------
+        name : {"bound", "bounds", "counting"}
+            ``<name>_epsilon`` is in the statement of the release, with what is set apart.
+        share : Fraction
+            Of `total`, rounded down to integers that are the same for each draw. Public.
+        draws : int
+            Number of draws that share it evenly. Public.
+        states : mapping
+            What else the release states of the question, by names of `psd.privacy.statements`.
+
+        Returns
+        -------
+        Budget
+            With the allotted amount as its total.
+
+        Raises
+        ------
+        ParameterError
+            If a draw gets nothing.
+        BudgetError
+            If the amount is not left.
+        """
+        each = int(self._total * share / draws)
+        if each == 0:
+            raise ParameterError(
+                "epsilon must be large enough for its shares, got "
+                f"{epsilon_text(self._total)}; the share {float(share):g} for {_PURPOSES[name]} is "
+                "below 1e-9"
+            )
+        return self._part(name, draws * each, states)
+
+    def withhold(self, name: str, amount: Cost) -> None:
+        """Take out what was spent earlier on the counts that the release is made from.
+
+        Raises
+        ------
+        BudgetError
+            If the amount is not left.
+        """
+        self._part(name, amount, _NOTHING)
+
+    def _part(self, name: str, amount: Cost, states: Statement) -> Budget:
+        """Take an amount out, and state it."""
+        stated = {f"{name}_epsilon": epsilon_text(amount), **states}
+        if not stated.keys() <= BUDGET_STATEMENTS:
+            raise InternalError(f"a budget states what is not declared public for {name}")
+        if amount > self.left:
+            raise BudgetError(
+                f"{_PURPOSES[name]} costs epsilon {epsilon_text(amount)}, and "
+                f"{epsilon_text(self.left)} of {epsilon_text(self._total)} is left"
+            )
+        self._spent += amount
+        self._statement.update(stated)
+        return Budget(amount, parent=self)
+
+    def in_parallel(self, number: int) -> tuple[Budget, ...]:
+        """Give all that is left to each of several parts; they cost the largest of them together.
+
+        For questions about disjoint records alone: the caller has the proof. This budget has
+        nothing left afterwards.
+        """
+        parts = [Budget(self._total, spent=self._spent, parent=self) for _ in range(number)]
+        self._spent = self._total
+        return tuple(parts)
+
+    def in_sequence(self, number: int) -> tuple[Budget, ...]:
+        """Divide what is left into equal parts, rounded down; their costs add up.
+
+        This budget has nothing left afterwards.
+        """
+        each = self.left // number
+        self._spent = self._total
+        return tuple(Budget(each, parent=self) for _ in range(number))
+
+
+def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
+    """Nano-epsilon that a release states as allotted to something else than its counts.
+
+    Parameters
+    ----------
+    statement : mapping
+        Parameters of a release, or the statement of its budget.
+
+    Examples
+    --------
+    >>> spent_before_counting({"height": 3, "bound_epsilon": "0.05", "bounds_epsilon": "0.1"})
+    150000000
+    """
+    names = [name for name in BUDGET_STATEMENTS if name.endswith("_epsilon")]
+    return sum(parse_epsilon(str(statement[name])) for name in names if name in statement)
