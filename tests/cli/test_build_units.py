@@ -174,8 +174,16 @@ def test_a_release_with_a_boundary_is_evaluated_with_its_tally(points, plot, out
             "--auto-share 2 is not in [0, 1)",
             (*USER, "--max-contributions", "auto", "--auto-share", 2),
         ),
-        (2, "--auto-over -5", (*USER, "--max-contributions", "auto", "--auto-over", -5)),
-        (2, "--auto-most 0", (*USER, "--max-contributions", "auto", "--auto-most", 0)),
+        (
+            2,
+            "--auto-over must be between 0 and",
+            (*USER, "--max-contributions", "auto", "--auto-over", -5),
+        ),
+        (
+            2,
+            "--auto-most must be between 1 and",
+            (*USER, "--max-contributions", "auto", "--auto-most", 0),
+        ),
         (2, "layer (--layer)", ("--layer", "visits")),
         (2, "geometry (--geometry)", ("--geometry", "geom")),
         (8, "see --x, --y, --user, --time", ("--x", "longitude")),
@@ -190,7 +198,7 @@ def test_messages_name_the_option(points, out, code, told, options):
     ("told", "options"),
     [
         ("--private-bounds 1.5 is not in [0, 1)", ("--private-bounds", 1.5)),
-        ("--bounds-beyond 1 is not", ("--private-bounds", 0.1, "--bounds-beyond", 1)),
+        ("--bounds-beyond must be between 3 and", ("--private-bounds", 0.1, "--bounds-beyond", 1)),
         ("--boundary, so that the release has bounds", ()),
         ("not --bounds and --area-of-use", (*BOUNDS, "--area-of-use")),
     ],

@@ -56,6 +56,7 @@ def test_table_csv_and_plot(visits, tmp_path):
     assert files(tmp_path) == ["e.csv", "e.png", "visits.csv"]
 
 
+@pytest.mark.slow
 def test_the_best_of_each_column_has_a_star(visits, tmp_path):
     told = passes("compare", visits, "-o", tmp_path / "e.csv", *QUICK)
     table = pd.read_csv(tmp_path / "e.csv", comment="#", dtype={"epsilon": str})
@@ -123,6 +124,7 @@ def test_settings_reach_their_method(visits, tmp_path):
     assert coarse > 1.5 * fine
 
 
+@pytest.mark.slow
 def test_all_methods_run(visits, tmp_path):
     args = (*BOUNDS, "--epsilons", "1", "--runs", 1)
     passes("compare", visits, "-o", tmp_path / "e.csv", *args)
@@ -200,6 +202,7 @@ def wait_for(condition, seconds=60):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc to see processes in")
 @pytest.mark.parametrize(
     ("signal_number", "whole_group", "delay"),

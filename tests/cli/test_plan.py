@@ -107,7 +107,7 @@ def test_a_terminal_is_told_the_number_of_finished_builds(monkeypatch):
         ((*PLACE, "--sizes", "101%"), 2, "is none"),
         ((*PLACE, "--sizes", "big"), 2, "not a valid float"),
         ((*PLACE, "--epsilon", "0"), 2, "epsilon"),
-        ((*PLACE, "--count", "0"), 2, "count 0"),
+        ((*PLACE, "--count", "0"), 2, "count must be between 1 and"),
         ((*PLACE, "--count", "1e6"), 2, "not a valid int"),
         ((*PLACE, "--methods", "magic"), 2, "magic"),
         ((*PLACE, "--density", "even"), 2, "none of uniform"),

@@ -52,6 +52,7 @@ def opened(browser, path, width):
     return page, [url for url in requests if not url.startswith("data:")], said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [PHONE, DESK])
 @pytest.mark.parametrize("name", ["evaluate", "compare", "plan"])
 def test_stands_alone_and_can_be_read(pages, browser, name, width):

@@ -54,6 +54,7 @@ def check_loss(method, side, k, rows):
 SPACES = pytest.mark.parametrize(("side", "k"), [(3, 1), (2, 2)])
 
 
+@pytest.mark.slow
 @SPACES
 @pytest.mark.parametrize("method", METHODS)
 def test_loss_is_at_most_epsilon_and_uses_it(method, side, k):

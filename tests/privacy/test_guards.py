@@ -203,6 +203,7 @@ def test_no_context_of_an_error_quotes_a_row(tmp_path):
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.slow
 def test_private_files_have_no_name_until_they_are_whole(tmp_path, monkeypatch):
     """A process that is killed while it writes leaves nothing, and others read nothing after."""
     seen, sync = [], os.fsync

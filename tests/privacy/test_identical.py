@@ -183,6 +183,7 @@ def test_builds_of_every_place_and_slice_do_not_either(method, way, world):
     assert (b"psd-covariate" in content) == (way.split(",")[0] in ("boundary", "covariate"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", psd.methods())
 def test_what_is_made_of_releases_does_not_either(method, world):
     suffixes = ("gpkg", "parquet", "geojson", "csv")

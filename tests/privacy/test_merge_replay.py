@@ -11,6 +11,7 @@ from psd.privacy.unit import Unit
 from support.privacy.merge_replay import OTHERS, counted, worst_loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("way", ["add", "carry"])
 def test_a_user_of_several_parts_costs_epsilon(k, way):

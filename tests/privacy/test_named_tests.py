@@ -28,6 +28,7 @@ def ended(*arguments):
     return [int(line.split()[0]) for line in lines if line]
 
 
+@pytest.mark.slow
 def test_named_tests_fail_with_their_bugs():
     assert ended(*QUICK) == [1] * len(QUICK)
     assert ended("--sound", QUICK[1]) == [0]

@@ -20,6 +20,7 @@ from support.privacy.replay import SCRIPTS, Recorder, small_domain
 from support.privacy.slices_replay import DAYS, OTHERS, batch, loss_of, run, users
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("bound", ["series", "slice"])
 def test_a_user_of_many_slices_costs_no_more_than_epsilon(k, bound):

@@ -62,12 +62,14 @@ def granted_to_four(folder, budget, tries, planted):
     return sum(int(spender.communicate()[0]) for spender in spenders)
 
 
+@pytest.mark.slow
 def test_four_processes_are_granted_exactly_the_budget(tmp_path):
     assert granted_to_four(tmp_path, "1", 200, planted=False) == 100
     book = Ledger(tmp_path / "city.ledger").verify()
     assert (len(book.charges), book.spent("rows")) == (100, NANO)
 
 
+@pytest.mark.slow
 def test_check_then_act_is_caught(tmp_path):
     assert granted_to_four(tmp_path, "0.2", 20, planted=True) > 20
 
@@ -137,6 +139,7 @@ STAGES = {
 }
 
 
+@pytest.mark.slow
 def test_killed_builds_keep_what_they_were_charged(tmp_path):
     assert check_kills(tmp_path, 60) == STAGES
 
@@ -152,6 +155,7 @@ POINTS = {
 }
 
 
+@pytest.mark.slow
 def test_killed_at_named_points(tmp_path):
     places, again = killed(tmp_path, 0, *POINTS)
     assert len(again) == len(POINTS)
@@ -174,6 +178,7 @@ def files_of(place):
     return {path.name: path for path in (place / "out").iterdir()}
 
 
+@pytest.mark.slow
 def test_killed_while_a_release_and_its_tally_are_replaced(tmp_path):
     killed(tmp_path, 0, *OVER)
     older = files_of(tmp_path / "over")
