@@ -22,7 +22,7 @@ from ..output.terminal import console, show_stage
 if TYPE_CHECKING:
     from psd.audit.audit import Audit
     from psd.audit.canaries import Plot
-    from psd.privacy.unit import Unit
+    from psd.privacy.unit import PrivacyUnit
 
 __all__ = ["command"]
 
@@ -122,13 +122,13 @@ def command(
         raise AuditError(f"{method} is {found.sentence}")
 
 
-def _unit_of(kind: str, bound: int | None) -> Unit:
+def _unit_of(kind: str, bound: int | None) -> PrivacyUnit:
     """The unit that the options name."""
-    from psd.privacy.unit import Unit
+    from psd.privacy.unit import PrivacyUnit
 
     if (kind == "user") != (bound is not None):
         raise click.UsageError("--unit user and --max-contributions go together")
-    return Unit() if bound is None else Unit(kind="user", max_contributions=bound)
+    return PrivacyUnit() if bound is None else PrivacyUnit(kind="user", max_contributions=bound)
 
 
 def _by_command(epsilon: str, words: list[str]) -> Callable[[Plot], Callable[[Path, Path], None]]:
@@ -161,7 +161,7 @@ def _as_json(found: Audit) -> str:
     content = {
         "method": found.method,
         "epsilon": epsilon_text(found.epsilon),
-        "unit": found.unit.promise,
+        "unit": found.unit.guarantee_text,
         "confidence": found.confidence,
         "lower": found.lower,
         "expected": found.expected,
@@ -187,4 +187,4 @@ def _show(found: Audit) -> None:
     console().print(table)
     if found.reach:
         click.echo(f"a pair of small trees tells {found.reach:.3f} at most, as far as was seen")
-    click.echo(f"confidence {found.confidence:g}, {found.unit.promise}: {found.sentence}")
+    click.echo(f"confidence {found.confidence:g}, {found.unit.guarantee_text}: {found.sentence}")

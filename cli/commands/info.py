@@ -56,13 +56,14 @@ def _facts(release: Release) -> dict[str, Any]:
     """Everything that is the same for all cells."""
     from psd.privacy.epsilon import epsilon_text
 
+    unit = release.unit_of_privacy
     return {
         "method": release.method,
         "parameters": dict(release.parameters),
         "epsilon": epsilon_text(release.epsilon),
         "unit": release.unit,
-        "promise": f"epsilon {epsilon_text(release.epsilon)} {release.unit_of_privacy.promise}",
-        "counts": release.unit_of_privacy.counted,
+        "promise": f"epsilon {epsilon_text(release.epsilon)} {unit.guarantee_text}",
+        "counts": unit.counted_text,
         "max_contributions": release.max_contributions,
         "time_zone": release.time_zone or "none",
         "bounds": list(release.domain.bounds),

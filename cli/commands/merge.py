@@ -38,4 +38,4 @@ def command(inputs: tuple[str, ...], output: str, overwrite: bool) -> None:
         write_tally(kept, output, overwrite=overwrite)
     click.echo(f"wrote {output} (PRIVATE)")
     if kept.unit.has_user:
-        click.echo(f"({kept.unit.promise})")
+        click.echo(f"({kept.unit.guarantee_text})")

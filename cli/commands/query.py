@@ -129,7 +129,7 @@ def command(
             explaining.show(answer, reason)
         if loaded.unit != "record":
             each = isinstance(loaded, Series) and loaded.bound == "slice"
-            told = loaded.unit_of_privacy.counted + " in each slice" * each
+            told = loaded.unit_of_privacy.counted_text + " in each slice" * each
             click.echo(f"(counts are {told})", err=True)
         return
     text = together.text(found, form) if joint and form in ("csv", "json") else ""

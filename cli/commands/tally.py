@@ -114,7 +114,7 @@ def _recipe(
     from psd.decompositions import method as method_by_name
     from psd.ingest.hash_key import load_key
     from psd.ingest.sources import Columns
-    from psd.privacy.unit import unit_of
+    from psd.privacy.unit import privacy_unit
     from psd.publish.build import step_of
     from psd.publish.from_tallies import TallyRequest
     from psd.space.domain import Domain
@@ -122,7 +122,7 @@ def _recipe(
     if settings and method is None:
         raise click.UsageError("--set goes with --method")
     domain = Domain(bounds=bounds, crs=crs)
-    unit = unit_of(
+    unit = privacy_unit(
         user,
         max_contributions,
         per=None if per == "slice" else per,

@@ -89,4 +89,4 @@ def promise(release: Any) -> str:
     from psd.privacy.epsilon import epsilon_text
 
     each = " in each slice" * (getattr(release, "bound", "") == "slice")
-    return f"epsilon {epsilon_text(release.epsilon)} {release.unit_of_privacy.promise}{each}"
+    return f"epsilon {epsilon_text(release.epsilon)} {release.unit_of_privacy.guarantee_text}{each}"

@@ -48,7 +48,7 @@ def _facts(series: Series) -> dict[str, Any]:
         "epsilon": epsilon_text(series.epsilon),
         "unit": series.unit,
         "promise": promise(series),
-        "counts": series.unit_of_privacy.counted + each,
+        "counts": series.unit_of_privacy.counted_text + each,
         "max_contributions": series.max_contributions,
         "bound_per": series.bound,
         "slices_by": series.slices.by,

@@ -27,7 +27,7 @@ from psd.audit.transcripts import DivergenceError
 from psd.decompositions import method as method_by_name
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO, epsilon_text, parse_epsilon
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import build
 from psd.space.domain import Domain
 
@@ -101,7 +101,7 @@ class Audit:
         Its name.
     epsilon : int
         Nano-epsilon of each release.
-    unit : Unit
+    unit : PrivacyUnit
         Of privacy.
     confidence : float
         With which all findings hold together.
@@ -116,7 +116,7 @@ class Audit:
 
     method: str
     epsilon: int
-    unit: Unit
+    unit: PrivacyUnit
     confidence: float
     findings: tuple[Finding, ...]
     reach: float = 0.0
@@ -158,7 +158,7 @@ def audit(
     method: Decomposition | str,
     epsilon: str | float | Decimal,
     *,
-    unit: Unit | None = None,
+    unit: PrivacyUnit | None = None,
     canaries: int = 1024,
     runs: int = 32,
     pairs: int = 5_000,
@@ -182,7 +182,7 @@ def audit(
         What is audited, with its public parameters.
     epsilon : str, int, float or Decimal
         Of each build. Mistakes are factors, and large ones show best at 1 to 2.
-    unit : Unit, optional
+    unit : PrivacyUnit, optional
         A record, or a user with at most k rows.
     canaries : int
         In each build, 16 to 65,536, rounded down to a square.
@@ -220,7 +220,7 @@ def audit(
     >>> found.failed, [finding.attack for finding in found.findings]
     (False, ['canaries'])
     """
-    nano, unit = parse_epsilon(epsilon), unit or Unit()
+    nano, unit = parse_epsilon(epsilon), unit or PrivacyUnit()
     method = method_by_name(method) if isinstance(method, str) else method
     _check(unit, confidence, canaries=canaries, runs=runs, pairs=pairs)
     jobs = integer_between(1, 65_536)("jobs", jobs)
@@ -243,7 +243,7 @@ def audit(
     return _with_pairs(found, Pair.of(method, nano, unit), pairs, beta, jobs)
 
 
-def _check(unit: Unit, confidence: float, *, canaries: int, runs: int, pairs: int) -> None:
+def _check(unit: PrivacyUnit, confidence: float, *, canaries: int, runs: int, pairs: int) -> None:
     """Refuse what is out of range."""
     integer_between(16, 65_536)("canaries", canaries)
     integer_between(1, 1_000)("runs", runs)

@@ -29,7 +29,7 @@ from psd.privacy.epsilon import NANO
 from psd.release.record import Release
 
 if TYPE_CHECKING:
-    from psd.privacy.unit import Unit
+    from psd.privacy.unit import PrivacyUnit
     from psd.space.box_tree import Tree
 
 __all__ = ["Guesses", "Plot", "best_plot", "guesses", "one_run"]
@@ -53,16 +53,16 @@ class Plot:
         Places per side; bounds are 0 to side on both axes.
     others : int
         Units at each place that are there for sure.
-    unit : Unit
+    unit : PrivacyUnit
         A record, or a user, who has k rows at one place.
     """
 
     side: int
     others: int
-    unit: Unit
+    unit: PrivacyUnit
 
     @staticmethod
-    def of(side: int, epsilon: int, unit: Unit) -> Plot:
+    def of(side: int, epsilon: int, unit: PrivacyUnit) -> Plot:
         """Places whose counts stand out from the noise as far as a number of rows allows."""
         most = _MOST_ROWS // (side * side * unit.contributions)
         return Plot(side=side, others=min(-(-_SIGNAL * NANO // epsilon), max(most, 1)), unit=unit)
@@ -149,7 +149,12 @@ def one_run(build: Build, plot: Plot) -> tuple[NDArray[np.float64], NDArray[np.b
 
 
 def best_plot(
-    build: Callable[[Plot], Build], number: int, runs: int, epsilon: int, unit: Unit, beta: float
+    build: Callable[[Plot], Build],
+    number: int,
+    runs: int,
+    epsilon: int,
+    unit: PrivacyUnit,
+    beta: float,
 ) -> Plot:
     """The plot of at most so many places that shows most, by a build of each.
 

@@ -40,7 +40,7 @@ from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
-    from psd.privacy.unit import Unit
+    from psd.privacy.unit import PrivacyUnit
     from psd.space.box_tree import Tree
 
 __all__ = ["Pair", "Samples", "Threshold", "learned", "losses", "sampled", "worth"]
@@ -65,16 +65,16 @@ class Pair:
         With public parameters.
     epsilon : int
         Nano-epsilon.
-    unit : Unit
+    unit : PrivacyUnit
         A record, or a user, who has k rows in one cell.
     """
 
     method: Decomposition
     epsilon: int
-    unit: Unit
+    unit: PrivacyUnit
 
     @staticmethod
-    def of(method: Decomposition, epsilon: int, unit: Unit) -> Pair:
+    def of(method: Decomposition, epsilon: int, unit: PrivacyUnit) -> Pair:
         """A pair for a method, of few levels where the method has a height to choose.
 
         Epsilon that is shared by many levels shows in no event that happens often enough.

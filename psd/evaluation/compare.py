@@ -26,7 +26,7 @@ from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
-from psd.privacy.unit import Unit, unit_of
+from psd.privacy.unit import PrivacyUnit, privacy_unit
 from psd.publish.build import release_of
 from psd.space.domain import Domain
 
@@ -79,7 +79,7 @@ class _Data:
 
     truth: Truth
     domain: Domain
-    unit: Unit
+    unit: PrivacyUnit
 
     def __repr__(self) -> str:
         return "<data: private>"
@@ -160,7 +160,7 @@ def compare(
     Its standard error is the standard deviation of the scores of the single runs over the root
     of their number.
     """
-    unit = unit_of(user, max_contributions)
+    unit = privacy_unit(user, max_contributions)
     tasks = _tasks(_checked_methods(methods), _checked_epsilons(epsilons), runs)
     jobs = available_processors() if jobs is None else integer_between(1, _MOST_JOBS)("jobs", jobs)
     columns = Columns(x=x, y=y, user=user, geometry=geometry, layer=layer)
@@ -212,7 +212,7 @@ def _tasks(methods: list[Decomposition], epsilons: list[int], runs: int) -> list
     ]
 
 
-def _read(data: Any, domain: Domain, columns: Columns, unit: Unit) -> _Data:
+def _read(data: Any, domain: Domain, columns: Columns, unit: PrivacyUnit) -> _Data:
     """Tally and true counts of the workload, from one reading."""
     seen = Sightings(domain)
     counts = tally_batches(seen.of(read(data, columns, domain)), domain, unit=unit)

@@ -124,8 +124,8 @@ def _tags(release: Release) -> dict[str, str]:
     """What was promised about a release, for the header of a raster, the comment of a table."""
     return {
         "epsilon": epsilon_text(release.epsilon),
-        "unit_of_privacy": release.unit_of_privacy.promise,
-        "counts": release.unit_of_privacy.counted,
+        "unit_of_privacy": release.unit_of_privacy.guarantee_text,
+        "counts": release.unit_of_privacy.counted_text,
         "method": release.method,
         "library": f"psd {release.library}",
     }

@@ -14,7 +14,7 @@ import numpy as np
 from psd.errors import InputDataError
 from psd.ingest.tally import Tally
 from psd.ingest.user_rows import UserRows, merge_user_rows
-from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, Unit
+from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 
@@ -51,7 +51,7 @@ class CountingRules:
         Bounds, CRS and lattice.
     step : tuple of int
         Lattice columns and rows that were counted together.
-    unit : Unit
+    unit : PrivacyUnit
         Of the promise, but for its bound, which each part has of its own.
     slices : TimeSlices, optional
         Time slices, counted apart.
@@ -65,7 +65,7 @@ class CountingRules:
 
     domain: Domain
     step: tuple[int, int] = (1, 1)
-    unit: Unit = Unit()  # noqa: RUF009 - frozen
+    unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
     slices: TimeSlices | None = None
     bound: ContributionScope = "series"
     time_zone: str | None = None
@@ -133,7 +133,7 @@ class PartialTally:
         return "<PartialTally: private>"
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> PrivacyUnit:
         """Unit of the promise, with the bound that holds for all parts together."""
         carried = isinstance(self.counts, UserRows)
         k = self.origins[0].contributions if carried else combined_contribution_bound(self.origins)
@@ -264,7 +264,7 @@ def _check_carried(origins: Sequence[PartOrigin], *, whole: bool) -> None:
         )
 
 
-def _check_bounds(origins: Sequence[PartOrigin], unit: Unit) -> None:
+def _check_bounds(origins: Sequence[PartOrigin], unit: PrivacyUnit) -> None:
     """Refuse to add shares of users, and bounds that no build takes."""
     if unit.weight:
         raise InputDataError(

@@ -26,7 +26,7 @@ from psd.ingest.row_hash import user_salts
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.user_ids import normalise_ids
 from psd.ingest.user_partitions import UserPartition, UserPartitions
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
@@ -64,7 +64,7 @@ class TallyBuilder:
     ----------
     domain : Domain
         Public.
-    unit : Unit
+    unit : PrivacyUnit
         Public.
     step : tuple of int
         Lattice columns and rows that are counted together. Public.
@@ -83,7 +83,7 @@ class TallyBuilder:
         self,
         domain: Domain,
         *,
-        unit: Unit,
+        unit: PrivacyUnit,
         step: tuple[int, int] = (1, 1),
         area: Area | None = None,
         slices: TimeSlices | None = None,
@@ -138,14 +138,14 @@ class TallyBuilder:
         ]
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def build(self, key: bytes | None = None, unit: Unit | None = None) -> Tally:
+    def build(self, key: bytes | None = None, unit: PrivacyUnit | None = None) -> Tally:
         """Count what was taken in; once.
 
         Parameters
         ----------
         key : bytes, optional
             Key of the hash that chooses the kept rows; random where not given.
-        unit : Unit, optional
+        unit : PrivacyUnit, optional
             A bound found since, of the kind that the rows were taken in for.
         """
         self._check_place()
@@ -259,7 +259,7 @@ class TallyBuilder:
                     kept += len(codes)
         return kept
 
-    def _bounded(self, unit: Unit, key: bytes, part: UserPartition) -> Weighted:
+    def _bounded(self, unit: PrivacyUnit, key: bytes, part: UserPartition) -> Weighted:
         """Cells of the rows that are kept of some users, and their weights where they have any."""
         units, rows = self._units(part), part.codes // self.domain.lattice[0]
         columns = part.codes - rows * self.domain.lattice[0]
@@ -276,7 +276,7 @@ def tally_batches(
     batches: Iterable[Batch],
     domain: Domain,
     *,
-    unit: Unit | None = None,
+    unit: PrivacyUnit | None = None,
     key: bytes | None = None,
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
@@ -301,7 +301,7 @@ def tally_batches(
         there are slices. Private.
     domain : Domain
         Public; rows outside are dropped before anything is counted or bounded.
-    unit : Unit, optional
+    unit : PrivacyUnit, optional
         Whose presence is hidden; each row its own where not given. Public.
     key : bytes, optional
         Key of the hash that chooses the kept rows; random where not given. Independent of the
@@ -332,7 +332,7 @@ def tally_batches(
     Differential privacy holds for each fixed key, also a known one: the choice for user u reads
     rows of u alone. The key serves unbiasedness, so that no one can aim a place at being kept.
     """
-    unit = Unit() if unit is None else unit
+    unit = PrivacyUnit() if unit is None else unit
     builder = TallyBuilder(domain, unit=unit, step=step, area=area, slices=slices, memory=memory)
     for batch in batches:
         builder.add_batch(batch)

@@ -26,7 +26,7 @@ from psd.ingest.row_hash import PRIME
 from psd.ingest.tally import Tally
 from psd.ingest.user_rows import UserRows, number_units
 from psd.privacy.epsilon import MAX_EPSILON, NANO
-from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, Unit
+from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 
@@ -140,7 +140,7 @@ def read_tally(path: str | os.PathLike[str]) -> PartialTally:
         return kept
 
 
-def read_unit(paths: Sequence[str | os.PathLike[str]]) -> Unit:
+def read_unit(paths: Sequence[str | os.PathLike[str]]) -> PrivacyUnit:
     """Unit of the tally of several files together; no count is read.
 
     Raises
@@ -266,7 +266,9 @@ def _terms(header: dict[str, Any]) -> CountingRules:
     return CountingRules(
         domain=Domain(bounds=bounds, crs=header["crs"], lattice=lattice),
         step=step,
-        unit=Unit(kind=header["unit"], weight=header["weight"], time_zone=zone if days else None),
+        unit=PrivacyUnit(
+            kind=header["unit"], weight=header["weight"], time_zone=zone if days else None
+        ),
         slices=slices,
         bound=header["bound"],
         time_zone=zone,

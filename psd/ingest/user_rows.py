@@ -22,7 +22,7 @@ from psd.ingest.tally import Tally
 
 if TYPE_CHECKING:
     from psd.ingest.user_partitions import UserPartition
-    from psd.privacy.unit import ContributionScope, Unit
+    from psd.privacy.unit import ContributionScope, PrivacyUnit
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
@@ -67,7 +67,7 @@ class UserRows:
         """Number of lines."""
         return len(self.users)
 
-    def tally(self, domain: Domain, slices: TimeSlices | None, unit: Unit) -> Tally:
+    def tally(self, domain: Domain, slices: TimeSlices | None, unit: PrivacyUnit) -> Tally:
         """Counts per cell of the full lattice, and per slice."""
         width, height = domain.lattice
         number = 1 if slices is None else len(slices)
@@ -87,7 +87,11 @@ class UserRows:
 
 
 def number_units(
-    users: Integers, time: Integers, slices: TimeSlices | None, unit: Unit, bound: ContributionScope
+    users: Integers,
+    time: Integers,
+    slices: TimeSlices | None,
+    unit: PrivacyUnit,
+    bound: ContributionScope,
 ) -> Integers:
     """Number of each line's unit: its user, or the user's day or slice."""
     if unit.kind == "user-day":
@@ -104,7 +108,7 @@ def keep_user_rows(
     parts: Iterable[UserPartition],
     domain: Domain,
     slices: TimeSlices | None,
-    unit: Unit,
+    unit: PrivacyUnit,
     bound: ContributionScope,
     key: bytes,
 ) -> UserRows:
@@ -116,7 +120,10 @@ def keep_user_rows(
 
 
 def merge_user_rows(
-    several: Sequence[UserRows], slices: TimeSlices | None, unit: Unit, bound: ContributionScope
+    several: Sequence[UserRows],
+    slices: TimeSlices | None,
+    unit: PrivacyUnit,
+    bound: ContributionScope,
 ) -> UserRows:
     """The k rows of each unit with the smallest marks, of all lines together.
 
@@ -167,7 +174,7 @@ def _marked(part: UserPartition, domain: Domain, key: bytes) -> UserRows:
 
 
 def _smallest(
-    lines: UserRows, slices: TimeSlices | None, unit: Unit, bound: ContributionScope
+    lines: UserRows, slices: TimeSlices | None, unit: PrivacyUnit, bound: ContributionScope
 ) -> UserRows:
     """The k rows of each unit with the smallest marks; ties by cell, then time."""
     units = number_units(lines.users, lines.time, slices, unit, bound)

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ledger.regions import Region, spent_within
 from psd.privacy.epsilon import epsilon_text
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 __all__ = ["Book", "Charge", "Claim", "Dataset", "check_name", "is_name"]
 
@@ -27,7 +27,7 @@ class Claim:
     ----------
     epsilon : int
         Nano-epsilon.
-    unit : Unit
+    unit : PrivacyUnit
         Of privacy.
     what : str
         What is made, in a word or two.
@@ -40,7 +40,7 @@ class Claim:
     """
 
     epsilon: int
-    unit: Unit
+    unit: PrivacyUnit
     what: str
     region: Region | None = None
     chosen: bool = False
@@ -246,7 +246,7 @@ def _check_unit(dataset: Dataset, claim: Claim) -> None:
     if (unit.kind, unit.time_zone) != (dataset.unit, dataset.time_zone):
         raise LedgerError(
             f"dataset {dataset.name!r} counts epsilon per {_unit_text(dataset)}, and this is per "
-            f"{unit.promise.removeprefix('per ').split(',')[0]}; the two do not add up"
+            f"{unit.guarantee_text.removeprefix('per ').split(',')[0]}; the two do not add up"
         )
     bound = None if claim.chosen else unit.contributions
     if dataset.bound is not None and bound != dataset.bound:

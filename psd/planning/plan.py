@@ -24,7 +24,7 @@ from psd.evaluation.workload import AREAS, workload
 from psd.planning.population import DENSITIES, AssumedDensity, population
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.unit import MAX_CONTRIBUTIONS, Unit
+from psd.privacy.unit import MAX_CONTRIBUTIONS, PrivacyUnit
 from psd.publish.build import release_of
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
@@ -119,11 +119,11 @@ class _Question:
     contributions: int | None
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> PrivacyUnit:
         """Unit of privacy."""
         if self.contributions is None:
-            return Unit()
-        return Unit(kind="user", max_contributions=self.contributions)
+            return PrivacyUnit()
+        return PrivacyUnit(kind="user", max_contributions=self.contributions)
 
 
 def plan(

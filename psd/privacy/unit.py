@@ -15,8 +15,8 @@ __all__ = [
     "Count",
     "Kind",
     "Per",
-    "Unit",
-    "unit_of",
+    "PrivacyUnit",
+    "privacy_unit",
 ]
 
 MAX_CONTRIBUTIONS = 10**9
@@ -38,7 +38,7 @@ ContributionScope = Literal["series", "slice"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class PrivacyUnit:
     """What is added or removed between two data sets that a release hardly tells apart.
 
     Guarantees
@@ -66,7 +66,7 @@ class Unit:
 
     Examples
     --------
-    >>> Unit(kind="user", max_contributions=4).contributions
+    >>> PrivacyUnit(kind="user", max_contributions=4).contributions
     4
     """
 
@@ -104,7 +104,7 @@ class Unit:
         return self.weight or 1
 
     @property
-    def counted(self) -> str:
+    def counted_text(self) -> str:
         """What an answer counts, in a few words."""
         if self.kind == "record":
             return "rows"
@@ -113,7 +113,7 @@ class Unit:
         return f"kept rows, at most {self.max_contributions} of each {self._whose}"
 
     @property
-    def promise(self) -> str:
+    def guarantee_text(self) -> str:
         """Whose presence epsilon hides, to follow it: per row, per user, and so on."""
         if self.kind == "record":
             return "per row"
@@ -139,7 +139,7 @@ class Unit:
         return self.kind != "record"
 
 
-def unit_of(
+def privacy_unit(
     user: str | None,
     max_contributions: int | None,
     *,
@@ -147,7 +147,7 @@ def unit_of(
     time: str | None = None,
     time_zone: str = "UTC",
     count: Count = "rows",
-) -> Unit:
+) -> PrivacyUnit:
     """The unit that a column of ids, a bound, and what goes with them say.
 
     Parameters
@@ -172,18 +172,20 @@ def unit_of(
 
     Examples
     --------
-    >>> unit_of("id", 2, per="day", time="seen", time_zone="Asia/Seoul").promise
+    >>> privacy_unit("id", 2, per="day", time="seen", time_zone="Asia/Seoul").guarantee_text
     'per user and day in Asia/Seoul, at most 2 rows of each; a user of T days has T epsilon'
     """
     _check(user, max_contributions, per, time, count)
     if user is None:
-        return Unit()
+        return PrivacyUnit()
     if count == "users":
-        return Unit(kind="user", weight=WEIGHT)
+        return PrivacyUnit(kind="user", weight=WEIGHT)
     assert max_contributions is not None
     if per == "day":
-        return Unit(kind="user-day", max_contributions=max_contributions, time_zone=time_zone)
-    return Unit(kind="user", max_contributions=max_contributions)
+        return PrivacyUnit(
+            kind="user-day", max_contributions=max_contributions, time_zone=time_zone
+        )
+    return PrivacyUnit(kind="user", max_contributions=max_contributions)
 
 
 def _check(

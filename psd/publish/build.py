@@ -20,7 +20,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.statements import STATEMENTS, method_parameters
-from psd.privacy.unit import Count, Per, Unit
+from psd.privacy.unit import Count, Per, PrivacyUnit
 from psd.publish.charging import PendingCharge, claim_of
 from psd.publish.count_rows import count_rows, wanted
 from psd.publish.insecure import SeededSampler, refuse_paid
@@ -244,7 +244,7 @@ def release_of(
     *,
     budget: Budget,
     method: Decomposition,
-    unit: Unit,
+    unit: PrivacyUnit,
     view: View | None = None,
     covariate: Covariate | None = None,
     boundary: Boundary | None = None,
@@ -268,7 +268,7 @@ def release_of(
         Of the release. The method gets what is left of it, and all of it is spent. Public.
     method : Decomposition
         How to cut space. Public.
-    unit : Unit
+    unit : PrivacyUnit
         Of the tally. Public.
     view : View, optional
         What is made of the counts; what the method wants where not given. Public.

@@ -10,7 +10,7 @@ from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import BudgetError, ParameterError
 from psd.ingest.sources import Columns, check_repeatable, read
 from psd.ingest.tally_builder import TallyBuilder
-from psd.privacy.unit import Unit, unit_of
+from psd.privacy.unit import PrivacyUnit, privacy_unit
 
 if TYPE_CHECKING:
     from psd.ingest.engines import Engine
@@ -33,14 +33,14 @@ class Wanted:
     ----------
     columns : Columns
         Names of the columns.
-    unit : Unit
+    unit : PrivacyUnit
         Of privacy; the bound in it is a stand-in where one is chosen.
     choice : BoundChoice, optional
         How a bound is chosen.
     """
 
     columns: Columns
-    unit: Unit
+    unit: PrivacyUnit
     choice: BoundChoice | None = None
 
 
@@ -54,13 +54,13 @@ class Counted:
         Private.
     domain : Domain
         Of the tally. Public.
-    unit : Unit
+    unit : PrivacyUnit
         Of the tally. Public.
     """
 
     tally: Tally
     domain: Domain
-    unit: Unit
+    unit: PrivacyUnit
 
     def __repr__(self) -> str:
         return "<counted rows: private>"
@@ -86,7 +86,7 @@ def wanted(
     elif isinstance(max_contributions, BoundChoice):
         choice = max_contributions
     bound: Any = max_contributions if choice is None else choice.most
-    unit = unit_of(
+    unit = privacy_unit(
         columns.user, bound, per=per, time=columns.time, time_zone=columns.time_zone, count=count
     )
     return Wanted(columns=columns, unit=unit, choice=choice)

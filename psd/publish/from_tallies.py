@@ -31,7 +31,7 @@ from psd.ledger.state import Claim
 from psd.privacy.budget import Budget, spent_before_counting
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
-from psd.privacy.unit import ContributionScope, Unit
+from psd.privacy.unit import ContributionScope, PrivacyUnit
 from psd.publish.build import DEFAULT_METHOD, release_of, step_of
 from psd.publish.charging import PendingCharge
 from psd.publish.insecure import refuse_paid
@@ -56,7 +56,7 @@ class TallyRequest:
     ----------
     domain : Domain
         Public.
-    unit : Unit
+    unit : PrivacyUnit
         Of the promise, with its bound for this part. Public.
     columns : Columns
         What to read. Public.
@@ -78,7 +78,7 @@ class TallyRequest:
     """
 
     domain: Domain
-    unit: Unit = field(default_factory=Unit)
+    unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     columns: Columns = field(default_factory=Columns)
     slices: TimeSlices | None = None
     bound: ContributionScope = "series"

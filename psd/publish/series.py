@@ -21,7 +21,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.statements import method_parameters
-from psd.privacy.unit import ContributionScope, Count, Per, Unit
+from psd.privacy.unit import ContributionScope, Count, Per, PrivacyUnit
 from psd.publish.build import DEFAULT_METHOD, release_of, step_of
 from psd.publish.charging import PendingCharge, claim_of
 from psd.publish.count_rows import count_rows, wanted
@@ -172,7 +172,7 @@ def build_series(
     )
 
 
-def counted_unit(unit: Unit, bound: ContributionScope) -> Unit:
+def counted_unit(unit: PrivacyUnit, bound: ContributionScope) -> PrivacyUnit:
     """Unit by which rows are bounded: that of the promise, or a user's part of one slice.
 
     Raises
@@ -187,10 +187,10 @@ def counted_unit(unit: Unit, bound: ContributionScope) -> Unit:
             "a bound per slice (--per slice) goes with --user and --max-contributions; other "
             "units are bounded within a slice as they are"
         )
-    return Unit(kind="user-slice", max_contributions=unit.max_contributions)
+    return PrivacyUnit(kind="user-slice", max_contributions=unit.max_contributions)
 
 
-def check_shares(epsilon: int, slices: int, unit: Unit, bound: ContributionScope) -> None:
+def check_shares(epsilon: int, slices: int, unit: PrivacyUnit, bound: ContributionScope) -> None:
     """Refuse a budget that leaves a slice without epsilon.
 
     Raises
@@ -207,7 +207,7 @@ def check_shares(epsilon: int, slices: int, unit: Unit, bound: ContributionScope
 
 
 def slice_budgets(
-    budget: Budget, slices: int, unit: Unit, bound: ContributionScope
+    budget: Budget, slices: int, unit: PrivacyUnit, bound: ContributionScope
 ) -> tuple[Budget, ...]:
     """Budgets of all slices, from that of their series; `series_of` has the proof.
 
@@ -228,7 +228,7 @@ def series_of(
     bound: ContributionScope = "series",
     budget: Budget,
     method: Decomposition,
-    unit: Unit,
+    unit: PrivacyUnit,
     **how: Any,
 ) -> Series:
     """Series of rows that have been tallied by slice.
@@ -250,7 +250,7 @@ def series_of(
         Of the whole series. What was allotted before is part of what every slice states. Public.
     method : Decomposition
         How to cut space, the same for every slice. Public.
-    unit : Unit
+    unit : PrivacyUnit
         Of the promise. Public.
     **how
         As in `psd.publish.build.release_of`, the same for every slice.

@@ -24,7 +24,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.noise_laws import noise_law
 from psd.privacy.noise_variance import noise_variance
-from psd.privacy.unit import Count, Per, Unit
+from psd.privacy.unit import Count, Per, PrivacyUnit
 from psd.publish.charging import PendingCharge, claim_of
 from psd.publish.count_rows import wanted
 from psd.publish.insecure import refuse_paid
@@ -144,7 +144,7 @@ def ask(
     return _answer(found, nano, asked.unit, confidence, curator.noise_law)
 
 
-def _answer(found: int, nano: int, unit: Unit, confidence: float, law: str) -> Answer:
+def _answer(found: int, nano: int, unit: PrivacyUnit, confidence: float, law: str) -> Answer:
     """A noisy number with its error, in the things that are counted."""
     reach = noise_law(law).reach(nano, unit.contributions, 1 - confidence)
     variance = noise_variance(np.array([nano]), unit.contributions, law)[0]

@@ -20,7 +20,7 @@ from psd.errors import InternalError, ParameterError, ReleaseFormatError
 from psd.estimation.covariate_density import CovariateDensity, shares_of_parents
 from psd.estimation.least_squares import VERSION, Estimates, infer, pruned
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text, parse_epsilon
-from psd.privacy.unit import Kind, Unit
+from psd.privacy.unit import Kind, PrivacyUnit
 from psd.release.post_processing import View
 from psd.space.box_tree import Tree, check_tree
 from psd.space.covariate import Covariate, check_covariate
@@ -65,7 +65,7 @@ class Release:
     parameters : mapping
         Its public parameters.
     unit : {"record", "user", "user-day", "user-slice"}
-        What one unit of privacy is; see `psd.privacy.unit.Unit`.
+        What one unit of privacy is; see `psd.privacy.unit.PrivacyUnit`.
     max_contributions : int
         Most records of one unit, k; 1 where the unit is a record.
     weight : int
@@ -140,9 +140,9 @@ class Release:
         )
 
     @property
-    def unit_of_privacy(self) -> Unit:
+    def unit_of_privacy(self) -> PrivacyUnit:
         """Whose presence is hidden, and what is counted."""
-        return Unit(
+        return PrivacyUnit(
             kind=self.unit,
             max_contributions=self.max_contributions,
             weight=self.weight,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import geopandas
     import pandas
 
-    from psd.privacy.unit import ContributionScope, Kind, Unit
+    from psd.privacy.unit import ContributionScope, Kind, PrivacyUnit
     from psd.space.domain import Domain
 
 __all__ = ["Series"]
@@ -112,7 +112,7 @@ class Series:
         return self.releases[0].max_contributions
 
     @property
-    def unit_of_privacy(self) -> Unit:
+    def unit_of_privacy(self) -> PrivacyUnit:
         """Whose presence is hidden, and what is counted."""
         return self.releases[0].unit_of_privacy
 

@@ -16,9 +16,9 @@ from psd.audit.canaries import guesses
 from psd.audit.pairs import Pair, losses
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import WEIGHT, Unit
+from psd.privacy.unit import WEIGHT, PrivacyUnit
 
-UNITS = [Unit(), Unit(kind="user", max_contributions=3)]
+UNITS = [PrivacyUnit(), PrivacyUnit(kind="user", max_contributions=3)]
 every_unit = pytest.mark.parametrize("unit", UNITS, ids=["record", "user"])
 every_method = pytest.mark.parametrize("name", psd.methods())
 
@@ -52,8 +52,11 @@ def test_loss_of_recorded_builds(name, unit):
         ({"runs": 0}, "runs must be between"),
         ({"pairs": 7}, "pairs must be between"),
         ({"confidence": 1}, "confidence 1"),
-        ({"unit": Unit(kind="user", weight=WEIGHT)}, "records or users"),
-        ({"unit": Unit(kind="user-day", max_contributions=1, time_zone="UTC")}, "records or users"),
+        ({"unit": PrivacyUnit(kind="user", weight=WEIGHT)}, "records or users"),
+        (
+            {"unit": PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")},
+            "records or users",
+        ),
     ],
 )
 def test_refuses(how, told):

@@ -14,11 +14,11 @@ from psd.audit.pairs import Pair, losses
 from psd.audit.transcripts import DivergenceError
 from psd.decompositions.quadtree import Quadtree
 from psd.mechanisms.laplace import LaplaceMechanism
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 # A chance of one in a million that a sound build fails, or that a figure is off by luck.
 SURE = 1 - 1e-6
-COUPLE = Unit(kind="user", max_contributions=2)
+COUPLE = PrivacyUnit(kind="user", max_contributions=2)
 GRID = psd.Grid(size=32)
 
 # All of it goes to one cut, so that the cut is what an attack sees.
@@ -89,7 +89,7 @@ def test_pairs_pass_a_sound_cut_and_bound_its_epsilon():
 
 
 def test_what_steers_a_build_past_the_curator_is_told_from_the_first_pair():
-    pair = Pair.of(PrunesOnTrueCounts(), 10**9, Unit())
+    pair = Pair.of(PrunesOnTrueCounts(), 10**9, PrivacyUnit())
     with pytest.raises(DivergenceError):
         losses(pair, 3, more=False)
 
@@ -103,7 +103,7 @@ def test_a_steered_method_fails(monkeypatch):
 
 def test_the_canaries_are_tossed_by_the_operating_system():
     """The truth is no function of anything that a build could know."""
-    plot = Plot.of(4, 10**9, Unit())
+    plot = Plot.of(4, 10**9, PrivacyUnit())
     tossed = set()
 
     def build(rows, release):

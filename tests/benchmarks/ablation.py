@@ -23,7 +23,7 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of
 from psd.release.post_processing import View
 
@@ -46,14 +46,14 @@ def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[f
     domain = psd.Domain(bounds=BOUNDS[name])
     seen = Sightings(domain)
     batches = read(folder / f"{name}.csv", Columns(x="lon", y="lat", user=None), domain)
-    counts = tally_batches(seen.of(batches), domain, unit=Unit())
+    counts = tally_batches(seen.of(batches), domain, unit=PrivacyUnit())
     queries = workload(*seen.points, domain.bounds)
     truth = truth_of(queries, seen.points, counts, domain, bounded=False)
 
     def built(settings):
         method = psd.method("cascade", settings)
         nano = parse_epsilon(epsilon)
-        return release_of(counts, domain, budget=Budget(nano), method=method, unit=Unit())
+        return release_of(counts, domain, budget=Budget(nano), method=method, unit=PrivacyUnit())
 
     def score(release):
         return float(np.exp(np.log(class_errors(release, truth)).mean()))

@@ -24,7 +24,7 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of
 
 SETS = {
@@ -65,20 +65,20 @@ class Data:
 
     def taken(self):
         """Read anew; rows are counted once."""
-        self.builder = TallyBuilder(self.domain, unit=Unit(kind="user", max_contributions=1))
+        self.builder = TallyBuilder(self.domain, unit=PrivacyUnit(kind="user", max_contributions=1))
         self.seen = Sightings(self.domain)
         for batch in self.seen.of(read(self.table, Columns(user="user_id"), self.domain)):
             self.builder.add_batch(batch)
 
     def truth(self, bound):
         self.taken()
-        counts = self.builder.build(unit=Unit(kind="user", max_contributions=bound))
+        counts = self.builder.build(unit=PrivacyUnit(kind="user", max_contributions=bound))
         return truth_of(self.queries, self.points, counts, self.domain, bounded=True)
 
 
 def score(data, truth, bound, epsilon, paid, runs):
     """Score of releases under a bound."""
-    unit = Unit(kind="user", max_contributions=bound)
+    unit = PrivacyUnit(kind="user", max_contributions=bound)
     errors = []
     for _ in range(runs):
         release = release_of(

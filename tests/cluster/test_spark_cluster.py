@@ -13,7 +13,7 @@ import psd
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.engines._spark_session import session
 from psd.ingest.sources import Columns
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from support import engines
 from support.cli_runner import process
 from support.privacy.replay import SCRIPTS, Recorder
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 TABLE = engines.rows()
-USER = Unit(kind="user", max_contributions=3)
+USER = PrivacyUnit(kind="user", max_contributions=3)
 PATIENCE = 120
 
 
@@ -132,7 +132,7 @@ def test_both_workers_count_several_files(spark, tmp_path):
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets are not there")
 def test_real_users(spark):
     domain = psd.Domain(bounds=(1.40, 42.42, 1.79, 42.66))
-    unit = Unit(kind="user", max_contributions=20)
+    unit = PrivacyUnit(kind="user", max_contributions=20)
     path = str(SHARED / "osm_andorra_2016.csv")
     engines.assert_equal(*both(spark, path, Columns(user="user_id"), unit=unit, domain=domain))
 
@@ -140,7 +140,7 @@ def test_real_users(spark):
 def test_moments_are_brought_to_a_zone(spark, tmp_path):
     table = TABLE.set_column(3, "time", TABLE["time"].cast(pa.timestamp("us", "UTC")))
     path = str(engines.write_parquet(table, tmp_path / "points.parquet"))
-    unit = Unit(kind="user-day", max_contributions=2, time_zone="UTC")
+    unit = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC")
     for zone in ("Asia/Seoul", "America/St_Johns"):
         columns = Columns(user="user", time="time", time_zone=zone)
         engines.assert_equal(*both(spark, path, columns, unit=unit))
@@ -166,7 +166,7 @@ def test_refused_without_a_word_of_the_data(spark, tmp_path, content, told, capf
 def test_what_is_not_there(spark):
     for data in ("/nowhere/no.csv", "/nowhere/no.parquet", psd.SparkTable("no_table")):
         with pytest.raises(InputDataError, match=r"does not find an input|has no such table"):
-            spark.tally(data, Columns(), engines.DOMAIN, unit=Unit())
+            spark.tally(data, Columns(), engines.DOMAIN, unit=PrivacyUnit())
 
 
 def test_the_same_noise_makes_the_same_release(spark, inputs):

@@ -15,7 +15,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of
 from psd.release.file import decode
 from psd.release.post_processing import View
@@ -42,7 +42,7 @@ def built(method, rows, *, epsilon=NANO, side=SIDE, **shape):
         domain,
         budget=Budget(epsilon),
         method=method,
-        unit=Unit(),
+        unit=PrivacyUnit(),
         view=View(density="covariate"),
         covariate=half(domain, **shape),
     )

@@ -7,7 +7,7 @@ import shapely
 import psd
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of
 from psd.release.post_processing import View
 from support.privacy.replay import small_domain, small_methods, small_tally
@@ -20,7 +20,9 @@ METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
 def built(method, rows, view, epsilon=NANO):
     domain = small_domain(SIDE)
     tally = small_tally(SIDE, rows)
-    return release_of(tally, domain, budget=Budget(epsilon), method=method, unit=Unit(), view=view)
+    return release_of(
+        tally, domain, budget=Budget(epsilon), method=method, unit=PrivacyUnit(), view=view
+    )
 
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)

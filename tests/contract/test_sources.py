@@ -11,7 +11,7 @@ import pytest
 import psd
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.unit import unit_of
+from psd.privacy.unit import privacy_unit
 from support.postgres import execute, ingest
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
@@ -188,7 +188,10 @@ def assert_same(found, expected):
 def counted(data, k, **columns):
     named = {} if k is None else columns
     return tally_batches(
-        read(data, Columns(**named), DOMAIN), DOMAIN, unit=unit_of(named.get("user"), k), key=KEY
+        read(data, Columns(**named), DOMAIN),
+        DOMAIN,
+        unit=privacy_unit(named.get("user"), k),
+        key=KEY,
     )
 
 

@@ -8,7 +8,7 @@ from psd.decompositions import method, methods
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of, step_of
 from support.privacy.samplers import ExactSampler
 
@@ -32,7 +32,12 @@ def batches():
 def answers(method, step):
     counts = tally_batches(batches(), DOMAIN, step=step)
     release = release_of(
-        counts, DOMAIN, budget=Budget(10**9), method=method, unit=Unit(), sampler=ExactSampler()
+        counts,
+        DOMAIN,
+        budget=Budget(10**9),
+        method=method,
+        unit=PrivacyUnit(),
+        sampler=ExactSampler(),
     )
     return release.tree
 

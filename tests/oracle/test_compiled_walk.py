@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import psd
 from psd.estimation.density import PARTS
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of as build_of
 from psd.query import boxes as engine
 from psd.query.compiled_walk import compiled_sums, compiled_totals
@@ -125,7 +125,7 @@ def test_every_method_is_answered_the_same_by_all_engines(method):
         domain,
         epsilon=NANO,
         method=method,
-        unit=Unit(),
+        unit=PrivacyUnit(),
         covariate=covariate_of(domain),
     )
     boxes = sound(edge_queries(rng, (SIDE, SIDE), 60))

@@ -14,7 +14,7 @@ from oracle.test_marks_naive import KEY, naive_mark
 from psd.errors import DomainError, InputDataError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, tally_batches
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 COLUMNS, ROWS, STEP = 7, 4, (2, 3)
 NAMES = ["7", "007", "Ann", "é", "서울", "a b"]
@@ -88,11 +88,11 @@ def naive(rows, unit, *, area, slices):
 
 
 UNITS = [
-    Unit(),
-    Unit(kind="user", max_contributions=3),
-    Unit(kind="user", weight=60),
-    Unit(kind="user-day", max_contributions=2, time_zone="UTC"),
-    Unit(kind="user-slice", max_contributions=2),
+    PrivacyUnit(),
+    PrivacyUnit(kind="user", max_contributions=3),
+    PrivacyUnit(kind="user", weight=60),
+    PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"),
+    PrivacyUnit(kind="user-slice", max_contributions=2),
 ]
 
 
@@ -159,7 +159,7 @@ def test_the_finest_lattice_is_exact():
     side = 2**30
     fine = psd.Domain(bounds=(0, 0, side, side), crs="EPSG:3857", lattice=(side, side))
     x, y = np.array([side - 1, side - 2, 12_345_677.0]), np.array([side - 1.0, side - 1, 7])
-    for unit in (Unit(), Unit(kind="user", max_contributions=3)):
+    for unit in (PrivacyUnit(), PrivacyUnit(kind="user", max_contributions=3)):
         found = tally_batches([Batch(x=x, y=y, user=pa.array(["a"] * 3))], fine, unit=unit)
         assert found.columns.tolist() == [12_345_677, side - 2, side - 1]
         assert found.rows.tolist() == [7, side - 1, side - 1]
@@ -169,10 +169,12 @@ def test_cells_and_slices_have_62_bits():
     side = 2**30
     fine = psd.Domain(bounds=(0, 0, side, side), crs="EPSG:3857", lattice=(side, side))
     slices = psd.TimeSlices.parse("day", "2024-01-01..2024-01-05")
-    TallyBuilder(fine, unit=Unit(), slices=psd.TimeSlices.parse("day", "2024-01-01..2024-01-04"))
+    TallyBuilder(
+        fine, unit=PrivacyUnit(), slices=psd.TimeSlices.parse("day", "2024-01-01..2024-01-04")
+    )
     with pytest.raises(DomainError, match="too fine for 5 slices"):
-        TallyBuilder(fine, unit=Unit(), slices=slices)
-    TallyBuilder(fine, unit=Unit(), slices=slices, step=(2, 1))
+        TallyBuilder(fine, unit=PrivacyUnit(), slices=slices)
+    TallyBuilder(fine, unit=PrivacyUnit(), slices=slices, step=(2, 1))
 
 
 @pytest.mark.parametrize("unit", UNITS[1:2] + UNITS[3:], ids=str)
@@ -183,7 +185,7 @@ def test_no_rows_have_no_sizes(unit):
 
 def test_a_step_has_two_widths():
     with pytest.raises(ValueError, match="zip"):
-        TallyBuilder(DOMAIN, unit=Unit(), step=(1, 1, 1))
+        TallyBuilder(DOMAIN, unit=PrivacyUnit(), step=(1, 1, 1))
 
 
 def test_rows_without_a_time_lie_in_no_slice():

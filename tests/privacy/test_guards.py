@@ -20,7 +20,7 @@ from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.space.growing_tree import Cells
 from psd_cli.main import run
 from support.privacy.replay import SCRIPTS, Recorder, small_domain, small_tally
@@ -143,7 +143,9 @@ def kept(ids):
     table = pd.DataFrame({"lon": np.arange(len(ids)) + 0.5, "lat": 1.0, "user": ids})
     batches = read(table, Columns(user="user"), DOMAIN)
     return int(
-        tally_batches(batches, DOMAIN, unit=Unit(kind="user", max_contributions=1)).counts.sum()
+        tally_batches(
+            batches, DOMAIN, unit=PrivacyUnit(kind="user", max_contributions=1)
+        ).counts.sum()
     )
 
 

@@ -24,7 +24,7 @@ from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.ledger.state import Claim
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.release.record import Release
 from psd.space.time_slices import TimeSlices
 from support.cli_runner import BOUNDS, SQUARE, cli, fails, write_points
@@ -178,7 +178,7 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
 
     def meanwhile(*arguments, **options):
         counted = count_rows(*arguments, **options)
-        claim = Claim(epsilon=95 * 10**8, unit=Unit(), what="another")
+        claim = Claim(epsilon=95 * 10**8, unit=PrivacyUnit(), what="another")
         ledger.charge("rows", claim)
         return counted
 

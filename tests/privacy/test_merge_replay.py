@@ -7,7 +7,7 @@ users told apart by a digest.
 
 import pytest
 
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from support.privacy.merge_replay import OTHERS, counted, worst_loss
 
 
@@ -20,7 +20,7 @@ def test_a_user_of_several_parts_costs_epsilon(k, way):
 
 def test_a_row_of_one_part_costs_epsilon():
     def parts(rows, k, way):
-        return [counted(part, 1, unit=Unit()) for part in rows]
+        return [counted(part, 1, unit=PrivacyUnit()) for part in rows]
 
     def one_row(rows, k, way):
         return parts([rows[0][:3], OTHERS[1]], k, way)

@@ -13,7 +13,7 @@ import psd
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.series import counted_unit, series_of
 from psd.release.series import Series
 from support.privacy.replay import SCRIPTS, Recorder, small_domain
@@ -24,7 +24,7 @@ from support.privacy.slices_replay import DAYS, OTHERS, batch, loss_of, run, use
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("bound", ["series", "slice"])
 def test_a_user_of_many_slices_costs_no_more_than_epsilon(k, bound):
-    unit = Unit(kind="user", max_contributions=k)
+    unit = PrivacyUnit(kind="user", max_contributions=k)
     everywhere = [("u", day, column) for day in range(4) for column in range(2)]
     worst = max(loss_of(rows, unit, bound) for rows in [everywhere, *users(3)])
     # A third of the epsilon is rounded down to whole nano-units.
@@ -33,8 +33,8 @@ def test_a_user_of_many_slices_costs_no_more_than_epsilon(k, bound):
 
 def test_one_row_and_the_days_of_a_user_lie_in_one_slice():
     rows = [[("u", day, column)] for day in range(4) for column in range(2)]
-    assert max(loss_of(row, Unit(), "series") for row in rows) == 1
-    unit = Unit(kind="user-day", max_contributions=2, time_zone="UTC")
+    assert max(loss_of(row, PrivacyUnit(), "series") for row in rows) == 1
+    unit = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC")
     days = [[("u", day, 0)] * number for day in range(4) for number in range(1, 4)]
     assert max(loss_of(day, unit, "series") for day in days) == 1
 
@@ -42,7 +42,7 @@ def test_one_row_and_the_days_of_a_user_lie_in_one_slice():
 def test_the_series_asks_what_was_checked():
     """`series_of` gives each slice the epsilon and the rows that the checks above give it."""
     for bound in ("series", "slice"):
-        unit = Unit(kind="user", max_contributions=1)
+        unit = PrivacyUnit(kind="user", max_contributions=1)
         recorders = []
         run(OTHERS, unit, bound, lambda n, kept=recorders: kept.extend(
             Recorder(SCRIPTS[0]) for _ in range(n)) or kept)  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from psd.decompositions.grid import Grid
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Kind, Unit
+from psd.privacy.unit import Kind, PrivacyUnit
 from psd.publish.series import counted_unit
 from support.privacy.replay import SCRIPTS, Recorder, Replayer, small_methods
 from support.privacy.units_replay import (
@@ -73,7 +73,7 @@ def test_every_unit_is_removed(monkeypatch):
         release_of(rows, case, Grid(size=2), Recorder(SCRIPTS[0]), monkeypatch).unit
         for case in CASES.values()
     }
-    sliced = counted_unit(Unit(kind="user", max_contributions=1), "slice").kind
+    sliced = counted_unit(PrivacyUnit(kind="user", max_contributions=1), "slice").kind
     assert found | {sliced} == set(get_args(Kind))
 
 

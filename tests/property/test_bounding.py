@@ -18,7 +18,7 @@ from scipy import stats
 import psd
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
@@ -33,7 +33,9 @@ def library(parts, k, key):
     for part in parts:
         x, y = np.array([place for _, place in part], float).reshape(-1, 2).T + 0.5
         batches.append(Batch(x=x, y=y, user=pa.array([user for user, _ in part], pa.string())))
-    counted = tally_batches(batches, DOMAIN, unit=Unit(kind="user", max_contributions=k), key=key)
+    counted = tally_batches(
+        batches, DOMAIN, unit=PrivacyUnit(kind="user", max_contributions=k), key=key
+    )
     places = zip(counted.columns.tolist(), counted.rows.tolist(), strict=True)
     return Counter(dict(zip(places, counted.counts.tolist(), strict=True)))
 

@@ -14,7 +14,7 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import Claim
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 POINTS = list(itertools.product(range(5), repeat=2))
 SIDES = st.sampled_from([(0, 1), (1, 2), (2, 4), (0, 4), (3, 4)])
@@ -25,7 +25,7 @@ REGIONS = st.none() | st.builds(
 )
 EPSILONS = st.sampled_from([1, NANO // 10, NANO // 3, NANO // 2, NANO - 1, NANO])
 CAPS = {"ann": NANO, "bob": NANO // 2}
-UNITS = {"rows": Unit(), "users": Unit(kind="user", max_contributions=3)}
+UNITS = {"rows": PrivacyUnit(), "users": PrivacyUnit(kind="user", max_contributions=3)}
 
 
 class Spending(RuleBasedStateMachine):

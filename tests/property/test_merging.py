@@ -21,7 +21,7 @@ from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.user_rows import UserRows, keep_user_rows
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.from_tallies import TallyRequest, origin_of
 
 SIDE = 3
@@ -57,9 +57,9 @@ RECIPES = {
 
 
 UNITS = {
-    "record": lambda k: Unit(),
-    "user": lambda k: Unit(kind="user", max_contributions=k),
-    "user-day": lambda k: Unit(kind="user-day", max_contributions=k, time_zone="UTC"),
+    "record": lambda k: PrivacyUnit(),
+    "user": lambda k: PrivacyUnit(kind="user", max_contributions=k),
+    "user-day": lambda k: PrivacyUnit(kind="user-day", max_contributions=k, time_zone="UTC"),
 }
 
 
@@ -173,7 +173,7 @@ def test_rows_of_disjoint_parts(parts):
     for how in (recipe(1, kind="record"), recipe(1, kind="record", slices=DAYS)):
         joined = merge([counted(part, how) for part in parts])
         assert cells(joined) == cells(counted(whole(parts), how))
-        assert joined.unit == Unit()
+        assert joined.unit == PrivacyUnit()
 
 
 @reproducible

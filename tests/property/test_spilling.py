@@ -10,14 +10,14 @@ import psd
 from psd.ingest.cell_counter import cell_counter
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(16, 16))
 KEY = b"sixteen bytes ok"
 UNITS = [
-    Unit(kind="user", max_contributions=2),
-    Unit(kind="user-day", max_contributions=2, time_zone="UTC"),
-    Unit(kind="user", weight=720_720),
+    PrivacyUnit(kind="user", max_contributions=2),
+    PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"),
+    PrivacyUnit(kind="user", weight=720_720),
 ]
 
 

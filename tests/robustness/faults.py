@@ -29,7 +29,7 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.state import Claim
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge
 from robustness.bad_input import SECRET, table
 from support.cli_runner import Outcome, cli
@@ -346,7 +346,7 @@ def without_mask(args):
 
 def charge(path=LEDGER, epsilon=NANO):
     """A charge of a release that was never written."""
-    return Ledger(path).charge("rows", Claim(epsilon=epsilon, unit=Unit(), what="build"))
+    return Ledger(path).charge("rows", Claim(epsilon=epsilon, unit=PrivacyUnit(), what="build"))
 
 
 def by_hand(script):

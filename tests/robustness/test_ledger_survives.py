@@ -17,7 +17,7 @@ from psd.ingest.tally_file import read_tally
 from psd.ledger.ledger import Ledger
 from psd.ledger.state import Claim
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 TESTS = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
@@ -40,7 +40,7 @@ def charge_often(path, tries, planted):
     with check_then_act() if planted else nullcontext():
         for _ in range(tries):
             try:
-                ledger.charge("rows", Claim(epsilon=NANO // 100, unit=Unit(), what="try"))
+                ledger.charge("rows", Claim(epsilon=NANO // 100, unit=PrivacyUnit(), what="try"))
                 granted += 1
             except BudgetError:
                 pass
@@ -231,4 +231,4 @@ def test_no_room_for_the_charge(tmp_path):
     assert "the disk may be full" in ran.stderr
     assert list((tmp_path / "out").iterdir()) == []
     assert ledger.verify().charges == {}
-    ledger.charge("rows", Claim(epsilon=NANO, unit=Unit(), what="try"))
+    ledger.charge("rows", Claim(epsilon=NANO, unit=PrivacyUnit(), what="try"))

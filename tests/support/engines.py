@@ -12,7 +12,7 @@ from psd.ingest.engines._expression import parsed, sql_of
 from psd.ingest.engines._spark_session import session
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.unit import WEIGHT, Unit
+from psd.privacy.unit import WEIGHT, PrivacyUnit
 
 KEY = bytes(range(16))
 COLUMNS = Columns(user="user", time="time")
@@ -21,12 +21,12 @@ COARSE = (2**12, 3)
 
 # Units, and the cells that are counted together.
 CASES = {
-    "record": (Unit(), (1, 1)),
-    "record, coarse": (Unit(), COARSE),
-    "user": (Unit(kind="user", max_contributions=3), (1, 1)),
-    "user, coarse": (Unit(kind="user", max_contributions=1), COARSE),
-    "user-day": (Unit(kind="user-day", max_contributions=2, time_zone="UTC"), (1, 1)),
-    "users counted": (Unit(kind="user", weight=WEIGHT), COARSE),
+    "record": (PrivacyUnit(), (1, 1)),
+    "record, coarse": (PrivacyUnit(), COARSE),
+    "user": (PrivacyUnit(kind="user", max_contributions=3), (1, 1)),
+    "user, coarse": (PrivacyUnit(kind="user", max_contributions=1), COARSE),
+    "user-day": (PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"), (1, 1)),
+    "users counted": (PrivacyUnit(kind="user", weight=WEIGHT), COARSE),
 }
 
 _LINES = np.array([0, 1, 2, 3, 2**18 - 1, 2**19, 2**20 - 2, 2**20 - 1, 2**20])
@@ -147,7 +147,7 @@ TIMES = [
 
 
 ODD = {"lon": NUMBERS, "user": USERS, "time": TIMES}
-OPTIONS = {"unit": Unit(kind="user-day", max_contributions=1, time_zone="UTC"), "key": KEY}
+OPTIONS = {"unit": PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC"), "key": KEY}
 
 
 def beside_sound_ones(name, values):

@@ -7,12 +7,12 @@ import pandas as pd
 
 import psd
 from psd.ingest.sources import Columns
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.from_tallies import TallyRequest, tally_rows
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
 SECRET = bytes(range(32))
-K4 = Unit(kind="user", max_contributions=4)
+K4 = PrivacyUnit(kind="user", max_contributions=4)
 USERS = Columns(x="x", y="y", user="user")
 
 
@@ -29,7 +29,7 @@ def recipe(**changes):
     return TallyRequest(**{**plain, **changes})
 
 
-ROWS = recipe(unit=Unit(), columns=Columns(x="x", y="y"), key=None)
+ROWS = recipe(unit=PrivacyUnit(), columns=Columns(x="x", y="y"), key=None)
 
 
 def counted(how=None, part="a", data=None, **changes):
@@ -50,13 +50,13 @@ VARIANTS = {
     "user": recipe(),
     "carried": recipe(carry=True),
     "coarse": dataclasses.replace(ROWS, step=(8, 4)),
-    "shares": recipe(unit=Unit(kind="user", weight=720_720)),
+    "shares": recipe(unit=PrivacyUnit(kind="user", weight=720_720)),
     "slices": recipe(
         slices=psd.TimeSlices.parse("month", "2024-01..2024-04"),
         columns=dataclasses.replace(USERS, time="time"),
     ),
     "days": recipe(
-        unit=Unit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul"),
+        unit=PrivacyUnit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul"),
         columns=dataclasses.replace(USERS, time="time", time_zone="Asia/Seoul"),
         carry=True,
     ),

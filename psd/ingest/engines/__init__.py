@@ -15,7 +15,7 @@ from psd._util import plugins
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.ingest.tally import Tally
-    from psd.privacy.unit import Unit
+    from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
 
 __all__ = ["Engine", "engine", "engines"]
@@ -30,7 +30,7 @@ class Engine(Protocol):
         columns: Columns,
         domain: Domain,
         *,
-        unit: Unit,
+        unit: PrivacyUnit,
         key: bytes | None = None,
         step: tuple[int, int] = (1, 1),
     ) -> Tally:

@@ -14,7 +14,7 @@ from psd.ingest.tally import Tally
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
-    from psd.privacy.unit import Unit
+    from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
 
 __all__ = ["tally_of"]
@@ -38,7 +38,7 @@ def tally_of(
     columns: Columns,
     domain: Domain,
     *,
-    unit: Unit,
+    unit: PrivacyUnit,
     key: bytes | None = None,
     step: tuple[int, int] = (1, 1),
 ) -> Tally:
@@ -148,7 +148,7 @@ def _check_users(found: dict[str, int], columns: Columns) -> None:
         )
 
 
-def _report(found: dict[str, int], unit: Unit, kept: int) -> dict[str, int]:
+def _report(found: dict[str, int], unit: PrivacyUnit, kept: int) -> dict[str, int]:
     """Counts for the private report."""
     read, missing, inside = found["read"], found["missing"], found["inside"]
     report = {"read": read, "without coordinates": missing, "outside": read - missing - inside}

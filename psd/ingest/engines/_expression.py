@@ -27,7 +27,7 @@ from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
 from psd.ingest.user_ids import INVISIBLE
 
 if TYPE_CHECKING:
-    from psd.privacy.unit import Unit
+    from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
 
 __all__ = ["counted", "flags", "parsed", "sql_of"]
@@ -87,7 +87,7 @@ def flags(rows: Any, domain: Domain) -> Any:
 
 
 def counted(
-    rows: Any, domain: Domain, *, unit: Unit, key: bytes, step: tuple[int, int] = (1, 1)
+    rows: Any, domain: Domain, *, unit: PrivacyUnit, key: bytes, step: tuple[int, int] = (1, 1)
 ) -> Any:
     """Occupied cells: code, number of rows, and their weight.
 
@@ -187,14 +187,14 @@ def _edge(lines: Any, domain: Domain, axis: int) -> Any:
     return ibis.ifelse(lines == cells, double(high), between)
 
 
-def _weighed(rows: Any, unit: Unit) -> Any:
+def _weighed(rows: Any, unit: PrivacyUnit) -> Any:
     """Rows with their share of their user's weight; a share of nothing is no row."""
     rows = rows.mutate(of_user=rows.count().over(group_by="user"))
     rows = rows.mutate(weight=(unit.weight // rows.of_user).cast("int64"))
     return rows.filter(rows.weight > 0)
 
 
-def _bounded(rows: Any, unit: Unit, key: bytes) -> Any:
+def _bounded(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
     """The k rows of each unit with the smallest marks."""
     import ibis
 

@@ -18,7 +18,7 @@ from psd.ingest.engines._spark_tables import SparkTable, rows_of, viewed
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.ingest.tally import Tally
-    from psd.privacy.unit import Unit
+    from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
 
 __all__ = ["Spark", "SparkTable", "open_engine"]
@@ -66,7 +66,7 @@ class Spark:
         columns: Columns,
         domain: Domain,
         *,
-        unit: Unit,
+        unit: PrivacyUnit,
         key: bytes | None = None,
         step: tuple[int, int] = (1, 1),
     ) -> Tally:

@@ -37,13 +37,13 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge
 from psd.space.domain import Domain
 
 SQUARE = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 TABLE = pd.DataFrame({"lon": [0.5, 1.5], "lat": [0.5, 2.5], "user": ["a", "b"]})
-USER = Unit(kind="user", max_contributions=2)
+USER = PrivacyUnit(kind="user", max_contributions=2)
 
 # Checks
 
@@ -56,7 +56,7 @@ def _ledger(folder, budget=1):
 
 
 def _claim(epsilon, unit=None, region=None):
-    return Claim(epsilon=epsilon, unit=unit or Unit(), what="try", region=region)
+    return Claim(epsilon=epsilon, unit=unit or PrivacyUnit(), what="try", region=region)
 
 
 def _build(account, table=TABLE, **options):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import psd.publish.series
 from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.privacy.budget import Budget
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.space.time_slices import TimeSlices
 from support.privacy import slices_replay
 from support.privacy.slices_replay import loss_of
 
-USER = Unit(kind="user", max_contributions=1)
+USER = PrivacyUnit(kind="user", max_contributions=1)
 EVERY_DAY = [("u", day, 0) for day in range(3)]
 
 
@@ -19,7 +19,7 @@ def user_of_every_day(bound, _):
 
 
 def row_of_another_day(*_):
-    loss_of([("u", 3, 0)], Unit(), "series")
+    loss_of([("u", 3, 0)], PrivacyUnit(), "series")
 
 
 def k_per_slice():

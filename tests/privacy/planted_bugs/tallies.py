@@ -10,7 +10,7 @@ import pyarrow as pa
 from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.errors import InputDataError
 from psd.ingest import partial_tally as kept
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from support.privacy.merge_replay import OTHERS, counted, parts_of, worst_loss
 
 # Checks
@@ -30,7 +30,7 @@ def _is_refused(parts, why):
 
 
 def a_part_is_merged_once(*_):
-    part = counted([("v", 0), ("w", 3)], 1, unit=Unit())
+    part = counted([("v", 0), ("w", 3)], 1, unit=PrivacyUnit())
     _is_refused([part, part], "a part was merged twice")
 
 

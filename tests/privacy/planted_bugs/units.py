@@ -22,7 +22,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.ingest.user_partitions import UserPartitions, _joined
 from psd.privacy.budget import Budget
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.space.domain import Domain
 from support.privacy.samplers import AlteredSampler
 from support.privacy.units_replay import CASES, CROWDS, METHODS, SLOW, outside_alone, worst
@@ -53,7 +53,7 @@ def _kept(*ids, k=1):
     domain = Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857", lattice=(1, 1))
     places = np.full(len(ids), 0.5)
     batch = Batch(x=places, y=places, user=pa.array(ids, pa.string()))
-    unit = Unit(kind="user", max_contributions=k)
+    unit = PrivacyUnit(kind="user", max_contributions=k)
     return int(tally_batches([batch], domain, unit=unit).counts.sum())
 
 

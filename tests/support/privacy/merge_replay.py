@@ -18,7 +18,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.user_rows import keep_user_rows
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.from_tallies import TallyRequest, origin_of
 from support.privacy.replay import (
     SCRIPTS,
@@ -39,7 +39,7 @@ GRID = psd.Quadtree(height=1)
 
 def counted(rows, k, *, carry=False, unit=None):
     """Tally of rows (user, cell)."""
-    unit = unit or Unit(kind="user", max_contributions=k)
+    unit = unit or PrivacyUnit(kind="user", max_contributions=k)
     builder = TallyBuilder(DOMAIN, unit=unit)
     x, y = np.array([(cell % 2, cell // 2) for _, cell in rows], float).reshape(-1, 2).T + 0.5
     builder.add_batch(Batch(x=x, y=y, user=pa.array([user for user, _ in rows], pa.string())))

@@ -18,7 +18,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.series import counted_unit, of_slice, series_of
 from psd.release.file import SERIES_KEY
 from psd.release.post_processing import View
@@ -28,7 +28,7 @@ from support.forged_releases import encode, stamped
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
 MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-04", "Asia/Seoul")
-K3 = Unit(kind="user", max_contributions=3)
+K3 = PrivacyUnit(kind="user", max_contributions=3)
 SURE = 10**12
 
 
@@ -70,7 +70,7 @@ def same(a, b):
 
 def test_each_slice_counts_its_own_rows():
     data = rows()
-    series = made(Unit(), data=data)
+    series = made(PrivacyUnit(), data=data)
     inside = (data.x >= 0) & (data.x < 8) & (data.y >= 0) & (data.y < 8)
     months = data.time.astype("datetime64[M]").astype(str)
     for name in series:
@@ -101,7 +101,12 @@ def test_shares_of_epsilon_are_rounded_down():
 
 
 @pytest.mark.parametrize(
-    "unit", [Unit(), Unit(kind="user-day", time_zone="UTC"), Unit(kind="user", weight=6)]
+    "unit",
+    [
+        PrivacyUnit(),
+        PrivacyUnit(kind="user-day", time_zone="UTC"),
+        PrivacyUnit(kind="user", weight=6),
+    ],
 )
 def test_a_bound_per_slice_is_of_users(unit):
     with pytest.raises(ParameterError, match="--per slice"):
@@ -110,7 +115,7 @@ def test_a_bound_per_slice_is_of_users(unit):
 
 def test_an_empty_slice_is_there_with_noise():
     data = dataclasses.replace(rows(), time=np.full(400, np.datetime64("2024-02-01", "us")))
-    series = made(Unit(), epsilon=10**6, data=data)
+    series = made(PrivacyUnit(), epsilon=10**6, data=data)
     assert all((series[name].tree.count != 0).any() for name in series)
     assert [len(series[name].tree) for name in series] == [21] * 4
 
@@ -124,7 +129,7 @@ def test_every_slice_is_drawn_by_itself():
 
 def test_a_tally_without_slices_or_with_more_is_refused():
     counts = tally_batches([rows()], DOMAIN)
-    how = {"budget": Budget(SURE), "method": psd.Grid(size=2), "unit": Unit()}
+    how = {"budget": Budget(SURE), "method": psd.Grid(size=2), "unit": PrivacyUnit()}
     with pytest.raises(ParameterError, match="not made with these"):
         series_of(counts, DOMAIN, MONTHS, **how)
     with pytest.raises(ParameterError, match="without time slices"):
@@ -201,11 +206,11 @@ def test_releases_that_do_not_belong_together():
     with pytest.raises(ReleaseFormatError, match="4 slices has 3"):
         dataclasses.replace(series, releases=tuple(others))
     with pytest.raises(ReleaseFormatError, match="goes with unit user"):
-        dataclasses.replace(made(Unit()), bound="slice")
+        dataclasses.replace(made(PrivacyUnit()), bound="slice")
 
 
 def test_queries_answer_slice_by_slice():
-    series = made(Unit())
+    series = made(PrivacyUnit())
     answers = series.query([(0, 0, 8, 8), (0, 0, 4, 4)])
     assert answers.columns[0] == "slice"
     assert answers["slice"].tolist() == [n for n in MONTHS for _ in range(2)]

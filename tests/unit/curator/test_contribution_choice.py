@@ -13,7 +13,7 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from support.privacy.replay import SCRIPTS, Recorder, small_domain
 
 
@@ -116,9 +116,9 @@ def test_settings_out_of_range_are_refused(settings, words):
 def test_rows_of_users_are_there_for_the_question_and_for_the_tally(memory):
     """Also where they wait in files."""
     users = np.arange(3000) % 700
-    unit = Unit(kind="user", max_contributions=2)
+    unit = PrivacyUnit(kind="user", max_contributions=2)
     builder = TallyBuilder(small_domain(3), unit=unit, memory=memory)
     ids = pa.array([f"u{user}" for user in users])
     builder.add_batch(Batch(x=users % 3 + 0.5, y=users % 2 + 0.5, user=ids))
     assert np.array_equal(np.sort(builder.rows_per_unit()), np.sort(np.bincount(users)))
-    assert builder.build(unit=Unit(kind="user", max_contributions=3)).counts.sum() == 3 * 700
+    assert builder.build(unit=PrivacyUnit(kind="user", max_contributions=3)).counts.sum() == 3 * 700

@@ -17,7 +17,7 @@ from psd.ingest.partial_tally import (
 )
 from psd.ingest.sources import Columns
 from psd.ingest.user_rows import UserRows
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.from_tallies import build_tally, tally_rows
 from support.tallies import DOMAIN, K4, ROWS, USERS, cells, counted, recipe, table
 
@@ -49,7 +49,7 @@ def test_bounds_add_up_since_one_user_may_be_in_all_parts(origins, bound):
 def test_bounds_of_parts_add_up():
     a, b = counted(part="a"), counted(part="b", unit=dataclasses.replace(K4, max_contributions=3))
     both = merge([a, b])
-    assert both.unit == Unit(kind="user", max_contributions=7)
+    assert both.unit == PrivacyUnit(kind="user", max_contributions=7)
     assert both.tally.contributions == 7
     assert build_tally(both, epsilon=1, method=psd.Grid(size=2)).max_contributions == 7
 
@@ -61,8 +61,12 @@ def test_bounds_of_parts_add_up():
         ({}, {"domain": dataclasses.replace(DOMAIN, bounds=(0, 0, 8, 9))}, "different bounds, CRS"),
         ({}, {"domain": dataclasses.replace(DOMAIN, crs="EPSG:3395")}, "different bounds, CRS"),
         ({}, {"step": (2, 2)}, "steps of the lattice"),
-        ({}, {"unit": Unit(), "columns": Columns(x="x", y="y"), "key": None}, "units of privacy"),
-        ({}, {"unit": Unit(kind="user", weight=12)}, "units of privacy"),
+        (
+            {},
+            {"unit": PrivacyUnit(), "columns": Columns(x="x", y="y"), "key": None},
+            "units of privacy",
+        ),
+        ({}, {"unit": PrivacyUnit(kind="user", weight=12)}, "units of privacy"),
         ({}, {"slices": "2024-01"}, "time slices"),
         ({"slices": "2024-01"}, {"slices": "2024-02"}, "time slices"),
         ({"slices": "2024-01"}, {"slices": "2024-01", "bound": "slice"}, "per slice or for all"),
@@ -71,17 +75,17 @@ def test_bounds_of_parts_add_up():
         ({"carry": True}, {}, "all with --carry-users"),
         (
             {"carry": True},
-            {"carry": True, "unit": Unit(kind="user", max_contributions=3)},
+            {"carry": True, "unit": PrivacyUnit(kind="user", max_contributions=3)},
             "different numbers of rows",
         ),
         (
-            {"unit": Unit(kind="user", weight=12)},
-            {"unit": Unit(kind="user", weight=12)},
+            {"unit": PrivacyUnit(kind="user", weight=12)},
+            {"unit": PrivacyUnit(kind="user", weight=12)},
             "tallies that count users cannot be merged",
         ),
         (
-            {"unit": Unit(kind="user", max_contributions=10**9)},
-            {"unit": Unit(kind="user", max_contributions=1)},
+            {"unit": PrivacyUnit(kind="user", max_contributions=10**9)},
+            {"unit": PrivacyUnit(kind="user", max_contributions=1)},
             "add up to too much",
         ),
     ],
@@ -148,12 +152,12 @@ def test_what_is_no_file_needs_a_name():
     ("changes", "told"),
     [
         ({"columns": Columns()}, "column of users"),
-        ({"unit": Unit()}, "column of users"),
+        ({"unit": PrivacyUnit()}, "column of users"),
         ({"key": None, "carry": True}, "same --key"),
         ({"carry": True, "step": (2, 2)}, "full lattice"),
-        ({"carry": True, "unit": Unit(kind="user", weight=12)}, "full lattice"),
+        ({"carry": True, "unit": PrivacyUnit(kind="user", weight=12)}, "full lattice"),
         ({"slices": psd.TimeSlices.parse("month", "2024-01")}, "need --time"),
-        ({"unit": Unit(kind="user-day", time_zone="UTC")}, "need --time"),
+        ({"unit": PrivacyUnit(kind="user-day", time_zone="UTC")}, "need --time"),
         (
             {
                 "slices": psd.TimeSlices.parse("month", "2024-01", "Asia/Seoul"),
@@ -161,7 +165,7 @@ def test_what_is_no_file_needs_a_name():
             },
             "another time zone",
         ),
-        ({"bound": "slice", "unit": Unit(kind="user", weight=12)}, "--per slice"),
+        ({"bound": "slice", "unit": PrivacyUnit(kind="user", weight=12)}, "--per slice"),
     ],
 )
 def test_recipes_that_make_no_sense(changes, told):
@@ -188,5 +192,5 @@ def test_carried_rows_hold_no_more_than_k_of_each_user():
 
 def test_terms_leave_the_bound_to_the_parts():
     assert CountingRules(domain=DOMAIN, unit=K4) == CountingRules(
-        domain=DOMAIN, unit=Unit(kind="user")
+        domain=DOMAIN, unit=PrivacyUnit(kind="user")
     )

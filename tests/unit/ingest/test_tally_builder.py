@@ -10,14 +10,14 @@ import psd
 from psd.errors import DomainError, InputDataError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, tally_batches
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-03")
 EARTH = psd.Domain(bounds=(-10, -10, 10, 10))
 
 
-FOUR = Unit(kind="user", max_contributions=4)
+FOUR = PrivacyUnit(kind="user", max_contributions=4)
 
 
 def batch(points, users=None):
@@ -48,9 +48,13 @@ def test_no_rows(batches):
 
 
 def test_no_rows_of_users():
-    assert cells(tally_batches([], PLANE, unit=Unit(kind="user", max_contributions=3))) == []
+    assert cells(tally_batches([], PLANE, unit=PrivacyUnit(kind="user", max_contributions=3))) == []
     assert (
-        cells(tally_batches([batch([], [])], PLANE, unit=Unit(kind="user", max_contributions=3)))
+        cells(
+            tally_batches(
+                [batch([], [])], PLANE, unit=PrivacyUnit(kind="user", max_contributions=3)
+            )
+        )
         == []
     )
 
@@ -61,14 +65,14 @@ def test_it_counts_as_many_cells_as_there_are(slices, number, monkeypatch):
     monkeypatch.setattr(
         "psd.ingest.tally_builder.cell_counter", lambda cells, _: asked.append(cells)
     )
-    TallyBuilder(PLANE, unit=Unit(), slices=slices)
+    TallyBuilder(PLANE, unit=PrivacyUnit(), slices=slices)
     assert asked == [number * 8]
 
 
 def test_report_adds_up():
     points = [(1, 1), (1, 1), (1, 1), (9, 9), (np.nan, 1), (np.nan, 9)]
     counted = tally_batches(
-        [batch(points, ["a"] * 6)], PLANE, unit=Unit(kind="user", max_contributions=2)
+        [batch(points, ["a"] * 6)], PLANE, unit=PrivacyUnit(kind="user", max_contributions=2)
     )
     left = {"without coordinates": 2, "outside": 1, "over the limit": 1}
     assert counted.report == {"read": 6, **left, "kept": 2}
@@ -110,14 +114,16 @@ def test_a_row_inside_without_id_is_refused(place):
     users[place] = None
     with pytest.raises(InputDataError, match="without a user id"):
         tally_batches(
-            [batch([(1, 1)] * 3, users)], PLANE, unit=Unit(kind="user", max_contributions=1)
+            [batch([(1, 1)] * 3, users)], PLANE, unit=PrivacyUnit(kind="user", max_contributions=1)
         )
 
 
 def rows_kept(users):
     """Number of rows that are kept where each user keeps one."""
     made = batch([(1, 1)] * len(users), users)
-    return tally_batches([made], PLANE, unit=Unit(kind="user", max_contributions=1)).counts.sum()
+    return tally_batches(
+        [made], PLANE, unit=PrivacyUnit(kind="user", max_contributions=1)
+    ).counts.sum()
 
 
 def test_spellings_that_nobody_tells_apart_are_one_user():
@@ -132,7 +138,7 @@ def test_ids_that_look_like_numbers_are_text():
 def test_rows_without_a_time_are_refused_where_days_are_protected(time):
     made = batch([(1, 1), (1, 1)], ["a", "a"])
     made = replace(made, time=None if time is None else np.array(time, "datetime64[us]"))
-    unit = Unit(kind="user-day", max_contributions=1, time_zone="UTC")
+    unit = PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")
     with pytest.raises(InputDataError, match="without a time"):
         tally_batches([made], PLANE, unit=unit)
 
@@ -140,7 +146,7 @@ def test_rows_without_a_time_are_refused_where_days_are_protected(time):
 def test_each_day_is_bounded_by_itself():
     days = np.array(["2024-02-28T23:59", "2024-02-29T00:00", "2024-02-29T23:59"], "datetime64[us]")
     made = replace(batch([(1, 1)] * 3, ["a"] * 3), time=days)
-    unit = Unit(kind="user-day", max_contributions=1, time_zone="UTC")
+    unit = PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")
     assert tally_batches([made], PLANE, unit=unit).counts.tolist() == [2]
 
 
@@ -156,7 +162,7 @@ def test_a_share_of_nothing_occupies_no_cell(lattice):
     users = ["many"] * 5 + ["few"] * 2
     points = [(0.5, 0.5)] * 5 + [(1.5, 0.5), (2.5, 0.5)]
     plane = replace(PLANE, lattice=lattice)
-    unit = Unit(kind="user", weight=4)
+    unit = PrivacyUnit(kind="user", weight=4)
     counted = tally_batches([batch(points, users)], plane, unit=unit)
     assert counted.counts.tolist() == [2, 2]
     assert counted.report["kept"] == 2

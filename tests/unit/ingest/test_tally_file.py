@@ -15,7 +15,7 @@ from psd.ingest.partial_tally import (
     merge,
 )
 from psd.ingest.tally_file import KEY, is_tally, read_tally, read_unit, write_tally
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from support.tallies import K4, VARIANTS, cells, counted
 
 
@@ -54,7 +54,9 @@ def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
     write_tally(counted(part="a"), tmp_path / "a")
     unit = dataclasses.replace(K4, max_contributions=3)
     write_tally(counted(part="b", unit=unit), tmp_path / "b")
-    assert read_unit([tmp_path / "a", tmp_path / "b"]) == Unit(kind="user", max_contributions=7)
+    assert read_unit([tmp_path / "a", tmp_path / "b"]) == PrivacyUnit(
+        kind="user", max_contributions=7
+    )
 
 
 def test_a_tally_whose_header_is_damaged_has_no_unit(tmp_path):

@@ -18,7 +18,7 @@ from psd.ledger.regions import Region
 from psd.ledger.state import Claim
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge, claim_of
 from psd.publish.count_rows import wanted
 from psd.release.signing import verify
@@ -139,7 +139,7 @@ def test_the_first_spend_pays_once_and_for_all(ledger):
 def test_a_charge_that_is_refused_spends_nothing(ledger):
     pending = PendingCharge(Account(ledger, "rows"), claim("a.csv"))
     budget = Budget(7, on_first_spend=pending.charge)
-    ledger.charge("rows", Claim(epsilon=NANO, unit=Unit(), what="another"))
+    ledger.charge("rows", Claim(epsilon=NANO, unit=PrivacyUnit(), what="another"))
     for _ in range(2):
         with pytest.raises(BudgetError, match="has epsilon 0 left"):
             budget.spend(1)

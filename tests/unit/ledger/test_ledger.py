@@ -19,17 +19,21 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import Book, Claim, Dataset
 from psd.privacy.epsilon import parse_epsilon
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 BY_COLUMNS = (BY_FIELDS, "x=lon", "y=lat")
-USER = Unit(kind="user", max_contributions=4)
-ZONED = Unit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul")
+USER = PrivacyUnit(kind="user", max_contributions=4)
+ZONED = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul")
 
 
 def claim(epsilon, unit=None, bounds=None, **more):
     region = bounds and Region(bounds=bounds, crs="EPSG:4326", columns=BY_COLUMNS)
     return Claim(
-        epsilon=parse_epsilon(epsilon), unit=unit or Unit(), what="build", region=region, **more
+        epsilon=parse_epsilon(epsilon),
+        unit=unit or PrivacyUnit(),
+        what="build",
+        region=region,
+        **more,
     )
 
 
@@ -467,11 +471,11 @@ def test_a_dataset_that_is_not_there(ledger):
 @pytest.mark.parametrize(
     ("options", "unit", "allowed"),
     [
-        ({}, Unit(), True),
+        ({}, PrivacyUnit(), True),
         ({}, USER, False),
         ({"unit": "user"}, USER, True),
-        ({"unit": "user"}, Unit(kind="user", weight=720_720), True),
-        ({"unit": "user"}, Unit(), False),
+        ({"unit": "user"}, PrivacyUnit(kind="user", weight=720_720), True),
+        ({"unit": "user"}, PrivacyUnit(), False),
         ({"unit": "user"}, ZONED, False),
         ({"unit": "user", "max_contributions": 4}, USER, True),
         ({"unit": "user", "max_contributions": 5}, USER, False),
@@ -493,7 +497,7 @@ def test_one_unit_for_each_dataset(options, unit, allowed, ledger):
     ("options", "unit", "words"),
     [
         ({}, USER, "per row, and this is per user;"),
-        ({"unit": "user"}, Unit(), "per user, and this is per row;"),
+        ({"unit": "user"}, PrivacyUnit(), "per user, and this is per row;"),
         (
             {"unit": "user-day", "time_zone": "Asia/Seoul"},
             USER,

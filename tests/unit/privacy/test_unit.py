@@ -13,7 +13,7 @@ import psd
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.estimation.least_squares import infer
 from psd.estimation.posterior import posterior_count
-from psd.privacy.unit import WEIGHT, Unit, unit_of
+from psd.privacy.unit import WEIGHT, PrivacyUnit, privacy_unit
 from psd.release.file import decode
 from psd.release.post_processing import View
 from support.forged_releases import encode
@@ -25,18 +25,18 @@ DAY = {"per": "day", "time": "t", "time_zone": "Asia/Seoul"}
 @pytest.mark.parametrize(
     ("arguments", "unit"),
     [
-        ({}, Unit()),
-        ({"user": "u", "max_contributions": 4}, Unit(kind="user", max_contributions=4)),
+        ({}, PrivacyUnit()),
+        ({"user": "u", "max_contributions": 4}, PrivacyUnit(kind="user", max_contributions=4)),
         (
             {"user": "u", "max_contributions": 4, **DAY},
-            Unit(kind="user-day", max_contributions=4, time_zone="Asia/Seoul"),
+            PrivacyUnit(kind="user-day", max_contributions=4, time_zone="Asia/Seoul"),
         ),
-        ({"user": "u", "count": "users"}, Unit(kind="user", weight=WEIGHT)),
-        ({"time": "t", "time_zone": "Asia/Seoul"}, Unit()),
+        ({"user": "u", "count": "users"}, PrivacyUnit(kind="user", weight=WEIGHT)),
+        ({"time": "t", "time_zone": "Asia/Seoul"}, PrivacyUnit()),
     ],
 )
 def test_what_the_arguments_say(arguments, unit):
-    assert unit_of(**{"user": None, "max_contributions": None, **arguments}) == unit
+    assert privacy_unit(**{"user": None, "max_contributions": None, **arguments}) == unit
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_the_arguments_say(arguments, unit):
 )
 def test_what_does_not_go_together_is_refused(arguments, words):
     with pytest.raises(ParameterError, match=words):
-        unit_of(**{"user": None, "max_contributions": None, **arguments})
+        privacy_unit(**{"user": None, "max_contributions": None, **arguments})
 
 
 @pytest.mark.parametrize(
@@ -77,18 +77,18 @@ def test_what_does_not_go_together_is_refused(arguments, words):
 )
 def test_a_unit_whose_fields_contradict_is_refused(fields):
     with pytest.raises(ParameterError):
-        Unit(**fields)
+        PrivacyUnit(**fields)
 
 
 def test_every_unit_says_what_it_is():
-    day = Unit(kind="user-day", max_contributions=4, time_zone="Asia/Seoul")
-    assert day.promise == (
+    day = PrivacyUnit(kind="user-day", max_contributions=4, time_zone="Asia/Seoul")
+    assert day.guarantee_text == (
         "per user and day in Asia/Seoul, at most 4 rows of each; a user of T days has T epsilon"
     )
-    assert day.counted == "kept rows, at most 4 of each user and day"
-    assert Unit().promise == "per row"
-    assert "T slices" in Unit(kind="user-slice", max_contributions=2).promise
-    assert Unit(kind="user", weight=6).promise == "per user, counts are users"
+    assert day.counted_text == "kept rows, at most 4 of each user and day"
+    assert PrivacyUnit().guarantee_text == "per row"
+    assert "T slices" in PrivacyUnit(kind="user-slice", max_contributions=2).guarantee_text
+    assert PrivacyUnit(kind="user", weight=6).guarantee_text == "per user, counts are users"
 
 
 # --- answers in users ---------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_a_user_is_one_however_many_rows():
     release = psd.build(
         table, domain=DOMAIN, epsilon=100, method=psd.Grid(size=2), user="u", count="users"
     )
-    assert release.unit_of_privacy == Unit(kind="user", weight=WEIGHT)
+    assert release.unit_of_privacy == PrivacyUnit(kind="user", weight=WEIGHT)
     assert release.total == pytest.approx(101, abs=1)
     assert release.estimate([(0, 0, 2, 2), (2, 0, 4, 2)]) == pytest.approx([1, 100], abs=1)
 

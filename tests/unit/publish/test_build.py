@@ -7,7 +7,7 @@ import pytest
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
 from psd.privacy.budget import Budget
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish import build as publish
 from support.privacy.samplers import Echo
 
@@ -107,7 +107,7 @@ def tallied(**arguments):
 
 
 def release_of(counts, **arguments):
-    given = {"budget": Budget(10**9), "method": psd.Quadtree(height=1), "unit": Unit()}
+    given = {"budget": Budget(10**9), "method": psd.Quadtree(height=1), "unit": PrivacyUnit()}
     return publish.release_of(counts, DOMAIN, **given | arguments)
 
 
@@ -123,7 +123,7 @@ def test_one_tally_serves_several_releases():
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_the_unit_of_a_bounded_tally_is_the_user(k):
-    unit = Unit(kind="user", max_contributions=k)
+    unit = PrivacyUnit(kind="user", max_contributions=k)
     release = release_of(tallied(user="id", max_contributions=k), unit=unit)
     assert (release.unit, release.max_contributions) == ("user", k)
 

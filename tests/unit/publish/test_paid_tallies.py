@@ -13,7 +13,7 @@ from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin, me
 from psd.ingest.tally import Tally
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.from_tallies import build_tally, kept_for
 from support.privacy.replay import SCRIPTS, Recorder
 
@@ -73,7 +73,7 @@ def test_parts_add_what_they_paid():
     counts = Tally(columns=none, rows=none, counts=none.astype(np.int64))
     parts = [
         PartialTally(
-            terms=CountingRules(domain=DOMAIN, unit=Unit(kind="user")),
+            terms=CountingRules(domain=DOMAIN, unit=PrivacyUnit(kind="user")),
             origins=(PartOrigin(run=f"{number:032x}", names=(f"part {number}",), paid=10**number),),
             counts=counts,
         )

@@ -18,7 +18,7 @@ from psd.ingest.engines._parse import COMPOSED, double
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from support import engines
 
 TYPES = {"string": "string", "double": "float64", "int64": "int64", "timestamp[us]": "timestamp"}
@@ -89,7 +89,7 @@ def test_points_at_lattice_lines(domain):
     x, y = np.where(rng.random(600) < 0.5, x, np.nextafter(x, side)), np.nextafter(y, -side)
     table = pa.table({"lon": x, "lat": [repr(value) for value in y.tolist()]})
     columns, rows, _ = domain.quantise(x, y)
-    found = by_expression(table, domain, Columns(), unit=Unit())
+    found = by_expression(table, domain, Columns(), unit=PrivacyUnit())
     codes = rows.astype(np.int64) * domain.lattice[0] + columns
     code, count = np.unique(codes, return_counts=True)
     np.testing.assert_array_equal(
@@ -108,7 +108,7 @@ def test_equal_rows_and_users_below_and_above_the_bound(k):
     )
     time = np.datetime64("2024-02-28", "us") + day.astype("m8[D]")
     users = pa.array([str(user) for user in rng.geometric(0.01, 900)])
-    unit = Unit(kind="user", max_contributions=k)
+    unit = PrivacyUnit(kind="user", max_contributions=k)
     local = tally_batches([Batch(x=x, y=y, user=users, time=time)], PLANE, unit=unit, key=b"key")
     table = pa.table({"lon": x, "lat": y, "user": users, "time": time})
     found = by_expression(table, PLANE, engines.COLUMNS, unit=unit, key=b"key")
@@ -156,7 +156,7 @@ def test_moments_to_the_microsecond(tmp_path):
 @pytest.mark.parametrize("user", ["e\u0301", "é\u0301", "a\0b", "ά", "\U0001f600", "a\ufffd"])
 def test_ids_that_engines_do_not_compose(user):
     table = pa.table({"lon": [0.5, 9], "lat": [0.5, 9], "user": ["u", user]})
-    unit = Unit(kind="user", max_contributions=1)
+    unit = PrivacyUnit(kind="user", max_contributions=1)
     assert by_expression(table, PLANE, Columns(user="user"), unit=unit).counts.sum() == 1
     table = pa.table({"lon": [0.5, 0.5], "lat": [0.5, 0.5], "user": ["u", user]})
     with pytest.raises(InputDataError, match="characters") as raised:
@@ -186,20 +186,20 @@ def test_values_that_are_no_degrees(point):
     table = pa.table({"lon": [1.0, point[0]], "lat": [1.0, point[1]]})
     domain = psd.Domain(bounds=(-10, -10, 10, 10))
     with pytest.raises(DomainError, match="swapped") as raised:
-        by_expression(table, domain, Columns(), unit=Unit())
+        by_expression(table, domain, Columns(), unit=PrivacyUnit())
     assert ".5" not in str(raised.value)
 
 
 def test_rows_but_none_inside():
     table = pa.table({"lon": [7.5], "lat": [7.5]})
     with pytest.raises(DomainError, match="no row lies inside") as raised:
-        by_expression(table, PLANE, Columns(), unit=Unit())
+        by_expression(table, PLANE, Columns(), unit=PrivacyUnit())
     assert "7.5" not in str(raised.value)
 
 
 def test_no_rows():
     table = pa.table({"lon": pa.array([], pa.float64()), "lat": pa.array([], pa.float64())})
-    found = by_expression(table, PLANE, Columns(), unit=Unit())
+    found = by_expression(table, PLANE, Columns(), unit=PrivacyUnit())
     assert len(found.counts) == 0
     assert found.report == {"read": 0, "without coordinates": 0, "outside": 0, "kept": 0}
 
@@ -207,10 +207,10 @@ def test_no_rows():
 def test_times_with_an_offset_are_refused():
     table = pa.table({"lon": [0.5], "lat": [0.5], "time": ["2024-01-31 10:00:00+09:00"]})
     with pytest.raises(InputDataError, match="offset"):
-        by_expression(table, PLANE, Columns(time="time"), unit=Unit())
+        by_expression(table, PLANE, Columns(time="time"), unit=PrivacyUnit())
 
 
 def test_units_of_slices_are_refused():
     table = pa.table({"lon": [0.5], "lat": [0.5], "user": ["a"], "time": ["2024-01-31"]})
     with pytest.raises(ParameterError, match="time slices"):
-        by_expression(table, PLANE, engines.COLUMNS, unit=Unit(kind="user-slice"))
+        by_expression(table, PLANE, engines.COLUMNS, unit=PrivacyUnit(kind="user-slice"))

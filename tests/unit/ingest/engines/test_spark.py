@@ -10,7 +10,7 @@ import pytest
 import psd
 from psd.errors import DomainError, InputDataError, MissingExtraError, ParameterError
 from psd.ingest.sources import Columns
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 from support import engines
 from support.cli_runner import cli, fails, process
 from support.privacy.replay import SCRIPTS, Recorder
@@ -20,7 +20,7 @@ pytest.importorskip("pysail", reason="pysail is not installed: pip install -e '.
 SHARED = Path(__file__).resolve().parents[4].parent / "shared" / "data"
 BOUNDS = ("--bounds", 126.4, 37, 127.6, 38)
 TABLE = engines.rows()
-USER = Unit(kind="user", max_contributions=3)
+USER = PrivacyUnit(kind="user", max_contributions=3)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def inputs(tmp_path_factory):
 
 def both(url, data, domain, columns, **options):
     """Tally of the local path and of Spark."""
-    options = {"unit": Unit(), "key": engines.KEY, **options}
+    options = {"unit": PrivacyUnit(), "key": engines.KEY, **options}
     return [
         engine.tally(data, columns, domain, **options)
         for engine in (engines.Local(), psd.Spark(url=url))
@@ -82,7 +82,7 @@ def test_columns_of_numbers(url, tmp_path, column):
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets are not there")
 def test_real_users(url):
     domain = psd.Domain(bounds=(1.40, 42.42, 1.79, 42.66))
-    unit = Unit(kind="user", max_contributions=20)
+    unit = PrivacyUnit(kind="user", max_contributions=20)
     path = str(SHARED / "osm_andorra_2016.csv")
     engines.assert_equal(*both(url, path, domain, Columns(user="user_id"), unit=unit))
 
@@ -132,12 +132,12 @@ def test_refused_as_by_the_local_path(url, tmp_path, content, told):
 def test_what_is_not_there(url, tmp_path):
     for data, told in ((str(tmp_path / "no.csv"), "no.csv"), (psd.SparkTable("no.table"), "table")):
         with pytest.raises(InputDataError, match=told):
-            psd.Spark(url=url).tally(data, Columns(), engines.DOMAIN, unit=Unit())
+            psd.Spark(url=url).tally(data, Columns(), engines.DOMAIN, unit=PrivacyUnit())
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         spark = psd.Spark(url=f"sc://127.0.0.1:{free.getsockname()[1]}/;token=secret")
         with pytest.raises(InputDataError, match="does not answer") as raised:
-            spark.tally("no.csv", Columns(), engines.DOMAIN, unit=Unit())
+            spark.tally("no.csv", Columns(), engines.DOMAIN, unit=PrivacyUnit())
         assert "secret" not in str(raised.value)
 
 
@@ -154,7 +154,7 @@ def test_what_is_not_there(url, tmp_path):
 )
 def test_refused_before_anything_is_read(url, data, columns, error, told):
     with pytest.raises(error, match=told):
-        psd.Spark(url=url).tally(data, columns, engines.DOMAIN, unit=Unit())
+        psd.Spark(url=url).tally(data, columns, engines.DOMAIN, unit=PrivacyUnit())
 
 
 def test_a_tally_that_is_kept_has_no_name_of_a_file_here(url, inputs, tmp_path):
@@ -176,8 +176,10 @@ def test_a_file_that_two_inputs_hold(url, tmp_path):
     spark, more = psd.Spark(url=url), [f"{tmp_path}/./a.csv", f"file://{file}", f"{tmp_path}/*.csv"]
     for other in more:
         with pytest.raises(InputDataError, match="count double"):
-            spark.tally([file, other], Columns(), engines.DOMAIN, unit=Unit())
-    counted = spark.tally([file, f"{tmp_path}/b.csv"], Columns(), engines.DOMAIN, unit=Unit())
+            spark.tally([file, other], Columns(), engines.DOMAIN, unit=PrivacyUnit())
+    counted = spark.tally(
+        [file, f"{tmp_path}/b.csv"], Columns(), engines.DOMAIN, unit=PrivacyUnit()
+    )
     assert counted.counts.tolist() == [2]
 
 
@@ -195,7 +197,7 @@ def test_moments_of_another_zone_are_never_taken_as_they_are(url, tmp_path):
     time = TABLE["time"].cast(pa.timestamp("us", "UTC"))
     table = TABLE.set_column(3, "time", time)
     path = str(engines.write_parquet(table, tmp_path / "points.parquet"))
-    unit = Unit(kind="user-day", max_contributions=2, time_zone="UTC")
+    unit = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC")
     engines.assert_equal(*both(url, path, engines.DOMAIN, engines.COLUMNS, unit=unit))
     columns = Columns(user="user", time="time", time_zone="Asia/Seoul")
     with pytest.raises(
@@ -212,7 +214,7 @@ def test_addresses_that_are_none(url):
 
 def test_no_session_to_use():
     with pytest.raises(ParameterError, match="no active session"):
-        psd.Spark().tally("a.csv", Columns(), engines.DOMAIN, unit=Unit())
+        psd.Spark().tally("a.csv", Columns(), engines.DOMAIN, unit=PrivacyUnit())
 
 
 def test_packages_that_are_missing(monkeypatch):
@@ -220,7 +222,7 @@ def test_packages_that_are_missing(monkeypatch):
         "psd.ingest.engines._spark_session.find_spec", lambda name: name != "py4j" or None
     )
     with pytest.raises(MissingExtraError, match=r"psd-publisher\[spark\]"):
-        psd.Spark(url="local[1]").tally("a.csv", Columns(), engines.DOMAIN, unit=Unit())
+        psd.Spark(url="local[1]").tally("a.csv", Columns(), engines.DOMAIN, unit=PrivacyUnit())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from psd.errors import DomainError, InputDataError
 from psd.ingest.sources import Columns, read
 from psd.ingest.sources import csv as source
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.unit import Unit
+from psd.privacy.unit import PrivacyUnit
 
 EARTH = psd.Domain(bounds=(-180, -90, 180, 90))
 PRIVATE = "8642.13579"
@@ -370,7 +370,7 @@ def test_a_blank_id_is_refused(file, blank):
         tally_batches(
             read(path, Columns(user="user"), EARTH),
             EARTH,
-            unit=Unit(kind="user", max_contributions=1),
+            unit=PrivacyUnit(kind="user", max_contributions=1),
         )
 
 

@@ -15,7 +15,7 @@ from psd.errors import DomainError, InputDataError
 from psd.ingest.sources import Columns, read
 from psd.ingest.sources import frame as source
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.unit import Unit, unit_of
+from psd.privacy.unit import PrivacyUnit, privacy_unit
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 KEY = b"sixteen bytes ok"
@@ -51,7 +51,7 @@ def test_the_same_points_give_the_same_tally(tmp_path, k):
         tally_batches(
             read(data, columns, DOMAIN),
             DOMAIN,
-            unit=unit_of(columns.user, k),
+            unit=privacy_unit(columns.user, k),
             key=KEY,
         )
         for data in (tmp_path / "points.csv", frame, points(frame))
@@ -188,7 +188,7 @@ def test_points_beyond_the_reach_of_a_projection_are_refused():
 def test_the_table_of_the_caller_stays_as_it_is():
     frame = table(20)
     before = frame.copy()
-    tally_batches(read(frame, Columns(user="id"), DOMAIN), DOMAIN, unit=Unit(kind="user"))
+    tally_batches(read(frame, Columns(user="id"), DOMAIN), DOMAIN, unit=PrivacyUnit(kind="user"))
     pd.testing.assert_frame_equal(frame, before)
 
 

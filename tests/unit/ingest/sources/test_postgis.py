@@ -10,7 +10,7 @@ import psd
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.unit import unit_of
+from psd.privacy.unit import privacy_unit
 from support.postgres import execute, rows
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
@@ -117,7 +117,7 @@ def test_no_rows(database):
             DOMAIN,
         ),
         DOMAIN,
-        unit=unit_of("name", 1),
+        unit=privacy_unit("name", 1),
     )
     assert counts.report["read"] == 0
 
