@@ -21,9 +21,9 @@ from psd.release.file import decode
 from psd.release.post_processing import View
 from psd.space.covariate import Covariate
 from support.forged_releases import encode
-from support.privacy.replay import small_domain, small_methods, small_tally
+from support.privacy.replay import small_cases, small_domain, small_tally
 
-METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
+METHODS = small_cases()
 SIDE = 16
 TALLIES = {"empty": (), "one place": (5,) * 900, "spread": tuple(range(SIDE * SIDE)) * 4}
 

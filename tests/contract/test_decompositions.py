@@ -20,12 +20,12 @@ from support.privacy.replay import (
     Replayer,
     compare,
     run,
+    small_cases,
     small_domain,
-    small_methods,
     small_tally,
 )
 
-METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
+METHODS = small_cases()
 ROWS = {
     "empty": (),
     "one point": (0,),

@@ -10,11 +10,11 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of
 from psd.release.post_processing import View
-from support.privacy.replay import small_domain, small_methods, small_tally
+from support.privacy.replay import small_cases, small_domain, small_tally
 
 SIDE = 8
 ROWS = {"empty": (), "one place": (5,) * 900, "spread": tuple(range(SIDE * SIDE)) * 4}
-METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
+METHODS = small_cases()
 
 
 def built(method, rows, view, epsilon=NANO):

@@ -18,7 +18,7 @@ from psd.query.totals import Sums, cover_sums
 from psd.query.traversal import total
 from psd.release.post_processing import DENSITIES, ESTIMATES, View
 from psd.space.covariate import Covariate
-from support.privacy.replay import small_domain, small_methods, small_tally
+from support.privacy.replay import small_cases, small_domain, small_tally
 from support.trees import (
     dense_least_squares,
     domain_of,
@@ -115,7 +115,7 @@ def test_compiled_sums_are_those_of_brute_force(kind):
         assert found.nonuniformity_variance.tolist() == pytest.approx(uneven.tolist(), **CLOSE)
 
 
-@pytest.mark.parametrize("method", small_methods(), ids=str)
+@pytest.mark.parametrize("method", small_cases())
 def test_every_method_is_answered_the_same_by_all_engines(method):
     rng = np.random.default_rng(5)
     domain, centre = small_domain(SIDE), rng.normal(SIDE / 3, SIDE / 12, (4000, 2))

@@ -19,7 +19,7 @@ from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from support.hilbert_oracle import spent
-from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_methods, small_tally
+from support.privacy.replay import SCRIPTS, Recorder, run, small_cases, small_domain, small_tally
 
 
 def largest_sum(questions, side: int) -> int:
@@ -27,7 +27,7 @@ def largest_sum(questions, side: int) -> int:
     return int(spent(questions, side).max())
 
 
-@pytest.mark.parametrize("method", [pytest.param(m, id=str(m)) for m in small_methods()])
+@pytest.mark.parametrize("method", small_cases())
 @pytest.mark.parametrize("side", [1, 3, 16, 37])
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_methods_spend_exactly_epsilon(method, side, script):

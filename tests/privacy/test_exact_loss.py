@@ -22,11 +22,11 @@ from support.privacy.exact_loss import (
 from support.privacy.replay import (
     SCRIPTS,
     has_selections,
-    small_methods,
+    small_cases,
 )
 from support.privacy.shapes import worst_with_half
 
-METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
+METHODS = small_cases()
 
 
 def least_worst(method, side, k, rows) -> float:

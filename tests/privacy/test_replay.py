@@ -8,10 +8,10 @@ import pytest
 
 import psd
 from psd.decompositions.privtree import PrivTree
-from support.privacy.replay import has_selections, is_adaptive, small_methods, worst_loss
+from support.privacy.replay import has_selections, is_adaptive, small_cases, worst_loss
 from support.privacy.shapes import worst_with_half
 
-METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
+METHODS = small_cases()
 
 # Lattice side, k, part of the pairs in one run of the CI: for most methods, and for those that
 # take many steps or grow shapes; part of the pairs at night for methods that only count; pairs.

@@ -14,7 +14,7 @@ from psd.decompositions.grid import Grid
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Kind, PrivacyUnit
 from psd.publish.series import counted_unit
-from support.privacy.replay import SCRIPTS, Recorder, Replayer, small_methods
+from support.privacy.replay import SCRIPTS, Recorder, Replayer, small_cases
 from support.privacy.units_replay import (
     CASES,
     EPSILON,
@@ -29,7 +29,7 @@ from support.privacy.units_replay import (
     worst,
 )
 
-EVERY = [pytest.param(method, id=str(method)) for method in small_methods()]
+EVERY = small_cases()
 UNITS = [name for name in CASES if name not in SLOW]
 
 

@@ -13,11 +13,11 @@ import psd
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
 from psd.release.post_processing import View
-from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_methods, small_tally
+from support.privacy.replay import SCRIPTS, Recorder, run, small_cases, small_domain, small_tally
 from support.trees import leaf_fractions, random_queries
 
 SIDE, DRAWS, QUERIES = 32, 2000, 200
-METHODS = [pytest.param(method, id=str(method)) for method in small_methods()]
+METHODS = small_cases()
 
 
 def built(method, contributions):

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 import psd
 from psd.curator.curator import Curator
@@ -362,13 +363,21 @@ SMALL_SETTINGS = {
 }
 
 
-def small_methods() -> list:
-    """Every registered method, small."""
+def small_cases() -> list:
+    """Every registered method, small, as parameters of a test."""
     return [
-        psd.method(name, settings)
+        pytest.param(
+            psd.method(name, settings),
+            id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]),
+        )
         for name in psd.methods()
         for settings in SMALL_SETTINGS.get(name, ({},))
     ]
+
+
+def small_methods() -> list:
+    """Every registered method, small."""
+    return [case.values[0] for case in small_cases()]
 
 
 def has_selections(method) -> bool:
