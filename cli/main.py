@@ -16,8 +16,6 @@ import click
 from psd import errors
 from psd._version import __version__
 
-from .options.values import rename_arguments
-
 __all__ = ["EXIT_CODES", "cli", "main"]
 
 # Each command and its line in `psd --help`, which thus imports none of them.
@@ -25,6 +23,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Publish": {
         "plan": "Predict errors from public parameters, before data is read.",
         "build": "Build a private release from locations.",
+        "run": "Build the releases that a recipe states.",
         "tally": "Count part of the rows for a build (PRIVATE).",
         "merge": "Join tallies of parts into one (PRIVATE).",
         "ask": "Ask for one count and charge it to a ledger.",
@@ -53,7 +52,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 # Commands that may charge a ledger.
-CHARGING = ("build", "ask")
+CHARGING = ("build", "run", "ask")
 
 EXIT_CODES: dict[type[errors.PsdError], int] = {
     errors.ParameterError: 2,
@@ -165,7 +164,7 @@ def run(args: list[str]) -> int:
     try:
         cli.main(args, prog_name="psd", standalone_mode=False)
     except errors.PsdError as error:
-        return _fail(rename_arguments(str(error)), EXIT_CODES.get(type(error), INTERNAL))
+        return _fail(str(error), EXIT_CODES.get(type(error), INTERNAL))
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
         return _fail(error.format_message() + hint, 2)

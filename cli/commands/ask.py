@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from ..options.command import Command
-from ..options.inputs import INPUTS, inputs_of, places, times
+from ..options.command import READ_KEYS, Command
 from ..options.ledger import account_of, ledger_options
-from ..options.values import integer, number
+from ..options.reading import INPUTS, inputs_of, read_option
+from ..options.unit import unit_options
+from ..options.values import number
 from ..output.terminal import show_stage
 
 __all__ = ["command"]
@@ -22,14 +23,9 @@ __all__ = ["command"]
 )
 @click.option("--epsilon", required=True, help="Price of the answer, a decimal such as 0.1.")
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of box and columns.")
-@places
-@times
-@click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
-@click.option("--max-contributions", type=integer, help="Most rows of each user in the box.")
-@click.option("--per", type=click.Choice(["day"]), help="As in psd build.")
-@click.option("--count", type=click.Choice(["rows", "users"]), default="rows", help="The same.")
+@unit_options(bound="Largest number of records of each user in the box.", per=("day",))
+@read_option(*READ_KEYS)
 @click.option("--confidence", type=number, default=0.95, show_default=True, help="Of the interval.")
-@click.option("--memory", help="Cap on the memory that reading takes, such as 2GB.")
 @click.option(
     "--format",
     "form",
@@ -41,8 +37,7 @@ __all__ = ["command"]
 @ledger_options
 def command(
     inputs: tuple[str, ...],
-    table: str | None,
-    query: str | None,
+    read: dict[str, Any],
     form: str,
     ledger: str | None,
     dataset: str | None,
@@ -73,7 +68,9 @@ def command(
         raise click.UsageError("an answer is paid from a ledger; give --ledger and --dataset")
     with show_stage() as stage:
         stage("reading")
-        answer = ask(inputs_of(inputs, table, query), account=account, **how)
+        data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+        stated = {name: value for name, value in how.items() if value is not None}
+        answer = ask(data, account=account, **read, **stated)
     columns = ("estimate", "error", "lower", "upper")
     put(
         pd.DataFrame({name: [getattr(answer, name)] for name in columns}),

@@ -10,7 +10,7 @@ import click
 
 from ..options.command import Command
 from ..options.common import overwrite
-from ..options.inputs import INPUTS, files, inputs_of, places
+from ..options.reading import INPUTS, POINT_KEYS, files, inputs_of, read_option
 from ..options.values import integer, number, parse_settings, split_commas
 from ..output.terminal import console, make_room, show_builds
 
@@ -58,7 +58,7 @@ __all__ = ["command"]
     help="Parameter of one of the methods.",
 )
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
-@places
+@read_option(*POINT_KEYS)
 @click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
 @click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
 @click.option("--jobs", type=integer, help="Parallel processes; else one per processor.")
@@ -76,8 +76,7 @@ def command(
     plot: str | None,
     report: str | None,
     overwrite: bool,
-    table: str | None,
-    query: str | None,
+    read: dict[str, Any],
     **how: Any,
 ) -> None:
     """Build by every method at every epsilon several times; show the true errors. PRIVATE.
@@ -110,11 +109,12 @@ def command(
         from psd.evaluation.compare import COMPARISON_NOTICE, compare
 
         found = compare(
-            inputs_of(inputs, table, query),
+            inputs_of(inputs, read.pop("table", None), read.pop("query", None)),
             domain=domain,
             methods=methods,
             epsilons=split_commas(epsilons),
             progress=finished,
+            **read,
             **how,
         )
     _print(found)

@@ -9,7 +9,7 @@ import click
 
 from ..options.command import Command
 from ..options.common import RELEASE, overwrite
-from ..options.inputs import INPUTS, files, inputs_of, places
+from ..options.reading import INPUTS, POINT_KEYS, files, inputs_of, read_option
 from ..options.tallies import kept_of
 from ..options.time_slices import SLICE, release_at, slice_at
 from ..output.terminal import console, show_stage
@@ -26,8 +26,7 @@ __all__ = ["command"]
 @SLICE
 @INPUTS
 @click.option("--boxes", type=click.Path(), help="CSV of boxes instead of the eight classes.")
-@places
-@click.option("--time", help="Column of moments; with --slice.")
+@read_option(*POINT_KEYS, "time")
 @click.option("--tally", type=click.Path(), help="Private tally of the build, for bounded users.")
 @click.option("-o", "--output", type=click.Path(), help="CSV of every query; PRIVATE.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors by class; PRIVATE.")
@@ -43,9 +42,7 @@ def command(
     plot: str | None,
     report: str | None,
     overwrite: bool,
-    table: str | None,
-    query: str | None,
-    **columns: Any,
+    read: dict[str, Any],
 ) -> None:
     """Show the true relative error of a release and its parts. The result is PRIVATE.
 
@@ -59,14 +56,13 @@ def command(
       psd evaluate uk.psd.parquet accidents.csv
       psd evaluate seoul.psd.parquet visits.csv --tally seoul.private-tally.parquet \\
           -o errors.private.csv --report errors.private.html
-      psd evaluate year.psd.parquet visits.csv --slice 2024-06 --time time --tally year.tally
+      psd evaluate year.psd.parquet visits.csv --slice 2024-06 --read time=time --tally year.tally
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
     from psd.evaluation.evaluate import PRIVATE_NOTICE, evaluate
     from psd.evaluation.reporting.pages import RASTER, check_report
     from psd.evaluation.reporting.plots import check_plot
-
-    from ..options.regions import read_boxes
+    from psd.space.region_files import read_boxes
 
     given = filter(None, (tally, boxes))
     targets = filter(None, (output, plot, report))
@@ -84,9 +80,9 @@ def command(
         queries = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
         stage("evaluating")
         raster = RASTER if report else None
-        data = inputs_of(inputs, table, query)
-        columns |= {"kept": kept, "raster": raster, "during": during}
-        found = evaluate(loaded, data, boxes=queries, **columns)
+        data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+        private: dict[str, Any] = {"kept": kept, "raster": raster, "during": during}
+        found = evaluate(loaded, data, boxes=queries, **read, **private)
     _print(found)
     click.echo(PRIVATE_NOTICE)
     if output:

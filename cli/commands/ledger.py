@@ -27,7 +27,11 @@ _FORM = click.option(
 )
 
 
-@click.group("ledger", invoke_without_command=True)
+@click.group(
+    "ledger",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Keep the budgets of datasets in a file, and every release that was paid from them.

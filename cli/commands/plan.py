@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..options.area import covariate_option, read_covariate
 from ..options.command import Command
 from ..options.common import overwrite
-from ..options.covariate import covariate_options, read_covariate
 from ..options.values import integer, number, split_commas
 from ..output.terminal import console, make_room, show_builds
 
@@ -62,7 +62,7 @@ FORMATS = ("table", "csv", "json")
     metavar="A,B,...",
     help="How people may be spread; the range over all of them is shown.",
 )
-@covariate_options
+@covariate_option
 @click.option("--runs", type=integer, help="Made-up populations of each density; else 1 to 5.")
 @click.option("--seed", type=integer, default=0, show_default=True, help="Of these populations.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="Else by -o, else table.")
@@ -74,18 +74,12 @@ def command(
     bounds: tuple[float, float, float, float] | None,
     crs: str,
     count: int,
-    epsilon: str,
-    methods: str,
-    sizes: str,
-    densities: str,
     covariate: str | None,
-    covariate_column: str | None,
-    covariate_size: int | None,
     form: str | None,
     output: str | None,
     plot: str | None,
     overwrite: bool,
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Predict the relative errors of a release by size of query. Reads no data.
 
@@ -108,31 +102,40 @@ def command(
     from psd.planning.plan import plan
 
     form = _format(form, output)
-    check_targets(
-        filter(None, (output, plot)), overwrite=overwrite, inputs=filter(None, [covariate])
-    )
+    check_targets(filter(None, (output, plot)), overwrite=overwrite, inputs=_file(covariate))
     if plot:
         check_plan_plot(Path(plot))
     domain, area_km2 = _place(area, bounds, crs)
     if covariate and area is not None:
         raise click.UsageError("--covariate lies somewhere: give --bounds instead of --area")
-    known = read_covariate(covariate, domain, column=covariate_column, size=covariate_size)
+    known = read_covariate(covariate, domain)
+    lists: dict[str, Any] = {
+        name: split_commas(options.pop(name)) for name in ("methods", "densities")
+    }
+    epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilon", "sizes"))
     with show_builds("making people up") as finished:
         found = plan(
             count,
             domain=domain,
             area_km2=area_km2,
-            epsilons=split_commas(epsilon),
-            methods=split_commas(methods),
-            sizes=[_size(text, area_km2) for text in split_commas(sizes)],
-            densities=split_commas(densities),
+            epsilons=epsilons,
+            sizes=[_size(text, area_km2) for text in sizes],
             covariate=known,
             progress=finished,
-            **how,
+            **lists,
+            **options,
         )
     _emit(found, form, output, overwrite=overwrite)
     if plot:
         _plot(found, plot, overwrite=overwrite)
+
+
+def _file(covariate: str | None) -> list[str]:
+    """File of the covariate, if there is one."""
+    from psd.publish.request_toml import covariate_from_text
+
+    named = covariate_from_text(covariate)
+    return [] if named is None else [named.path]
 
 
 def _format(form: str | None, output: str | None) -> str:

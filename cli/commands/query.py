@@ -54,18 +54,13 @@ FORMATS = ("table", "csv", "json", "geojson")
 def command(
     release: str,
     slice_name: str | None,
-    box: tuple[tuple[float, float, float, float], ...],
-    boxes: str | None,
-    polygons: str | None,
-    polygons_crs: str | None,
-    confidence: float,
-    threshold: float,
     joint: bool,
     nested: bool,
     explain: bool,
     form: str | None,
     output: str | None,
     overwrite: bool,
+    **options: Any,
 ) -> None:
     """Answer range queries from the release file alone, and say how far each may be off and why.
 
@@ -104,8 +99,10 @@ def command(
     if explain and form not in ("table", "json"):
         raise click.UsageError(f"--explain is for people or --format json, not {form}")
     if output:
-        check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
-    regions = given_regions(box, boxes, polygons, polygons_crs)
+        named = filter(None, (options["boxes"], options["polygons"]))
+        check_free(output, overwrite=overwrite, inputs=(release, *named))
+    certainty = {name: options.pop(name) for name in ("confidence", "threshold")}
+    regions = given_regions(**options)
     with show_stage() as stage:
         stage("reading")
         loaded = release_or_series_at(release, slice_name)
@@ -114,7 +111,7 @@ def command(
                 "--joint, --nested and --explain are about a single release; name one --slice"
             )
         stage("answering")
-        answers = found = _ask(loaded, regions, confidence, threshold, joint, nested)
+        answers = found = _ask(loaded, regions, certainty, joint=joint, nested=nested)
         if joint:
             answers = found.answers
         reasons = [] if isinstance(loaded, Series) or not explain else loaded.explain(regions)
@@ -139,14 +136,14 @@ def command(
 
 
 def _ask(
-    loaded: Any, regions: Any, confidence: float, threshold: float, joint: bool, nested: bool
+    loaded: Any, regions: Any, certainty: dict[str, float], *, joint: bool, nested: bool
 ) -> Any:
-    """Answers of the kind that was asked for."""
+    """Answers of the selected kind."""
     if joint:
-        return loaded.joint(regions, confidence=confidence, threshold=threshold)
+        return loaded.joint(regions, **certainty)
     if nested:
-        return loaded.nested(regions, confidence=confidence, threshold=threshold)
-    return loaded.query(regions, confidence=confidence, threshold=threshold)
+        return loaded.nested(regions, **certainty)
+    return loaded.query(regions, **certainty)
 
 
 def _format(form: str | None, output: str | None) -> str:
@@ -159,22 +156,22 @@ def _format(form: str | None, output: str | None) -> str:
 
 
 def given_regions(
-    box: tuple[Any, ...], boxes: str | None, polygons: str | None, crs: str | None
+    box: tuple[Any, ...], boxes: str | None, polygons: str | None, polygons_crs: str | None
 ) -> Any:
     """Boxes or polygons, from exactly one of the three options."""
-    from ..options import regions
+    from psd.space import region_files
 
     if sum(map(bool, (box, boxes, polygons))) != 1:
         raise click.UsageError("give --box, --boxes or --polygons, one kind at a time")
-    if crs is not None and not polygons:
+    if polygons_crs is not None and not polygons:
         raise click.UsageError(
             "--polygons-crs goes with --polygons; boxes are in the release's CRS"
         )
     if box:
         return list(box)
     if boxes:
-        return regions.read_boxes(Path(boxes))
-    return regions.read_polygons(Path(polygons or ""), crs=crs)
+        return region_files.read_boxes(Path(boxes))
+    return region_files.read_polygons(Path(polygons or ""), crs=polygons_crs)
 
 
 def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from psd.decompositions import methods
 
-from ..options.command import Command
+from ..options.command import READ_KEYS, Command
 from ..options.common import overwrite
-from ..options.inputs import INPUTS, files, inputs_of, places, times
-from ..options.time_slices import slice_options, slices_of
-from ..options.values import integer, number, parse_settings
+from ..options.reading import INPUTS, files, inputs_of, read_option
+from ..options.time_slices import slices_option
+from ..options.unit import unit_options
+from ..options.values import number, parse_settings
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
     from psd.ingest.partial_tally import PartialTally
-    from psd.privacy.unit import Count, Per
     from psd.publish.from_tallies import TallyRequest
+    from psd.space.domain import Domain
 
 __all__ = ["command"]
 
@@ -33,19 +34,17 @@ __all__ = ["command"]
     "--bounds", required=True, nargs=4, type=number, metavar="W S E N", help="As in psd build."
 )
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
-@places
-@times
-@slice_options
-@click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
-@click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
-@click.option("--per", type=click.Choice(["day", "slice"]), help="As in psd build.")
-@click.option("--count", type=click.Choice(["rows", "users"]), default="rows", help="The same.")
+@unit_options(
+    bound="Largest number of records kept of each user, or of each day or slice with --per.",
+    per=("day", "slice"),
+)
+@slices_option
+@read_option(*READ_KEYS)
 @click.option("--key", type=click.Path(), help="File of the key, the same for all parts.")
 @click.option("--carry-users", is_flag=True, help="Carry the rows of users, so that parts join.")
 @click.option("--part", metavar="NAME", help="Name of the part, where it is no file.")
 @click.option("--method", type=click.Choice(methods()), help="Count no finer than it divides.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Of the method.")
-@click.option("--memory", help="Cap on the memory that reading takes, such as 2GB.")
 @overwrite
 def command(
     inputs: tuple[str, ...],
@@ -55,10 +54,8 @@ def command(
     crs: str,
     key: str | None,
     part: str | None,
-    memory: str | None,
-    table: str | None,
-    query: str | None,
     overwrite: bool,
+    read: dict[str, Any],
     **how: Any,
 ) -> None:
     """Count rows into a tally, from which `psd build` makes the release that the rows would give.
@@ -76,13 +73,15 @@ def command(
           --user user_id --max-contributions 4 --key visits.key --carry-users
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
+    from psd.space.domain import Domain
 
     if (output is None) == (into is None):
         raise click.UsageError("give -o for one tally of all inputs, or --into for one of each")
-    read: list[str | Path] = [*files(inputs), *filter(None, [key])]
-    check_targets(filter(None, (output,)), overwrite=overwrite, inputs=read)
-    recipe = _recipe(bounds, crs, key, **how)
-    data = inputs_of(inputs, table, query)
+    sources: list[str | Path] = [*files(inputs), *filter(None, [key])]
+    check_targets(filter(None, (output,)), overwrite=overwrite, inputs=sources)
+    data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
+    memory = read.pop("memory", None)
+    recipe = _recipe(Domain(bounds=bounds, crs=crs), key, how | read)
     with show_stage() as stage:
         stage("reading")
         if output is None:
@@ -94,57 +93,38 @@ def command(
         click.echo(f"wrote {path} (PRIVATE)")
 
 
-def _recipe(
-    bounds: tuple[float, float, float, float],
-    crs: str,
-    key: str | None,
-    *,
-    user: str | None,
-    max_contributions: int | None,
-    by: str | None,
-    slices: str | None,
-    per: Per | Literal["slice"] | None,
-    count: Count,
-    carry_users: bool,
-    method: str | None,
-    settings: tuple[str, ...],
-    **columns: Any,
-) -> TallyRequest:
+def _recipe(domain: Domain, key: str | None, how: dict[str, Any]) -> TallyRequest:
     """How the rows are counted, from the options."""
     from psd.decompositions import method as method_by_name
     from psd.ingest.hash_key import load_key
-    from psd.ingest.sources import Columns
-    from psd.privacy.unit import privacy_unit
     from psd.publish.build import step_of
     from psd.publish.from_tallies import TallyRequest
-    from psd.space.domain import Domain
+    from psd.publish.option_text import slices_from_text
+    from psd.publish.request_arguments import reading_fields
 
+    how = {name: value for name, value in how.items() if value is not None}
+    method, settings = how.get("method"), how["settings"]
     if settings and method is None:
         raise click.UsageError("--set goes with --method")
-    domain = Domain(bounds=bounds, crs=crs)
-    unit = privacy_unit(
-        user,
-        max_contributions,
-        per=None if per == "slice" else per,
-        time=columns["time"],
-        time_zone=columns["time_zone"],
-        count=count,
-    )
-    if key is not None and user is None:
+    if key is not None and "user" not in how:
         raise click.UsageError("--key goes with --user; rows that are units need no key")
-    if key is None and carry_users:
+    if key is None and how["carry_users"]:
         raise click.UsageError("--carry-users goes with --key, the same for all parts")
     step = (1, 1)
     if method is not None:
         step = step_of(method_by_name(method, parse_settings(settings)), domain.lattice)
+    slices = how.pop("slices", None)
+    if slices is not None:
+        slices = slices_from_text(slices, how.get("time_zone", "UTC"))
+    fields = reading_fields(how, slices)
     return TallyRequest(
         domain=domain,
-        unit=unit,
-        columns=Columns(user=user, **columns),
-        slices=slices_of(by, slices, per, columns["time"], columns["time_zone"]),
-        bound="slice" if per == "slice" else "series",
+        unit=fields["unit"],
+        columns=fields["columns"],
+        slices=slices,
+        bound=fields["contribution_scope"],
         step=step,
-        carry=carry_users,
+        carry=how["carry_users"],
         key=None if key is None else load_key(key),
     )
 

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
-__all__ = ["Command", "GroupedOption", "options_of"]
+from psd.errors import PsdError
+
+from ..options.values import number, rename_arguments
+
+__all__ = [
+    "READ_KEYS",
+    "BoundsOption",
+    "Command",
+    "Decorator",
+    "GroupedOption",
+    "chain",
+    "options_of",
+]
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+READ_KEYS = ("x", "y", "time", "time_zone", "geometry", "layer", "table", "query", "memory")
+"""Keys of ``--read``."""
+
+_EDGES = 4
 
 
 class GroupedOption(click.Option):
@@ -18,6 +36,21 @@ class GroupedOption(click.Option):
     def __init__(self, *names: Any, group: str, **attributes: Any) -> None:
         super().__init__(*names, **attributes)
         self.group = group
+
+
+class BoundsOption(GroupedOption):
+    """Four numbers, or one word in their place."""
+
+    def __init__(self, *names: Any, **attributes: Any) -> None:
+        attributes |= {"nargs": _EDGES, "type": str, "metavar": "W S E N"}
+        super().__init__(*names, **attributes)
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """The numbers, or the word."""
+        texts = super().process_value(ctx, value)
+        if not isinstance(texts, tuple):
+            return texts
+        return texts[0] if texts[1:] == ("",) * (_EDGES - 1) else tuple(map(number, texts))
 
 
 def options_of(group: str) -> Callable[..., Decorator]:
@@ -29,10 +62,22 @@ def options_of(group: str) -> Callable[..., Decorator]:
     return option
 
 
+def chain(*options: Decorator) -> Decorator:
+    """Several options as one decorator, in their order."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 class Command(click.Command):
     """A command that refuses a repeated option, and lists its options by group.
 
-    Click alone would take the last of several values without a word.
+    Click alone would take the last of several values without a word. Where an error of the library
+    names an argument, it names the option here.
     """
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -43,22 +88,68 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse a repeated option, unless it may be repeated."""
+        args = self._with_words(list(args))
         present = self.make_parser(ctx).parse_args(list(args))[2]
         for param in present:
             once = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
-            if once and present.count(param) > 1:
-                raise click.UsageError(
-                    f"{param.opts[-1]} is given {present.count(param)} times", ctx
-                )
+            times = present.count(param)
+            if once and times > 1:
+                raise click.UsageError(f"{param.opts[-1]} is given {times} times", ctx)
         return super().parse_args(ctx, args)
+
+    def _with_words(self, args: list[str]) -> list[str]:
+        """Arguments in which a word that stands for four numbers takes their places."""
+        names = {
+            name for param in self.params if isinstance(param, BoundsOption) for name in param.opts
+        }
+        for at in range(len(args) - 1, -1, -1):
+            name, sign, word = args[at].partition("=")
+            if name in names and sign:
+                args[at : at + 1] = [name, word, *[""] * (_EDGES - 1)]
+            elif name in names and at + 1 < len(args) and not _is_number(args[at + 1]):
+                args[at + 2 : at + 2] = [""] * (_EDGES - 1)
+        return args
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _named_options(self._spellings()):
+            return super().invoke(ctx)
+
+    def _spellings(self) -> dict[str, str]:
+        """Option of each argument of the library."""
+        own = {
+            str(param.name): max(param.opts, key=len)
+            for param in self.params
+            if isinstance(param, click.Option)
+        }
+        return ({key: f"--read {key}" for key in READ_KEYS} if "read" in own else {}) | own
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of a group under its title."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 groups.setdefault(getattr(param, "group", "Options"), []).append(record)
         for title in sorted(groups, key=lambda title: title == "Options"):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@contextmanager
+def _named_options(options: dict[str, str]) -> Iterator[None]:
+    """Errors of the library name the options of the command in place of arguments."""
+    try:
+        yield
+    except PsdError as error:
+        error.args = (rename_arguments(str(error), options),)
+        raise

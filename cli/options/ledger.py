@@ -1,4 +1,4 @@
-"""Options that say which budget of which ledger pays."""
+"""Options that name the budget of a ledger that is charged."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..options.command import chain, options_of
 from ..output.terminal import warn
 
 if TYPE_CHECKING:
@@ -15,35 +16,36 @@ if TYPE_CHECKING:
 
 __all__ = ["account_of", "ledger_options"]
 
+_option = options_of("Privacy budget")
+
 _OPTIONS = (
-    click.option(
+    _option(
         "--ledger",
         type=click.Path(readable=False),
-        help="Ledger whose budget pays; it must exist.",
+        help="Ledger that is charged before noise is drawn; it must exist.",
     ),
-    click.option("--dataset", metavar="NAME", help="Dataset that is charged; with --ledger."),
-    click.option("--analyst", metavar="NAME", help="Who spends, for the ledger."),
+    _option("--dataset", metavar="NAME", help="Dataset in the ledger."),
+    _option("--analyst", metavar="NAME", help="Who spends, if the dataset has caps."),
 )
 
 
 def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--ledger`` and what goes with it."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return chain(*_OPTIONS)(command)
 
 
 def account_of(
     ledger: str | None, dataset: str | None, analyst: str | None, output: str | None = None
 ) -> Account | None:
-    """Who pays; nobody where no ledger is named.
+    """Dataset that is charged; None if no ledger is named.
 
-    Releases beside the ledger, and beside the output, are asked whether it has forgotten any.
+    Releases in the folders of the ledger and of the output are compared with it, because an older
+    copy of a ledger does not know them.
 
     Raises
     ------
     UsageError
-        If options stand without what they go with.
+        If an option is given without those that it needs.
     LedgerError
         If the ledger cannot be used, has no such dataset, or is an older copy.
     """

@@ -15,46 +15,35 @@ if TYPE_CHECKING:
     from psd.release.record import Release
     from psd.release.series import Series
 
-__all__ = ["built_of", "keep", "kept_of", "read_all", "tallies_of"]
-
-# What may be said of a build whose rows have been counted; everything else is in the tallies.
-_ALLOWED = {
-    "inputs", "output", "epsilon", "method", "settings", "workload", "estimate", "density",
-    "covariate", "covariate_column", "covariate_size", "keep_tally", "overwrite",
-    "ledger", "dataset", "analyst",
-}  # fmt: skip
+__all__ = ["keep", "kept_of", "read_all", "tallies_in"]
 
 
-def tallies_of(
-    ctx: click.Context, inputs: Sequence[str], account: Account | None
+def tallies_in(
+    inputs: Sequence[str], account: Account | None, epsilons: Sequence[str]
 ) -> PartialTally | None:
-    """Tally of all inputs, where they are tallies that can be paid; None where they are rows."""
-    from psd.ingest.tally_file import is_tally
+    """Tally of all inputs, if they are tallies that the account can pay; None if they are rows.
+
+    Raises
+    ------
+    UsageError
+        If only some inputs are tallies.
+    BudgetError, LedgerError
+        If the account cannot be charged; no count was read then.
+    """
+    from psd.ingest.tally_file import is_tally, read_unit
+    from psd.ledger.state import Claim
+    from psd.privacy.epsilon import parse_epsilon
 
     which = [is_tally(item) for item in inputs]
     if not any(which):
         return None
     if not all(which):
         raise click.UsageError("some inputs are tallies and some are rows; tally the rows first")
-    for param in ctx.command.params:
-        given = ctx.get_parameter_source(param.name or "")
-        if param.name not in _ALLOWED and given is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(
-                f"{param.opts[0]} is about rows; tallies were counted with their own"
-            )
     if account is not None:
-        _check_claim(account, inputs, ctx.params["epsilon"])
+        for epsilon in epsilons:
+            claim = Claim(epsilon=parse_epsilon(epsilon), unit=read_unit(inputs), what="build")
+            account.check(claim)
     return read_all(inputs)
-
-
-def _check_claim(account: Account, inputs: Sequence[str], epsilon: str) -> None:
-    """Refuse what could not be paid, before a count is read."""
-    from psd.ingest.tally_file import read_unit
-    from psd.ledger.state import Claim
-    from psd.privacy.epsilon import parse_epsilon
-
-    nano = parse_epsilon(epsilon)
-    account.check(Claim(epsilon=nano, unit=read_unit(inputs), what="build"))
 
 
 def read_all(inputs: Sequence[str]) -> PartialTally:
@@ -63,14 +52,6 @@ def read_all(inputs: Sequence[str]) -> PartialTally:
     from psd.ingest.tally_file import read_tally
 
     return merge([read_tally(item) for item in inputs])
-
-
-def built_of(kept: PartialTally, how: dict[str, Any]) -> Release | Series:
-    """Release of a tally; only what does not concern rows is passed on."""
-    from psd.publish.from_tallies import build_tally
-
-    names = ("epsilon", "method", "estimate", "density", "covariate", "progress", "account")
-    return build_tally(kept, **{name: how[name] for name in names})
 
 
 def keep(

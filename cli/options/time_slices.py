@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from ..options.command import options_of
 
 if TYPE_CHECKING:
     from psd.release.record import Release
@@ -19,45 +20,18 @@ __all__ = [
     "release_at",
     "release_or_series_at",
     "slice_at",
-    "slice_options",
-    "slices_of",
+    "slices_option",
 ]
 
 SLICE = click.option("--slice", "slice_name", metavar="NAME", help="Slice of a series.")
 OTHER_SLICE = click.option("--other-slice", metavar="NAME", help="Slice of OTHER, if a series.")
 
-_BUILD = (
-    click.option(
-        "--by", type=click.Choice(["hour", "day", "month"]), help="Count time slices apart."
-    ),
-    click.option(
-        "--slices",
-        metavar="NAMES",
-        help="Slices to count, such as 2024-01,2024-03..2024-06; public, never from the data.",
-    ),
+slices_option = options_of("Time")(
+    "--slices",
+    metavar="NAMES",
+    help="Count these time slices separately and publish a series: months, days or hours, such as "
+    "2024-01,2024-03..2024-06 or 2024-01-31T17. Public, never from the data; needs --read time.",
 )
-
-
-def slice_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of commands that count slices apart."""
-    for option in reversed(_BUILD):
-        command = option(command)
-    return command
-
-
-def slices_of(
-    by: str | None, slices: str | None, per: str | None, time: str | None, time_zone: str
-) -> TimeSlices | None:
-    """Slices that the options name; None where none of them is given."""
-    from psd.space.time_slices import TimeSlices
-
-    if by is None and slices is None and per != "slice":
-        return None
-    if by is None or slices is None:
-        raise click.UsageError("--by and --slices go together, and --per slice goes with them")
-    if time is None:
-        raise click.UsageError("--by goes with --time, the column of moments")
-    return TimeSlices.parse(by, slices, time_zone)  # type: ignore[arg-type]
 
 
 def release_or_series_at(path: str, name: str | None) -> Release | Series:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TypeVar
 
 import click
-
-from psd.errors import ParameterError
 
 __all__ = [
     "integer",
     "number",
     "parse_settings",
     "rename_arguments",
-    "rename_errors",
     "split_commas",
 ]
 
@@ -44,44 +40,40 @@ def _plain(value: object, kind: type[N]) -> N:
     raise click.BadParameter(f"{text!r} is not a valid {kind.__name__}.")
 
 
-@contextmanager
-def rename_errors(options: dict[str, str]) -> Iterator[None]:
-    """Refusals that begin with the name of a parameter begin with that of its option."""
-    try:
-        yield
-    except ParameterError as error:
-        name, space, rest = str(error).partition(" ")
-        raise ParameterError(f"{options.get(name, name)}{space}{rest}") from None
-
-
 # Arguments of the library as its messages write them, such as overwrite=True, layer= or user="id".
 _ARGUMENT = re.compile(r"(?<![\w./])([a-z_]+)=(True\b|[A-Z]+\b|\"[^\"]*\")?(?![\w=%/])")
-_ARGUMENTS = frozenset(
-    {
-        "area_km2", "boundary", "bounds", "count", "covariate", "crs", "encoding", "geometry",
-        "key", "layer", "max_contributions", "memory", "method", "overwrite", "part", "per",
-        "query", "slices", "table", "time", "time_zone", "user", "x", "y",
-    }
-)  # fmt: skip
 
 
-def rename_arguments(message: str) -> str:
-    """Replace arguments of the library in a message by options of the command line.
+def rename_arguments(message: str, options: Mapping[str, str]) -> str:
+    """Replace arguments of the library in a message by options of the command.
+
+    Parameters
+    ----------
+    message : str
+        Of an error of the library. An argument is the first word, or stands before ``=``.
+    options : mapping
+        Option of each argument; other names stay.
 
     Examples
     --------
-    >>> rename_arguments("r.parquet exists; choose another name, or pass overwrite=True")
+    >>> options = {"overwrite": "--overwrite", "layer": "--read layer", "epsilon": "--epsilon"}
+    >>> rename_arguments("r.parquet exists; choose another name, or pass overwrite=True", options)
     'r.parquet exists; choose another name, or pass --overwrite'
+    >>> rename_arguments("epsilon must be above 0", options)
+    '--epsilon must be above 0'
     """
 
     def option(found: re.Match[str]) -> str:
         name, value = found[1], found[2] or ""
-        if name not in _ARGUMENTS:
+        if name not in options:
             return found[0]
-        value = "" if value == "True" else f" {value}".rstrip()
-        return f"--{name.replace('_', '-')}{value}"
+        value = "" if value == "True" else value
+        separator = "=" if " " in options[name] else " "
+        return f"{options[name]}{separator}{value}" if value else options[name]
 
-    return _ARGUMENT.sub(option, message)
+    first, space, rest = _ARGUMENT.sub(option, message).partition(" ")
+    name = first.removesuffix(":")
+    return f"{options.get(name, name)}{first[len(name) :]}{space}{rest}"
 
 
 def parse_settings(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.unit import promise
+from ..options.unit import guarantee_text
 from ..output.terminal import console
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _facts(series: Series) -> dict[str, Any]:
         "method": first.method,
         "epsilon": epsilon_text(series.epsilon),
         "unit": series.unit,
-        "promise": promise(series),
+        "promise": guarantee_text(series),
         "counts": series.unit_of_privacy.counted_text + each,
         "max_contributions": series.max_contributions,
         "bound_per": series.bound,

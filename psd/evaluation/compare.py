@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import PrivacyUnit, privacy_unit
 from psd.publish.build import release_of
+from psd.publish.request_arguments import ColumnArguments
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -102,13 +103,9 @@ def compare(
     methods: Sequence[str | Decomposition] | None = None,
     runs: int = RUNS,
     jobs: int | None = None,
-    x: str = "lon",
-    y: str = "lat",
-    user: str | None = None,
-    geometry: str | None = None,
-    layer: str | None = None,
     max_contributions: int | None = None,
     progress: Callable[[int, int], None] = lambda done, whole: None,
+    **names: Unpack[ColumnArguments],
 ) -> Comparison:
     """Build every method at every epsilon several times and compare with the data. Private.
 
@@ -132,10 +129,12 @@ def compare(
         Builds of each method at each epsilon, 1 to 1,000.
     jobs : int, optional
         Parallel processes, 1 to 256; as many as there are processors where not given.
-    x, y, user, max_contributions, geometry, layer
+    max_contributions : int, optional
         As in `psd.build`.
     progress : callable
         Told the number of finished builds and of all builds; no other number.
+    **names
+        Columns x, y, user, geometry and the layer, as in `psd.build`.
 
     Returns
     -------
@@ -160,10 +159,10 @@ def compare(
     Its standard error is the standard deviation of the scores of the single runs over the root
     of their number.
     """
-    unit = privacy_unit(user, max_contributions)
+    columns = Columns(**names)
+    unit = privacy_unit(columns.user, max_contributions)
     tasks = _tasks(_checked_methods(methods), _checked_epsilons(epsilons), runs)
     jobs = available_processors() if jobs is None else integer_between(1, _MOST_JOBS)("jobs", jobs)
-    columns = Columns(x=x, y=y, user=user, geometry=geometry, layer=layer)
     found = _read(data, domain, columns, unit)
     progress(0, len(tasks))
     errors = map_tasks(

@@ -9,11 +9,12 @@ from psd.errors import ParameterError
 from psd.release.post_processing import View
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate, check_covariate
+from psd.space.public_files import BoundaryFile, CovariateFile
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
-__all__ = ["Known", "covariate_of", "known", "view_of", "view_with"]
+__all__ = ["Known", "boundary_of", "covariate_of", "known", "view_of", "view_with"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,7 +85,7 @@ def known(
     found = Known(
         view=view_with(method, estimate=estimate, density=density),
         covariate=None if covariate is None or domain is None else covariate_of(covariate, domain),
-        boundary=None if boundary is None or domain is None else _boundary(boundary, domain),
+        boundary=None if boundary is None or domain is None else boundary_of(boundary, domain),
     )
     if domain is not None:
         check_covariate(found.covariate, domain, "uniform")  # before it is cut at the boundary
@@ -107,16 +108,28 @@ def view_with(method: object, *, estimate: str | None, density: str | None) -> V
 
 
 def covariate_of(given: Any, domain: Domain) -> Covariate:
-    """Covariate as it is, or of polygons."""
+    """Covariate as it is, of a file, or of polygons."""
     if isinstance(given, Covariate):
         return given
+    if isinstance(given, CovariateFile):
+        return given.read(domain)
     if not hasattr(given, "geometry"):
-        raise ParameterError("covariate is neither a psd.Covariate nor a GeoDataFrame of polygons")
+        raise ParameterError(
+            "covariate must be a psd.Covariate, a CovariateFile or a GeoDataFrame of polygons, got "
+            f"a value of type {type(given).__name__}"
+        )
     return Covariate.from_polygons(given, domain)
 
 
-def _boundary(given: Any, domain: Domain) -> Boundary:
-    """Boundary of polygons."""
+def boundary_of(given: Any, domain: Domain) -> Boundary:
+    """Boundary as it is, of a file, or of polygons."""
+    if isinstance(given, Boundary):
+        return given
+    if isinstance(given, BoundaryFile):
+        return given.read(domain)
     if not hasattr(given, "geometry"):
-        raise ParameterError("boundary is no GeoDataFrame of polygons")
+        raise ParameterError(
+            "boundary must be a GeoDataFrame of polygons, got a value of type "
+            f"{type(given).__name__}"
+        )
     return Boundary.from_polygons(given, domain)

@@ -80,15 +80,15 @@ def test_counts_are_of_the_rows_inside(tmp_path, out):
 @pytest.mark.parametrize(
     ("options", "method", "parameters"),
     [
-        (["--workload", "tiny"], "grid", {"workload": "tiny"}),
-        (["--workload", "tiny", "--method", "grid"], "grid", {"workload": "tiny"}),
+        (["--set", "workload=tiny"], "grid", {"workload": "tiny"}),
+        (["--set", "workload=tiny", "--method", "grid"], "grid", {"workload": "tiny"}),
         (
-            ["--workload", "tiny", "--method", "quadtree", "--set", "height=2"],
+            ["--set", "workload=tiny", "--method", "quadtree", "--set", "height=2"],
             "quadtree",
             {"height": 2, "budget": "workload", "workload": "tiny", "prune": 0},
         ),
         (
-            ["--workload", "large", "--set", "height=3", "--set", "budget=workload"],
+            ["--set", "workload=large", "--set", "height=3", "--set", "budget=workload"],
             "quadtree",
             {"height": 3, "budget": "workload", "workload": "large"},
         ),
@@ -104,7 +104,7 @@ def test_a_declared_class_of_boxes(points, out, options, method, parameters):
 def test_declared_boxes_stand_in_the_release_as_weights(tmp_path, points, out):
     boxes = tmp_path / "plans-of-ours.csv"
     boxes.write_text("id,west,south,east,north\na,-4,-4,0,0\nb,-4,0,0,4\nc,0,0,99,99\n")
-    options = ("--workload", boxes, "--set", "height=2")
+    options = ("--set", f"workload={boxes}", "--set", "height=2")
     passes("build", points, "-o", out, "--epsilon", 1, *BOUNDS, *options)
     release = psd.Release.load(out)
     # Quarters alone: next to nothing is left for what is above and below them.
@@ -132,7 +132,7 @@ def test_a_bound_per_user_holds_over_several_files(tmp_path, out):
 
 def test_another_crs_and_other_columns(tmp_path, out):
     points = write_points(tmp_path / "p.csv", [(950_000, 1_950_000)], "east,north")
-    where = ("--crs", "EPSG:5179", "--x", "east", "--y", "north")
+    where = ("--crs", "EPSG:5179", "--read", "x=east", "--read", "y=north")
     bounds = ("--bounds", 900_000, 1_900_000, 1_000_000, 2_000_000)
     passes("build", points, "-o", out, *CERTAIN, "--set", "height=1", *bounds, *where)
     assert psd.Release.load(out).domain.crs == "EPSG:5179"
@@ -248,7 +248,7 @@ REFUSED = [
     pytest.param(["--bounds", "37", "126", "38", "127"], 3, "swapped", id="bounds-lat-lon"),
     pytest.param(["--crs", "EPSG:0"], 3, "EPSG:0", id="unknown-crs"),
     pytest.param(["--bounds", "50", "50", "60", "60"], 3, "inside", id="no-row-inside"),
-    pytest.param(["--x", "lng"], 8, "'lng'", id="column-missing"),
+    pytest.param(["--read", "x=lng"], 8, "'lng'", id="column-missing"),
     pytest.param(["missing.csv"], 8, "missing.csv", id="second-input-missing"),
     pytest.param(["broken.csv"], 8, "broken.csv", id="second-input-malformed"),
     pytest.param(["points.csv"], 8, "twice", id="input-twice"),
@@ -445,10 +445,10 @@ def test_as_a_process(tmp_path):
         ((), psd.method("auto").view),
         (("--method", "cascade"), psd.method("cascade").view),
         (("--method", "quadtree"), View()),
-        (("--method", "quadtree", "--estimate", "posterior"), View(estimate="posterior")),
-        (("--method", "quadtree", "--density", "smooth"), View(density="smooth")),
+        (("--method", "quadtree", "--set", "estimate=posterior"), View(estimate="posterior")),
+        (("--method", "quadtree", "--set", "density=smooth"), View(density="smooth")),
         (
-            ("--method", "cascade", "--estimate", "least-squares", "--density", "uniform"),
+            ("--method", "cascade", "--set", "estimate=least-squares", "--set", "density=uniform"),
             View(),
         ),
     ],
@@ -461,14 +461,15 @@ def test_the_view_is_what_was_asked_for_or_what_the_method_wants(points, out, ar
 @pytest.mark.parametrize(
     ("option", "value", "others"),
     [
-        ("--estimate", "mean", "'least-squares', 'posterior'"),
-        ("--estimate", "", "'least-squares', 'posterior'"),
-        ("--density", "posterior", "'uniform', 'smooth'"),
-        ("--density", "Smooth", "'uniform', 'smooth'"),
+        ("estimate", "mean", "least-squares, posterior"),
+        ("estimate", " ", "least-squares, posterior"),
+        ("density", "posterior", "uniform, smooth"),
+        ("density", "Smooth", "uniform, smooth"),
     ],
 )
 def test_an_unknown_view_is_refused(points, out, option, value, others):
-    told = fails(2, "build", points, "-o", out, "--epsilon", "1", *BOUNDS, option, value)
+    setting = ("--set", f"{option}={value}")
+    told = fails(2, "build", points, "-o", out, "--epsilon", "1", *BOUNDS, *setting)
     assert option in told
     assert others in told
     assert files(out.parent) == []

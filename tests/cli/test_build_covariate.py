@@ -37,7 +37,7 @@ def estimates(release, *boxes):
 @pytest.fixture
 def release(tmp_path, points):
     out, land = tmp_path / "r.psd.parquet", polygons(tmp_path / "land.gpkg", people=[1, 3])
-    options = ("--covariate", land, "--covariate-column", "people", "--covariate-size", 32)
+    options = ("--covariate", f"{land}:column=people,size=32")
     passes("build", points, "-o", out, *CERTAIN, "--set", "height=0", *BOUNDS, *options)
     return out
 
@@ -67,7 +67,7 @@ def test_info_shows_it(release, tmp_path, points):
 
 def test_another_density_can_be_asked_for(tmp_path, points):
     out, land = tmp_path / "r.psd.parquet", polygons(tmp_path / "land.geojson")
-    options = ("--covariate", land, "--density", "uniform", "--set", "height=0")
+    options = ("--covariate", land, "--set", "density=uniform", "--set", "height=0")
     passes("build", points, "-o", out, *CERTAIN, *BOUNDS, *options)
     assert estimates(out, (0, -4, 4, 4)) == pytest.approx([10], abs=0.1)
     assert psd.Release.load(out).covariate is not None
@@ -103,7 +103,7 @@ def test_python_takes_polygons_or_a_covariate():
     other = psd.Domain(bounds=(-4, -4, 4, 5))
     with pytest.raises(psd.PsdError, match="another domain"):
         psd.build(table, covariate=made, **{**options, "domain": other})
-    with pytest.raises(psd.PsdError, match=r"neither a psd\.Covariate nor"):
+    with pytest.raises(psd.PsdError, match=r"must be a psd\.Covariate"):
         psd.build(table, covariate=[1], **options)
 
 

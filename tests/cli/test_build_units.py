@@ -19,7 +19,7 @@ ROWS = [
     ("b", "2024-03-01 12:00", 3, 3),
 ]
 USER = ("--user", "id")
-DAY = ("--per", "day", "--time", "at", "--time-zone", "Asia/Seoul")
+DAY = ("--per", "day", "--read", "time=at", "--read", "time_zone=Asia/Seoul")
 
 
 @pytest.fixture
@@ -96,8 +96,8 @@ def test_answers_are_in_users(points, out):
 
 
 def test_a_bound_that_is_chosen_stands_with_its_price(points, out):
-    settings = ("--auto-share", 0.25, "--auto-over", 1, "--auto-most", 3)
-    told, release = built(points, out, *USER, "--max-contributions", "auto", *settings)
+    bound = "auto:share=0.25,over=1,most=3"
+    told, release = built(points, out, *USER, "--max-contributions", bound)
     # One of two users has more rows than 1, 2 or 3; at this epsilon that is found for sure.
     assert release.max_contributions in (1, 2, 3)
     assert f"at most {release.max_contributions} rows of each" in told
@@ -121,11 +121,11 @@ def test_a_boundary_is_a_place_where_nobody_else_is(points, plot, out):
 def test_private_bounds_and_the_area_of_use(tmp_path, out):
     rows = [(126.9 + number / 5000, 37.4 + number % 7 / 50) for number in range(1000)]
     points = write_points(tmp_path / "p.csv", rows)
-    _, release = built(points, out, "--private-bounds", "0.5", "--bounds-beyond", 20, where=())
+    _, release = built(points, out, "--bounds", "private:share=0.5,beyond=20", where=())
     west, _, east, _ = release.domain.bounds
     assert 126.9 < west < 126.93 < 127.07 < east < 127.1
     assert facts(out)["parameters"]["bounds_epsilon"] == "500"
-    _, release = built(points, out, "--area-of-use", "--overwrite", where=())
+    _, release = built(points, out, "--bounds", "area-of-use", "--overwrite", where=())
     assert release.domain.bounds == (-180, -90, 180, 90)
     assert release.total == pytest.approx(1000, abs=1)
 
@@ -166,27 +166,23 @@ def test_a_release_with_a_boundary_is_evaluated_with_its_tally(points, plot, out
     [
         (
             2,
-            "'--max-contributions': 'many' is no whole number",
+            "--max-contributions must be a whole number or auto",
             (*USER, "--max-contributions", "many"),
         ),
         (
             2,
-            "--auto-share 2 is not in [0, 1)",
-            (*USER, "--max-contributions", "auto", "--auto-share", 2),
+            "--max-contributions: share 2 is not in [0, 1)",
+            (*USER, "--max-contributions", "auto:share=2"),
         ),
+        (2, "--max-contributions: over must be", (*USER, "--max-contributions", "auto:over=-5")),
+        (2, "--read layer", ("--read", "layer=visits")),
+        (2, "--read geometry", ("--read", "geometry=geom")),
         (
             2,
-            "--auto-over must be between 0 and",
-            (*USER, "--max-contributions", "auto", "--auto-over", -5),
+            "key of --read 'lair' does not exist; did you mean 'layer'?",
+            ("--read", "lair=visits"),
         ),
-        (
-            2,
-            "--auto-most must be between 1 and",
-            (*USER, "--max-contributions", "auto", "--auto-most", 0),
-        ),
-        (2, "layer (--layer)", ("--layer", "visits")),
-        (2, "geometry (--geometry)", ("--geometry", "geom")),
-        (8, "see --x, --y, --user, --time", ("--x", "longitude")),
+        (8, "no column 'longitude'", ("--read", "x=longitude")),
     ],
 )
 def test_messages_name_the_option(points, out, code, told, options):
@@ -197,10 +193,10 @@ def test_messages_name_the_option(points, out, code, told, options):
 @pytest.mark.parametrize(
     ("told", "options"),
     [
-        ("--private-bounds 1.5 is not in [0, 1)", ("--private-bounds", 1.5)),
-        ("--bounds-beyond must be between 3 and", ("--private-bounds", 0.1, "--bounds-beyond", 1)),
-        ("--boundary, so that the release has bounds", ()),
-        ("not --bounds and --area-of-use", (*BOUNDS, "--area-of-use")),
+        ("--bounds: share 1.5 is not in [0, 1)", ("--bounds", "private:share=1.5")),
+        ("--bounds: beyond must be", ("--bounds", "private:share=0.1,beyond=1")),
+        ("--bounds must be given for records, or a boundary", ()),
+        ("--bounds is given 2 times", (*BOUNDS, "--bounds", "area-of-use")),
     ],
 )
 def test_ways_to_bounds_are_named(points, out, told, options):

@@ -101,7 +101,7 @@ def test_users_are_bounded(visits, tmp_path):
 def test_other_columns_and_crs(tmp_path):
     path = tmp_path / "p.csv"
     path.write_text("a,b\n" + "950000,1950000\n" * 50)
-    where = ("--crs", "EPSG:5179", "--x", "a", "--y", "b")
+    where = ("--crs", "EPSG:5179", "--read", "x=a", "--read", "y=b")
     bounds = ("--bounds", 900_000, 1_900_000, 1_000_000, 2_000_000)
     args = ("--methods", "grid", "--epsilons", "1", "--runs", 1)
     passes("compare", path, "-o", tmp_path / "e.csv", *bounds, *where, *args)

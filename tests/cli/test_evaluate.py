@@ -60,7 +60,7 @@ def test_bounded_users_need_the_tally_of_the_build(visits, tmp_path, capsys):
     [
         pytest.param(["evaluate", "absent", "absent"], 5, id="no release"),
         pytest.param(["evaluate", "{release}", "absent.csv"], 8, id="no input"),
-        pytest.param(["evaluate", "{release}", "{visits}", "--x", "east"], 8, id="no column"),
+        pytest.param(["evaluate", "{release}", "{visits}", "--read", "x=east"], 8, id="no column"),
         pytest.param(
             ["evaluate", "{release}", "{visits}", "--tally", "{visits}"], 8, id="no tally"
         ),

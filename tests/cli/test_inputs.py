@@ -46,11 +46,11 @@ KINDS = {
     "folder": (many, ["d"]),
     "pattern": (many, ["d/*.parquet"]),
     "several": (many, ["d/0.parquet", "d/[123].parquet"]),
-    "layer": (layers, ["a.gpkg", "--layer", "visits"]),
+    "layer": (layers, ["a.gpkg", "--read", "layer=visits"]),
     "geojson": (lambda f: SHAPES.to_file(f / "a.geojson"), ["a.geojson"]),
     "geometry": (
         lambda f: SHAPES.rename_geometry("place").to_parquet(f / "a.parquet"),
-        ["a.parquet", "--geometry", "place"],
+        ["a.parquet", "--read", "geometry=place"],
     ),
 }
 
@@ -73,15 +73,15 @@ def test_the_same_table_of_postgis(folder, postgis):
 
     ingest(postgis, "walks", pa.Table.from_pandas(ROWS))
     for number, given in enumerate(
-        [("--table", "public.walks"), ("--query", "SELECT * FROM walks")]
+        [("--read", "table=public.walks"), ("--read", "query=SELECT * FROM walks")]
     ):
         passes("build", postgis, *given, "-o", f"r{number}.parquet", *BUILD)
         assert "score" in passes("evaluate", f"r{number}.parquet", postgis, *given)
     quick = ("--methods", "grid", "--epsilons", 1, "--runs", 1, "--jobs", 1)
-    passes("compare", postgis, "--table", "walks", "-o", "c.csv", *BOUNDS, *quick)
-    told = fails(8, "build", postgis, "--table", "nothing", "-o", "x.parquet", *BUILD)
+    passes("compare", postgis, "--read", "table=walks", "-o", "c.csv", *BOUNDS, *quick)
+    told = fails(8, "build", postgis, "--read", "table=nothing", "-o", "x.parquet", *BUILD)
     assert "table nothing of database postgres on the local server names a table" in told
-    told = fails(8, "build", postgis, postgis, "--table", "walks", "-o", "x.parquet", *BUILD)
+    told = fails(8, "build", postgis, postgis, "--read", "table=walks", "-o", "x.parquet", *BUILD)
     assert "given twice" in told
 
 
@@ -91,7 +91,7 @@ def test_files_and_tables_together(folder, postgis):
     execute(postgis, "DROP TABLE IF EXISTS half")
     ingest(postgis, "half", pa.Table.from_pandas(ROWS.iloc[::2]))
     ROWS.iloc[1::2].to_csv("a.csv", index=False)
-    passes("build", postgis, "a.csv", "--table", "half", "-o", "r.parquet", *BUILD)
+    passes("build", postgis, "a.csv", "--read", "table=half", "-o", "r.parquet", *BUILD)
     release = psd.Release.load("r.parquet")
     assert release.estimates.count[release.tree.is_leaf].sum() == pytest.approx(100)
 
@@ -99,16 +99,20 @@ def test_files_and_tables_together(folder, postgis):
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (("a.parquet", "--table", "b"), 2, "--table goes with an input postgresql://"),
-        (("a.parquet", "--query", "SELECT 1"), 2, "--query goes with an input postgresql://"),
-        (("postgresql://ann:secret@host/db",), 2, "database db on host needs either --table"),
-        (("postgresql://h/db", "--table", "a", "--query", "SELECT 1"), 2, "needs either --table"),
-        (("postgresql://ann:secret@127.0.0.1:1/db", "--table", "a"), 8, "does not answer"),
-        (("a.parquet", "--time", "seen", "--time-zone", "KST"), 2, "Asia/Seoul"),
-        (("a.parquet", "--time", "id"), 8, "'id' holds text that is not a time"),
-        (("a.parquet", "--time", "when"), 8, "no column 'when'"),
-        (("a.parquet", "--time", "lon"), 2, "different columns"),
-        (("a.parquet", "--geometry", "place"), 8, "no column 'place'"),
+        (("a.parquet", "--read", "table=b"), 2, "--read table goes with an input postgresql://"),
+        (("a.parquet", "--read", "query=SELECT 1"), 2, "--read query goes with an input"),
+        (("postgresql://ann:secret@host/db",), 2, "database db on host needs either --read table"),
+        (
+            ("postgresql://h/db", "--read", "table=a", "--read", "query=SELECT 1"),
+            2,
+            "needs either --read table",
+        ),
+        (("postgresql://ann:secret@127.0.0.1:1/db", "--read", "table=a"), 8, "does not answer"),
+        (("a.parquet", "--read", "time=seen", "--read", "time_zone=KST"), 2, "Asia/Seoul"),
+        (("a.parquet", "--read", "time=id"), 8, "'id' holds text that is not a time"),
+        (("a.parquet", "--read", "time=when"), 8, "no column 'when'"),
+        (("a.parquet", "--read", "time=lon"), 2, "different columns"),
+        (("a.parquet", "--read", "geometry=place"), 8, "no column 'place'"),
         (("a.parquet", "a.parquet"), 8, "twice"),
         (("a.parquet", "*.parquet"), 8, "twice"),
         (("nothing/*.parquet",), 8, "no file has a name like"),
@@ -123,7 +127,17 @@ def test_what_is_refused(folder, args, code, words):
 
 def test_times_are_read(folder):
     ROWS.to_parquet("a.parquet")
-    passes("build", "a.parquet", "--time", "seen", "--time-zone", "Asia/Seoul", "-o", "r", *BUILD)
+    passes(
+        "build",
+        "a.parquet",
+        "--read",
+        "time=seen",
+        "--read",
+        "time_zone=Asia/Seoul",
+        "-o",
+        "r",
+        *BUILD,
+    )
 
 
 def test_no_input_of_a_folder_is_written_to(folder):
@@ -136,6 +150,6 @@ def test_no_input_of_a_folder_is_written_to(folder):
 
 def test_without_the_driver(folder, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "adbc_driver_postgresql", None)
-    outcome = cli("build", "postgresql://h/d", "--table", "a", "-o", "r", *BUILD)
+    outcome = cli("build", "postgresql://h/d", "--read", "table=a", "-o", "r", *BUILD)
     assert outcome.code == 7
     assert "psd-publisher[postgis]" in outcome.err

@@ -121,7 +121,7 @@ def test_series_and_users_are_charged(ledger, here):
         "lon,lat,user,time",
     )
     people = ("--ledger", "city.ledger", "--dataset", "people", "--user", "user")
-    series = ("--max-contributions", 1, "--time", "time", "--by", "month", "--slices", "2024-01")
+    series = ("--max-contributions", 1, "--read", "time=time", "--slices", "2024-01")
     passes(*BUILD, *people, *series)
     passes(*BUILD, *people, *series, "--per", "slice", "--overwrite")
     assert [c.what for c in ledger.book().charges.values()] == ["series quadtree"] * 2

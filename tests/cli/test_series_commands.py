@@ -11,7 +11,7 @@ import psd
 from support.cli_runner import cli, fails, files, passes
 
 BOUNDS = ("--bounds", 0, 0, 8, 8, "--crs", "EPSG:3857")
-TIMES = ("--time", "time", "--time-zone", "Asia/Seoul", "--by", "month")
+TIMES = ("--read", "time=time", "--read", "time_zone=Asia/Seoul")
 SLICES = ("--slices", "2024-01,2024-02..2024-03")
 USER = ("--user", "user", "--max-contributions", 2)
 SURE = ("--epsilon", 1000, "--method", "quadtree", "--set", "budget=leaf", "--set", "height=3")
@@ -104,7 +104,7 @@ def test_one_slice_is_a_release_to_every_command(folder):
         ("top", "s.psd.parquet", "-k", 2, *one),
         ("quantiles", "s.psd.parquet", "--size", 4, 4, *one),
         ("export", "s.psd.parquet", "cells.csv", *one),
-        ("evaluate", "s.psd.parquet", "v.csv", "--time", "time", *one),
+        ("evaluate", "s.psd.parquet", "v.csv", "--read", "time=time", *one),
         (
             "difference", "s.psd.parquet", "s.psd.parquet", "--box", 0, 0, 8, 8, *one,
             "--other-slice", "2024-01",
@@ -136,23 +136,26 @@ def test_one_slice_is_a_release_to_every_command(folder):
         (5, "series of time slices", "evaluate s.psd.parquet v.csv"),
         (5, "series of time slices", "difference s.psd.parquet one --box 0 0 1 1"),
         (2, "goes with a series", "info one --slice 2024-01"),
-        (2, "goes with a slice", "evaluate one v.csv --time time"),
+        (2, "goes with a slice", "evaluate one v.csv --read time=time"),
         (2, "judged with time (--time)", "evaluate s.psd.parquet v.csv --slice 2024-01"),
         (5, "no readable release", "info v.csv --slice 2024-01"),
-        (2, "--by and --slices go together", "build v.csv -o x {B} --epsilon 1 --slices 2024-01"),
-        (2, "--by and --slices go together", "build v.csv -o x {B} --epsilon 1 --per slice"),
-        (2, "goes with --time", "build v.csv -o x {B} --epsilon 1 --by month --slices 2024-01"),
-        (2, "no month", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-1"),
-        (2, "no month", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01-01"),
+        (
+            2,
+            "--per slice must be given with slices",
+            "build v.csv -o x {B} --epsilon 1 --per slice",
+        ),
+        (2, "--read time must name", "build v.csv -o x {B} --epsilon 1 --slices 2024-01"),
+        (2, "months, days or hours", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-1"),
+        (2, "no month", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01,2024-02-01"),
         (2, "--per slice", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01 --per slice"),
         (
             2,
-            "public bounds",
-            "build v.csv -o x --private-bounds 0.1 {T} --epsilon 1 --slices 2024-01",
+            "--bounds must be public with slices",
+            "build v.csv -o x --bounds private:share=0.1 {T} --epsilon 1 --slices 2024-01",
         ),
         (
             2,
-            "is a number",
+            "--max-contributions must be a number",
             "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01 --user user --per slice "
             "--max-contributions auto",
         ),
@@ -162,7 +165,7 @@ def test_one_slice_is_a_release_to_every_command(folder):
             "build v.csv -o x {B} {T} {U} --epsilon 0.000000001 --slices 2024-01,2024-02 "
             "--per slice",
         ),
-        (8, "time", "build v.csv -o x {B} --time user --by day --epsilon 1 --slices 2024-01-01"),
+        (8, "time", "build v.csv -o x {B} --read time=user --epsilon 1 --slices 2024-01-01"),
     ],
 )
 def test_refusals(prepared, tmp_path, monkeypatch, code, told, words):
@@ -210,7 +213,7 @@ def test_the_facts_of_a_series_bounded_in_each_slice(folder):
 
 def test_errors_of_a_slice_need_its_tally(folder):
     build(*SURE, *USER, "--keep-tally", "kept")
-    words = ("evaluate", "s.psd.parquet", "v.csv", "--slice", "2024-03", "--time", "time")
+    words = ("evaluate", "s.psd.parquet", "v.csv", "--slice", "2024-03", "--read", "time=time")
     assert "--keep-tally" in fails(2, *words)
     boxes = ("--boxes", "boxes.csv", "-o", "errors.csv")
     (folder / "boxes.csv").write_text("west,south,east,north\n0,0,8,8\n")
@@ -245,7 +248,7 @@ def test_slices_go_with_units_and_boundaries(folder, words, told, total):
         answers = series.query([(4.5, 0, 8, 8)])
         assert answers["estimate"].max() == 0
     errors = passes(
-        "evaluate", "s.psd.parquet", "v.csv", "--slice", "2024-02", "--time", "time",
+        "evaluate", "s.psd.parquet", "v.csv", "--slice", "2024-02", "--read", "time=time",
         "--tally", "kept",
     )  # fmt: skip
     assert "PRIVATE" in errors

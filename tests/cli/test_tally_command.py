@@ -110,7 +110,7 @@ def test_files_that_have_their_tally_are_not_read_again(folder):
 
 
 def test_slices_are_counted_apart(folder):
-    times = ("--time", "time", "--time-zone", "Asia/Seoul", "--by", "month")
+    times = ("--read", "time=time", "--read", "time_zone=Asia/Seoul")
     times += ("--slices", "2024-01..2024-04")
     for month in (1, 2, 3):
         passes("tally", f"v{month}.csv", "-o", f"{month}.tally", *BOUNDS, *times)
@@ -191,10 +191,10 @@ REFUSED = {
     "other unit": (8, "units of privacy", "merge a user -o x"),
     "other key": (8, "different keys", "merge carried1 carried2 -o x"),
     "rows too": (2, "tally the rows first", "build a v3.csv -o x --epsilon 1"),
-    "bounds too": (2, "--bounds is about rows", "build a -o x --epsilon 1 --bounds 0 0 1 1"),
-    "user too": (2, "--user is about rows", "build a -o x --epsilon 1 --user user_id"),
-    "slices too": (2, "--by is about rows", "build a -o x --epsilon 1 --by day"),
-    "no bounds": (2, "give one of --bounds", "build v1.csv -o x --epsilon 1"),
+    "bounds too": (2, "--bounds must be left out", "build a -o x --epsilon 1 --bounds 0 0 1 1"),
+    "user too": (2, "--user must be left out", "build a -o x --epsilon 1 --user user_id"),
+    "slices too": (2, "--slices must be left out", "build a -o x --epsilon 1 --slices 2024-01"),
+    "no bounds": (2, "--bounds must be given", "build v1.csv -o x --epsilon 1"),
     "no epsilon": (2, "--epsilon", "build a -o x"),
     "over an input": (6, "read as an input", "merge a b -o a --overwrite"),
     "over a file": (6, "exists", "merge a b -o other"),
@@ -207,14 +207,13 @@ REFUSED = {
     "open key": (8, "chmod 600", "tally v1.csv -o x {B} {U} --key v1.csv"),
     "set without method": (2, "--set goes with", "tally v1.csv -o x {B} --set height=3"),
     "a part of each": (2, "--part names one", "tally v1.csv --into t {B} --part p"),
-    "by without slices": (2, "go together", "tally v1.csv -o x {B} --by day --time time"),
-    "by without time": (2, "--time", "tally v1.csv -o x {B} --by day --slices 2024-01-01"),
+    "slices without time": (2, "--time", "tally v1.csv -o x {B} --slices 2024-01-01"),
     "per without user": (
-        2, "--per slice", "tally v1.csv -o x {B} --by day --time time --slices 2024-01-01 "
+        2, "--per slice", "tally v1.csv -o x {B} --read time=time --slices 2024-01-01 "
         "--per slice",
     ),
     "no such slice": (
-        2, "no day", "tally v1.csv -o x {B} --by day --time time --slices 2024-01-32",
+        2, "no day", "tally v1.csv -o x {B} --read time=time --slices 2024-01-32",
     ),
 }  # fmt: skip
 

@@ -51,20 +51,20 @@ SMALL = {
 }
 
 USER = ["--user", "user_id", "--max-contributions"]
-SLICED = ["--time", "at", "--by", "month", "--slices", "2024-01..2024-03"]
+SLICED = ["--read", "time=at", "--slices", "2024-01..2024-03"]
 UNITS = {
     "record": [],
     "user": [*USER, "3"],
     "users": ["--user", "user_id", "--count", "users"],
-    "days": [*USER, "1", "--per", "day", "--time", "at"],
+    "days": [*USER, "1", "--per", "day", "--read", "time=at"],
 }
 WAYS = {
     "auto bound": [*PLACE, *USER, "auto"],
     "boundary": [*PLACE, "--boundary", "../plot.geojson"],
-    "private bounds": ["--private-bounds", "0.2"],
+    "private bounds": ["--bounds", "private:share=0.2"],
     "covariate": [*PLACE, "--covariate", "../land.npy"],
     "covariate, not as density": [
-        *PLACE, "--covariate", "../land.npy", "--density", "uniform", *USER, "2",
+        *PLACE, "--covariate", "../land.npy", "--set", "density=uniform", *USER, "2",
     ],
     "series": [*PLACE, *SLICED, *USER, "2"],
     "series of records": [*PLACE, *SLICED],
@@ -276,7 +276,7 @@ def while_reading(monkeypatch, say):
 
 def shows_progress(monkeypatch):
     """Progress counts the rows."""
-    import psd.publish.build
+    import psd.publish.pipeline
 
     def talkative(build):
         def made(data, *, progress, private_report, **how):
@@ -287,12 +287,12 @@ def shows_progress(monkeypatch):
 
         return made
 
-    around(monkeypatch, psd.publish.build, "build", talkative)
+    around(monkeypatch, psd.publish.pipeline, "build", talkative)
 
 
 def dates_the_library(monkeypatch):
     """The version in the header carries a digest of the input."""
-    import psd.publish.build
+    import psd.publish.pipeline
 
     def talkative(build):
         def made(data, **how):
@@ -303,7 +303,7 @@ def dates_the_library(monkeypatch):
 
         return made
 
-    around(monkeypatch, psd.publish.build, "build", talkative)
+    around(monkeypatch, psd.publish.pipeline, "build", talkative)
 
 
 def logs(text, level=logging.DEBUG):

@@ -47,7 +47,7 @@ DEFAULTS = {
 }
 
 # What takes the place of the bounds.
-WAYS = ("--area-of-use", "--private-bounds", "--boundary")
+WAYS = ("--boundary",)
 
 Content = str | bytes | Callable[[Path], object] | None
 
@@ -269,15 +269,15 @@ def without_crs(path):
     gpd.GeoSeries([shapely.box(0, 0, 9, 9)]).to_frame("geometry").to_parquet(path)
 
 
-def excluded(name, given, covariate, content, code, told, options="", **more):
+def excluded(name, given, covariate, content, code, told, options="", settings=""):
     """A covariate that is refused."""
-    content = beside(covariate, content)
-    return refused(name, given, content, code, told, f"--covariate {covariate} {options}", **more)
+    options = f"--covariate {covariate}{settings} {options}"
+    return refused(name, given, beside(covariate, content), code, told, options)
 
 
-def known(name, given, covariate, content, options=""):
+def known(name, given, covariate, content, settings=""):
     """A covariate that is taken."""
-    return kept(name, given, beside(covariate, content), 3, f"--covariate {covariate} {options}")
+    return kept(name, given, beside(covariate, content), 3, f"--covariate {covariate}{settings}")
 
 
 # fmt: off
@@ -309,7 +309,8 @@ FILE = (
     refused("C08-y", "no column lat", table(header="lon,latitude"), 8, "no column 'lat'"),
     refused("C08-user", "no column of users", GOOD, 8, "no column 'user'", USERS),
     refused("C08-case", "`LON` for lon", table(header="LON,LAT"), 8, "no column 'lon'"),
-    kept("C08-named", "other names, told", table("1.5,2.5", header="a,b"), 1, "--x a --y b"),
+    kept("C08-named", "other names, told", table("1.5,2.5", header="a,b"), 1,
+        "--read x=a --read y=b"),
     kept("C09-mark", "UTF-8 with a byte order mark", "\ufeff" + GOOD, 3),
     kept("C09-mark-quotes", "the same and quoted names", '\ufeff"lon","lat"\n1.5,2.5\n', 1),
     refused("C09-later", "a mark within the file, of files joined", GOOD + "\ufeff" + GOOD, 8,
@@ -645,7 +646,7 @@ PARAMETERS = (
         ("power", "size=1e9", "must be an integer"),
     ),
     *bounds(
-        ("empty-text", "bounds of empty texts", "'' '' '' ''", 2, "float"),
+        ("empty-text", "bounds of empty texts", "'' '' '' ''", 2, "must be four numbers"),
         ("three", "three numbers", "0 0 1", 2, "4 arguments"),
         ("reversed-x", "west above east", "4 -4 -4 4", 3, "west 4.0 is not below east"),
         ("reversed-y", "south above north", "-4 4 4 -4", 3, "south 4.0 is not below north"),
@@ -666,10 +667,10 @@ PARAMETERS = (
         ("zero", "0", "must be between 1 and"),
         ("negative", "-1", "must be between 1 and"),
         ("more", "1000000001", "must be between 1 and"),
-        ("power", "1e9", "no whole number"),
-        ("underscore", "1_0", "no whole number"),
-        ("full-width", "\uff11", "no whole number"),
-        ("half", "1.5", "no whole number"),
+        ("power", "1e9", "must be a whole number"),
+        ("underscore", "1_0", "must be a whole number"),
+        ("full-width", "\uff11", "must be a whole number"),
+        ("half", "1.5", "must be a whole number"),
     ),
     kept("P07-largest", "`--max-contributions 1000000000`", users("u", "u"), 2,
         "--user user --max-contributions 1000000000"),
@@ -687,39 +688,40 @@ PARAMETERS = (
     refused("P08-key-twice", "a setting given twice", GOOD, 2, "given 2 times",
         "--set height=1 --set height=2"),
     refused("P08-no-value", "a setting without a value", GOOD, 2, "KEY=VALUE", "--set height"),
-    refused("P08-x-is-y", "one column for x and y", GOOD, 2, "different columns", "--y lon"),
+    refused("P08-x-is-y", "one column for x and y", GOOD, 2, "different columns", "--read y=lon"),
     refused("P08-user-is-x", "a coordinate for the user", GOOD, 2, "different columns",
         "--user lon --max-contributions 2"),
-    kept("P08-workload", "`--workload huge`", GOOD, 3, "--workload huge"),
-    kept("P08-workload-tiny", "`--workload tiny`, grid", GOOD, 3, "--workload tiny --method grid"),
-    kept("P08-workload-boxes", "`--workload` with a box that reaches beyond the bounds",
-        with_boxes("west,south,east,north\n-900,-9,9,9\n"), 3, "--workload boxes.csv"),
+    kept("P08-workload", "`--set workload=huge`", GOOD, 3, "--set workload=huge"),
+    kept("P08-workload-tiny", "`--set workload=tiny`, grid", GOOD, 3,
+        "--set workload=tiny --method grid"),
+    kept("P08-workload-boxes", "`--set workload` with a box that reaches beyond the bounds",
+        with_boxes("west,south,east,north\n-900,-9,9,9\n"), 3, "--set workload=boxes.csv"),
     *undeclared(
-        ("missing", "`--workload` with a file that is missing", "", 8, "does not exist",
-            "--workload no.csv"),
-        ("column", "`--workload` with a file of other columns", "west,south\n1,2\n", 8,
-            "no column east", "--workload boxes.csv"),
-        ("text", "`--workload` with text for a number", "west,south,east,north\n1,2,x,4\n", 8,
-            "line 2: east is not a number", "--workload boxes.csv"),
-        ("empty", "`--workload` with a file without boxes", "west,south,east,north\n", 2,
-            "must have at least one box", "--workload boxes.csv"),
-        ("outside", "`--workload` with a box outside the bounds",
+        ("missing", "`--set workload` with a file that is missing", "", 8, "does not exist",
+            "--set workload=no.csv"),
+        ("column", "`--set workload` with a file of other columns", "west,south\n1,2\n", 8,
+            "no column east", "--set workload=boxes.csv"),
+        ("text", "`--set workload` with text for a number", "west,south,east,north\n1,2,x,4\n", 8,
+            "line 2: east is not a number", "--set workload=boxes.csv"),
+        ("empty", "`--set workload` with a file without boxes", "west,south,east,north\n", 2,
+            "must have at least one box", "--set workload=boxes.csv"),
+        ("outside", "`--set workload` with a box outside the bounds",
             "west,south,east,north\n0,0,1,1\n190,0,191,1\n", 2, "box 2 (190 0 191 1)",
-            "--workload boxes.csv"),
-        ("reversed", "`--workload` with west above east", "west,south,east,north\n3,0,1,1\n", 2,
-            "west south east north", "--workload boxes.csv"),
-        ("method", "`--workload` with privtree", "", 2, "goes with quadtree",
-            "--workload tiny --method privtree"),
-        ("grid", "`--workload` of larger boxes with grid", "", 2, "with grid is tiny",
-            "--workload small --method grid"),
-        ("budget", "`--workload` and another budget", "", 2, "must be given together",
-            "--workload small --set budget=leaf"),
-        ("twice", "`--workload` and the setting as well", "", 2, "given twice",
-            "--workload small --set workload=tiny"),
+            "--set workload=boxes.csv"),
+        ("reversed", "`--set workload` with west above east", "west,south,east,north\n3,0,1,1\n", 2,
+            "west south east north", "--set workload=boxes.csv"),
+        ("method", "`--set workload` with privtree", "", 2, "privtree has no parameter",
+            "--set workload=tiny --method privtree"),
+        ("grid", "`--set workload` of larger boxes with grid", "", 2, "workload",
+            "--set workload=small --method grid"),
+        ("budget", "`--set workload` and another budget", "", 2, "must be given together",
+            "--set workload=small --set budget=leaf"),
+        ("twice", "`--set workload` given twice", "", 2, "given 2 times",
+            "--set workload=small --set workload=tiny"),
         ("alone", "`budget=workload` without a workload", "", 2, "must be given together",
             "--set budget=workload"),
         ("output", "the release is the file of boxes, with `--overwrite`", "", 6,
-            "read as an input", "--workload boxes.csv -o boxes.csv"),
+            "read as an input", "--set workload=boxes.csv -o boxes.csv"),
     ),
     refused("P09-exists", "the release exists", GOOD, 6, "exists", overwrite=False),
     kept("P09-overwrite", "the release exists, with `--overwrite`", GOOD, 3),
@@ -747,12 +749,13 @@ MOMENTS = table(
     "1.5,2.5,v,2024-03-01T09:00:00+09:00",
     header="lon,lat,user,seen_at",
 )
-DAY = "--per day --time seen_at --time-zone Asia/Seoul"
+DAY = "--per day --read time=seen_at --read time_zone=Asia/Seoul"
 SQUARE = polygons(ring(0, 0, 9, 9))
 # fmt: off
 UNITS = (
     kept("U01-day", "two rows of each user and day", MOMENTS, 4, f"{USERS} {DAY}"),
-    refused("U01-hour", "`--per hour`", MOMENTS, 2, "--per", f"{USERS} --per hour --time seen_at"),
+    refused("U01-hour", "`--per hour`", MOMENTS, 2, "--per",
+            f"{USERS} --per hour --read time=seen_at"),
     refused("U01-no-column", "`--per day` without `--time`", MOMENTS, 2, "without time",
             f"{USERS} --per day"),
     refused("U01-no-user", "`--per day` without `--user`", MOMENTS, 2, "without user", DAY),
@@ -763,7 +766,7 @@ UNITS = (
             table("1.5,2.5,u,2024-03-01", "1.5,2.5,,2024-03-01", header="lon,lat,user,seen_at"), 8,
             "without a user id", f"{USERS} {DAY}"),
     refused("U01-zone", "an unknown time zone", MOMENTS, 2, "must be in the IANA database",
-            f"{USERS} --per day --time seen_at --time-zone Asia/Soul"),
+            f"{USERS} --per day --read time=seen_at --read time_zone=Asia/Soul"),
     kept("U02-users", "`--count users`: all rows of a user", users("u", "u", "u"), 3,
          "--user user --count users"),
     refused("U02-bound", "`--count users` with a bound", users("u"), 2,
@@ -778,40 +781,49 @@ UNITS = (
          "--user user --max-contributions auto"),
     refused("U03-no-user", "a bound to be chosen without `--user`", GOOD, 2, "without user",
             "--max-contributions auto"),
-    refused("U03-fixed", "`--auto-share` with a fixed bound", users("u"), 2,
-            "goes with --max-contributions auto", f"{USERS} --auto-share 0.1"),
+    refused("U03-fixed", "a setting of a fixed bound", users("u"), 2,
+            "must be a whole number or auto", "--user user --max-contributions 2:share=0.1"),
+    refused("U03-text", "a bound that is no number", users("u"), 2,
+            "must be a whole number or auto", "--user user --max-contributions many"),
+    refused("U03-key", "a setting that does not exist", users("u"), 2, "did you mean 'share'?",
+            "--user user --max-contributions auto:shore=0.1"),
+    refused("U03-epsilon", "too little epsilon for a choice", users("u"), 2,
+            "choosing max_contributions is below 1e-9",
+            "--user user --max-contributions auto --epsilon 1e-8"),
     *(
-        refused(f"U03-{name}", f"`{option}`", users("u"), 2, told,
-                f"--user user --max-contributions auto {option}")
-        for name, option, told in (
-            ("share-0", "--auto-share 0", "--auto-share 0 of epsilon"),
-            ("share-1", "--auto-share 1", "not in [0, 1)"),
-            ("share-text", "--auto-share much", "not a decimal number"),
-            ("over", "--auto-over=-1", "must be between 0 and"),
-            ("most", "--auto-most 0", "must be between 1 and"),
-            ("epsilon", "--epsilon 0.00000001", "choosing max_contributions is below 1e-9"),
+        refused(f"U03-{name}", f"`--max-contributions auto:{settings}`", users("u"), 2, told,
+                f"--user user --max-contributions auto:{settings}")
+        for name, settings, told in (
+            ("share-0", "share=0", "share 0 of epsilon"),
+            ("share-1", "share=1", "not in [0, 1)"),
+            ("share-text", "share=much", "not a decimal number"),
+            ("over", "over=-1", "must be between 0 and"),
+            ("most", "most=0", "must be between 1 and"),
+            ("twice", "share=0.1,share=0.2", "share twice"),
         )
     ),
-    kept("U04-area", "`--area-of-use`", GOOD, 3, "--area-of-use"),
-    refused("U04-two", "`--area-of-use` and bounds", GOOD, 2, "not --bounds and --area-of-use",
-            "--area-of-use --bounds 0 0 9 9"),
-    refused("U04-both", "private bounds and bounds", GOOD, 2, "not --bounds and --private-bounds",
-            "--private-bounds 0.1 --bounds 0 0 9 9"),
+    kept("U04-area", "`--bounds area-of-use`", GOOD, 3, "--bounds area-of-use"),
+    refused("U04-two", "`--bounds area-of-use` and bounds", GOOD, 2, "--bounds is given 2 times",
+            "--bounds area-of-use --bounds 0 0 9 9"),
+    refused("U04-word", "a word that is no kind of bounds", GOOD, 2,
+            "must be four numbers, area-of-use or private", "--bounds everywhere"),
+    refused("U04-numbers", "a word among the bounds", GOOD, 2, "'east' is not a valid float",
+            "--bounds 0 0 east 9"),
     refused("U04-stdin", "private bounds of standard input", None, 8, "twice",
-            "--private-bounds 0.1", input="-"),
+            "--bounds private:share=0.1", input="-"),
     refused("U04-covariate", "private bounds and a covariate", beside("land.geojson", SQUARE), 2,
-            "too late", "--private-bounds 0.1 --covariate land.geojson"),
+            "must be public with covariate", "--bounds private:share=0.1 --covariate land.geojson"),
     refused("U04-area-crs", "the area of use of a CRS that nobody placed", GOOD, 3, "area of use",
-            """--area-of-use --crs 'LOCAL_CS["mine",UNIT["metre",1]]'"""),
+            """--bounds area-of-use --crs 'LOCAL_CS["mine",UNIT["metre",1]]'"""),
     *(
         refused(f"U04-{name}", f"`{option}`", GOOD, 2, told, option)
         for name, option, told in (
-            ("share-0", "--private-bounds 0", "--private-bounds 0 of epsilon"),
-            ("share-1", "--private-bounds 1", "not in [0, 1)"),
-            ("share-text", "--private-bounds some", "not a decimal number"),
-            ("beyond", "--private-bounds 0.1 --bounds-beyond 2", "must be between 3 and"),
-            ("beyond-alone", "--area-of-use --bounds-beyond 9", "goes with --private-bounds"),
-            ("epsilon", "--private-bounds 0.1 --epsilon 0.00000001", "bounds is below 1e-9"),
+            ("share-0", "--bounds private:share=0", "share 0 of epsilon"),
+            ("share-1", "--bounds private:share=1", "not in [0, 1)"),
+            ("share-text", "--bounds private:share=some", "not a decimal number"),
+            ("beyond", "--bounds private:share=0.1,beyond=2", "must be between 3 and"),
+            ("key", "--bounds private:beyound=9", "did you mean 'beyond'?"),
+            ("epsilon", "--bounds private:share=0.1 --epsilon 1e-8", "bounds is below 1e-9"),
         )
     ),
     kept("U05-box", "a boundary; the bounds are its box", beside("b.geojson", SQUARE), 1,
@@ -835,7 +847,7 @@ UNITS = (
             beside("b.geojson", polygons(ring(20, 20, 30, 30))), 3, "no row lies inside",
             "--boundary b.geojson"),
     refused("U05-private", "a boundary and private bounds", beside("b.geojson", SQUARE), 2,
-            "leave out --private-bounds", "--boundary b.geojson --private-bounds 0.1"),
+            "must be public with boundary", "--boundary b.geojson --bounds private:share=0.1"),
     refused("U05-output", "the boundary is the output, with `--overwrite`",
             beside("r.geojson", SQUARE), 6, "read as an input",
             "--boundary r.geojson -o r.geojson"),
@@ -849,10 +861,10 @@ COVARIATES = (
     refused("K01-missing", "no such covariate", GOOD, 8, "does not exist",
         "--covariate land.geojson"),
     refused("K01-no-raster", "no such raster", GOOD, 8, "does not exist", "--covariate land.npy"),
-    refused("K01-column", "`--covariate-column` alone", GOOD, 2, "go with --covariate",
-        "--covariate-column people"),
-    refused("K01-density", "`--density covariate` alone", GOOD, 2, "needs a covariate",
-        "--density covariate"),
+    refused("K01-key", "a setting that does not exist", GOOD, 2, "did you mean 'column'?",
+        "--covariate land.geojson:colum=people"),
+    refused("K01-density", "`--set density=covariate` alone", GOOD, 2, "needs a covariate",
+        "--set density=covariate"),
     excluded("K01-output", "the covariate is the output, with `--overwrite`", "r.geojson",
         polygons(BOX), 6, "read as an input", "-o r.geojson"),
     excluded("K02-text", "text that is no vector file", "land.geojson", "land", 8,
@@ -878,13 +890,13 @@ COVARIATES = (
     excluded("K04-raster", "a raster outside the bounds", "land.asc",
         with_crs(grid(1, 1, 1, 1, west=-360), "EPSG:4326"), 3, "outside the bounds", KOREA),
     excluded("K05-negative", "a negative weight", "land.geojson", polygons(BOX, people=-1), 2,
-        "negative", "--covariate-column people"),
+        "negative", settings=":column=people"),
     excluded("K05-missing", "a weight that is missing", "land.geojson", polygons(BOX, people=None),
-        2, "missing", "--covariate-column people"),
+        2, "missing", settings=":column=people"),
     excluded("K05-text", "weights that are text", "land.geojson", polygons(BOX, people="many"), 2,
-        "no numbers", "--covariate-column people"),
+        "no numbers", settings=":column=people"),
     excluded("K05-column", "no such column", "land.geojson", polygons(BOX, people=1), 2,
-        "no column 'Leute'; it has: people", "--covariate-column Leute"),
+        "no column 'Leute'; it has: people", settings=":column=Leute"),
     excluded("K05-array", "a raster with NaN", "land.npy", array([1, float("nan")]), 2,
         "missing or no finite number"),
     excluded("K05-below", "a raster with a negative value", "land.npy", array([1, -1]), 2,
@@ -892,18 +904,19 @@ COVARIATES = (
     excluded("K05-shape", "an array of three dimensions", "land.npy", array([[1, 1]], [[1, 1]]), 2,
         "no table of numbers"),
     excluded("K06-zero", "weights of 0", "land.geojson", polygons(BOX, people=0), 2,
-        "0 everywhere", "--covariate-column people"),
+        "0 everywhere", settings=":column=people"),
     excluded("K06-array", "a raster of 0", "land.npy", array([0, 0]), 2, "0 everywhere"),
-    excluded("K06-size", "`--covariate-size 2000`", "land.npy", array([1, 1]), 2,
-        "must be between 1 and 1024", "--covariate-size 2000"),
-    excluded("K06-both", "a column of a raster", "land.npy", array([1, 1]), 2, "has no columns",
-        "--covariate-column people"),
+    excluded("K06-size", "`--covariate land.npy:size=2000`", "land.npy", array([1, 1]), 2,
+        "must be between 1 and 1024", settings=":size=2000"),
+    excluded("K06-both", "a column of a raster", "land.npy", array([1, 1]), 2,
+        "only polygons have columns",
+        settings=":column=people"),
     known("K07-mask", "polygons", "land.geojson", polygons(BOX)),
     known("K07-weights", "polygons with weights", "land.geojson", polygons(BOX, EUROPE, people=2),
-        "--covariate-column people"),
+        settings=":column=people"),
     known("K07-array", "an array over the bounds", "land.npy", array([0, 1], [0, 0])),
     known("K07-grid", "an ASCII grid", "land.asc", with_crs(grid(0, 1, 2, 0), "EPSG:4326"),
-        "--covariate-size 64"),
+        settings=":size=64"),
 )
 # fmt: on
 

@@ -316,7 +316,7 @@ PUBLIC = ("r.psd.parquet", "cells.gpkg", "cells.geojson", "cells.tif", "a.csv")
 
 def without_mask(args):
     """Write one file of each kind, and the process withholds no permission."""
-    known = "--x lon --y lat"
+    known = "--read x=lon --read y=lat"
     before = os.umask(0)
     try:
         for line in (

@@ -34,8 +34,8 @@ import psd.space.regions
 from psd.errors import PsdError
 from psd.ingest.sources import Columns, csv
 from psd.release.public import Public, PublicSeries
+from psd.space.region_files import read_boxes, read_polygons
 from psd.space.time_slices import TimeSlices
-from psd_cli.options.regions import read_boxes, read_polygons
 
 WORLD = psd.Domain(bounds=(-180, -90, 180, 90))
 _TREE = psd.grid_tree(WORLD, 4)

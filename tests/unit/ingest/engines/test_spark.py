@@ -162,7 +162,7 @@ def test_a_tally_that_is_kept_has_no_name_of_a_file_here(url, inputs, tmp_path):
     from psd.ingest.tally_file import read_tally
 
     kept, output = tmp_path / "kept.tally", tmp_path / "out.psd.parquet"
-    words = ("--engine", "spark", "--spark-url", url, "--keep-tally", kept, "--epsilon", 1)
+    words = ("--engine", f"spark:{url}", "--keep-tally", kept, "--epsilon", 1)
     made = cli("build", inputs["csv"], "-o", output, *words, *BOUNDS)
     assert made.code == 0, made.err
     assert read_tally(kept).origins[0].names == ()
@@ -244,7 +244,7 @@ def test_what_is_found_in_this_process_alone(url, inputs, given, told):
 
 def test_command_line(url, inputs, tmp_path):
     out = tmp_path / "r.psd.parquet"
-    options = ("--engine", "spark", "--spark-url", url)
+    options = ("--engine", f"spark:{url}")
     args = ("build", inputs["csv"], "-o", out, "--epsilon", 1, *BOUNDS)
     user = ("--user", "user", "--max-contributions", 3)
     said = process(*args, *user, *options, "--report-private")
@@ -259,10 +259,12 @@ def test_command_line_refuses(url, inputs, tmp_path):
     args = ("build", inputs["csv"], "-o", tmp_path / "r.psd.parquet", "--epsilon", 1, *BOUNDS)
     assert "goes with --engine spark" in fails(2, *args, "--spark-url", url)
     assert "needs --spark-url" in fails(2, *args, "--engine", "spark")
-    spark = ("--engine", "spark", "--spark-url", url)
-    assert "--query" in fails(2, *args, *spark, "--query", "SELECT 1")
-    assert "no single column 'x'" in fails(8, *args, *spark, "--x", "x")
-    assert "has no such table" in fails(8, *args[:1], *args[2:], *spark, "--table", "no.visits")
+    spark = ("--engine", f"spark:{url}")
+    assert "--query" in fails(2, *args, *spark, "--read", "query=SELECT 1")
+    assert "no single column 'x'" in fails(8, *args, *spark, "--read", "x=x")
+    assert "has no such table" in fails(
+        8, *args[:1], *args[2:], *spark, "--read", "table=no.visits"
+    )
     assert "Missing argument" in fails(2, *args[:1], *args[2:])
     target = ("build", f"file://{inputs['csv']}", "-o", inputs["csv"], "--epsilon", 1, *BOUNDS)
     assert "input" in fails(6, *target, *spark, "--overwrite")

@@ -1,0 +1,64 @@
+"""From the options of `psd build` to a recipe of one release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.command import chain, options_of
+from ..options.values import parse_settings
+
+if TYPE_CHECKING:
+    from psd.publish.recipe import Recipe
+
+__all__ = ["recipe_from_options", "recipe_options"]
+
+_option = options_of("Recipe")
+
+# Options whose name is the key of a recipe.
+_RELEASE_KEYS = (
+    "output", "epsilon", "bounds", "crs", "boundary", "method", "user", "max_contributions", "per",
+    "count", "slices", "covariate",
+)  # fmt: skip
+_PRIVATE_KEYS = (
+    "engine", "ledger", "dataset", "analyst", "keep_tally", "report_private",
+)  # fmt: skip
+
+
+def recipe_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--dry-run`` and ``--save-recipe``."""
+    return chain(
+        _option("--dry-run", is_flag=True, help="Print the request and read no input."),
+        _option(
+            "--save-recipe",
+            type=click.Path(),
+            metavar="FILE",
+            help="Write all this as a recipe for `psd run`; PRIVATE, for it names the inputs.",
+        ),
+    )(command)
+
+
+def recipe_from_options(inputs: Sequence[str], options: Mapping[str, Any]) -> Recipe:
+    """Recipe of the options of `psd build`.
+
+    Raises
+    ------
+    ParameterError
+        If an option has a value that the key of the recipe refuses.
+    """
+    from psd.publish.recipe import PRIVATE_READ_KEYS, PlannedRelease, PrivateInputs, Recipe
+
+    read = options["read"]
+    private_read = {key: text for key, text in read.items() if key in PRIVATE_READ_KEYS}
+    columns = {key: text for key, text in read.items() if key not in PRIVATE_READ_KEYS}
+    settings = parse_settings(options["settings"])
+    release = {key: options[key] for key in _RELEASE_KEYS if options[key] is not None}
+    release |= {"set": settings} if settings else {}
+    release |= {"read": columns} if columns else {}
+    private = {key: options[key] for key in _PRIVATE_KEYS}
+    return Recipe(
+        private=PrivateInputs.from_table({**private, "inputs": inputs, "read": private_read}),
+        releases=(PlannedRelease.from_table(release),),
+    )

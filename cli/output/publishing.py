@@ -1,0 +1,182 @@
+"""Carry out a recipe: read, charge, build, save, sign and export."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.ledger import account_of
+from ..options.reading import inputs_and_engine
+from ..options.tallies import keep, tallies_in
+from ..options.unit import guarantee_text
+from ..output.terminal import show_stage
+
+if TYPE_CHECKING:
+    from psd.ingest.engines import Engine
+    from psd.ingest.partial_tally import PartialTally
+    from psd.ingest.tally import Tally
+    from psd.ledger.account import Account
+    from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
+    from psd.publish.request import BuildRequest
+    from psd.release.record import Release
+    from psd.release.series import Series
+
+__all__ = ["print_requests", "run_recipe", "save_recipe"]
+
+
+def print_requests(recipe: Recipe) -> None:
+    """Print the requests of a recipe as TOML; opens no input, no ledger and no key."""
+    from psd._util.toml_text import toml_text
+
+    tables = []
+    for release in recipe.releases:
+        request = release.request()
+        if request.domain is None:
+            click.echo(f"# epsilon {request.epsilon:f}; bounds, unit and slices of the tallies")
+        else:
+            click.echo(f"# {request.guarantee_text}")
+        tables.append(release.to_table(request))
+    click.echo(toml_text({"release": tables[0] if len(tables) == 1 else tables}), nl=False)
+
+
+def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
+    """Write a recipe, readable by its owner alone, because it names the inputs."""
+    from psd._util.atomic_write import check_free, write_file
+
+    check_free(path, overwrite=overwrite)
+    text = recipe.to_toml(folder=Path(path).parent)
+    write_file(path, text.encode(), overwrite=overwrite, mode=0o600)
+    click.echo(f"wrote {path} (PRIVATE)")
+
+
+def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
+    """Build, save, sign and export the releases of a recipe, after a check of all of them."""
+    from psd._util.atomic_write import check_targets
+    from psd.publish.request_toml import public_files
+
+    private, releases = recipe.private, recipe.releases
+    data, here, engine = inputs_and_engine(
+        private.inputs, private.table, private.query, private.engine
+    )
+    keys = filter(None, [private.ledger, private.sign_key])
+    public = [file for r in releases for file in public_files(r.table, r.folder)]
+    read: list[str | Path] = [*here, *public, *keys]
+    targets = [file for release in releases for file in (release.output, *release.export)]
+    check_targets(filter(None, (*targets, private.keep_tally)), overwrite=overwrite, inputs=read)
+    account = account_of(private.ledger, private.dataset, private.analyst, releases[0].output)
+    tallies = tallies_in(private.inputs, account, [str(r.table["epsilon"]) for r in releases])
+    requests = [_request(release, tallies) for release in releases]
+    run = _Run(
+        private=private,
+        data=data if tallies is None else tallies,
+        files=data if engine is None else (),  # paths of a cluster have no digest here
+        engine=engine,
+        account=account,
+        overwrite=overwrite,
+    )
+    for release, request in zip(releases, requests, strict=True):
+        run.publish(release, request)
+
+
+def _request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
+    """Request of a release, with what the tallies state themselves."""
+    from psd.errors import ParameterError
+    from psd.publish.pipeline import reading_of
+
+    if tallies is None:
+        request = release.request()
+    else:
+        domain = tallies.terms.domain
+        request = release.request(domain).completed(domain, reading_of(tallies))
+    if request.slices is not None and release.export:
+        raise ParameterError("export must be left out with slices; export a slice of the series")
+    return request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What all releases of a recipe have in common."""
+
+    private: PrivateInputs
+    data: Any
+    files: Sequence[Any]
+    engine: Engine | None
+    account: Account | None
+    overwrite: bool
+
+    def publish(self, release: PlannedRelease, request: BuildRequest) -> None:
+        """Build and save one release, then sign and export it."""
+        from psd.publish.observer import Observer
+        from psd.publish.pipeline import publish
+
+        counted: list[Tally] = []
+        with show_stage() as stage:
+            observer = Observer(
+                progress=stage,
+                private_report=_show_private if self.private.report_private else _ignore,
+                private_tally=counted.append if self.private.keep_tally else None,
+            )
+            built = publish(
+                request,
+                self.data,
+                engine=self.engine,
+                memory=self.private.memory,
+                account=self.account,
+                observer=observer,
+            )
+            stage("writing")
+            built.save(release.output, overwrite=self.overwrite)
+            if self.account is not None:
+                self.account.finish(release.output)
+            self._keep_tally(counted, built, release.output, request)
+        click.echo(f"wrote {release.output}: {_method(built)}, {guarantee_text(built)}")
+        if self.private.keep_tally:
+            click.echo(f"wrote {self.private.keep_tally} (PRIVATE)")
+        self._sign_and_export(built, release)
+
+    def _keep_tally(
+        self, counted: list[Tally], built: Release | Series, output: str, request: BuildRequest
+    ) -> None:
+        """Write the tally of a build."""
+        if self.private.keep_tally is None:
+            return
+        columns = request.columns
+        zone = None if columns is None or columns.time is None else columns.time_zone
+        tally = counted[0] if counted else self.data
+        keep(
+            self.private.keep_tally, tally, built, output, self.files, zone,
+            overwrite=self.overwrite,
+        )  # fmt: skip
+
+    def _sign_and_export(self, built: Release | Series, release: PlannedRelease) -> None:
+        """Write what is made of the release file."""
+        from psd.release.signing import sign
+
+        if self.private.sign_key is not None:
+            signature = sign(release.output, self.private.sign_key, overwrite=self.overwrite)
+            click.echo(f"wrote {signature}")
+        for path in release.export:
+            built.export(path, overwrite=self.overwrite)  # type: ignore[union-attr] # no series here
+            click.echo(f"wrote {path}")
+
+
+def _ignore(report: dict[str, int]) -> None:
+    """Show nothing."""
+
+
+def _show_private(report: dict[str, int]) -> None:
+    """Numbers of records for the holder of the data, marked as private."""
+    parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
+    click.echo(f"PRIVATE, do not publish: rows {parts}", err=True)
+
+
+def _method(release: Any) -> str:
+    """Method, and the number of slices where there are any."""
+    if not hasattr(release, "slices"):
+        return str(release.method)
+    number = "1 slice" if len(release) == 1 else f"{len(release)} slices"
+    return f"{release.method}, {number}"

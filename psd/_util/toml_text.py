@@ -1,0 +1,94 @@
+"""Write TOML: keys, tables and arrays of tables; `tomllib` of the standard library reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from psd.errors import ParameterError
+
+__all__ = ["toml_text"]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+def toml_text(table: Mapping[str, Any]) -> str:
+    """Text of a table in TOML 1.0; keys whose value is None are left out.
+
+    Parameters
+    ----------
+    table : mapping
+        Of texts, numbers, Booleans, sequences of these, mappings (tables) and sequences of
+        mappings (arrays of tables).
+
+    Raises
+    ------
+    ParameterError
+        If a value has no form in TOML.
+
+    Examples
+    --------
+    >>> print(toml_text({"release": {"epsilon": Decimal("0.5"), "set": {"height": 8}}}))
+    [release]
+    epsilon = 0.5
+    <BLANKLINE>
+    [release.set]
+    height = 8
+    <BLANKLINE>
+    """
+    return "\n".join(_lines(table, ())).lstrip("\n") + "\n"
+
+
+def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    """Lines of a table: its values first, because a header ends them."""
+    stated = {name: value for name, value in table.items() if value is not None}
+    for name, value in stated.items():
+        if not _is_nested(value):
+            yield f"{_key(name)} = {_value(name, value)}"
+    for name, value in stated.items():
+        inner = (*path, name)
+        header = ".".join(map(_key, inner))
+        if isinstance(value, Mapping):
+            yield from ("", f"[{header}]", *_lines(value, inner))
+        elif _is_nested(value):
+            for item in value:
+                yield from ("", f"[[{header}]]", *_lines(item, inner))
+
+
+def _is_nested(value: object) -> bool:
+    """Whether a value is a table, or an array of tables."""
+    is_array = isinstance(value, list | tuple) and len(value) > 0
+    return isinstance(value, Mapping) or (is_array and isinstance(value[0], Mapping))  # type: ignore[index]
+
+
+def _key(name: str) -> str:
+    """Bare key where TOML allows it, quoted otherwise."""
+    return name if _BARE_KEY.fullmatch(name) else _string(name)
+
+
+def _value(name: str, value: object) -> str:
+    """Text of one value."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(name, item) for item in value) + "]"
+    raise ParameterError(
+        f"{name} must be a text, a number, a Boolean or a list to be written as TOML, got "
+        f"{type(value).__name__}"
+    )
+
+
+def _string(text: str) -> str:
+    """Basic string; JSON escapes what TOML does, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,41 @@
+"""What a build reports while it runs: stages, and private counts for the holder of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from psd.ingest.tally import Tally
+
+__all__ = ["SILENT", "Observer"]
+
+
+def _ignore(_: object) -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """Functions that a build calls.
+
+    Parameters
+    ----------
+    progress : callable
+        Called with the name of each stage; the names depend on no data.
+    private_report : callable
+        Called with the PRIVATE numbers of records read, outside and dropped. Who shows them has
+        to mark them as private.
+    private_tally : callable, optional
+        Called with the PRIVATE exact tally, which `psd.evaluation.evaluate` needs for bounded
+        users. Who keeps it has to keep it secret.
+    """
+
+    progress: Callable[[str], None] = _ignore
+    private_report: Callable[[dict[str, int]], None] = _ignore
+    private_tally: Callable[[Tally], None] | None = None
+
+
+SILENT = Observer()
+"""Reports nothing."""

@@ -1,0 +1,129 @@
+"""Texts of options and recipes: VALUE:KEY=VALUE,..., time slices, and files beside a recipe."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+
+from psd._util.suggestions import check_names
+from psd.errors import ParameterError
+from psd.space.time_slices import By, TimeSlices
+
+__all__ = [
+    "beside",
+    "path_within",
+    "settings_text",
+    "slices_from_text",
+    "slices_text",
+    "split_settings",
+]
+
+_SETTINGS = re.compile(r"[a-z_]+=[^,=]*(,[a-z_]+=[^,=]*)*")
+
+# Names of slices by their length.
+_LENGTHS: dict[int, By] = {7: "month", 10: "day", 13: "hour"}
+
+
+def split_settings(name: str, text: str, keys: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    """Value and settings of a text VALUE:KEY=VALUE,KEY=VALUE.
+
+    Raises
+    ------
+    ParameterError
+        If a key does not exist or is repeated.
+
+    Examples
+    --------
+    >>> split_settings("max_contributions", "auto:share=.05,over=250", ("share", "over", "most"))
+    ('auto', {'share': '.05', 'over': '250'})
+    >>> split_settings("covariate", "C:/people.tif", ("column", "size"))
+    ('C:/people.tif', {})
+    """
+    value, colon, end = text.rpartition(":")
+    if not (colon and _SETTINGS.fullmatch(end)):
+        return text, {}
+    settings: dict[str, str] = {}
+    for pair in end.split(","):
+        key, _, setting = pair.partition("=")
+        check_names(f"key of {name}", [key], keys)
+        if key in settings:
+            raise ParameterError(f"{name} must have each key once, got {key} twice")
+        settings[key] = setting
+    return value, settings
+
+
+def settings_text(value: str, settings: dict[str, object]) -> str:
+    """Text VALUE:KEY=VALUE,...; keys without a value are left out.
+
+    Examples
+    --------
+    >>> settings_text("auto", {"share": "0.05", "over": None})
+    'auto:share=0.05'
+    """
+    pairs = [f"{key}={setting}" for key, setting in settings.items() if setting is not None]
+    return f"{value}:{','.join(pairs)}" if pairs else value
+
+
+def slices_from_text(text: str, time_zone: str) -> TimeSlices:
+    """TimeSlices of a text; their length follows from how they are written.
+
+    Parameters
+    ----------
+    text : str
+        Months 2024-01, days 2024-01-31 or hours 2024-01-31T17, and ranges FIRST..LAST with both
+        ends, separated by commas. Public.
+    time_zone : str
+        Zone of the wall clock. Public.
+
+    Raises
+    ------
+    ParameterError
+        If the names have no such form, or do not ascend.
+
+    Examples
+    --------
+    >>> slices_from_text("2024-01..2024-03", "UTC").by
+    'month'
+    """
+    first = re.split(r",|\.\.", text)[0].strip()
+    by = _LENGTHS.get(len(first))
+    if by is None:
+        raise ParameterError(
+            "slices must be months, days or hours such as 2024-01, 2024-01-31 or 2024-01-31T17, "
+            f"got {first[:80]!r}"
+        )
+    return TimeSlices.parse(by, text, time_zone)
+
+
+def slices_text(slices: TimeSlices) -> str:
+    """The shortest text of slices, from which `slices_from_text` reads them back.
+
+    Examples
+    --------
+    >>> slices_text(slices_from_text("2024-01..2024-03,2024-05", "UTC"))
+    '2024-01..2024-03,2024-05'
+    """
+    breaks = np.flatnonzero(np.diff(slices.starts).astype(np.int64) != 1) + 1
+    runs = np.split(np.arange(len(slices)), breaks)
+    names = slices.names
+    parts = [
+        names[run[0]] if len(run) == 1 else f"{names[run[0]]}..{names[run[-1]]}" for run in runs
+    ]
+    return ",".join(parts)
+
+
+def path_within(folder: Path | None, text: str) -> str:
+    """A path of a recipe, which is relative to the recipe's folder; addresses stay as they are."""
+    if folder is None or "://" in text or text == "-":
+        return text
+    return str(folder / text)
+
+
+def beside(folder: Path | None, path: str) -> str:
+    """A path as a recipe in a folder states it: the inverse of `path_within`."""
+    if folder is None or "://" in path or path == "-" or os.path.isabs(path):
+        return path
+    return os.path.relpath(path, folder)

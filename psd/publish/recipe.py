@@ -1,0 +1,274 @@
+"""Recipes: one TOML file that states releases, and in ``[private]`` what they are made from.
+
+The tables ``[release]`` are public; ``[private]`` has the inputs, the ledger and the keys, and no
+part of it comes into a request or a release.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from psd._util.suggestions import check_names
+from psd._util.toml_text import toml_text
+from psd.errors import InputDataError, ParameterError
+from psd.publish.option_text import beside, path_within
+from psd.publish.request import BuildRequest
+from psd.publish.request_toml import KEYS, request_from_table, table_from_request
+from psd.space.domain import Domain
+
+__all__ = ["PRIVATE_KEYS", "PRIVATE_READ_KEYS", "PlannedRelease", "PrivateInputs", "Recipe"]
+
+PRIVATE_KEYS = (
+    "inputs", "read", "engine", "ledger", "dataset", "analyst", "sign_key", "keep_tally",
+    "report_private",
+)  # fmt: skip
+"""Keys of ``[private]``."""
+
+PRIVATE_READ_KEYS = ("table", "query", "memory")
+"""Keys of ``read`` in ``[private]``."""
+
+_FILES = ("ledger", "sign_key", "keep_tally")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PrivateInputs:
+    """What releases are made from, and who is charged. Private.
+
+    Parameters
+    ----------
+    inputs : tuple of str
+        Files, folders, patterns and addresses.
+    table, query : str, optional
+        What is read of a database or of Spark.
+    memory : str, optional
+        Limit on the memory that reading takes.
+    engine : str, optional
+        Where records are read and counted, such as ``spark://node1:7077``.
+    ledger, dataset, analyst : str, optional
+        Which budget is charged.
+    sign_key : str, optional
+        File of the private key that signs the releases.
+    keep_tally : str, optional
+        File for the exact tally.
+    report_private : bool
+        Whether the private numbers of records are printed.
+    """
+
+    inputs: tuple[str, ...]
+    table: str | None = None
+    query: str | None = None
+    memory: str | None = None
+    engine: str | None = None
+    ledger: str | None = None
+    dataset: str | None = None
+    analyst: str | None = None
+    sign_key: str | None = None
+    keep_tally: str | None = None
+    report_private: bool = False
+
+    def __repr__(self) -> str:
+        return "<PrivateInputs: private>"
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], *, folder: Path | None = None) -> PrivateInputs:
+        """Private part of a recipe.
+
+        Raises
+        ------
+        ParameterError
+            If a key does not exist.
+        """
+        table = {key: value for key, value in table.items() if value is not None}
+        check_names("key of private", table, PRIVATE_KEYS)
+        inputs, read = table.pop("inputs", ()), table.pop("read", {})
+        if not isinstance(read, Mapping):
+            raise ParameterError("read of private must be a table of KEY = VALUE")
+        check_names("key of private.read", read, PRIVATE_READ_KEYS)
+        inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+        for key in _FILES:
+            if key in table:
+                table[key] = path_within(folder, str(table[key]))
+        return cls(inputs=tuple(path_within(folder, str(item)) for item in inputs), **read, **table)
+
+    def to_table(self, *, folder: Path | None = None) -> dict[str, Any]:
+        """The table ``[private]``."""
+        return {
+            "inputs": [beside(folder, item) for item in self.inputs],
+            "read": {key: getattr(self, key) for key in PRIVATE_READ_KEYS if getattr(self, key)}
+            or None,
+            "engine": self.engine,
+            **{
+                key: None if getattr(self, key) is None else beside(folder, getattr(self, key))
+                for key in _FILES
+            },
+            "dataset": self.dataset,
+            "analyst": self.analyst,
+            "report_private": self.report_private or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRelease:
+    """One release of a recipe. Public.
+
+    Parameters
+    ----------
+    output : str
+        Release file.
+    table : mapping
+        The keys of its request.
+    export : tuple of str
+        Files that its cells are exported to; the ending of each names the format.
+    folder : Path, optional
+        Where relative paths begin.
+    """
+
+    output: str
+    table: Mapping[str, Any]
+    export: tuple[str, ...] = ()
+    folder: Path | None = None
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], *, folder: Path | None = None) -> PlannedRelease:
+        """A table ``[release]``.
+
+        Raises
+        ------
+        ParameterError
+            If a key does not exist, or there is no output.
+        """
+        check_names("key of release", table, ("output", "export", *KEYS))
+        if "output" not in table:
+            raise ParameterError("output must be given for every release, the name of its file")
+        if "epsilon" not in table:
+            raise ParameterError("epsilon must be given for every release, such as 0.5")
+        exports = table.get("export", ())
+        exports = [exports] if isinstance(exports, str) else exports
+        return cls(
+            output=path_within(folder, str(table["output"])),
+            table={key: value for key, value in table.items() if key in KEYS},
+            export=tuple(path_within(folder, str(path)) for path in exports),
+            folder=folder,
+        )
+
+    def request(self, domain: Domain | None = None) -> BuildRequest:
+        """The request of this release.
+
+        Parameters
+        ----------
+        domain : Domain, optional
+            Of the tallies that it is built from.
+
+        Raises
+        ------
+        ParameterError
+            As `psd.publish.request_toml.request_from_table`.
+        """
+        return request_from_table(self.table, folder=self.folder, domain=domain)
+
+    def to_table(self, request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:
+        """The table ``[release]``, with all that the request states."""
+        return {
+            "output": beside(folder, self.output),
+            "export": [beside(folder, path) for path in self.export] or None,
+            **table_from_request(request, folder=folder),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Releases, and what they are made from.
+
+    Parameters
+    ----------
+    private : PrivateInputs
+        Inputs, ledger and keys.
+    releases : tuple of PlannedRelease
+        At least one.
+
+    Raises
+    ------
+    ParameterError
+        If there is no input or no release, two releases have the same output, or a tally is to be
+        kept of several releases.
+    """
+
+    private: PrivateInputs
+    releases: tuple[PlannedRelease, ...]
+
+    def __post_init__(self) -> None:
+        """Check that the parts go together."""
+        if not self.releases:
+            raise ParameterError("release must stand at least once in a recipe")
+        outputs = [release.output for release in self.releases]
+        for output in outputs:
+            if outputs.count(output) > 1:
+                raise ParameterError(f"output must differ for each release, got {output} twice")
+        if self.private.keep_tally is not None and len(self.releases) > 1:
+            raise ParameterError(
+                "keep_tally must be left out for several releases; it belongs to one of them"
+            )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Recipe:
+        """Recipe of a file; its relative paths begin at the folder of the file.
+
+        Raises
+        ------
+        InputDataError
+            If the file cannot be read.
+        ParameterError
+            If it is not TOML, or a key does not exist.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise InputDataError(f"recipe {path} does not exist or is not UTF-8 text") from None
+        return cls.from_toml(text, folder=path.parent)
+
+    @classmethod
+    def from_toml(cls, text: str, *, folder: Path | None = None) -> Recipe:
+        r"""Recipe of a TOML text.
+
+        Raises
+        ------
+        ParameterError
+            If it is not TOML, or a key does not exist.
+
+        Examples
+        --------
+        >>> text = '[private]\n[release]\noutput = "a.psd"\nepsilom = 1'
+        >>> Recipe.from_toml(text)
+        Traceback (most recent call last):
+        psd.errors.ParameterError: key of release 'epsilom' does not exist; did you mean 'epsilon'?
+        """
+        try:
+            table = tomllib.loads(text, parse_float=Decimal)
+        except tomllib.TOMLDecodeError as error:
+            raise ParameterError(f"recipe must be TOML: {error}") from None
+        check_names("table", table, ("private", "release"))
+        releases = table.get("release", [])
+        releases = releases if isinstance(releases, list) else [releases]
+        tables = [table.get("private", {}), *releases]
+        if not all(isinstance(item, Mapping) for item in tables):
+            raise ParameterError("private and release must be tables, [private] and [release]")
+        return cls(
+            private=PrivateInputs.from_table(tables[0], folder=folder),
+            releases=tuple(PlannedRelease.from_table(item, folder=folder) for item in releases),
+        )
+
+    def to_toml(self, *, folder: Path | None = None) -> str:
+        """TOML text of the recipe, for a file in a folder."""
+        releases = [release.to_table(release.request(), folder=folder) for release in self.releases]
+        return toml_text(
+            {
+                "private": self.private.to_table(folder=folder),
+                "release": releases[0] if len(releases) == 1 else releases,
+            }
+        )

@@ -1,0 +1,341 @@
+"""What a build is asked to do: its public parameters as one frozen value.
+
+A `BuildRequest` is what a ledger is charged for, what a release states, what ``--dry-run`` prints
+and what a recipe holds. It has no path of an input, no key and no count in it, so it may be
+printed, hashed, stored and published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, get_args
+
+from psd.curator.contribution_choice import BoundChoice
+from psd.curator.private_bounds import PrivateBounds
+from psd.decompositions import Decomposition
+from psd.decompositions import method as method_by_name
+from psd.errors import ParameterError
+from psd.ingest.sources import Columns
+from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.statements import method_parameters
+from psd.privacy.unit import ContributionScope, PrivacyUnit
+from psd.publish.public_inputs import view_with
+from psd.release.post_processing import View
+from psd.space.boundary import Boundary
+from psd.space.covariate import Covariate
+from psd.space.domain import Domain
+from psd.space.public_files import BoundaryFile, CovariateFile
+from psd.space.time_slices import TimeSlices
+
+__all__ = [
+    "SLICES_EXAMPLE",
+    "BuildRequest",
+    "ReadRequest",
+    "as_domain",
+    "as_method",
+    "check_instance",
+]
+
+SLICES_EXAMPLE = 'psd.TimeSlices.parse("day", "2024-01-01")'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """Which rows are read, and how many of each unit of privacy are kept. Public.
+
+    Parameters
+    ----------
+    columns : Columns, optional
+        Names of the columns; None for tallies, whose records were read before.
+    unit : PrivacyUnit
+        Unit of privacy. If the bound is chosen privately, the bound in it is the largest one that
+        can be chosen.
+    contribution_choice : BoundChoice, optional
+        How the bound is chosen privately.
+    contribution_scope : {"series", "slice"}
+        Whether the bound holds for all time slices together, or for each of them.
+    slices : TimeSlices, optional
+        Time slices that are counted separately.
+
+    Raises
+    ------
+    ParameterError
+        If a field has the wrong type, or the fields contradict each other.
+    """
+
+    columns: Columns | None = Columns()  # noqa: RUF009 - frozen
+    unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
+    contribution_choice: BoundChoice | None = None
+    contribution_scope: ContributionScope = "series"
+    slices: TimeSlices | None = None
+
+    def __post_init__(self) -> None:
+        """Check the types, and that the fields go together."""
+        check_instance("unit", self.unit, PrivacyUnit, 'psd.PrivacyUnit(kind="user")')
+        if self.slices is not None:
+            check_instance(
+                "slices", self.slices, TimeSlices, 'psd.TimeSlices.parse("day", "2024-01-01")'
+            )
+        if self.columns is not None:
+            check_instance("columns", self.columns, Columns, 'psd.Columns(x="lon")')
+            self._check_columns(self.columns)
+        self._check_scope()
+
+    def _check_columns(self, columns: Columns) -> None:
+        """Users need ids; slices and days need times, in one zone."""
+        if self.unit.has_user != (columns.user is not None):
+            raise ParameterError(
+                f"user must be a column if and only if the unit of privacy has users, got column "
+                f"{columns.user!r} with unit {self.unit.kind!r}"
+            )
+        timed = {"slices": self.slices is not None, "per day": self.unit.kind == "user-day"}
+        for name, needs_time in timed.items():
+            if needs_time and columns.time is None:
+                raise ParameterError(f"time must name the column of times, because {name} is given")
+        if self.slices is not None and self.slices.time_zone != columns.time_zone:
+            raise ParameterError(
+                f"time_zone must be that of the slices, {self.slices.time_zone}, got "
+                f"{columns.time_zone}"
+            )
+
+    def _check_scope(self) -> None:
+        """A bound for each slice needs slices, users and a number."""
+        if self.contribution_scope not in get_args(ContributionScope):
+            raise ParameterError(
+                f"contribution_scope must be series or slice, got {self.contribution_scope!r}"
+            )
+        if self.contribution_scope == "series":
+            return
+        if self.slices is None:
+            raise ParameterError("per slice must be given with slices, got none")
+        if self.unit.kind != "user" or self.unit.weight:
+            raise ParameterError(
+                "per slice must be given with user and max_contributions; other units are bounded "
+                "within a slice already"
+            )
+        if self.contribution_choice is not None:
+            raise ParameterError(
+                "max_contributions must be a number with per slice, got auto; auto chooses one "
+                "bound for all slices together"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildRequest:
+    """Everything public that a build is given.
+
+    Guarantees
+    ----------
+    - Every field is public. Equal requests on equal data give releases of the same distribution.
+    - A request that was made is consistent: what can be checked without data was checked.
+
+    Parameters
+    ----------
+    domain : Domain, PrivateBounds or tuple of four numbers, optional
+        Bounds, CRS and lattice, or how bounds are estimated privately. Four numbers are west,
+        south, east, north in degrees. Left out only for a build from tallies, which state their
+        own; see `completed`.
+    epsilon : str, int, float or Decimal
+        Privacy-loss budget of the whole build; kept as a Decimal.
+    method : Decomposition or str
+        How space is divided.
+    columns, unit, contribution_choice, contribution_scope, slices
+        As in `ReadRequest`.
+    covariate : Covariate or CovariateFile, optional
+        Where people can be.
+    boundary : Boundary or BoundaryFile, optional
+        Polygons outside of which records are dropped.
+    post_processing : View, optional
+        How estimates are made from the noisy counts; the default is that of the method.
+
+    Raises
+    ------
+    ParameterError
+        If a field has the wrong type or value, or the fields contradict each other.
+
+    Examples
+    --------
+    >>> request = BuildRequest(domain=(126.4, 37, 127.6, 38), epsilon="0.50", method="quadtree")
+    >>> request.epsilon, request.domain.crs, request.method.height
+    (Decimal('0.5'), 'EPSG:4326', 8)
+    """
+
+    domain: Domain | PrivateBounds | None = None
+    epsilon: Decimal
+    method: Decomposition
+    columns: Columns | None = Columns()  # noqa: RUF009 - frozen
+    unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
+    contribution_choice: BoundChoice | None = None
+    contribution_scope: ContributionScope = "series"
+    slices: TimeSlices | None = None
+    covariate: Covariate | CovariateFile | None = None
+    boundary: Boundary | BoundaryFile | None = None
+    post_processing: View | None = None
+
+    def __post_init__(self) -> None:
+        """Normalise and check the fields."""
+        nano = parse_epsilon(self.epsilon)
+        self._set("epsilon", Decimal(epsilon_text(nano)))
+        self._set("domain", as_domain(self.domain))
+        self._set("method", as_method(self.method))
+        method_parameters(self.method)  # a method with an undeclared field never sees the data
+        _ = self.reading
+        self._check_bounds()
+        if self.post_processing is None:
+            self._set("post_processing", self.default_post_processing)
+        check_instance("post_processing", self.post_processing, View, "psd.PostProcessing()")
+
+    def _set(self, name: str, value: object) -> None:
+        """Set a field of a frozen value; called while it is made."""
+        object.__setattr__(self, name, value)
+
+    def _check_bounds(self) -> None:
+        """Private bounds are known too late for what has to lie in them."""
+        for name, kinds in (
+            ("covariate", (Covariate, CovariateFile)),
+            ("boundary", (Boundary, BoundaryFile)),
+        ):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if not isinstance(value, kinds):
+                raise ParameterError(
+                    f"{name} must be a {kinds[0].__name__} or a {kinds[1].__name__}, got "
+                    f"{_called(value)}"
+                )
+            self._refuse_private_bounds(name)
+        if self.slices is not None:
+            self._refuse_private_bounds("slices")
+
+    def _refuse_private_bounds(self, name: str) -> None:
+        """Refuse what needs public bounds."""
+        if isinstance(self.domain, PrivateBounds):
+            raise ParameterError(
+                f"bounds must be public with {name}, got private bounds; these are known only "
+                "after the first reading"
+            )
+
+    @property
+    def nano_epsilon(self) -> int:
+        """Epsilon in units of 1e-9."""
+        return parse_epsilon(self.epsilon)
+
+    @property
+    def reading(self) -> ReadRequest:
+        """The part that says which rows are read and kept."""
+        return ReadRequest(
+            columns=self.columns,
+            unit=self.unit,
+            contribution_choice=self.contribution_choice,
+            contribution_scope=self.contribution_scope,
+            slices=self.slices,
+        )
+
+    @property
+    def default_post_processing(self) -> View:
+        """That of the method; within cells by the covariate or the boundary, if there is one."""
+        density = None if self.covariate is None and self.boundary is None else "covariate"
+        return view_with(self.method, estimate=None, density=density)
+
+    def completed(self, domain: Domain, reading: ReadRequest) -> BuildRequest:
+        """The same request with what tallies state themselves.
+
+        Parameters
+        ----------
+        domain : Domain
+            Of the tallies. Public.
+        reading : ReadRequest
+            Of the tallies. Public.
+
+        Raises
+        ------
+        ParameterError
+            If the request has other bounds.
+        """
+        if self.domain not in (None, domain):
+            raise ParameterError("bounds must be left out for tallies, which have their own")
+        return replace(
+            self,
+            domain=domain,
+            columns=reading.columns,
+            unit=reading.unit,
+            contribution_scope=reading.contribution_scope,
+            slices=reading.slices,
+        )
+
+    @property
+    def guarantee_text(self) -> str:
+        """The guarantee in a few words."""
+        each = " in each slice" * (self.contribution_scope == "slice")
+        return f"epsilon {self.epsilon:f} {self.unit.guarantee_text}{each}"
+
+
+def check_instance(name: str, value: object, kind: type, example: str) -> None:
+    """Refuse a value of another type, and say so if it is the class itself.
+
+    Raises
+    ------
+    ParameterError
+
+    Examples
+    --------
+    >>> check_instance("columns", Columns, Columns, "Columns()")
+    Traceback (most recent call last):
+    psd.errors.ParameterError: columns must be an instance, got the class Columns; write Columns()
+    """
+    if isinstance(value, kind):
+        return
+    if isinstance(value, type):
+        raise ParameterError(
+            f"{name} must be an instance, got the class {value.__name__}; write {example}"
+        )
+    raise ParameterError(f"{name} must be a {kind.__name__}, got {_called(value)}; write {example}")
+
+
+def _called(value: object) -> str:
+    """Type of a value, and never the value, which may be private."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"a value of type {type(value).__name__}"
+
+
+def as_domain(value: Any) -> Domain | PrivateBounds | None:
+    """Domain as it is, or of four numbers in degrees.
+
+    Raises
+    ------
+    ParameterError
+        If the value is neither.
+    """
+    if value is None or isinstance(value, Domain | PrivateBounds):
+        return value
+    if isinstance(value, tuple | list):
+        return Domain(bounds=tuple(value))
+    raise ParameterError(
+        f"domain must be a psd.Domain, PrivateBounds or four numbers, got {_called(value)}; write "
+        "psd.Domain(bounds=(west, south, east, north))"
+    )
+
+
+def as_method(value: Any) -> Decomposition:
+    """Method as it is, or by its name.
+
+    Raises
+    ------
+    ParameterError
+        If the value is a class, or no decomposition.
+    """
+    if isinstance(value, str):
+        return method_by_name(value)
+    if isinstance(value, type):
+        raise ParameterError(
+            f"method must be an instance, got the class {value.__name__}; write {value.__name__}()"
+        )
+    if not (hasattr(value, "build") and hasattr(value, "name")):
+        raise ParameterError(
+            f"method must be a name or a decomposition, got {_called(value)}; psd.methods() lists "
+            "the names"
+        )
+    method: Decomposition = value
+    return method

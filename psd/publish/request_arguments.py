@@ -1,0 +1,191 @@
+"""From the arguments of `psd.build` to a `BuildRequest`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+from psd._util.suggestions import check_names
+from psd.curator.contribution_choice import BoundChoice
+from psd.ingest.sources import Columns
+from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
+from psd.publish.public_inputs import boundary_of, covariate_of, view_with
+from psd.publish.request import SLICES_EXAMPLE, BuildRequest, as_domain, as_method, check_instance
+from psd.space.boundary import Boundary
+from psd.space.covariate import Covariate
+from psd.space.domain import Domain
+from psd.space.public_files import BoundaryFile, CovariateFile
+from psd.space.time_slices import TimeSlices
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from psd.curator.private_bounds import PrivateBounds
+    from psd.decompositions import Decomposition
+
+__all__ = [
+    "DEFAULT_METHOD",
+    "BuildArguments",
+    "ColumnArguments",
+    "ReadArguments",
+    "reading_fields",
+    "request_from_arguments",
+]
+
+DEFAULT_METHOD = "auto"
+
+# Names of columns, which `Columns` has too.
+_COLUMNS = ("x", "y", "user", "time", "time_zone", "geometry", "layer")
+
+
+class ColumnArguments(TypedDict, total=False):
+    """Arguments that say where the points of the input are, and whose they are.
+
+    Parameters
+    ----------
+    x, y : str
+        Names of the coordinate columns; not used where the input has geometries.
+    user : str
+        Column of user ids; makes the user the unit of privacy.
+    geometry, layer : str
+        Column of points and layer of a file, needed where an input has several.
+    """
+
+    x: str
+    y: str
+    user: str | None
+    geometry: str | None
+    layer: str | None
+
+
+class ReadArguments(ColumnArguments, total=False):
+    """Arguments that say which records are read, and how many of each user are kept.
+
+    Parameters
+    ----------
+    time : str
+        Column of times.
+    time_zone : str
+        Zone of the wall clock that times are converted to; UTC by default.
+    max_contributions : int, "auto" or BoundChoice
+        k, the largest number of records kept of each user, or of each day of a user; goes with
+        ``user``. "auto" pays a share of epsilon for a choice, see
+        `psd.curator.contribution_choice`.
+    per : {"day", "slice"}
+        With "day", each day of a user is protected by itself: a user with T days has T epsilon.
+        With "slice", k holds in each time slice, and the slices share epsilon.
+    count : {"rows", "users"}
+        With "users", all records of a user share one count, and answers are in users.
+    """
+
+    time: str | None
+    time_zone: str
+    max_contributions: int | Literal["auto"] | BoundChoice | None
+    per: Literal["day", "slice"] | None
+    count: Count
+
+
+class BuildArguments(ReadArguments, total=False):
+    """Public arguments of a build beside domain, epsilon, method and slices.
+
+    Parameters
+    ----------
+    estimate, density : str
+        How estimates are made, see `psd.release.post_processing.View`; by default as the method
+        defines it.
+    covariate : Covariate, CovariateFile, GeoDataFrame or GeoSeries
+        Where people can be, see `psd.space.covariate`; polygons are a mask. Points are then
+        assumed to follow it inside the cells, unless ``density`` says otherwise, and a cascade
+        divides no cell where it is 0. Never made from the points.
+    boundary : Boundary, BoundaryFile, GeoDataFrame or GeoSeries
+        Polygons outside of which records are dropped, see `psd.space.boundary`. Never made from
+        the points.
+    """
+
+    estimate: str | None
+    density: str | None
+    covariate: Covariate | CovariateFile | geopandas.GeoDataFrame | geopandas.GeoSeries | None
+    boundary: Boundary | BoundaryFile | geopandas.GeoDataFrame | geopandas.GeoSeries | None
+
+
+def request_from_arguments(
+    *,
+    domain: Domain | PrivateBounds | tuple[float, float, float, float] | None,
+    epsilon: str | float | Decimal,
+    method: Decomposition | str = DEFAULT_METHOD,
+    slices: TimeSlices | None = None,
+    **arguments: Unpack[BuildArguments],
+) -> BuildRequest:
+    """Request from the arguments of `psd.build`.
+
+    Parameters
+    ----------
+    domain, epsilon, method, slices
+        As in `BuildRequest`.
+    **arguments
+        As in `BuildArguments`.
+
+    Raises
+    ------
+    ParameterError
+        If an argument does not exist, has the wrong type or value, or the arguments contradict
+        each other.
+
+    Examples
+    --------
+    >>> bounds = (126.4, 37.0, 127.6, 38.0)
+    >>> request_from_arguments(
+    ...     domain=bounds, epsilon=1, user="id", max_contributions=4
+    ... ).guarantee_text
+    'epsilon 1 per user, at most 4 rows of each'
+    """
+    check_names("argument", arguments, BuildArguments.__annotations__)
+    area, decomposition = as_domain(domain), as_method(method)
+    covariate, boundary = arguments.get("covariate"), arguments.get("boundary")
+    if isinstance(area, Domain):
+        if not isinstance(covariate, Covariate | CovariateFile | None):
+            covariate = covariate_of(covariate, area)
+        if not isinstance(boundary, Boundary | BoundaryFile | None):
+            boundary = boundary_of(boundary, area)
+    density = arguments.get("density")
+    if density is None and not (covariate is None and boundary is None):
+        density = "covariate"
+    return BuildRequest(
+        domain=area,
+        epsilon=epsilon,  # type: ignore[arg-type] # normalised there
+        method=decomposition,
+        covariate=covariate,
+        boundary=boundary,
+        slices=slices,
+        post_processing=view_with(
+            decomposition, estimate=arguments.get("estimate"), density=density
+        ),
+        **reading_fields(arguments, slices),
+    )
+
+
+def reading_fields(arguments: Mapping[str, Any], slices: TimeSlices | None) -> dict[str, Any]:
+    """Fields of a `psd.publish.request.ReadRequest` from its arguments."""
+    names = {name: arguments[name] for name in _COLUMNS if name in arguments}
+    if slices is not None:
+        check_instance("slices", slices, TimeSlices, SLICES_EXAMPLE)
+        names.setdefault("time_zone", slices.time_zone)
+    columns = Columns(**names)
+    bound = arguments.get("max_contributions")
+    choice = BoundChoice() if bound == "auto" else bound if isinstance(bound, BoundChoice) else None
+    per = arguments.get("per")
+    unit: PrivacyUnit = privacy_unit(
+        columns.user,
+        bound if choice is None else choice.most,
+        per=None if per == "slice" else per,
+        time=columns.time,
+        time_zone=columns.time_zone,
+        count=arguments.get("count", "rows"),
+    )
+    return {
+        "columns": columns,
+        "unit": unit,
+        "contribution_choice": choice,
+        "contribution_scope": "slice" if per == "slice" else "series",
+    }

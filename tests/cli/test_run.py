@@ -1,0 +1,160 @@
+"""psd run, and psd build with --dry-run and --save-recipe."""
+
+import builtins
+import os
+
+import pandas as pd
+import pytest
+
+import psd
+from psd.ledger.ledger import Ledger
+from support.cli_runner import BOUNDS, fails, files, passes, write_points
+
+RECIPE = """
+[private]
+inputs = ["points.csv"]
+
+[release]
+output = "r.psd.parquet"
+export = ["cells.csv"]
+epsilon = 1
+bounds = [-4, -4, 4, 4]
+method = "quadtree"
+set = {height = 2, estimate = "signed"}
+"""
+
+
+SLICES = 'slices = "2024-01"\nread = {time = "t"}'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_points(tmp_path / "points.csv", [(-1, -1), (1, 1), (2, 3)])
+    (tmp_path / "release.toml").write_text(RECIPE)
+    return tmp_path
+
+
+def test_a_recipe_is_built_and_exported(folder):
+    told = passes("run", "release.toml")
+    assert told == "wrote r.psd.parquet: quadtree, epsilon 1 per row\nwrote cells.csv\n"
+    release = psd.Release.load("r.psd.parquet")
+    assert (release.parameters["height"], release.view.estimate) == (2, "signed")
+    assert len(pd.read_csv("cells.csv")) == 16
+
+
+def test_paths_begin_at_the_recipe(folder, monkeypatch):
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    passes("run", "../release.toml")
+    assert (folder / "r.psd.parquet").exists()
+    assert files(folder / "elsewhere") == []
+
+
+def test_several_releases_are_charged_each(folder):
+    ledger = Ledger.create("l")
+    ledger.register("rows", budget="1.5")
+    second = RECIPE[RECIPE.index("[release]") :].replace("[release]", "[[release]]")
+    first = second.replace("r.psd", "s.psd").replace("cells", "others").replace("= 1\n", "= 0.5\n")
+    private = '[private]\ninputs = "points.csv"\nledger = "l"\ndataset = "rows"\n'
+    (folder / "two.toml").write_text(private + first + second)
+    told = passes("run", "two.toml")
+    assert [line.split(":")[0] for line in told.splitlines()] == [
+        "wrote s.psd.parquet", "wrote others.csv", "wrote r.psd.parquet", "wrote cells.csv",
+    ]  # fmt: skip
+    charges = ledger.book().charges.values()
+    assert [charge.epsilon for charge in charges] == [5 * 10**8, 10**9]
+    assert all(charge.done for charge in charges)
+    assert "left" in fails(4, "run", "two.toml", "--overwrite")
+
+
+def test_all_releases_are_checked_before_the_first(folder):
+    wrong = RECIPE.replace("[release]", "[[release]]") + (
+        '[[release]]\noutput = "s.psd.parquet"\nepsilon = 1\nbounds = [1, 2]\n'
+    )
+    (folder / "two.toml").write_text(wrong)
+    there = files(folder)
+    assert "bounds" in fails(3, "run", "two.toml")
+    assert files(folder) == there
+
+
+def test_a_recipe_signs(folder):
+    pytest.importorskip("cryptography")
+    passes("keygen", "office.pem")
+    text = RECIPE.replace("[private]\n", '[private]\nsign_key = "office.pem"\n')
+    (folder / "release.toml").write_text(text)
+    told = passes("run", "release.toml")
+    assert "wrote r.psd.parquet.sig" in told
+    passes("verify", "r.psd.parquet", "--key", "office.pub.pem")
+
+
+@pytest.mark.parametrize("words", [("run", "release.toml"), ("build", "points.csv")])
+def test_a_dry_run_opens_no_input(folder, monkeypatch, words):
+    if words[0] == "build":
+        words = (*words, "-o", "r.psd.parquet", "--epsilon", 1, *BOUNDS, "--set", "height=2")
+        words = (*words, "--method", "quadtree", "--set", "estimate=signed", "--ledger", "none")
+    (folder / "points.csv").unlink()
+    there = files(folder)
+    opened, real = [], builtins.open
+    monkeypatch.setattr(builtins, "open", lambda *a, **n: opened.append(a[0]) or real(*a, **n))
+    told = passes(*words, "--dry-run")
+    assert told.startswith("# epsilon 1 per row\n[release]\n")
+    assert "points" not in told
+    assert "height = 2" in told
+    assert 'estimate = "signed"' in told
+    assert files(folder) == there
+    assert {os.path.basename(str(name)) for name in opened} <= {"release.toml"}
+
+
+def test_what_a_dry_run_prints_is_a_recipe(folder):
+    (folder / "again.toml").write_text(
+        '[private]\ninputs = "points.csv"\n' + passes("run", "release.toml", "--dry-run")
+    )
+    assert passes("run", "again.toml", "--dry-run") == passes("run", "release.toml", "--dry-run")
+    passes("run", "again.toml")
+
+
+def test_a_dry_run_of_tallies(folder):
+    passes("tally", "points.csv", "-o", "t", *BOUNDS)
+    told = passes("build", "t", "-o", "r", "--epsilon", 1, "--method", "grid", "--dry-run")
+    assert told.startswith("# epsilon 1; bounds, unit and slices of the tallies\n")
+    assert files(folder) == ["points.csv", "release.toml", "t"]
+
+
+def test_a_build_is_saved_as_a_recipe(folder):
+    where = folder / "recipes"
+    where.mkdir()
+    words = ("-o", "r.psd.parquet", "--epsilon", "0.5", *BOUNDS, "--read", "memory=1GB")
+    told = passes("build", "points.csv", *words, "--save-recipe", where / "r.toml")
+    assert f"wrote {where / 'r.toml'} (PRIVATE)" in told
+    assert (where / "r.toml").stat().st_mode & 0o777 == 0o600
+    text = (where / "r.toml").read_text()
+    assert 'inputs = ["../points.csv"]' in text
+    assert str(folder) not in text
+    assert "exists" in fails(6, "run", where / "r.toml")
+    passes("run", where / "r.toml", "--overwrite")
+    assert "exists" in fails(6, "build", "points.csv", *words, "--save-recipe", where / "r.toml")
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "change"),
+    [
+        (2, "did you mean 'epsilon'", ("epsilon", "epsilom")),
+        (2, "no parameter 'heigth'", ("height", "heigth")),
+        (2, "bounds must be given", ("bounds = [-4, -4, 4, 4]", "")),
+        (2, "epsilon must be given", ("epsilon = 1", "")),
+        (8, "does not exist", ("points.csv", "nothing.csv")),
+        (6, "does not exist", ("r.psd.parquet", "no/r.psd.parquet")),
+        (2, "ledger", ("[release]", 'ledger = "l"\n[release]')),
+        (2, "export must be left out", ("epsilon = 1", f"epsilon = 1\n{SLICES}")),
+    ],
+)  # fmt: skip
+def test_refusals(folder, code, told, change):
+    (folder / "release.toml").write_text(RECIPE.replace(*change))
+    there = files(folder)
+    assert told in fails(code, "run", "release.toml")
+    assert files(folder) == there
+
+
+def test_no_recipe(folder):
+    assert "recipe no.toml does not exist" in fails(8, "run", "no.toml")

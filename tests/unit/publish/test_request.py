@@ -1,0 +1,168 @@
+"""A request: checked at once, printed, compared, and written as TOML and back."""
+
+import dataclasses
+
+import geopandas as gpd
+import pytest
+import shapely
+
+import psd
+from psd.curator.contribution_choice import BoundChoice
+from psd.curator.private_bounds import PrivateBounds
+from psd.errors import PsdError
+from psd.ingest.sources import Columns
+from psd.privacy.unit import PrivacyUnit
+from psd.publish.request import BuildRequest, ReadRequest
+from psd.publish.request_arguments import request_from_arguments
+from psd.publish.request_toml import from_toml, request_from_table, table_from_request, to_toml
+from psd.space.public_files import BoundaryFile, CovariateFile
+from psd.space.time_slices import TimeSlices
+
+BOUNDS = (126.4, 37.0, 127.6, 38.0)
+MONTHS = TimeSlices.parse("month", "2024-01..2024-03,2024-07", "Asia/Seoul")
+USER = {"user": "id", "max_contributions": 4}
+
+
+def request(**arguments):
+    return request_from_arguments(**{"domain": BOUNDS, "epsilon": "0.50"} | arguments)
+
+
+REQUESTS = {
+    "records": {},
+    "a domain": {"domain": psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))},
+    "private bounds": {"domain": PrivateBounds(share="0.2", beyond=20)},
+    "a method": {"method": psd.Quadtree(height=3, prune=32)},
+    "a workload": {"method": psd.Quadtree(height=1, budget="workload", workload="1 3")},
+    "users": USER,
+    "a chosen bound": {"user": "id", "max_contributions": "auto"},
+    "a described choice": {"user": "id", "max_contributions": BoundChoice(share=".1", over=9)},
+    "days": {**USER, "per": "day", "time": "at", "time_zone": "Asia/Seoul"},
+    "counted users": {"user": "id", "count": "users"},
+    "slices": {"slices": MONTHS, "time": "at"},
+    "a bound per slice": {**USER, "slices": MONTHS, "time": "at", "per": "slice"},
+    "columns": {"x": "east", "y": "north", "geometry": "geom", "layer": "visits"},
+    "post-processing": {"method": "cascade", "estimate": "signed", "density": "uniform"},
+    "a covariate": {"covariate": CovariateFile(path="land.gpkg", column="people", size=64)},
+    "a boundary": {"boundary": BoundaryFile(path="city: old.gpkg"), "density": "uniform"},
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_toml_and_back(name):
+    given = request(**REQUESTS[name])
+    text = to_toml(given)
+    assert from_toml(text) == given
+    assert hash(from_toml(text)) == hash(given)
+    assert to_toml(from_toml(text)) == text
+    assert eval(repr(given.epsilon), {"Decimal": type(given.epsilon)}) == given.epsilon
+
+
+def test_the_keys_are_those_of_the_command_line():
+    table = table_from_request(request(**REQUESTS["a described choice"], method="grid"))
+    assert table["max_contributions"] == "auto:share=0.1,over=9,most=1000"
+    assert request_from_table({**table, "max_contributions": "4"}).unit.max_contributions == 4
+    assert request_from_table({"epsilon": 1, "bounds": "area-of-use"}).domain.bounds[0] == -180
+
+
+def test_a_request_is_frozen_and_says_its_guarantee():
+    given = request(**REQUESTS["a bound per slice"])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        given.epsilon = 2
+    assert given.guarantee_text.startswith("epsilon 0.5 per user, at most 4 rows of each")
+    assert given.guarantee_text.endswith("in each slice")
+    assert given.nano_epsilon == 500_000_000
+
+
+def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
+    given = request(covariate=CovariateFile(path=str(tmp_path / "land.npy")))
+    table = {"epsilon": 1, "bounds": list(BOUNDS), "covariate": "land.npy:size=9"}
+    assert request_from_table(table, folder=tmp_path).covariate == CovariateFile(
+        path=str(tmp_path / "land.npy"), size=9
+    )
+    assert str(tmp_path / "land.npy") in to_toml(given, folder=tmp_path)
+
+
+def test_polygons_in_memory_are_no_file():
+    polygons = gpd.GeoSeries([shapely.box(*BOUNDS)], crs="EPSG:4326")
+    for name in ("covariate", "boundary"):
+        given = request(**{name: polygons})
+        with pytest.raises(PsdError, match=f"{name} must be a file to be written"):
+            to_toml(given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"domain": psd.Domain}, "got the class Domain"),
+        ({"domain": "126 37 127 38"}, "got a value of type str"),
+        ({"domain": (1, 2, 3)}, "four numbers"),
+        ({"epsilon": 0}, "epsilon 0"),
+        ({"method": psd.Quadtree}, r"got the class Quadtree; write Quadtree\(\)"),
+        ({"method": 7}, "must be a name or a decomposition"),
+        ({"method": "quadtre"}, "quadtre"),
+        ({"slices": "2024-01"}, "slices must be a TimeSlices"),
+        ({"slices": MONTHS}, "time must name the column"),
+        ({"slices": MONTHS, "time": "at", "time_zone": "UTC"}, "time_zone must be that of the"),
+        ({"slices": MONTHS, "time": "at", "domain": PrivateBounds()}, "must be public with slices"),
+        ({"per": "slice", **USER}, "per slice must be given with slices"),
+        ({"per": "slice", "slices": MONTHS, "time": "at"}, "with user and max_contributions"),
+        ({"max_contribution": 4}, "did you mean 'max_contributions'"),
+        ({"covariate": 3}, "covariate must be"),
+        ({"boundary": 3}, "boundary must be"),
+        ({"covariate": CovariateFile(path="a.gpkg"), "domain": PrivateBounds()}, "must be public"),
+    ],
+)
+def test_what_is_refused(arguments, words):
+    with pytest.raises(PsdError, match=words):
+        request(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"columns": "lon"}, "columns must be a Columns"),
+        ({"columns": Columns}, "got the class Columns"),
+        ({"unit": PrivacyUnit(kind="user")}, "user must be a column"),
+        ({"columns": Columns(user="id")}, "user must be a column"),
+        ({"contribution_scope": "day"}, "must be series or slice"),
+    ],
+)
+def test_what_a_reading_refuses(fields, words):
+    with pytest.raises(PsdError, match=words):
+        ReadRequest(**fields)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({}, "epsilon must be given"),
+        ({"epsilon": 1, "bound": 4}, "did you mean 'bounds'"),
+        ({"epsilon": 1, "bounds": "somewhere"}, "must be four numbers, area-of-use or private"),
+        ({"epsilon": 1, "bounds": "private:shard=0.1"}, "did you mean 'share'"),
+        ({"epsilon": 1, "read": "x"}, "read must be a table"),
+        ({"epsilon": 1, "read": {"z": "lon"}}, "key of read 'z' does not exist"),
+        ({"epsilon": 1, "read": {"table": "t"}}, "key of read 'table' does not exist"),
+        ({"epsilon": 1, "max_contributions": True}, "must be a whole number"),
+        ({"epsilon": 1, "slices": "2024"}, "must be months, days or hours"),
+        ({"epsilon": 1, "set": {"workload": "boxes.csv"}}, "bounds must be public with a workload"),
+        ({"epsilon": 1, "covariate": "a.npy:column=x"}, "only polygons have columns"),
+    ],
+)
+def test_what_a_table_refuses(table, words):
+    with pytest.raises(PsdError, match=words):
+        request_from_table(table)
+
+
+def test_tallies_state_what_is_about_rows():
+    domain = psd.Domain(bounds=BOUNDS)
+    for key, value in (("bounds", list(BOUNDS)), ("user", "id"), ("slices", "2024-01")):
+        with pytest.raises(PsdError, match=f"{key} must be left out for tallies"):
+            request_from_table({"epsilon": 1, key: value}, domain=domain)
+    reading = ReadRequest(
+        columns=None, unit=PrivacyUnit(kind="user", max_contributions=3), slices=MONTHS
+    )
+    given = BuildRequest(epsilon=1, method="grid").completed(domain, reading)
+    assert (given.domain, given.unit.max_contributions) == (domain, 3)
+    assert "user" not in to_toml(given)
+    with pytest.raises(PsdError, match="bounds must be left out for tallies"):
+        request().completed(psd.Domain(bounds=(0, 0, 1, 1)), reading)
