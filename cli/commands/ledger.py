@@ -12,7 +12,7 @@ from ..options.values import integer, parse_settings
 from ..output.terminal import console
 
 if TYPE_CHECKING:
-    from psd.ledger.state import Book, Charge
+    from psd.ledger.state import Charge, LedgerState
 
 __all__ = ["command"]
 
@@ -153,8 +153,8 @@ def status(file: str, form: str) -> None:
     """  # noqa: D301
     from psd.ledger.ledger import Ledger
 
-    book = Ledger(file).book()
-    _show([_balance(book, name) for name in book.datasets], form)
+    state = Ledger(file).state()
+    _show([_balance(state, name) for name in state.datasets], form)
 
 
 @command.command("history", cls=Command, short_help="List the charges.")
@@ -175,10 +175,10 @@ def history(file: str, dataset: str | None, form: str) -> None:
     """  # noqa: D301
     from psd.ledger.ledger import Ledger
 
-    book = Ledger(file).book()
+    state = Ledger(file).state()
     if dataset is not None:
-        book.dataset(dataset)
-    found = book.charges.values() if dataset is None else book.charges_of(dataset)
+        state.dataset(dataset)
+    found = state.charges.values() if dataset is None else state.charges_of(dataset)
     _show([_line(charge) for charge in found], form)
 
 
@@ -196,20 +196,20 @@ def verify(file: str, head: str | None) -> None:
     """  # noqa: D301
     from psd.ledger.ledger import Ledger
 
-    book = Ledger(file).verify(head=head)
-    click.echo(f"{file} is sound: {len(book.hashes):,} entries, head {book.head}")
+    state = Ledger(file).verify(head=head)
+    click.echo(f"{file} is sound: {len(state.hashes):,} entries, head {state.head}")
 
 
-def _balance(book: Book, name: str) -> dict[str, Any]:
+def _balance(state: LedgerState, name: str) -> dict[str, Any]:
     """What is left of a budget, and of the caps."""
     from psd.privacy.epsilon import epsilon_text
 
-    dataset, charges = book.datasets[name], book.charges_of(name)
+    dataset, charges = state.datasets[name], state.charges_of(name)
     zone = "" if dataset.time_zone is None else f" {dataset.time_zone}"
     bound = "" if dataset.bound is None else f" k={dataset.bound}"
-    spent = book.spent(name)
+    spent = state.spent(name)
     caps = {
-        who: epsilon_text(max(cap - book.spent(name, analyst=who), 0))
+        who: epsilon_text(max(cap - state.spent(name, analyst=who), 0))
         for who, cap in dataset.caps.items()
     }
     return {

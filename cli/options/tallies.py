@@ -31,7 +31,7 @@ def tallies_in(
         If the account cannot be charged; no count was read then.
     """
     from psd.ingest.tally_file import is_tally, read_unit
-    from psd.ledger.state import Claim
+    from psd.ledger.state import ChargeRequest
     from psd.privacy.epsilon import parse_epsilon
 
     which = [is_tally(item) for item in inputs]
@@ -41,8 +41,10 @@ def tallies_in(
         raise click.UsageError("some inputs are tallies and some are rows; tally the rows first")
     if account is not None:
         for epsilon in epsilons:
-            claim = Claim(epsilon=parse_epsilon(epsilon), unit=read_unit(inputs), what="build")
-            account.check(claim)
+            request = ChargeRequest(
+                epsilon=parse_epsilon(epsilon), unit=read_unit(inputs), what="build"
+            )
+            account.check(request)
     return read_all(inputs)
 
 

@@ -1,8 +1,8 @@
 """A dataset of a ledger, as one analyst spends from it. Private side.
 
-1. check that the dataset could pay; 2. read and tally; 3. charge, on the disk; 4. draw; 5. write;
-6. note that it is done. A build that ends before 3 has cost nothing and drawn nothing. One that
-ends after 3 is charged, whether or not there is a release.
+The order of a build: 1. check that the dataset could pay; 2. read and tally; 3. charge, on the
+disk; 4. draw; 5. write; 6. record that the charge is done. A build that ends before step 3 has
+cost nothing and drawn nothing. A build that ends later is charged, with or without a release.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
-from psd.ledger.file import network
+from psd.ledger.file import network_file_system
 from psd.ledger.ledger import Ledger
-from psd.ledger.receipts import Receipt, is_sound, receipt_of, receipts
-from psd.ledger.state import Claim
+from psd.ledger.receipts import ChargeReceipt, is_sound, read_receipt, receipts
+from psd.ledger.state import ChargeRequest
 from psd.release.file import stated_digest
 from psd.release.signing import verify
 
@@ -29,13 +29,13 @@ class Account:
     Parameters
     ----------
     ledger : Ledger or path-like
-        A ledger that exists.
+        An existing ledger.
     dataset : str
         A dataset that is registered in it.
     analyst : str, optional
-        Who spends; needed where the dataset has caps.
+        Name of the person who spends; needed if the dataset has caps.
     warn : callable
-        Told, in a sentence, what is allowed and yet not as it should be.
+        Called with a sentence about what is allowed but risky.
 
     Raises
     ------
@@ -71,11 +71,11 @@ class Account:
         self.dataset = dataset
         self.analyst = analyst
         self.last: str | None = None
-        self._paid: set[Receipt] = set()
-        book = self.ledger.book()
-        book.dataset(dataset)
-        self._id, self._warn = book.id, warn
-        kind = network(self.ledger.path)
+        self._paid: set[ChargeReceipt] = set()
+        state = self.ledger.state()
+        state.dataset(dataset)
+        self._id, self._warn = state.id, warn
+        kind = network_file_system(self.ledger.path)
         if kind is not None:
             warn(
                 f"ledger {self.ledger.path} lies on a network file system ({kind}), where locks "
@@ -85,38 +85,39 @@ class Account:
     @property
     def left(self) -> int:
         """Nano-epsilon that a release of the whole dataset may still cost."""
-        book = self.ledger.book()
-        return book.dataset(self.dataset).budget - book.spent(self.dataset)
+        state = self.ledger.state()
+        return state.dataset(self.dataset).budget - state.spent(self.dataset)
 
-    def check(self, claim: Claim) -> None:
-        """Refuse what could not be paid now; see `psd.ledger.ledger.Ledger.check`.
+    def check(self, request: ChargeRequest) -> None:
+        """Refuse a charge that could not be paid now; see `psd.ledger.ledger.Ledger.check`.
 
-        Warns where a file was charged to another dataset: the same people have two budgets then.
+        Warns if a file was charged to another dataset, since the same people then have two budgets.
         """
-        book = self.ledger.check(self.dataset, claim, analyst=self.analyst)
-        for other in book.elsewhere(self.dataset, claim):
+        state = self.ledger.check(self.dataset, request, analyst=self.analyst)
+        for other in state.elsewhere(self.dataset, request):
             self._warn(
                 f"a file of this input was charged to dataset {other!r} too; the same rows under "
                 "two names have two budgets, and epsilon adds up over both"
             )
 
     def compare(self, folder: str | os.PathLike[str]) -> None:
-        """Hold a ledger against the releases in a folder.
+        """Compare the ledger with the releases in a folder.
 
-        Every release says, by two random ids, which charge of which ledger paid it. One that is
-        sound, and whose build ended before that was noted, is noted as done; nothing is given
-        back.
+        Every release states, by two random ids, which charge of which ledger paid for it. If the
+        build of a valid release ended before the charge was recorded as done, it is recorded now.
+        Nothing is refunded.
 
         Raises
         ------
         LedgerError
-            If one says a charge of this ledger that is not in it: an older copy was restored.
+            If a release states a charge of this ledger that is not in it, because an older copy of
+            the ledger was restored.
         """
-        book = self.ledger.book()
+        state = self.ledger.state()
         for path, receipt in receipts(folder):
-            if receipt.ledger != book.id:
+            if receipt.ledger != state.id:
                 continue
-            charge = book.charges.get(receipt.charge)
+            charge = state.charges.get(receipt.charge)
             if charge is None and is_sound(path):
                 raise LedgerError(
                     f"release {path} was paid from ledger {self.ledger.path}, which does not know "
@@ -127,39 +128,39 @@ class Account:
                 self._complete(charge.id, path)
 
     def _complete(self, charge: str, path: Path) -> None:
-        """Note a release as done that its build has not noted, or not yet."""
+        """Record a charge as done that its build has not recorded."""
         try:
             digest = verify(path)
-        except ReleaseFormatError:  # damaged, or gone meanwhile: it stays as it is
+        except ReleaseFormatError:  # damaged, or removed meanwhile: the charge stays open
             return
         try:
             self.ledger.finish(charge, digest=digest)
         except LedgerError:
-            if not self.ledger.book().charges[charge].done:
+            if not self.ledger.state().charges[charge].done:
                 raise
 
-    def charge(self, claim: Claim) -> Receipt:
-        """Pay for what is drawn next; see `psd.ledger.ledger.Ledger.charge`."""
-        self.last = self.ledger.charge(self.dataset, claim, analyst=self.analyst)
-        receipt = Receipt(ledger=self._id, charge=self.last)
+    def charge(self, request: ChargeRequest) -> ChargeReceipt:
+        """Charge what is drawn next; see `psd.ledger.ledger.Ledger.charge`."""
+        self.last = self.ledger.charge(self.dataset, request, analyst=self.analyst)
+        receipt = ChargeReceipt(ledger=self._id, charge=self.last)
         self._paid.add(receipt)
         return receipt
 
     def finish(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Note that a release, or what was paid last, has been given out.
+        """Record that a release was saved, or that the answer charged last was given.
 
         Parameters
         ----------
         path : path-like, optional
-            The release file, which says what paid it; its digest goes into the ledger, and
-            `psd info` shows the same. Without one, what was paid last is an answer.
+            The release file, which states its charge. Its digest goes into the ledger; `psd info`
+            shows the same digest. Without a path, the last charge was for an answer.
 
         Raises
         ------
         ParameterError
             If nothing was charged by this account, or not this release.
         LedgerError
-            If the ledger cannot be written; what was given out is charged nevertheless.
+            If the ledger cannot be written; the charge stays.
         """
         if self.last is None:
             raise ParameterError("nothing was charged by this account, so nothing is finished")
@@ -174,10 +175,10 @@ class Account:
 
     def _charge_of(self, path: str | os.PathLike[str]) -> str:
         """Charge of a release that this account paid."""
-        receipt = receipt_of(path)
+        receipt = read_receipt(path)
         if receipt is None or receipt not in self._paid:
             raise ParameterError(
-                f"{path} is no release that this account paid, so nothing is noted as done; name "
-                "the file that such a release was saved to"
+                f"{path} is not a release that this account paid for, so nothing was recorded; "
+                "pass the path that the release was saved to"
             )
         return receipt.charge

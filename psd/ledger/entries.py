@@ -1,7 +1,7 @@
-"""The entries of a ledger, and the chain that holds them together. Private side.
+"""Entries of a ledger and the hash chain that connects them. Private side.
 
-Every entry holds public things alone (names, epsilons, units, regions, digests of releases), so
-neither the chain nor its head depends on a row of any dataset.
+Entries have public values only (names, epsilons, units, regions, digests of releases), so neither
+the chain nor its head depends on a row of any dataset.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from hashlib import blake2b
 from typing import Any
 
 from psd.errors import LedgerError
-from psd.ledger.entry_schema import check_body
+from psd.ledger.entry_schema import validate_entry
 from psd.ledger.file import Row
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.ledger.state import Book, Charge, Dataset
+from psd.ledger.state import Charge, Dataset, LedgerState
 from psd.privacy.epsilon import epsilon_text
 
-__all__ = ["entry", "read_book"]
+__all__ = ["entry", "replay_entries"]
 
 
 def entry(hashes: tuple[str, ...], kind: str, body: Mapping[str, Any]) -> Row:
@@ -31,7 +31,7 @@ def entry(hashes: tuple[str, ...], kind: str, body: Mapping[str, Any]) -> Row:
 
 
 def _now() -> str:
-    """Moment by the clock of the machine; nothing is decided by it."""
+    """Time by the clock of the machine; no decision depends on it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -41,26 +41,26 @@ def _hash(before: str, *fields: int | str) -> str:
     return blake2b(text.encode(), digest_size=32).hexdigest()
 
 
-def read_book(rows: Iterable[Row]) -> Book:
-    """Follow the chain, and add up what the entries say.
+def replay_entries(rows: Iterable[Row]) -> LedgerState:
+    """Check the chain, and compute the state from its entries.
 
     Raises
     ------
     LedgerError
-        Naming the first entry that does not follow from those before it.
+        With the number of the first entry that does not follow from those before it.
     """
     hashes: list[str] = []
     name = ""
     datasets: dict[str, Dataset] = {}
     charges: dict[str, Charge] = {}
-    for number, time, kind, text, found in rows:
+    for number, time, kind, text, stored in rows:
         try:
             if number != len(hashes) + 1 or (number == 1) != (kind == "create"):
                 raise ValueError("an entry is missing")
-            if found != _hash(hashes[-1] if hashes else "", number, time, kind, text):
+            if stored != _hash(hashes[-1] if hashes else "", number, time, kind, text):
                 raise ValueError("an entry was changed")
             body = json.loads(text)
-            check_body(kind, body)
+            validate_entry(kind, body)
             if kind == "create":
                 name = body["id"]
             elif kind == "charge":
@@ -74,16 +74,16 @@ def read_book(rows: Iterable[Row]) -> Book:
                 f"entry {len(hashes) + 1} of the ledger was changed, removed or put in by hand; "
                 "nothing is granted from it"
             ) from None
-        hashes.append(found)
+        hashes.append(stored)
     if not hashes:
         raise LedgerError("entry 1 of the ledger is missing; nothing is granted from it")
-    return Book(id=name, hashes=tuple(hashes), datasets=datasets, charges=charges)
+    return LedgerState(id=name, hashes=tuple(hashes), datasets=datasets, charges=charges)
 
 
 def _charge(
     charges: dict[str, Charge], datasets: Mapping[str, Dataset], time: str, body: dict[str, Any]
 ) -> None:
-    """Note the charge of an entry."""
+    """Add the charge of an entry."""
     region = _region(body.pop("region"))
     files = tuple(body.pop("files", ()))
     if body["id"] in charges or body["dataset"] not in datasets:
@@ -91,23 +91,23 @@ def _charge(
     charges[body["id"]] = Charge(time=time, region=region, files=files, **body)
 
 
-def _region(place: Mapping[str, Any] | None) -> Region | None:
-    """Region of an entry; everywhere if the entry does not say who placed the rows by columns.
+def _region(value: Mapping[str, Any] | None) -> Region | None:
+    """Region of an entry; None if its rows may have been placed by geometries.
 
-    Then it may have been a geometry, which lies elsewhere than the columns beside it.
+    A geometry may differ from the columns beside it, so such a charge counts everywhere.
     """
-    if place is None or BY_FIELDS not in place["columns"]:
+    if value is None or BY_FIELDS not in value["columns"]:
         return None
     return Region(
-        bounds=tuple(place["bounds"]),
-        crs=place["crs"],
-        columns=tuple(place["columns"]),
-        lattice=tuple(place["lattice"]),
+        bounds=tuple(value["bounds"]),
+        crs=value["crs"],
+        columns=tuple(value["columns"]),
+        lattice=tuple(value["lattice"]),
     )
 
 
 def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:
-    """Note that a charge is done."""
+    """Mark a charge as done."""
     charge = charges[body["id"]]
     if charge.done:
         raise ValueError("a charge that is finished twice")
@@ -115,7 +115,7 @@ def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:
 
 
 def _budget(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, Any]) -> None:
-    """Note a dataset, or that its budget was raised."""
+    """Add a dataset, or raise its budget."""
     name = body["name"]
     if kind == "raise":
         datasets[name] = _raised(datasets[name], time, body["budget"])
@@ -126,7 +126,7 @@ def _budget(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, 
 
 
 def _raised(dataset: Dataset, time: str, budget: int) -> Dataset:
-    """Dataset with a larger budget, and a note of the one before."""
+    """Dataset with a larger budget and a note of the earlier one."""
     if budget <= dataset.budget:
         raise ValueError("a budget that does not grow")
     note = f"{time} from {epsilon_text(dataset.budget)}"

@@ -1,7 +1,7 @@
-"""What the body of an entry of a ledger may say: names, numbers and texts in their ranges. Private.
+"""Validate the fields of a ledger entry. Private side.
 
-The hash of an entry has no key, so whoever writes a ledger by hand gives its entries right
-hashes. What they say is held against the types and ranges of what `psd.ledger.ledger` writes.
+The hash of an entry has no key, so an edited ledger can have correct hashes. Fields are therefore
+checked against the types and ranges that `psd.ledger.ledger` writes.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.space.domain import MAX_LATTICE
 
-__all__ = ["check_body"]
+__all__ = ["validate_entry"]
 
 Valid = Callable[[Any], bool]
 
 
-def check_body(kind: str, body: Any) -> None:
-    """Refuse a body with a field less or more, or one that no ledger of this library has.
+def validate_entry(kind: str, body: Any) -> None:
+    """Refuse an entry with other fields, or with values that this library does not write.
 
     Raises
     ------
     ValueError, KeyError, TypeError
-        If something is not as it is written.
+        If a field is missing, unknown or out of range.
     """
     fields = _BODIES[kind]
     if not isinstance(body, dict):
@@ -42,11 +42,11 @@ def check_body(kind: str, body: Any) -> None:
 
 
 def _is_name(value: Any) -> bool:
-    """Whether a value is a name that a list can show."""
+    """Whether a value is a valid name."""
     return isinstance(value, str) and is_name(value)
 
 
-def _is_whole(low: int, high: int, value: Any) -> bool:
+def _is_integer(low: int, high: int, value: Any) -> bool:
     """Whether a value is an integer between two limits."""
     return type(value) is int and low <= value <= high
 
@@ -57,7 +57,7 @@ def _or_none(valid: Valid, value: Any) -> bool:
 
 
 def _is_list(valid: Valid, value: Any) -> bool:
-    """Whether a value is a list of what is valid."""
+    """Whether a value is a list of valid items."""
     return isinstance(value, list) and all(map(valid, value))
 
 
@@ -72,7 +72,7 @@ def _is_unit(value: Any) -> bool:
 
 
 def _is_caps(value: Any) -> bool:
-    """Whether a value is an epsilon for each of some names."""
+    """Whether a value maps names to epsilons."""
     return isinstance(value, dict) and all(_is_name(who) and _is_price(value[who]) for who in value)
 
 
@@ -91,7 +91,7 @@ def _is_bounds(value: Any) -> bool:
 
 def _is_lattice(value: Any) -> bool:
     """Whether a value is a number of columns and one of rows."""
-    return _is_list(partial(_is_whole, 1, MAX_LATTICE), value) and len(value) == 2
+    return _is_list(partial(_is_integer, 1, MAX_LATTICE), value) and len(value) == 2
 
 
 def _is_region(value: Any) -> bool:
@@ -101,8 +101,8 @@ def _is_region(value: Any) -> bool:
     return all(_REGION[name](value[name]) for name in _REGION)
 
 
-_is_price = partial(_is_whole, 1, MAX_EPSILON * NANO)
-_is_bound = partial(_or_none, partial(_is_whole, 1, MAX_CONTRIBUTIONS))
+_is_price = partial(_is_integer, 1, MAX_EPSILON * NANO)
+_is_bound = partial(_or_none, partial(_is_integer, 1, MAX_CONTRIBUTIONS))
 
 _REGION: Mapping[str, Valid] = {
     "bounds": _is_bounds,

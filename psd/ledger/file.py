@@ -1,6 +1,6 @@
-"""The file of a ledger: one SQLite table that is only ever appended to. Private side.
+"""The file of a ledger: one SQLite table, which is only appended to. Private side.
 
-What the engine says in codes becomes a sentence here, so that no other module speaks SQL.
+All SQL is in this module. Error codes of SQLite become sentences here.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from psd.errors import LedgerError, WriteError
 __all__ = [
     "FORMAT",
     "TIMEOUT",
-    "appended",
+    "append",
     "create_file",
+    "dry_run",
+    "exclusive",
+    "is_intact",
     "last_number",
-    "network",
-    "reading",
+    "network_file_system",
     "rows",
-    "trying",
-    "whole",
-    "writing",
+    "snapshot",
 ]
 
 FORMAT = 1
@@ -66,7 +66,7 @@ _SENTENCES = {
     "SQLITE_READONLY": "cannot be written; check its permissions, and those of its folder",
     "SQLITE_CANTOPEN": "cannot be opened; check its permissions, and those of its folder",
     "SQLITE_IOERR": "cannot be read or written; the disk may be full or the file too large",
-    "SQLITE_NOTADB": "is no ledger of psd",
+    "SQLITE_NOTADB": "is not a ledger of psd",
     "SQLITE_CORRUPT": "is damaged; restore it, and charge what was released since",
     "SQLITE_CONSTRAINT": "refuses the entry; it may have been changed by another program",
 }
@@ -75,7 +75,7 @@ Row = tuple[int, str, str, str, str]
 
 
 def create_file(path: str | os.PathLike[str], first: Row) -> None:
-    """Write a ledger with its first entry; it appears whole, readable by its owner alone.
+    """Write a ledger with its first entry, atomically, readable only by its owner.
 
     Raises
     ------
@@ -84,37 +84,37 @@ def create_file(path: str | os.PathLike[str], first: Row) -> None:
     """
     if len(os.fsencode(Path(path).name)) > _LONGEST:
         raise WriteError(
-            f"{path} has a name of more than {_LONGEST} bytes; beside a ledger lies a file whose "
-            "name is longer by 8 while it is written, so choose a shorter one"
+            f"{path} has a name of more than {_LONGEST} bytes, and SQLite adds 8 to it for its "
+            "journal; choose a shorter name"
         )
     if os.path.isfile(path):
         raise WriteError(f"{path} exists; choose another name, a ledger is never overwritten")
     for beside in (f"{path}{end}" for end in BESIDE_DATABASES):
         if os.path.lexists(beside):
             raise WriteError(
-                f"{beside} lies there, which SQLite would take for a part of the ledger; remove it "
+                f"{beside} exists, which SQLite would take for a part of the ledger; remove it "
                 "or choose another name"
             )
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
-        made.executescript(_SCHEMA)
-        appended(made, first)
-        content = made.serialize()
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+        database.executescript(_SCHEMA)
+        append(database, first)
+        content = database.serialize()
     write_file(path, content, mode=0o600)
 
 
 @contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Have a ledger to oneself; what was appended is on the disk when the block has ended.
+def exclusive(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    """Lock a ledger for writing; appended entries are on the disk when the block has ended.
 
     Guarantees
     ----------
-    - Nobody else appends between the first reading in the block and its end.
-    - An exception in the block takes back what it appended, and so does the end of the process.
+    - No other process appends from the start of the block to its end.
+    - An exception in the block, or the end of the process, rolls back its entries.
 
     Raises
     ------
     LedgerError
-        If the file is no ledger, or cannot be had or written.
+        If the file is not a ledger, or cannot be locked or written.
     """
     with _opened(path) as ledger:
         ledger.execute("BEGIN IMMEDIATE")
@@ -128,13 +128,13 @@ def writing(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def trying(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Have a ledger to oneself, see that it can be written, and leave it as it is.
+def dry_run(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    """Lock a ledger, check that it can be written, and change nothing.
 
     Raises
     ------
     LedgerError
-        As `writing`.
+        As `exclusive`.
     """
     with _opened(path) as ledger:
         ledger.execute("BEGIN IMMEDIATE")
@@ -145,13 +145,13 @@ def trying(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """See a ledger as it is at one moment.
+def snapshot(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    """Read a ledger as it is at one moment.
 
     Raises
     ------
     LedgerError
-        If the file is no ledger, or cannot be read.
+        If the file is not a ledger, or cannot be read.
     """
     with _opened(path) as ledger:
         ledger.execute("BEGIN")
@@ -159,78 +159,80 @@ def reading(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
 
 
 def rows(ledger: sqlite3.Connection) -> Iterator[Row]:
-    """All entries in their order, one by one, since whoever reads them stops at a wrong one."""
+    """All entries in order, one by one: replaying them stops at the first wrong one."""
     return ledger.execute("SELECT number, time, kind, body, hash FROM entry ORDER BY number")
 
 
-def appended(ledger: sqlite3.Connection, row: Row) -> None:
+def append(ledger: sqlite3.Connection, row: Row) -> None:
     """Append an entry."""
     ledger.execute("INSERT INTO entry (number, time, kind, body, hash) VALUES (?, ?, ?, ?, ?)", row)
 
 
 def last_number(ledger: sqlite3.Connection) -> int:
-    """The number that was given out last, whether or not its entry is there."""
+    """Last number that was given to an entry, which may have been removed since."""
     found = ledger.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
     return int(found[0]) if found else 0
 
 
-def whole(ledger: sqlite3.Connection) -> bool:
-    """Whether the pages of the file are sound."""
+def is_intact(ledger: sqlite3.Connection) -> bool:
+    """Whether the pages of the file are intact."""
     return bool(ledger.execute("PRAGMA quick_check").fetchone() == ("ok",))
 
 
-def network(path: str | os.PathLike[str]) -> str | None:
-    """Kind of the network file system that a file lies on; None where it is none, or not known."""
-    place = Path(path).resolve()
+def network_file_system(path: str | os.PathLike[str]) -> str | None:
+    """Kind of the network file system that a file lies on; None for a local or unknown one."""
+    resolved = Path(path).resolve()
     try:
         mounted = [line.split() for line in MOUNTS.read_text(errors="replace").splitlines()]
     except OSError:
         return None
     # Of a folder that was mounted over, the last line counts; /proc writes a space as \040.
-    found = {Path(line[1].replace("\\040", " ")): line[2] for line in mounted if len(line) > 2}
-    kind = next((found[above] for above in (place, *place.parents) if above in found), "")
+    kinds = {Path(line[1].replace("\\040", " ")): line[2] for line in mounted if len(line) > 2}
+    parents = (resolved, *resolved.parents)
+    kind = next((kinds[above] for above in parents if above in kinds), "")
     return kind if kind.startswith(_NETWORK) else None
 
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """A ledger that exists, in its one format; errors of the engine as sentences."""
-    place = _existing(path)
+    """Open an existing ledger of the known format; errors of SQLite become sentences."""
+    resolved = _existing(path)
     try:
         # Without mode=rw a missing ledger would be made here, with nothing spent.
-        uri = f"{place.as_uri()}?mode=rw"
-        with closing(sqlite3.connect(uri, uri=True, timeout=TIMEOUT, isolation_level=None)) as made:
-            made.execute("PRAGMA trusted_schema = OFF")
+        uri = f"{resolved.as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, timeout=TIMEOUT, isolation_level=None)
+        with closing(connection) as ledger:
+            ledger.execute("PRAGMA trusted_schema = OFF")
             # FULL, and the folder too: a commit must not come undone by a power cut.
-            made.execute("PRAGMA synchronous = EXTRA")
-            _check_format(path, made)
-            yield made
+            ledger.execute("PRAGMA synchronous = EXTRA")
+            _check_format(path, ledger)
+            yield ledger
     except sqlite3.Error as error:
         # The text of the engine may quote a statement, so only its kind is shown.
         kind = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
-        said = _SENTENCES.get(kind, "cannot be used; it may be damaged")
-        raise LedgerError(f"ledger {path} {said}") from None
+        sentence = _SENTENCES.get(kind, "cannot be used; it may be damaged")
+        raise LedgerError(f"ledger {path} {sentence}") from None
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:
-    """Where a ledger is, links followed."""
+    """Path of a ledger with links resolved."""
     try:
-        place = Path(path).resolve(strict=True)
+        resolved = Path(path).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise LedgerError(
-            f"ledger {path} does not exist; it is made by `psd ledger create` and by nothing else"
+            f"ledger {path} does not exist; create it with `psd ledger create`"
         ) from None
-    if not place.is_file():
-        raise LedgerError(f"ledger {path} is no file")
-    if place.stat().st_nlink > 1:
+    if not resolved.is_file():
+        raise LedgerError(f"ledger {path} is not a file")
+    if resolved.stat().st_nlink > 1:
         # What a crash left half done is undone by the name that it was begun under.
         raise LedgerError(
             f"ledger {path} has a second name, a hard link, by which a charge could come undone; "
             "remove one of the two"
         )
-    if place.stat().st_size == 0:
+    if resolved.stat().st_size == 0:
         raise LedgerError(f"ledger {path} is empty, so what was spent is lost; restore it")
-    return place
+    return resolved
 
 
 def _check_format(path: str | os.PathLike[str], ledger: sqlite3.Connection) -> None:
@@ -238,10 +240,10 @@ def _check_format(path: str | os.PathLike[str], ledger: sqlite3.Connection) -> N
     application = ledger.execute("PRAGMA application_id").fetchone()[0]
     version = ledger.execute("PRAGMA user_version").fetchone()[0]
     if application != _APPLICATION:
-        raise LedgerError(f"ledger {path} is no ledger of psd, but another database")
+        raise LedgerError(f"ledger {path} is not a ledger of psd, but another database")
     if version != FORMAT:
         raise LedgerError(
-            f"ledger {path} has format {version}, and this version of psd knows {FORMAT}"
+            f"ledger {path} has format {version}, and this version of psd reads format {FORMAT}"
         )
     if not _objects(ledger) <= _known_objects(_SCHEMA):
         raise LedgerError(
@@ -257,7 +259,7 @@ def _objects(ledger: sqlite3.Connection) -> set[tuple[str, str, str]]:
 
 @cache
 def _known_objects(schema: str) -> frozenset[tuple[str, str, str]]:
-    """Those of a ledger: another one's could drop a charge, or never end."""
-    with closing(sqlite3.connect(":memory:")) as made:
-        made.executescript(schema)
-        return frozenset(_objects(made))
+    """Those of a ledger; a foreign trigger could drop a charge, and a foreign view never end."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(schema)
+        return frozenset(_objects(database))

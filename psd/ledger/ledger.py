@@ -1,7 +1,7 @@
-"""The ledger: budgets of datasets, and every release that was paid from them. Private side.
+"""The ledger: budgets of datasets, and all charges to them. Private side.
 
-A release is charged before it is drawn, in one transaction that checks the balance again, and
-what was charged stays charged: whoever saw a draw cannot be made to forget it.
+A release is charged before it is drawn, in one transaction that checks the balance again. Charges
+are never refunded, because a draw that was seen cannot be taken back.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Literal, get_args
 from psd._util.fields import integer_between
 from psd._util.wall_clock import check_zone
 from psd.errors import LedgerError, ParameterError, RandomnessError
-from psd.ledger.entries import entry, read_book
+from psd.ledger.entries import entry, replay_entries
 from psd.ledger.file import (
-    appended,
+    append,
     create_file,
+    dry_run,
+    exclusive,
+    is_intact,
     last_number,
-    reading,
     rows,
-    trying,
-    whole,
-    writing,
+    snapshot,
 )
-from psd.ledger.state import Book, Claim, check_name
+from psd.ledger.state import ChargeRequest, LedgerState, check_name
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 
@@ -40,14 +40,15 @@ _MOST_FILES = 1000
 
 
 class Ledger:
-    """A file with the budgets of datasets and what was spent of them.
+    """A file with the budgets of datasets and what was spent from them.
 
     Guarantees
     ----------
-    - The releases of a dataset together never cost more than its budget, however many
-      processes charge them, and whenever these end. Epsilons are whole numbers of 1e-9.
-    - Nothing in it depends on a row of a dataset.
-    - Entries are appended and never changed; one that was is found, and nothing is granted then.
+    - The releases of a dataset together never cost more than its budget, however many processes
+      charge it, and whenever these end. Epsilons are integer multiples of 1e-9.
+    - No entry depends on a row of a dataset.
+    - Entries are appended and never changed. A changed entry is detected, and no charge is granted
+      from a ledger that has one.
 
     Parameters
     ----------
@@ -56,8 +57,8 @@ class Ledger:
 
     Notes
     -----
-    It is a record for those who are honest. Whoever may write the file may also put an old copy
-    in its place, and whoever has the data may draw from them without it.
+    The ledger guards against mistakes, not against its users: a person who may write the file can
+    restore an old copy, and a person who has the data can build releases without a ledger.
 
     Examples
     --------
@@ -65,7 +66,7 @@ class Ledger:
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.create(folder.name + "/city.ledger")
     >>> ledger.register("visits", "1.5", unit="user")
-    >>> ledger.book().datasets["visits"].budget
+    >>> ledger.state().datasets["visits"].budget
     1500000000
     >>> folder.cleanup()
     """
@@ -75,7 +76,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Make a ledger without datasets, readable by its owner alone.
+        """Create a ledger without datasets, readable only by its owner.
 
         Raises
         ------
@@ -95,22 +96,22 @@ class Ledger:
         max_contributions: int | None = None,
         caps: Mapping[str, str | float | Decimal] | None = None,
     ) -> None:
-        """Enter a dataset with its budget, which only `raise_budget` changes.
+        """Register a dataset with its budget, which only `raise_budget` changes.
 
         Parameters
         ----------
         name : str
-            What charges call it. All rows that the same people may be in are one dataset.
+            Name that charges refer to. Register all rows about the same people as one dataset.
         budget : str, int, float or Decimal
             Epsilon of all releases together.
         unit : {"record", "user", "user-day"}
             Unit of privacy of all releases; epsilons of different ones do not add up.
         time_zone : str, optional
-            Of the clock whose days are the unit; UTC where not given.
+            Zone of the clock whose days are the unit; UTC by default.
         max_contributions : int, optional
-            k of all releases. A user is hidden whole under any k, so that it need not be given.
+            k that all releases must have. Optional, since any k protects all records of a user.
         caps : mapping, optional
-            Epsilon of each analyst; where there are any, nobody else spends.
+            Epsilon of each analyst; if given, other analysts cannot spend.
 
         Raises
         ------
@@ -130,70 +131,72 @@ class Ledger:
             "bound": bound,
             "caps": {who: _cap(who, cap, nano) for who, cap in (caps or {}).items()},
         }
-        with writing(self.path) as ledger:
-            book = read_book(rows(ledger))
-            if _plain(name) in map(_plain, book.datasets):
+        with exclusive(self.path) as ledger:
+            state = replay_entries(rows(ledger))
+            if _plain(name) in map(_plain, state.datasets):
                 raise LedgerError(
                     f"dataset {name!r} is registered in {self.path} already, perhaps in other "
                     "letters; a second budget would double the first"
                 )
-            appended(ledger, entry(book.hashes, "register", body))
+            append(ledger, entry(state.hashes, "register", body))
 
     def raise_budget(self, name: str, budget: str | float | Decimal) -> None:
-        """Enter a larger budget of a dataset; the entry stays, as all do.
+        """Append a larger budget of a dataset.
 
         Parameters
         ----------
         name : str
-            A dataset that is registered.
+            A registered dataset.
         budget : str, int, float or Decimal
-            Epsilon of all releases together, those that were made too.
+            Epsilon of all releases together, earlier ones included.
 
         Raises
         ------
         ParameterError
-            If it is no budget, or not above the one before.
+            If the budget is out of range, or not above the present one.
         LedgerError
             If the dataset is not registered, or the ledger cannot be written.
         """
         nano = _nano("budget", budget)
-        with writing(self.path) as ledger:
-            book = read_book(rows(ledger))
-            before = book.dataset(name).budget
+        with exclusive(self.path) as ledger:
+            state = replay_entries(rows(ledger))
+            before = state.dataset(name).budget
             if nano <= before:
                 raise ParameterError(
                     f"budget {epsilon_text(nano)} is not above {epsilon_text(before)}; a budget "
                     "is raised and never lowered"
                 )
-            appended(ledger, entry(book.hashes, "raise", {"name": name, "budget": nano}))
+            append(ledger, entry(state.hashes, "raise", {"name": name, "budget": nano}))
 
-    def check(self, name: str, claim: Claim, *, analyst: str | None = None) -> Book:
-        """Refuse a claim that could not be paid now; costs nothing and keeps nothing.
+    def check(
+        self, name: str, request: ChargeRequest, *, analyst: str | None = None
+    ) -> LedgerState:
+        """Refuse a charge that could not be paid now. Costs nothing and reserves nothing.
 
         Returns
         -------
-        Book
-            What the ledger says at this moment.
+        LedgerState
+            State of the ledger at this moment.
 
         Raises
         ------
         LedgerError
             If the ledger cannot be written, or the dataset is not for this unit or analyst.
         BudgetError
-            If the claim is above what is left.
+            If the charge is above what is left.
         """
-        with trying(self.path) as ledger:
-            book = read_book(rows(ledger))
-            book.check(name, claim, analyst)
-        return book
+        with dry_run(self.path) as ledger:
+            state = replay_entries(rows(ledger))
+            state.check(name, request, analyst)
+        return state
 
-    def charge(self, name: str, claim: Claim, *, analyst: str | None = None) -> str:
-        """Pay for a release that is drawn next.
+    def charge(self, name: str, request: ChargeRequest, *, analyst: str | None = None) -> str:
+        """Charge a release that is drawn next.
 
         Guarantees
         ----------
         - Balance and entry are one transaction: no other charge comes between the two.
-        - The entry is on the disk when this returns; no way leads back.
+        - The entry is on the disk when this returns, and cannot be removed.
 
         Returns
         -------
@@ -207,25 +210,25 @@ class Ledger:
         BudgetError
             As `check`; nothing was charged.
         """
-        check_name("what is charged for,", claim.what)
-        with writing(self.path) as ledger:
-            book = read_book(rows(ledger))
-            book.check(name, claim, analyst)
+        check_name("what", request.what)
+        with exclusive(self.path) as ledger:
+            state = replay_entries(rows(ledger))
+            state.check(name, request, analyst)
             body = {
                 "id": _random_id(),
                 "dataset": name,
                 "analyst": analyst,
-                "files": book.marks(claim)[:_MOST_FILES],
-                **_body(claim),
+                "files": state.marks(request)[:_MOST_FILES],
+                **_body(request),
             }
-            appended(ledger, entry(book.hashes, "charge", body))
+            append(ledger, entry(state.hashes, "charge", body))
         return str(body["id"])
 
     def finish(self, charge: str, *, digest: str | None = None) -> None:
-        """Note that what was paid has been given out.
+        """Record that a charged release was saved, or a charged answer given.
 
-        A digest that is noted already is left as it is: whoever finds the release first may
-        note it, the build itself or the next one.
+        The build records it, or the next build that finds the release. A digest that is recorded
+        already is left unchanged.
 
         Parameters
         ----------
@@ -237,66 +240,67 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If there is no such charge, or it is finished in another way, or the ledger cannot
-            be written.
+            If the charge does not exist or is finished already, or the ledger cannot be written.
         """
-        with writing(self.path) as ledger:
-            book = read_book(rows(ledger))
-            known = book.charges.get(charge)
+        with exclusive(self.path) as ledger:
+            state = replay_entries(rows(ledger))
+            known = state.charges.get(charge)
             if known is not None and digest is not None and known.digest == digest:
                 return
             if known is None or known.done:
                 raise LedgerError(f"charge {charge} is finished, or is not in {self.path}")
-            appended(ledger, entry(book.hashes, "done", {"id": charge, "digest": digest}))
+            append(ledger, entry(state.hashes, "done", {"id": charge, "digest": digest}))
 
-    def book(self) -> Book:
-        """What the ledger says now.
+    def state(self) -> LedgerState:
+        """State of the ledger now.
 
         Raises
         ------
         LedgerError
-            If it cannot be read, or an entry was changed.
+            If the file cannot be read, or an entry was changed.
         """
-        with reading(self.path) as ledger:
-            return read_book(rows(ledger))
+        with snapshot(self.path) as ledger:
+            return replay_entries(rows(ledger))
 
-    def verify(self, *, head: str | None = None) -> Book:
+    def verify(self, *, head: str | None = None) -> LedgerState:
         """Check the file and all entries.
 
         Parameters
         ----------
         head : str, optional
-            A head that was noted elsewhere: it must be in the chain, or else the ledger is an
-            older copy, or another one.
+            A head that was written down elsewhere. If it is not in the chain, the file is an older
+            copy or another ledger.
 
         Raises
         ------
         LedgerError
-            Naming the first entry that is wrong.
+            With the number of the first wrong entry.
         """
-        with reading(self.path) as ledger:
-            if not whole(ledger):
+        with snapshot(self.path) as ledger:
+            if not is_intact(ledger):
                 raise LedgerError(f"ledger {self.path} is damaged; restore it from a copy")
-            book, last = read_book(rows(ledger)), last_number(ledger)
-        if last != len(book.hashes):
+            state, last = replay_entries(rows(ledger)), last_number(ledger)
+        if last != len(state.hashes):
             raise LedgerError(
-                f"entry {len(book.hashes) + 1} of the ledger was removed, and all after it"
+                f"entry {len(state.hashes) + 1} of the ledger was removed, and all after it"
             )
-        if head is not None and head not in book.hashes:
+        if head is not None and head not in state.hashes:
             raise LedgerError(
                 f"head {head} is not in {self.path}: this is an older copy, or another ledger"
             )
-        return book
+        return state
 
 
 def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | None:
-    """Bound of a unit, if what is said of it goes together."""
+    """Bound of a unit whose arguments go together."""
     if unit not in get_args(UnitKind):
-        raise ParameterError(f"unit {unit!r} is none of {', '.join(get_args(UnitKind))}")
+        raise ParameterError(f"unit must be one of {', '.join(get_args(UnitKind))}, got {unit!r}")
     if unit != "user-day" and time_zone is not None:
-        raise ParameterError("a time zone goes with unit user-day alone")
+        raise ParameterError(f"time_zone= goes with unit user-day, got unit {unit!r}")
     if unit == "record" and bound is not None:
-        raise ParameterError("max_contributions goes with units that have users")
+        raise ParameterError(
+            "max_contributions= goes with units that have users, got unit 'record'"
+        )
     check_zone(time_zone or "UTC")
     check = integer_between(1, MAX_CONTRIBUTIONS)
     return None if bound is None else int(check("max_contributions", bound))
@@ -311,26 +315,26 @@ def _nano(name: str, value: str | float | Decimal) -> int:
 
 
 def _cap(who: str, value: str | float | Decimal, budget: int) -> int:
-    """Nano-epsilon of an analyst's cap, which the budget has room for."""
+    """Nano-epsilon of an analyst's cap, which must not exceed the budget."""
     nano = _nano("cap", value)
     if nano > budget:
         raise ParameterError(
-            f"the cap of {who} is {epsilon_text(nano)}, above the budget {epsilon_text(budget)}, "
-            "so it would never hold anybody back; are the two swapped?"
+            f"the cap of {who} must be at most the budget {epsilon_text(budget)}, got "
+            f"{epsilon_text(nano)}; the two may be swapped"
         )
     return nano
 
 
-def _body(claim: Claim) -> dict[str, object]:
-    """Public fields of a claim, for its entry."""
-    place = claim.region and {
-        "bounds": claim.region.bounds,
-        "crs": claim.region.crs,
-        "columns": claim.region.columns,
-        "lattice": claim.region.lattice,
+def _body(request: ChargeRequest) -> dict[str, object]:
+    """Public fields of a charge, for its entry."""
+    place = request.region and {
+        "bounds": request.region.bounds,
+        "crs": request.region.crs,
+        "columns": request.region.columns,
+        "lattice": request.region.lattice,
     }
-    bound = None if claim.chosen else claim.unit.contributions
-    return {"what": claim.what, "epsilon": claim.epsilon, "bound": bound, "region": place}
+    bound = None if request.chosen else request.unit.contributions
+    return {"what": request.what, "epsilon": request.epsilon, "bound": bound, "region": place}
 
 
 def _random_id() -> str:
@@ -344,5 +348,5 @@ def _random_id() -> str:
 
 
 def _plain(name: str) -> str:
-    """A name as it is compared."""
+    """A name in the form in which names are compared."""
     return unicodedata.normalize("NFKC", name).casefold()

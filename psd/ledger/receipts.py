@@ -1,7 +1,7 @@
-"""Which charge of which ledger paid a release: two random ids among its parameters. Public side.
+"""Receipts: two random ids in a release that name the charge and the ledger that paid for it.
 
-A ledger that was put back to an older copy is sound in itself. What it has forgotten is still
-said by the releases that it paid.
+A ledger that was replaced by an older copy is valid in itself. The releases still state the
+charges that the copy lacks.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from psd.release.file import KEY, SERIES_KEY, read
 from psd.release.series_file import is_series
 from psd.release.series_file import read as read_series
 
-__all__ = ["Receipt", "is_sound", "receipt_of", "receipts"]
+__all__ = ["ChargeReceipt", "is_sound", "read_receipt", "receipts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """Who paid a release. Public.
+class ChargeReceipt:
+    """Charge that paid for a release. Public.
 
     Parameters
     ----------
     ledger : str
-        Id of the ledger, random.
+        Random id of the ledger.
     charge : str
-        Id of the charge, random.
+        Random id of the charge.
     """
 
     ledger: str
     charge: str
 
     def parameters(self) -> dict[str, int | str]:
-        """As the release has it, among its public parameters."""
+        """Parameters under which the release states it."""
         return {"ledger": self.ledger, "charge": self.charge}
 
 
-def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, Receipt]]:
+def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, ChargeReceipt]]:
     """Receipts of the releases in a folder, in the order of their names.
 
-    Files that are no releases, or were damaged, are passed over: they say nothing. Only footers
-    are read; see `is_sound` before one is believed.
+    Other files and damaged releases are skipped. Only footers are read; check `is_sound` before
+    relying on one.
     """
     for path in sorted(Path(folder).glob("*.parquet")):
-        found = receipt_of(path)
+        found = read_receipt(path)
         if found is not None:
             yield path, found
 
 
-def receipt_of(path: str | os.PathLike[str]) -> Receipt | None:
-    """Receipt of a release or a series; None where it has none, or is none.
+def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
+    """Receipt of a release or a series; None for a file without one.
 
     Examples
     --------
-    >>> receipt_of("missing.psd.parquet") is None
+    >>> read_receipt("missing.psd.parquet") is None
     True
     """
     footer = footer_keys(path)
@@ -66,15 +66,15 @@ def receipt_of(path: str | os.PathLike[str]) -> Receipt | None:
         header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"")
         # A series has parameters of each slice, all with the same receipt.
         said = header["parameters"][0] if SERIES_KEY in footer else header["parameters"]
-        return Receipt(ledger=str(said["ledger"]), charge=str(said["charge"]))
+        return ChargeReceipt(ledger=str(said["ledger"]), charge=str(said["charge"]))
     except (ReleaseFormatError, KeyError, IndexError, TypeError):
         return None
 
 
 def is_sound(path: str | os.PathLike[str]) -> bool:
-    """Whether a file loads as a release or a series: the words of its footer are written easily.
+    """Whether a file loads as a release or a series; a footer alone is easily forged.
 
-    Anybody may still make a sound release that says anything.
+    A valid release can still state any charge.
 
     Examples
     --------

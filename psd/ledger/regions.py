@@ -1,8 +1,8 @@
 """How the epsilons of several releases of one dataset add up. Private side, reads no points.
 
-Where a row is the unit, releases of regions without a common point hide each row by the epsilon
-of the one that it is in. Every other reason to count less than the sum would be a word that no
-code can check, so there is none.
+Where a record is the unit, releases of regions without a common point cost each record the epsilon
+of the one region that it is in. All other charges are added up, because no code can check another
+reason to count less.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ BY_FIELDS = "reader=csv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Where the rows lie that a release can depend on. Public.
+    """Area of the rows that a release can depend on. Public.
 
     Parameters
     ----------
     bounds : tuple of float
         West, south, east, north; the edges belong to the region.
     crs : str
-        Of the bounds, in its canonical text.
+        CRS of the bounds, in its canonical text.
     columns : tuple of str
-        What says where a row lies: who reads it, and the names of columns. A row may lie in one
-        place by one of them and elsewhere by another.
+        What gives a row its position: the reader, and the names of columns. Different columns may
+        give the same row different positions.
     lattice : tuple of int
-        Columns and rows that the release divides the region into, for the record.
+        Columns and rows that the release divides the region into; not used for sums.
     """
 
     bounds: Bounds
@@ -46,7 +46,7 @@ class Region:
 
     @property
     def frame(self) -> tuple[str, tuple[str, ...]]:
-        """What two regions must share for their bounds to be compared."""
+        """What two regions must have in common for their bounds to be comparable."""
         return self.crs, self.columns
 
 
@@ -63,9 +63,9 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     Parameters
     ----------
     charges : iterable of (Region or None, int)
-        Regions and nano-epsilon of the releases so far; None is everywhere.
+        Regions and nano-epsilon of the releases so far; None stands for all places.
     region : Region or None
-        Whose points are looked at; None is all of them.
+        Region whose points are considered; None for all points.
 
     Returns
     -------
@@ -78,9 +78,9 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     whose region does not have z's point does not depend on z, and any other loses at most its
     epsilon, so by basic composition [1]_ the loss is at most the sum over the charges everywhere,
     plus for each frame the sum over its regions that have z's point there. That is at most the
-    largest such sum of each frame, within the region for the frame of the region. Whoever checks
-    it against a budget before every release keeps it in every transcript, so which releases are
-    asked for may follow from the answers before: with pure epsilons that is a filter [2]_.
+    largest such sum of each frame, within the region for the frame of the region. The sum is
+    checked against a budget before every release, so it holds in every transcript, and the choice
+    of releases may depend on earlier answers: with pure epsilons that is a filter [2]_.
 
     References
     ----------
@@ -97,18 +97,18 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     """
     everywhere = 0
     frames: dict[object, dict[Bounds, int]] = defaultdict(lambda: defaultdict(int))
-    for place, nano in charges:
-        if place is None:
+    for charged, nano in charges:
+        if charged is None:
             everywhere += nano
         else:
-            frames[place.frame][place.bounds] += nano
-    for frame, found in frames.items():
-        here = region is not None and region.frame == frame
-        everywhere += _deepest(found, region.bounds if here and region else None)
+            frames[charged.frame][charged.bounds] += nano
+    for frame, sums in frames.items():
+        is_same = region is not None and region.frame == frame
+        everywhere += _largest_sum(sums, region.bounds if is_same and region else None)
     return everywhere
 
 
-def _deepest(charges: dict[Bounds, int], within: Bounds | None) -> int:
+def _largest_sum(charges: dict[Bounds, int], within: Bounds | None) -> int:
     """Largest sum over points of closed boxes; it is reached at a west and a south edge."""
     boxes = np.array(list(charges), np.float64).reshape(-1, 4)
     nano = np.array(list(charges.values()), np.int64)
@@ -116,17 +116,17 @@ def _deepest(charges: dict[Bounds, int], within: Bounds | None) -> int:
         low, high = np.maximum(boxes[:, :2], within[:2]), np.minimum(boxes[:, 2:], within[2:])
         meets = (low <= high).all(axis=1)
         boxes, nano = np.hstack([low, high])[meets], nano[meets]
-    most = 0
+    largest = 0
     for west in np.unique(boxes[:, 0]):
-        here = (boxes[:, 0] <= west) & (boxes[:, 2] >= west)
-        most = max(most, _deepest_line(boxes[here, 1], boxes[here, 3], nano[here]))
-    return most
+        met = (boxes[:, 0] <= west) & (boxes[:, 2] >= west)
+        largest = max(largest, _largest_sum_on_line(boxes[met, 1], boxes[met, 3], nano[met]))
+    return largest
 
 
-def _deepest_line(
+def _largest_sum_on_line(
     south: NDArray[np.float64], north: NDArray[np.float64], nano: NDArray[np.int64]
 ) -> int:
-    """The same of closed intervals: those begun, less those ended before."""
+    """Largest sum over points of closed intervals: those begun, less those ended before."""
     begun, ended = np.argsort(south), np.argsort(north)
     edges = south[begun]
     sums = np.append(0, np.cumsum(nano[begun])), np.append(0, np.cumsum(nano[ended]))

@@ -1,6 +1,6 @@
-"""What a ledger allows: datasets with their budgets, what was charged, and what is left. Private.
+"""State of a ledger: datasets with their budgets, charges, and what is left. Private side.
 
-Everything here is public in itself: names, epsilons, units and regions, and nothing of the rows.
+Every field is public: names, epsilons, units and regions. No field depends on a row.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from psd.ledger.regions import Region, spent_within
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 
-__all__ = ["Book", "Charge", "Claim", "Dataset", "check_name", "is_name"]
+__all__ = ["Charge", "ChargeRequest", "Dataset", "LedgerState", "check_name", "is_name"]
 
 _LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """What a release or an answer is to cost, before it is made. Public.
+class ChargeRequest:
+    """Cost of a release or an answer before it is drawn. Public.
 
     Parameters
     ----------
     epsilon : int
         Nano-epsilon.
     unit : PrivacyUnit
-        Of privacy.
+        Unit of privacy.
     what : str
-        What is made, in a word or two.
+        What is drawn, in a word or two.
     region : Region, optional
-        Where its rows lie; everywhere where that is not known beforehand.
+        Region of its rows; without one, the charge is for all places.
     chosen : bool
-        Whether the bound in the unit is a stand-in for one that is chosen.
+        Whether the bound of the unit is chosen privately later, so that the given one is not final.
     files : tuple of (int, int)
-        Device and number under which the file system keeps each input file; none of a row.
+        Device and inode of each input file.
     """
 
     epsilon: int
@@ -54,19 +54,19 @@ class Dataset:
     Parameters
     ----------
     name : str
-        As it was registered.
+        Name under which it was registered.
     budget : int
         Nano-epsilon of all releases together.
     unit : str
-        Kind of the unit, the same for all releases: epsilons of different ones do not add up.
+        Kind of the unit of all releases, since epsilons of different units do not add up.
     time_zone : str, optional
-        Where the unit has days, of which clock.
+        Zone of the clock whose days are the unit.
     bound : int, optional
-        Contributions of one unit, where all releases must have the same.
+        Contributions of one unit that all releases must have.
     caps : mapping
-        Nano-epsilon of each analyst; where there are any, nobody else spends.
+        Nano-epsilon of each analyst; if there are any, other analysts cannot spend.
     raised : tuple of str
-        When the budget was raised, and from what.
+        Times at which the budget was raised, with the earlier budgets.
     """
 
     name: str
@@ -80,28 +80,28 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """A release or an answer that was paid. Public.
+    """A charge for a release or an answer. Public.
 
     Parameters
     ----------
     id : str
         Random.
     time : str
-        By the clock of the machine; order is that of the entries.
+        Time by the clock of the machine; the order of charges is that of their entries.
     dataset, analyst, what : str
-        Whose, by whom, and what.
+        Dataset that was charged, analyst who spent, and what was drawn.
     epsilon : int
         Nano-epsilon.
     bound : int, optional
-        Contributions of one unit; none where it was chosen later.
+        Contributions of one unit; None if the bound was chosen after the charge.
     region : Region, optional
-        Where; everywhere where there is none.
+        Region that was charged; without one, all places were.
     done : bool
-        Whether it was given out, as far as the ledger knows.
+        Whether the release is known to be saved, or the answer to be given.
     digest : str, optional
-        Of the content of the release file, as it states it itself.
+        Digest that the release file states of its content.
     files : tuple of str
-        Marks of the input files, see `Book.marks`.
+        Marks of the input files, see `LedgerState.marks`.
     """
 
     id: str
@@ -118,19 +118,19 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Book:
+class LedgerState:
     """Datasets and charges of a ledger at one moment.
 
     Parameters
     ----------
     id : str
-        Of the ledger, random.
+        Random id of the ledger.
     hashes : tuple of str
-        Of all entries.
+        Hashes of all entries.
     datasets : mapping
-        By name.
+        Datasets by name.
     charges : mapping
-        By id, in their order.
+        Charges by id, in their order.
     """
 
     id: str
@@ -140,16 +140,16 @@ class Book:
 
     @property
     def head(self) -> str:
-        """Hash of the last entry, which stands for all of them."""
+        """Hash of the last entry, which depends on all entries."""
         return self.hashes[-1]
 
     def dataset(self, name: str) -> Dataset:
-        """Dataset of a name.
+        """Dataset with a name.
 
         Raises
         ------
         LedgerError
-            If none was registered.
+            If it is not registered.
         """
         if name not in self.datasets:
             raise LedgerError(
@@ -162,97 +162,97 @@ class Book:
         found = [charge for charge in self.charges.values() if charge.dataset == name]
         return [charge for charge in found if analyst is None or charge.analyst == analyst]
 
-    def marks(self, claim: Claim) -> list[str]:
-        """Marks of the input files of a claim, by which this ledger knows them again.
+    def marks(self, request: ChargeRequest) -> list[str]:
+        """Marks by which this ledger recognises the input files of a charge.
 
-        They stand for places in a file system: a file that is renamed or linked keeps its mark,
-        a copy has another one.
+        A mark is a hash of device and inode: a file that is renamed or linked keeps its mark, a
+        copy has another one.
         """
-        named = (f"{self.id} {device} {number}" for device, number in claim.files)
+        named = (f"{self.id} {device} {number}" for device, number in request.files)
         return [blake2b(text.encode(), digest_size=8).hexdigest() for text in named]
 
-    def elsewhere(self, name: str, claim: Claim) -> list[str]:
-        """Other datasets that were charged for a file of this claim."""
-        marks = set(self.marks(claim))
+    def elsewhere(self, name: str, request: ChargeRequest) -> list[str]:
+        """Other datasets that were charged for one of the same files."""
+        marks = set(self.marks(request))
         found = {c.dataset for c in self.charges.values() if marks.intersection(c.files)}
         return sorted(found - {name})
 
     def spent(self, name: str, region: Region | None = None, analyst: str | None = None) -> int:
-        """Nano-epsilon spent on a dataset, at the dearest point of a region."""
+        """Nano-epsilon spent on a dataset, at the point of a region with the largest sum."""
         charges = self.charges_of(name, analyst)
         if self.dataset(name).unit != "record":  # a user has rows in many places
             return sum(charge.epsilon for charge in charges)
         return spent_within([(charge.region, charge.epsilon) for charge in charges], region)
 
-    def check(self, name: str, claim: Claim, analyst: str | None) -> None:
-        """Refuse what a dataset does not allow, or cannot pay.
+    def check(self, name: str, request: ChargeRequest, analyst: str | None) -> None:
+        """Refuse a charge that a dataset does not allow or cannot pay.
 
         Raises
         ------
         LedgerError
-            If the dataset is not registered, or for another unit or other analysts.
+            If the dataset is not registered, or is for another unit or other analysts.
         BudgetError
-            If the claim is above what is left.
+            If the charge is above what is left.
         """
         dataset = self.dataset(name)
         if analyst is not None:
             check_name("analyst", analyst)
-        _check_unit(dataset, claim)
+        _check_unit(dataset, request)
         if dataset.caps:
             if analyst is None or analyst not in dataset.caps:
-                who = "nobody" if analyst is None else f"{analyst!r}"
+                given = "none was given" if analyst is None else f"not {analyst!r}"
                 raise LedgerError(
-                    f"dataset {name!r} is for the analysts {', '.join(dataset.caps)}, not {who}; "
-                    "say who it is (--analyst)"
+                    f"dataset {name!r} is for the analysts {', '.join(dataset.caps)}; {given}"
                 )
-            own = self.spent(name, claim.region, analyst)
-            self._check_left(f"analyst {analyst!r}", dataset.caps[analyst], own, claim)
-        spent = self.spent(name, claim.region)
-        self._check_left(f"dataset {name!r}", dataset.budget, spent, claim)
+            by_analyst = self.spent(name, request.region, analyst)
+            self._check_left(f"analyst {analyst!r}", dataset.caps[analyst], by_analyst, request)
+        spent = self.spent(name, request.region)
+        self._check_left(f"dataset {name!r}", dataset.budget, spent, request)
 
     @staticmethod
-    def _check_left(whose: str, budget: int, spent: int, claim: Claim) -> None:
-        """Refuse a claim above what is left."""
-        if spent + claim.epsilon > budget:
+    def _check_left(whose: str, budget: int, spent: int, request: ChargeRequest) -> None:
+        """Refuse a charge above what is left."""
+        if spent + request.epsilon > budget:
             left = epsilon_text(max(budget - spent, 0))
             raise BudgetError(
-                f"{whose} has epsilon {left} left, and this costs {epsilon_text(claim.epsilon)}; "
+                f"{whose} has epsilon {left} left, and this costs {epsilon_text(request.epsilon)}; "
                 "nothing was drawn or charged"
             )
 
 
 def is_name(name: str) -> bool:
-    """Whether a name can be told apart in a list."""
+    """Whether a name is short, printable and without spaces at its ends."""
     return 0 < len(name) <= _LONGEST and name.isprintable() and name == name.strip()
 
 
 def check_name(kind: str, name: str) -> None:
-    """Refuse names that cannot be told apart in a list.
+    """Refuse names that readers of a list could confuse.
 
     Raises
     ------
     ParameterError
-        If the name is empty, long, or holds what cannot be seen.
+        If the name is empty or long, or has characters that cannot be seen.
     """
     if not is_name(name):
         raise ParameterError(
-            f"{kind} {name[:_LONGEST]!r} is no name of 1 to {_LONGEST} printable characters"
+            f"{kind} must be a name of 1 to {_LONGEST} printable characters, got "
+            f"{name[:_LONGEST]!r}"
         )
 
 
-def _check_unit(dataset: Dataset, claim: Claim) -> None:
-    """Refuse another unit than that of the dataset."""
-    unit = claim.unit
+def _check_unit(dataset: Dataset, request: ChargeRequest) -> None:
+    """Refuse a unit that is not that of the dataset."""
+    unit = request.unit
     if (unit.kind, unit.time_zone) != (dataset.unit, dataset.time_zone):
         raise LedgerError(
             f"dataset {dataset.name!r} counts epsilon per {_unit_text(dataset)}, and this is per "
             f"{unit.guarantee_text.removeprefix('per ').split(',')[0]}; the two do not add up"
         )
-    bound = None if claim.chosen else unit.contributions
+    bound = None if request.chosen else unit.contributions
     if dataset.bound is not None and bound != dataset.bound:
         raise LedgerError(
-            f"dataset {dataset.name!r} was registered for max_contributions {dataset.bound}, and "
-            "this has another bound"
+            f"dataset {dataset.name!r} was registered for max_contributions {dataset.bound}; this "
+            "release has another bound"
         )
 
 

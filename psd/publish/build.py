@@ -21,7 +21,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.statements import STATEMENTS, method_parameters
 from psd.privacy.unit import Count, Per, PrivacyUnit
-from psd.publish.charging import PendingCharge, claim_of
+from psd.publish.charging import PendingCharge, charge_request
 from psd.publish.count_rows import count_rows, wanted
 from psd.publish.insecure import SeededSampler, refuse_paid
 from psd.publish.public_inputs import Known, known, view_of, view_with
@@ -196,7 +196,7 @@ def build(
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     sampler = SecureSampler() if sampler is None else sampler
     refuse_paid(sampler, account)
-    claim = claim_of(f"build {method.name}", nano, asked, domain, data, engine=engine)
+    claim = charge_request(f"build {method.name}", nano, asked, domain, data, engine=engine)
     budget = Budget(nano, on_first_spend=PendingCharge(account, claim).charge)
     progress("reading")
     counted = count_rows(

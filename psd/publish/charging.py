@@ -1,4 +1,4 @@
-"""How a build pays a ledger: checked before the data are read, charged before the first draw."""
+"""Payment of a build: checked before the data are read, charged before the first draw."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from psd.errors import InputDataError
 from psd.ingest.sources._paths import STDIN, expanded, is_path, kind
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.ledger.state import Claim
+from psd.ledger.state import ChargeRequest
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from psd.ingest.engines import Engine
     from psd.ingest.sources import Columns
     from psd.ledger.account import Account
-    from psd.ledger.receipts import Receipt
+    from psd.ledger.receipts import ChargeReceipt
     from psd.privacy.budget import Statement
     from psd.publish.count_rows import Wanted
 
-__all__ = ["PendingCharge", "claim_of", "region_of"]
+__all__ = ["PendingCharge", "charge_request", "csv_region"]
 
 
 class PendingCharge:
-    """One claim on an account: checked at once, charged once, before anything is drawn.
+    """A charge that an account will pay: checked at once, made once, before the first draw.
 
     Parameters
     ----------
     account : Account or None
-        Who pays; without one all methods do nothing.
-    claim : Claim
-        What for. Public.
+        Dataset of a ledger that pays; without one, nothing is charged.
+    request : ChargeRequest
+        What is charged. Public.
 
     Raises
     ------
@@ -40,25 +40,25 @@ class PendingCharge:
         As `psd.ledger.ledger.Ledger.check`.
     """
 
-    def __init__(self, account: Account | None, claim: Claim) -> None:
-        self._account, self._claim = account, claim
-        self._receipt: Receipt | None = None
+    def __init__(self, account: Account | None, request: ChargeRequest) -> None:
+        self._account, self._request = account, request
+        self._receipt: ChargeReceipt | None = None
         if account is not None:
-            account.check(claim)
+            account.check(request)
 
     def charge(self) -> Statement:
-        """Pay, unless that was done; what the release states of it. Nothing without an account.
+        """Charge once, and return what the release states of it; empty without an account.
 
         A `psd.privacy.budget.Budget` calls it before its first spend.
         """
         if self._account is None:
             return {}
         if self._receipt is None:
-            self._receipt = self._account.charge(self._claim)
+            self._receipt = self._account.charge(self._request)
         return self._receipt.parameters()
 
 
-def claim_of(
+def charge_request(
     what: str,
     epsilon: int,
     asked: Wanted,
@@ -66,32 +66,32 @@ def claim_of(
     data: Any,
     *,
     engine: Engine | None = None,
-) -> Claim:
-    """Claim of a build of rows, from its public arguments.
+) -> ChargeRequest:
+    """Charge of a build of rows, from its public arguments.
 
     Parameters
     ----------
     what : str
-        What is made.
+        What is built, in a word or two.
     epsilon : int
         Nano-epsilon.
     asked : Wanted
         Columns and unit.
     place : Domain or PrivateBounds
-        Where; bounds that are found are everywhere until they are.
+        Area of the release; private bounds are charged everywhere.
     data : object or list of objects
-        What is read. A row of CSV has one place, by its fields. A geometry may lie elsewhere than
-        the fields beside it, and a view, a query, a table in memory or a stream may show the same
-        row in several places.
+        Input. Only rows of CSV files are charged to a region: the fields of such a row give it one
+        position. A geometry may differ from the fields beside it, and a view, a query, a table in
+        memory or a stream may show the same row at several positions.
     engine : Engine, optional
-        Reads elsewhere, by its own rules of what is CSV.
+        Engine that reads by its own rules of what is CSV; then nothing is charged to a region.
     """
     files = _files(data if isinstance(data, list | tuple) else [data])
     by_fields = engine is None and {kind(path) for path in files} == {"csv"}
     region = None
     if by_fields and isinstance(place, Domain):
-        region = region_of(place, asked.columns)
-    return Claim(
+        region = csv_region(place, asked.columns)
+    return ChargeRequest(
         epsilon=epsilon,
         unit=asked.unit,
         what=what,
@@ -102,9 +102,9 @@ def claim_of(
 
 
 def _files(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
-    """Input files, and where the file system keeps them; none if an input is something else.
+    """Device and inode of each input file; empty if an input is not a file.
 
-    What cannot be read is refused later.
+    An input that cannot be read is refused later.
     """
     if not all(is_path(item) and str(item) != STDIN for item in items):
         return {}
@@ -115,8 +115,8 @@ def _files(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
     return {path: (state.st_dev, state.st_ino) for path, state in states.items()}
 
 
-def region_of(domain: Domain, columns: Columns) -> Region:
-    """Region of a domain for rows of CSV, and what places them in it."""
+def csv_region(domain: Domain, columns: Columns) -> Region:
+    """Region of a domain for rows of CSV, with the columns that give their positions."""
     return Region(
         bounds=domain.bounds,
         crs=domain.crs,

@@ -27,7 +27,7 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.tally_file import file_digest
 from psd.ingest.user_rows import UserRows, keep_user_rows
 from psd.ledger.account import Account
-from psd.ledger.state import Claim
+from psd.ledger.state import ChargeRequest
 from psd.privacy.budget import Budget, spent_before_counting
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
@@ -284,7 +284,7 @@ def build_tally(
     how: dict[str, Any] = {"method": method, "view": given.view, "covariate": given.covariate}
     refuse_paid(sampler, account)
     # Tallies do not say which columns placed their rows, so the claim is on all places.
-    claim = Claim(epsilon=nano, unit=unit, what=f"build {method.name}")
+    claim = ChargeRequest(epsilon=nano, unit=unit, what=f"build {method.name}")
     _check_counting(kept.paid, nano)
     budget = Budget(nano, on_first_spend=PendingCharge(account, claim).charge)
     if kept.paid:

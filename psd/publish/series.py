@@ -23,7 +23,7 @@ from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, Count, Per, PrivacyUnit
 from psd.publish.build import DEFAULT_METHOD, release_of, step_of
-from psd.publish.charging import PendingCharge, claim_of
+from psd.publish.charging import PendingCharge, charge_request
 from psd.publish.count_rows import count_rows, wanted
 from psd.publish.insecure import refuse_paid
 from psd.publish.public_inputs import known
@@ -138,7 +138,9 @@ def build_series(
     step = step_of(method, domain.lattice) if private_tally is None else (1, 1)
     sampler = SecureSampler() if sampler is None else sampler
     refuse_paid(sampler, account)
-    pending = PendingCharge(account, claim_of(f"series {method.name}", nano, asked, domain, data))
+    pending = PendingCharge(
+        account, charge_request(f"series {method.name}", nano, asked, domain, data)
+    )
     budget = Budget(nano, on_first_spend=pending.charge)
     progress("reading")
     counted = count_rows(

@@ -25,7 +25,7 @@ from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.noise_laws import noise_law
 from psd.privacy.noise_variance import noise_variance
 from psd.privacy.unit import Count, Per, PrivacyUnit
-from psd.publish.charging import PendingCharge, claim_of
+from psd.publish.charging import PendingCharge, charge_request
 from psd.publish.count_rows import wanted
 from psd.publish.insecure import refuse_paid
 from psd.space.domain import Domain
@@ -130,7 +130,7 @@ def ask(
     )
     asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
     refuse_paid(sampler, account)
-    pending = PendingCharge(account, claim_of("ask", nano, asked, domain, data))
+    pending = PendingCharge(account, charge_request("ask", nano, asked, domain, data))
     budget = Budget(nano, on_first_spend=pending.charge)
     left = memory_for_rows(None if memory is None else parse_memory(memory))
     # A question about nobody must be answered: a refusal would tell, for nothing, that there is

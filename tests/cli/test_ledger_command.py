@@ -110,7 +110,7 @@ def test_columns_of_text_far_apart_do_not_add_up(ledger):
     pd.DataFrame({"lon": [1.0, 11.0], "lat": [1.0, 1.0]}).to_csv("both.csv", index=False)
     for bounds in (BY_COLUMNS, ("both.csv", *ELSEWHERE)):
         passes("build", *bounds, *WHOLE, "--overwrite", *LEDGER)
-    assert ledger.book().spent("rows") == 10**9
+    assert ledger.state().spent("rows") == 10**9
 
 
 def test_series_and_users_are_charged(ledger, here):
@@ -124,8 +124,8 @@ def test_series_and_users_are_charged(ledger, here):
     series = ("--max-contributions", 1, "--read", "time=time", "--slices", "2024-01")
     passes(*BUILD, *people, *series)
     passes(*BUILD, *people, *series, "--per", "slice", "--overwrite")
-    assert [c.what for c in ledger.book().charges.values()] == ["series quadtree"] * 2
-    assert ledger.book().spent("people") == 800_000_000
+    assert [c.what for c in ledger.state().charges.values()] == ["series quadtree"] * 2
+    assert ledger.state().spent("people") == 800_000_000
 
 
 def test_an_answer_has_its_error_and_is_done(ledger):
@@ -135,7 +135,7 @@ def test_an_answer_has_its_error_and_is_done(ledger):
     assert found["lower"] < found["estimate"] < found["upper"]
     assert passes(*ASK, "--epsilon", "0.1", "--format", "csv", *LEDGER).startswith("estimate,error")
     assert "has epsilon 0.1 left" in fails(4, *ASK, "--epsilon", "0.2", *LEDGER)
-    assert [charge.done for charge in ledger.book().charges.values()] == [True] * 3
+    assert [charge.done for charge in ledger.state().charges.values()] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_an_answer_has_its_error_and_is_done(ledger):
         (2, (*BUILD, "--ledger", "city.ledger"), "go together"),
         (2, (*BUILD, "--dataset", "rows"), "go together"),
         (2, (*BUILD, "--analyst", "ann"), "goes with --ledger"),
-        (2, (*BUILD, *LEDGER, "--analyst", ""), "no name"),
+        (2, (*BUILD, *LEDGER, "--analyst", ""), "must be a name"),
         (2, (*ASK, "--epsilon", "1"), "give --ledger and --dataset"),
         (2, (*ASK, *LEDGER), "--epsilon"),
         (2, (*ASK, "--epsilon", "0", *LEDGER), "not above 0"),
@@ -164,13 +164,13 @@ def test_an_answer_has_its_error_and_is_done(ledger):
         (9, ("ledger", "register", "city.ledger", "rows", "--budget", "1"), "already"),
         (9, (*BUILD, "--ledger", "city.ledger", "--dataset", "roads"), "'roads' is not registered"),
         (9, (*BUILD, "--ledger", "other.ledger", "--dataset", "rows"), "does not exist"),
-        (9, (*BUILD, "--ledger", "points.csv", "--dataset", "rows"), "no ledger of psd"),
-        (9, (*BUILD, "--ledger", ".", "--dataset", "rows"), "no file"),
+        (9, (*BUILD, "--ledger", "points.csv", "--dataset", "rows"), "not a ledger of psd"),
+        (9, (*BUILD, "--ledger", ".", "--dataset", "rows"), "not a file"),
         (9, (*BUILD, *LEDGER, "--user", "user", "--max-contributions", 1), "do not add up"),
         (9, ("ledger", "status", "other.ledger"), "does not exist"),
         (9, ("ledger", "history", "city.ledger", "roads"), "not registered"),
         (9, ("ledger", "verify", "city.ledger", "--head", "0" * 64), "older copy"),
-        (9, ("ledger", "verify", "points.csv"), "no ledger of psd"),
+        (9, ("ledger", "verify", "points.csv"), "not a ledger of psd"),
     ],
 )
 def test_refusals_leave_all_files_and_balances_as_they_are(code, args, words, ledger, here):

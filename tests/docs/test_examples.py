@@ -196,7 +196,7 @@ def test_examples_of_the_ledger_run(folder):
     run_page("docs/guide/ledger.md")
     book = Ledger("city.ledger").verify()
     assert [charge.done for charge in book.charges.values()] == [True] * 3
-    assert Ledger("town.ledger").book().spent("visits") == 600_000_000
+    assert Ledger("town.ledger").state().spent("visits") == 600_000_000
 
 
 @pytest.mark.nightly

@@ -22,7 +22,7 @@ from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
-from psd.ledger.state import Claim
+from psd.ledger.state import ChargeRequest
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.unit import PrivacyUnit
 from psd.release.record import Release
@@ -65,7 +65,7 @@ def watched(monkeypatch, ledger):
     draw = SecureSampler.draw
 
     def watching(*question):
-        seen.append(len(ledger.book().charges))
+        seen.append(len(ledger.state().charges))
         return draw(*question)
 
     monkeypatch.setattr(SecureSampler, "draw", watching)
@@ -127,7 +127,7 @@ def test_tallies_are_paid_before_they_are_drawn_from(ledger, points, watched, tm
     assert cli("build", kept, *target, "--epsilon", 1, *QUADTREE, *paid).code == 0
     assert watched
     assert set(watched) == {1}
-    (charge,) = ledger.book().charges.values()
+    (charge,) = ledger.state().charges.values()
     assert (charge.region, charge.done) == (None, True)
 
 
@@ -145,7 +145,7 @@ def test_the_balance_is_looked_at_before_the_rows(ledger, points):
     dearer = [11 if argument == 1 else argument for argument in build(ledger, points)]
     assert "'rows' has epsilon 10 left, and this costs 11" in fails(4, *dearer)
     fails(8, *build(ledger, points))
-    assert ledger.book().charges == {}
+    assert ledger.state().charges == {}
 
 
 def test_the_balance_is_looked_at_before_the_counts_of_a_tally(ledger, points, tmp_path):
@@ -159,7 +159,7 @@ def test_the_balance_is_looked_at_before_the_counts_of_a_tally(ledger, points, t
     assert "'rows' has epsilon 10 left, and this costs 11" in said
     assert "counts epsilon per user" in fails(9, *line, "--epsilon", 1, "--dataset", "users")
     assert "is damaged" in fails(8, *line, "--epsilon", 1, "--dataset", "rows")
-    assert ledger.book().charges == {}
+    assert ledger.state().charges == {}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_the_balance_is_looked_at_before_the_counts_of_a_tally(ledger, points, t
 def test_what_cannot_be_read_costs_nothing(content, code, ledger, points):
     points.write_text(content)
     assert cli(*build(ledger, points)).code == code
-    assert ledger.book().charges == {}
+    assert ledger.state().charges == {}
 
 
 def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatch):
@@ -178,14 +178,14 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
 
     def meanwhile(*arguments, **options):
         counted = count_rows(*arguments, **options)
-        claim = Claim(epsilon=95 * 10**8, unit=PrivacyUnit(), what="another")
+        claim = ChargeRequest(epsilon=95 * 10**8, unit=PrivacyUnit(), what="another")
         ledger.charge("rows", claim)
         return counted
 
     monkeypatch.setattr(psd.publish.build, "count_rows", meanwhile)
     assert "has epsilon 0.5 left" in fails(4, *build(ledger, points))
     assert not points.with_name("r.psd.parquet").exists()
-    assert [charge.what for charge in ledger.book().charges.values()] == ["another"]
+    assert [charge.what for charge in ledger.state().charges.values()] == ["another"]
 
 
 # What is charged stays charged, and is done when the file is there
@@ -193,7 +193,7 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
 
 def state(ledger):
     """Whether each charge is done."""
-    return [charge.done for charge in ledger.book().charges.values()]
+    return [charge.done for charge in ledger.state().charges.values()]
 
 
 @contextlib.contextmanager
@@ -251,9 +251,9 @@ def test_building_again_over_the_same_file_costs_again(ledger, points):
     fails(6, *build(ledger, points))
     assert state(ledger) == [True]  # refused before the balance was looked at
     assert cli(*build(ledger, points, "--overwrite")).code == 0
-    first, second = ledger.book().charges.values()
+    first, second = ledger.state().charges.values()
     assert first.digest != second.digest
-    assert ledger.book().spent("rows") == 2 * 10**9
+    assert ledger.state().spent("rows") == 2 * 10**9
 
 
 # Nothing in the ledger depends on the rows
@@ -301,7 +301,7 @@ def entries_of_one(folder: Path, text):
         assert outcome.code == 0, outcome.err
     paid = ("--ledger", made.path, "--dataset", "rows")
     assert cli("ask", points, "--box", 0, 0, 1, 1, "--epsilon", 1, *paid).code == 0
-    return made.book()
+    return made.state()
 
 
 def test_ledgers_differ_in_nothing_but_the_answers(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from psd.errors import BudgetError, LedgerError
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.ledger.state import Claim
+from psd.ledger.state import ChargeRequest
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 
@@ -78,7 +78,7 @@ class Spending(RuleBasedStateMachine):
         analyst=st.sampled_from(["ann", "bob"]),
     )
     def charge(self, name, region, nano, analyst):
-        wanted = Claim(epsilon=nano, unit=UNITS[name], what="build", region=region)
+        wanted = ChargeRequest(epsilon=nano, unit=UNITS[name], what="build", region=region)
         try:
             made = self.ledger.charge(name, wanted, analyst=analyst)
         except BudgetError:
@@ -100,10 +100,10 @@ class Spending(RuleBasedStateMachine):
 
     @invariant()
     def balances_are_those_of_what_was_granted(self):
-        book = self.ledger.verify(head=self.first)
+        state = self.ledger.verify(head=self.first)
         for name, granted in self.granted.items():
-            assert book.spent(name) == self.most(name, granted) <= NANO
-        assert {charge.id for charge in book.charges.values() if not charge.done} == self.open
+            assert state.spent(name) == self.most(name, granted) <= NANO
+        assert {charge.id for charge in state.charges.values() if not charge.done} == self.open
 
 
 TestSpending = Spending.TestCase

@@ -1123,13 +1123,13 @@ QUERIES = (
 LEDGERS = (
     unpaid("L01-missing", "a ledger that is not there", 9, "does not exist",
            change=lambda path: path.unlink()),
-    unpaid("L01-folder", "a folder for a ledger", 9, "is no file",
+    unpaid("L01-folder", "a folder for a ledger", 9, "is not a file",
            change=lambda path: (path.unlink(), path.mkdir())),
     kept("L01-link", "a symbolic link to the ledger", with_ledger(
         lambda path: path.with_name("link").symlink_to(path)), 1, "--ledger link --dataset rows"),
     unpaid("L02-empty", "a ledger of 0 bytes", 9, "is empty",
            change=lambda path: path.write_bytes(b"")),
-    unpaid("L03-text", "a text file for a ledger", 9, "is no ledger",
+    unpaid("L03-text", "a text file for a ledger", 9, "is not a ledger",
            change=lambda path: path.write_text(f"rows,1,{SECRET}\n" * 99)),
     unpaid("L03-cut-off", "a ledger that was cut off", 9, "is damaged",
            change=lambda path: path.write_bytes(path.read_bytes()[:5000])),

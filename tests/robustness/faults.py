@@ -26,7 +26,7 @@ from psd.ledger import entries as journal
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
-from psd.ledger.state import Claim
+from psd.ledger.state import ChargeRequest
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
@@ -346,7 +346,9 @@ def without_mask(args):
 
 def charge(path=LEDGER, epsilon=NANO):
     """A charge of a release that was never written."""
-    return Ledger(path).charge("rows", Claim(epsilon=epsilon, unit=PrivacyUnit(), what="build"))
+    return Ledger(path).charge(
+        "rows", ChargeRequest(epsilon=epsilon, unit=PrivacyUnit(), what="build")
+    )
 
 
 def by_hand(script):
@@ -384,7 +386,7 @@ def restored(patch):
 
 def never():
     """What a release says of a charge that was never made."""
-    return {"ledger": Ledger(LEDGER).book().id, "charge": "never"}
+    return {"ledger": Ledger(LEDGER).state().id, "charge": "never"}
 
 
 def worded(patch):
@@ -402,7 +404,7 @@ def head_of_later(args):
     """Ask an older copy for a head that was noted."""
     shutil.copy(LEDGER, "copy")
     charge()
-    head = Ledger(LEDGER).book().head
+    head = Ledger(LEDGER).state().head
     shutil.copy("copy", LEDGER)
     return here([*args, head])
 
@@ -423,9 +425,9 @@ def overspent(patch):
     """A charge above the budget, made by other software with a right chain."""
     body = {"id": "a" * 32, "dataset": "rows", "analyst": None, "what": "build"}
     body |= {"epsilon": 11 * NANO, "bound": 1, "region": None}
-    with ledger_file.writing(LEDGER) as ledger:
-        hashes = journal.read_book(ledger_file.rows(ledger)).hashes
-        ledger_file.appended(ledger, journal.entry(hashes, "charge", body))
+    with ledger_file.exclusive(LEDGER) as ledger:
+        hashes = journal.replay_entries(ledger_file.rows(ledger)).hashes
+        ledger_file.append(ledger, journal.entry(hashes, "charge", body))
 
 
 def again_under_another_name(args):

@@ -15,7 +15,7 @@ from privacy.planted_bugs.ledger import check_then_act
 from psd.errors import BudgetError
 from psd.ingest.tally_file import read_tally
 from psd.ledger.ledger import Ledger
-from psd.ledger.state import Claim
+from psd.ledger.state import ChargeRequest
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 
@@ -40,7 +40,9 @@ def charge_often(path, tries, planted):
     with check_then_act() if planted else nullcontext():
         for _ in range(tries):
             try:
-                ledger.charge("rows", Claim(epsilon=NANO // 100, unit=PrivacyUnit(), what="try"))
+                ledger.charge(
+                    "rows", ChargeRequest(epsilon=NANO // 100, unit=PrivacyUnit(), what="try")
+                )
                 granted += 1
             except BudgetError:
                 pass
@@ -65,8 +67,8 @@ def granted_to_four(folder, budget, tries, planted):
 @pytest.mark.slow
 def test_four_processes_are_granted_exactly_the_budget(tmp_path):
     assert granted_to_four(tmp_path, "1", 200, planted=False) == 100
-    book = Ledger(tmp_path / "city.ledger").verify()
-    assert (len(book.charges), book.spent("rows")) == (100, NANO)
+    state = Ledger(tmp_path / "city.ledger").verify()
+    assert (len(state.charges), state.spent("rows")) == (100, NANO)
 
 
 @pytest.mark.slow
@@ -231,4 +233,4 @@ def test_no_room_for_the_charge(tmp_path):
     assert "the disk may be full" in ran.stderr
     assert list((tmp_path / "out").iterdir()) == []
     assert ledger.verify().charges == {}
-    ledger.charge("rows", Claim(epsilon=NANO, unit=PrivacyUnit(), what="try"))
+    ledger.charge("rows", ChargeRequest(epsilon=NANO, unit=PrivacyUnit(), what="try"))

@@ -26,13 +26,13 @@ import psd.publish.build
 from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.curator.contribution_choice import BoundChoice
 from psd.errors import BudgetError, LedgerError
-from psd.ledger import state as book
+from psd.ledger import state as ledger_state
 from psd.ledger.account import Account
-from psd.ledger.entries import entry, read_book
-from psd.ledger.file import appended, rows, writing
+from psd.ledger.entries import entry, replay_entries
+from psd.ledger.file import append, exclusive, rows
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region, spent_within
-from psd.ledger.state import Book, Claim
+from psd.ledger.state import ChargeRequest, LedgerState
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
@@ -56,7 +56,7 @@ def _ledger(folder, budget=1):
 
 
 def _claim(epsilon, unit=None, region=None):
-    return Claim(epsilon=epsilon, unit=unit or PrivacyUnit(), what="try", region=region)
+    return ChargeRequest(epsilon=epsilon, unit=unit or PrivacyUnit(), what="try", region=region)
 
 
 def _build(account, table=TABLE, **options):
@@ -92,13 +92,13 @@ def a_failed_build_stays_charged(_, folder):
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(MemoryError):
         patch.setattr(SecureSampler, "draw", fail)
         _build(Account(ledger, "rows"))
-    assert Ledger(folder / "city.ledger").book().spent("rows") == NANO // 2
+    assert Ledger(folder / "city.ledger").state().spent("rows") == NANO // 2
 
 
 def done_is_what_was_given_out(_, folder):
     ledger = _ledger(folder)
     _build(Account(ledger, "rows"))
-    (charge,) = ledger.book().charges.values()
+    (charge,) = ledger.state().charges.values()
     assert not charge.done
 
 
@@ -115,7 +115,7 @@ class Paid:
             draw = SecureSampler.draw
 
             def watching(*question):
-                seen.append(len(ledger.book().charges))
+                seen.append(len(ledger.state().charges))
                 return draw(*question)
 
             patch.setattr(SecureSampler, "draw", watching)
@@ -138,7 +138,7 @@ def heads_know_no_rows(_, folder):
             patch.setattr(LaplaceMechanism, "sample", lambda self: np.zeros_like(self.true))
             ledger = _ledger(folder / str(number))
             _build(Account(ledger, "rows"), TABLE[:number])
-            heads.add(ledger.book().head)
+            heads.add(ledger.state().head)
     assert len(heads) == 1
 
 
@@ -156,14 +156,14 @@ def users_add_up_over_regions(_, folder):
         bounds = (west, 0, west + 1, 1)
         region = Region(bounds=bounds, crs="EPSG:4326", columns=(BY_FIELDS, "x=lon"))
         ledger.charge("users", _claim(NANO // 2, USER, region))
-    assert ledger.book().spent("users") == NANO
+    assert ledger.state().spent("users") == NANO
 
 
 def one_unit_for_each_dataset(_, folder):
     ledger = _ledger(folder)
     with contextlib.suppress(LedgerError):
         ledger.charge("rows", _claim(1, USER))
-    assert not ledger.book().charges
+    assert not ledger.state().charges
 
 
 def a_missing_ledger_is_not_made(_, folder):
@@ -214,9 +214,9 @@ def check_then_act():
         except threading.BrokenBarrierError:  # processes cannot meet, so each gives the others time
             time.sleep(0.05)
         body = {"id": secrets.token_hex(16), "dataset": name, "analyst": analyst}
-        with writing(self.path) as ledger:
-            book = read_book(rows(ledger))
-            appended(ledger, entry(book.hashes, "charge", body | psd.ledger.ledger._body(claim)))
+        with exclusive(self.path) as ledger:
+            state = replay_entries(rows(ledger))
+            append(ledger, entry(state.hashes, "charge", body | psd.ledger.ledger._body(claim)))
         return body["id"]
 
     return replaced(Ledger, "charge", charge)
@@ -254,7 +254,7 @@ def float_epsilon():
         if spent + claim.epsilon / NANO > self.datasets[name].budget / NANO:
             raise BudgetError("too much")
 
-    return replaced(Book, "check", check)
+    return replaced(LedgerState, "check", check)
 
 
 @contextlib.contextmanager
@@ -326,8 +326,8 @@ def touching_regions_are_apart():
         boxes = {(w, s, e - 1e-9, n - 1e-9): nano for (w, s, e, n), nano in charges.items()}
         return original(boxes, within)
 
-    original = psd.ledger.regions._deepest
-    return replaced(psd.ledger.regions, "_deepest", deepest)
+    original = psd.ledger.regions._largest_sum
+    return replaced(psd.ledger.regions, "_largest_sum", deepest)
 
 
 def regions_for_users():
@@ -337,7 +337,7 @@ def regions_for_users():
         charges = self.charges_of(name, analyst)
         return psd.ledger.regions.spent_within([(c.region, c.epsilon) for c in charges], region)
 
-    return replaced(Book, "spent", spent)
+    return replaced(LedgerState, "spent", spent)
 
 
 def ledger_made_where_missing():
@@ -353,7 +353,7 @@ def ledger_made_where_missing():
 
 
 def units_are_not_compared():
-    return replaced(book, "_check_unit", lambda dataset, claim: None)
+    return replaced(ledger_state, "_check_unit", lambda dataset, claim: None)
 
 
 def entries_without_a_chain():

@@ -15,11 +15,11 @@ from psd.ingest.tally_builder import tally_batches
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import Region
-from psd.ledger.state import Claim
+from psd.ledger.state import ChargeRequest
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.charging import PendingCharge, claim_of
+from psd.publish.charging import PendingCharge, charge_request
 from psd.publish.count_rows import wanted
 from psd.release.signing import verify
 from psd.space.time_slices import TimeSlices
@@ -29,7 +29,9 @@ ADDRESS = "postgresql://db.example.org/city"
 
 
 def claim(data, place=DOMAIN, columns=None, bound=None):
-    return claim_of("build", 7, wanted(columns or Columns(), max_contributions=bound), place, data)
+    return charge_request(
+        "build", 7, wanted(columns or Columns(), max_contributions=bound), place, data
+    )
 
 
 BY_COLUMNS = ("reader=csv", "x=lon", "y=lat")
@@ -80,7 +82,7 @@ def test_places_of_all_other_rows_are_everywhere(data):
 @pytest.mark.usefixtures("inputs")
 def test_an_engine_says_by_itself_what_places_a_row():
     asked = wanted(Columns(), max_contributions=None)
-    found = claim_of("build", 7, asked, DOMAIN, "a.csv", engine=psd.Spark())
+    found = charge_request("build", 7, asked, DOMAIN, "a.csv", engine=psd.Spark())
     assert (found.region, len(found.files)) == (None, 1)
 
 
@@ -128,18 +130,18 @@ def test_the_first_spend_pays_once_and_for_all(ledger):
     pending = PendingCharge(Account(ledger, "rows"), claim("a.csv"))
     budget = Budget(7, on_first_spend=pending.charge)
     allotted = budget.allot("bound", Fraction(1, 7))
-    assert ledger.book().charges == {}
+    assert ledger.state().charges == {}
     for part in (allotted, budget, budget):
         part.spend(1)
-        assert ledger.book().spent("rows") == 7
-    (charge,) = ledger.book().charges
+        assert ledger.state().spent("rows") == 7
+    (charge,) = ledger.state().charges
     assert budget.statement["charge"] == charge
 
 
 def test_a_charge_that_is_refused_spends_nothing(ledger):
     pending = PendingCharge(Account(ledger, "rows"), claim("a.csv"))
     budget = Budget(7, on_first_spend=pending.charge)
-    ledger.charge("rows", Claim(epsilon=NANO, unit=PrivacyUnit(), what="another"))
+    ledger.charge("rows", ChargeRequest(epsilon=NANO, unit=PrivacyUnit(), what="another"))
     for _ in range(2):
         with pytest.raises(BudgetError, match="has epsilon 0 left"):
             budget.spend(1)
@@ -159,7 +161,7 @@ def test_an_account_spends_for_its_analyst(ledger):
     account.check(claim("a.csv"))
     account.charge(claim("a.csv"))
     account.finish()
-    (charge,) = ledger.book().charges.values()
+    (charge,) = ledger.state().charges.values()
     assert (charge.id, charge.analyst, charge.done, charge.digest) == (
         account.last,
         "ann",
@@ -179,7 +181,7 @@ def test_standard_input_is_no_file_even_where_one_has_its_name(tmp_path, monkeyp
 def test_what_is_left_is_of_one_dataset(ledger):
     ledger.register("roads", 5)
     account = Account(ledger, "rows")
-    before = ledger.book().datasets["rows"].budget
+    before = ledger.state().datasets["rows"].budget
     assert account.left == before
     account.charge(claim("a.csv"))
     assert account.left == before - 7
@@ -195,7 +197,7 @@ def saved(account, path, epsilon="0.1"):
 
 def states(ledger):
     """Epsilon, whether it is done, and digest of each charge."""
-    return [(c.epsilon, c.done, c.digest) for c in ledger.book().charges.values()]
+    return [(c.epsilon, c.done, c.digest) for c in ledger.state().charges.values()]
 
 
 def test_the_digest_of_a_file_is_noted_with_the_charge_that_paid_it(ledger, tmp_path):
@@ -217,8 +219,8 @@ def test_a_file_that_an_account_did_not_pay_is_not_finished_by_it(ledger, tmp_pa
         with pytest.raises(ParameterError) as refused:
             account.finish(path)
         assert str(refused.value) == (
-            f"{path} is no release that this account paid, so nothing is noted as done; name the "
-            "file that such a release was saved to"
+            f"{path} is not a release that this account paid for, so nothing was recorded; pass "
+            "the path that the release was saved to"
         )
     assert [done for _, done, _ in states(ledger)] == [False, False]
 
@@ -227,9 +229,9 @@ def test_what_is_noted_already_costs_no_entry(ledger, tmp_path):
     account = Account(ledger, "rows")
     path = saved(account, tmp_path / "r")
     account.finish(path)
-    head = ledger.book().head
+    head = ledger.state().head
     account.finish(path)
-    assert ledger.book().head == head
+    assert ledger.state().head == head
 
 
 @pytest.mark.parametrize("is_file", [False, True])
@@ -274,7 +276,7 @@ def test_a_release_that_its_build_did_not_note_is_noted_later(save, ledger, tmp_
     ledger.charge("rows", claim("a.csv"))
     Account(ledger, "rows").compare(tmp_path)
     assert states(ledger) == [(NANO // 10, True, verify(path)), (7, False, None)]
-    assert ledger.book().spent("rows") == NANO // 10 + 7
+    assert ledger.state().spent("rows") == NANO // 10 + 7
     assert states(other) == [(NANO // 10, False, None)]
 
 
@@ -351,9 +353,9 @@ def test_each_build_states_its_own_charge(tmp_path):
     ledger.register("visits", budget=1)
     account = Account(ledger, "visits")
     first, second = (PendingCharge(account, claim(pd.DataFrame())) for _ in range(2))
-    assert not ledger.book().charges
+    assert not ledger.state().charges
     charges = [pending.charge()["charge"] for pending in (first, second, first)]
-    assert charges[:2] == list(ledger.book().charges)
+    assert charges[:2] == list(ledger.state().charges)
     assert charges[2] == charges[0]
 
 
@@ -369,5 +371,5 @@ def test_a_build_claims_by_its_engine(engine, region, inputs, ledger):
     Path("a.csv").write_text("lon,lat\n1,1\n")
     psd.build("a.csv", domain=DOMAIN, epsilon=1, method="grid", engine=engine,
         account=Account(ledger, "rows"))  # fmt: skip
-    (charge,) = ledger.book().charges.values()
+    (charge,) = ledger.state().charges.values()
     assert charge.region == region

@@ -8,7 +8,7 @@ import pytest
 
 from psd.errors import LedgerError
 from psd.ledger import entries as journal
-from psd.ledger.entries import entry, read_book
+from psd.ledger.entries import entry, replay_entries
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import Charge
 
@@ -72,26 +72,26 @@ def test_what_was_written_is_read():
     again = ("raise", {"name": "visits", "budget": 2_500_000_001})
     done = ("done", {"id": "c", "digest": "ef"})
     rows = chained(*REGISTERED, ("charge", CHARGE), ("charge", open_), raised, again, done)
-    book = read_book(rows)
+    state = replay_entries(rows)
     columns = ("reader=csv", "x=lon")
     place = Region(bounds=(0, 1, 2, 3), crs="EPSG:4326", columns=columns, lattice=(8, 4))
     common = {**CHARGE, "time": FIRST}
-    assert book.charges == {
+    assert state.charges == {
         "c": Charge(**{**common, "region": place, "files": ("ab", "cd")}, done=True, digest="ef"),
         "d": Charge(**{**common, "id": "d", "region": None, "files": ()}),
     }
-    assert (book.id, book.hashes) == ("me", tuple(row[4] for row in rows))
-    assert book.datasets["visits"].raised == (f"{FIRST} from 0.00000001", f"{FIRST} from 2.5")
-    assert book.datasets["visits"].budget == 2_500_000_001
+    assert (state.id, state.hashes) == ("me", tuple(row[4] for row in rows))
+    assert state.datasets["visits"].raised == (f"{FIRST} from 0.00000001", f"{FIRST} from 2.5")
+    assert state.datasets["visits"].budget == 2_500_000_001
 
 
 @pytest.mark.parametrize("columns", [[], ["x=lon", "y=lat"], ["x=lon", "y=lat", "geometry=g"]])
 def test_a_region_that_may_be_that_of_a_geometry_is_everywhere(columns):
     regions = ({**REGION, "bounds": [w, 1, w + 1, 3], "columns": columns} for w in (0, 5))
     charges = [("charge", {**CHARGE, "id": str(n), "region": r}) for n, r in enumerate(regions)]
-    book = read_book(chained(*REGISTERED, *charges))
-    assert [charge.region for charge in book.charges.values()] == [None, None]
-    assert book.spent("visits") == 14
+    state = replay_entries(chained(*REGISTERED, *charges))
+    assert [charge.region for charge in state.charges.values()] == [None, None]
+    assert state.spent("visits") == 14
 
 
 NONSENSE = {
@@ -111,4 +111,4 @@ NONSENSE = {
 def test_a_chain_that_is_right_and_says_nonsense_is_refused(what):
     entries, number = NONSENSE[what]
     with pytest.raises(LedgerError, match=f"^entry {number} of the ledger"):
-        read_book(chained(*entries))
+        replay_entries(chained(*entries))

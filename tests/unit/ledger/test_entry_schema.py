@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from psd.ledger.entry_schema import check_body
+from psd.ledger.entry_schema import validate_entry
 
 REGION = {"bounds": [0, 1.5, 2, 3], "crs": "EPSG:4326", "columns": ["x=lon"], "lattice": [8, 2**30]}
 
@@ -109,54 +109,54 @@ def test_every_field_is_tried():
 
 @pytest.mark.parametrize(("kind", "body"), cases(0))
 def test_what_is_written_is_read(kind, body):
-    check_body(kind, body)
+    validate_entry(kind, body)
 
 
 @pytest.mark.parametrize(("kind", "body"), cases(1))
 def test_what_is_not_written_is_refused(kind, body):
     with pytest.raises(ValueError, match=r"^a value that is not written$|^days without a clock"):
-        check_body(kind, body)
+        validate_entry(kind, body)
 
 
 @pytest.mark.parametrize(("kind", "field"), [key for key in VALUES if key != ("charge", "files")])
 def test_a_field_that_is_missing(kind, field):
     body = {name: value for name, value in SOUND[kind].items() if name != field}
     with pytest.raises(ValueError, match=r"^other fields$"):
-        check_body(kind, body)
+        validate_entry(kind, body)
 
 
 def test_charges_before_there_were_marks_of_files():
-    check_body("charge", {k: v for k, v in SOUND["charge"].items() if k != "files"})
+    validate_entry("charge", {k: v for k, v in SOUND["charge"].items() if k != "files"})
 
 
 @pytest.mark.parametrize("kind", SOUND)
 def test_a_field_that_no_entry_has(kind):
     with pytest.raises(ValueError, match=r"^other fields$"):
-        check_body(kind, {**SOUND[kind], "more": 1})
+        validate_entry(kind, {**SOUND[kind], "more": 1})
 
 
 @pytest.mark.parametrize("kind", SOUND)
 @pytest.mark.parametrize("body", [None, [], "", 1])
 def test_a_body_that_is_none(kind, body):
     with pytest.raises(ValueError, match=r"^no fields$"):
-        check_body(kind, body)
+        validate_entry(kind, body)
 
 
 def test_an_entry_that_no_ledger_has():
     with pytest.raises(KeyError):
-        check_body("refund", {})
+        validate_entry("refund", {})
 
 
 @pytest.mark.parametrize("field", REGION)
 def test_a_region_without_a_field(field):
     region = {name: value for name, value in REGION.items() if name != field}
     with pytest.raises(ValueError, match=r"^a value that is not written$"):
-        check_body("charge", {**SOUND["charge"], "region": region})
+        validate_entry("charge", {**SOUND["charge"], "region": region})
 
 
 def test_days_have_a_clock():
     days = {**SOUND["register"], "unit": "user-day", "time_zone": "UTC"}
-    check_body("register", days)
+    validate_entry("register", days)
     for wrong in ({**days, "time_zone": None}, {**days, "unit": "user"}):
         with pytest.raises(ValueError, match=r"^days without a clock, or a clock without days$"):
-            check_body("register", wrong)
+            validate_entry("register", wrong)

@@ -14,7 +14,7 @@ def ledger(tmp_path):
     return Ledger.create(tmp_path / "city.ledger")
 
 
-@pytest.mark.parametrize("way", ["reading", "trying", "writing"])
+@pytest.mark.parametrize("way", ["snapshot", "dry_run", "exclusive"])
 def test_a_ledger_is_opened_as_one_that_exists(way, ledger, monkeypatch):
     """Never made, waited for as long as others may hold it, and committed by no one else."""
     asked, connect = [], sqlite3.connect
@@ -48,7 +48,7 @@ def test_errors_of_the_engine_are_sentences(name, words, ledger):
     error = sqlite3.OperationalError("INSERT INTO entry")
     if name is not None:
         error.sqlite_errorname = name
-    with pytest.raises(LedgerError) as raised, ledger_file.reading(ledger.path):
+    with pytest.raises(LedgerError) as raised, ledger_file.snapshot(ledger.path):
         raise error
     assert str(raised.value) == f"ledger {ledger.path} {words}"
 
@@ -58,8 +58,8 @@ def test_another_database_is_named(tmp_path):
         other.execute("CREATE TABLE notes (text)")
     other.close()
     with pytest.raises(LedgerError) as raised:
-        Ledger(tmp_path / "notes.sqlite").book()
-    words = "is no ledger of psd, but another database"
+        Ledger(tmp_path / "notes.sqlite").state()
+    words = "is not a ledger of psd, but another database"
     assert str(raised.value) == f"ledger {tmp_path / 'notes.sqlite'} {words}"
 
 

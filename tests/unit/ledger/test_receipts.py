@@ -14,7 +14,7 @@ from psd.errors import LedgerError
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
-from psd.ledger.receipts import is_sound, receipt_of, receipts
+from psd.ledger.receipts import is_sound, read_receipt, receipts
 from psd.space.time_slices import TimeSlices
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4))
@@ -38,16 +38,16 @@ def built(account, path, data=POINTS):
 
 def test_a_release_names_its_charge_and_no_more(ledger, tmp_path):
     account = Account(ledger, "rows")
-    found = receipt_of(built(account, tmp_path / "r.psd.parquet"))
-    (charge,) = ledger.book().charges
-    assert (found.ledger, found.charge) == (ledger.book().id, charge)
+    found = read_receipt(built(account, tmp_path / "r.psd.parquet"))
+    (charge,) = ledger.state().charges
+    assert (found.ledger, found.charge) == (ledger.state().id, charge)
     assert psd.Release.load(tmp_path / "r.psd.parquet").parameters["charge"] == charge
 
 
 def test_a_release_without_a_ledger_names_none(tmp_path):
     path = tmp_path / "r.psd.parquet"
     psd.build(POINTS, domain=DOMAIN, epsilon=1, method="grid").save(path)
-    assert receipt_of(path) is None
+    assert read_receipt(path) is None
 
 
 def test_a_series_names_its_charge(ledger, tmp_path):
@@ -57,7 +57,7 @@ def test_a_series_names_its_charge(ledger, tmp_path):
         account=Account(ledger, "rows"),
     )  # fmt: skip
     series.save(tmp_path / "s.psd.parquet")
-    assert receipt_of(tmp_path / "s.psd.parquet").charge in ledger.book().charges
+    assert read_receipt(tmp_path / "s.psd.parquet").charge in ledger.state().charges
 
 
 def test_an_older_copy_is_noticed(ledger, tmp_path):
@@ -85,10 +85,10 @@ def said_by(footer, path):
 
 @pytest.mark.parametrize("key", ["psd", "psd-series"])
 def test_words_in_a_footer_are_no_release_and_block_no_ledger(key, ledger, tmp_path):
-    own = {"ledger": ledger.book().id, "charge": "never"}
+    own = {"ledger": ledger.state().id, "charge": "never"}
     named = {"parameters": own if key == "psd" else [own]}
     path = said_by({key: named}, tmp_path / "a.parquet")
-    assert receipt_of(path).charge == "never"
+    assert read_receipt(path).charge == "never"
     assert not is_sound(path)
     Account(ledger, "rows").compare(tmp_path)
 
@@ -211,19 +211,21 @@ cut off
 def test_network_file_systems_are_known(monkeypatch, tmp_path, place, kind):
     (tmp_path / "mounts").write_bytes(MOUNTS.encode() + b"/dev/vdc /mnt/\xff ext4 rw 0 0\n")
     monkeypatch.setattr(ledger_file, "MOUNTS", tmp_path / "mounts")
-    assert ledger_file.network(place) == kind
+    assert ledger_file.network_file_system(place) == kind
 
 
 def test_where_nothing_says_what_is_mounted_nothing_is_known(monkeypatch, tmp_path):
     monkeypatch.setattr(ledger_file, "MOUNTS", tmp_path / "none")
-    assert ledger_file.network("/mnt/l") is None
+    assert ledger_file.network_file_system("/mnt/l") is None
     (tmp_path / "none").write_text("server:/a /elsewhere nfs4 rw 0 0\n")
-    assert ledger_file.network("/mnt/l") is None
+    assert ledger_file.network_file_system("/mnt/l") is None
 
 
 def test_a_ledger_elsewhere_is_warned_of(monkeypatch, ledger):
     asked, said = [], []
-    monkeypatch.setattr("psd.ledger.account.network", lambda path: asked.append(path) or "nfs4")
+    monkeypatch.setattr(
+        "psd.ledger.account.network_file_system", lambda path: asked.append(path) or "nfs4"
+    )
     Account(ledger, "rows", warn=said.append)
     assert asked == [ledger.path]
     assert said == [
