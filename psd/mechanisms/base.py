@@ -25,6 +25,13 @@ class Mechanism(Protocol[Answer]):
     - `cost` and `public` are functions of public numbers.
     """
 
+    @staticmethod
+    def neighbours() -> tuple[Any, Any]:
+        """Two small examples: a question, and the same one with one unit of privacy more.
+
+        The contract tests draw from both, and compare law, loss and cost.
+        """
+
     @property
     def cost(self) -> NDArray[np.int64]:
         """Nano-epsilon that is charged for each answer, shape (n,). Public."""

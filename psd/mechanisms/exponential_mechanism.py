@@ -7,7 +7,7 @@ of the exponential mechanism to the last bit, whatever the scores are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -76,6 +76,22 @@ class ExponentialMechanism:
     candidates: Candidates
     epsilon: Integers
     sensitivity: Integers
+
+    @staticmethod
+    def neighbours() -> tuple[ExponentialMechanism, ExponentialMechanism]:
+        """Two selections, and the same where one unit of privacy more moves scores of the first."""
+        score = np.array([0, -1, -4, 2, 2])
+        candidates = Candidates(
+            group=np.array([0, 0, 0, 1, 1]),
+            first=np.array([0, 1, 3, 0, 4]),
+            length=np.array([1, 2, 1, 3, 1]),
+            score=score,
+        )
+        first = ExponentialMechanism(
+            candidates=candidates, epsilon=np.array([NANO, NANO]), sensitivity=np.array([2, 1])
+        )
+        moved = replace(candidates, score=score + np.array([-2, 2, 1, 0, 0]))
+        return first, replace(first, candidates=moved)
 
     @property
     def cost(self) -> Integers:

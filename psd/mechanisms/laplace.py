@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -68,6 +68,13 @@ class LaplaceMechanism:
     sensitivity: int
 
     noise_law: ClassVar[str] = DISCRETE_LAPLACE
+
+    @staticmethod
+    def neighbours() -> tuple[LaplaceMechanism, LaplaceMechanism]:
+        """Counts of two cells, and the same with one unit of privacy more in the first."""
+        true, epsilon = np.array([3, 0]), np.array([NANO, NANO // 2])
+        first = LaplaceMechanism(true=true, epsilon=epsilon, sensitivity=2)
+        return first, replace(first, true=true + np.array([2, 0]))
 
     @property
     def cost(self) -> Integers:

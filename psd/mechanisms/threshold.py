@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd.mechanisms.laplace import noise_of_scales
+from psd.privacy.epsilon import NANO
 
 __all__ = ["ThresholdMechanism", "mechanism"]
 
@@ -41,6 +42,13 @@ class ThresholdMechanism:
     numerator: int
     denominator: Integers
     cost: Integers
+
+    @staticmethod
+    def neighbours() -> tuple[ThresholdMechanism, ThresholdMechanism]:
+        """Comparisons of two numbers, and the same where the first is larger by 2."""
+        values, cost = np.array([-1, 2]), np.array([NANO, NANO])
+        first = ThresholdMechanism(values=values, numerator=2 * NANO, denominator=cost, cost=cost)
+        return first, replace(first, values=values + np.array([2, 0]))
 
     @property
     def public(self) -> tuple[Any, ...]:

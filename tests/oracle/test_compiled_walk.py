@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import psd
 from psd.estimation.density import PARTS
+from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of as build_of
@@ -123,7 +124,7 @@ def test_every_method_is_answered_the_same_by_all_engines(method):
     release = build_of(
         small_tally(SIDE, tuple((row * SIDE + column).tolist())),
         domain,
-        epsilon=NANO,
+        budget=Budget(NANO),
         method=method,
         unit=PrivacyUnit(),
         covariate=covariate_of(domain),

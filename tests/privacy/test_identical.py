@@ -251,7 +251,7 @@ def states(monkeypatch, what):
 
     def talkative(release_of):
         def made(counts, domain, **how):
-            how["stated"] = {**how.get("stated", {}), "bound_most": what(counts)}
+            how["budget"]._statement["bound_most"] = what(counts)
             return release_of(counts, domain, **how)
 
         return made

@@ -169,7 +169,7 @@ LAW = "tests/statistical/test_discrete_laplace.py::test_one_scale_has_the_law"
 BUILD = (
     "tests/statistical/test_build_noise.py::test_noise_is_discrete_laplace_of_scale_k_over_epsilon"
 )
-WHOLE = "tests/unit/mechanisms/test_secure.py::test_no_question_draws_nothing"
+WHOLE = "tests/unit/mechanisms/test_sampler.py::test_no_question_draws_nothing"
 EACH = "tests/statistical/test_discrete_laplace.py::test_a_scale_per_draw_has_the_laws"
 SPLITS = "tests/statistical/test_exceeds.py::test_splits_have_their_probability"
 EXACT = "tests/privacy/test_exact_loss.py::test_loss_is_at_most_epsilon_and_uses_it"

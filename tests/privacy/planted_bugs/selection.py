@@ -150,7 +150,7 @@ def squared_deviations():
 
 EXACT = "tests/privacy/test_exact_loss.py::test_one_cut_tells_no_more_than_epsilon"
 LAW = "tests/statistical/test_selection.py::test_law"
-ALL = "tests/unit/mechanisms/test_secure.py::test_a_candidate_far_below_the_best_can_be_selected"
+ALL = "tests/unit/mechanisms/test_sampler.py::test_a_candidate_far_below_the_best_can_be_selected"
 
 MUTANTS = (
     Mutant(

@@ -1,0 +1,119 @@
+"""What holds for every mechanism: its draws have its law, and its law keeps to its cost.
+
+A mechanism is found by the name of its file, so that a new one is tested without another test.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from psd.audit.transcripts import DivergenceError, RecordingSampler, ReplayingSampler
+from psd.mechanisms import mechanisms
+from psd.mechanisms.base import Mechanism
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.epsilon import NANO
+from support.goodness_of_fit import ALPHA, holds
+
+DRAWS = 20_000
+MECHANISMS = [pytest.param(kind, id=name) for name, kind in mechanisms().items()]
+
+
+def drawn(mechanism, number=DRAWS):
+    """Answers of many draws, shape (number, n)."""
+    return np.array([mechanism.sample() for _ in range(number)])
+
+
+def p_value(mechanism, answers):
+    """Least p-value of the answers of each element, corrected for their number."""
+    log_probability = {}
+    found = []
+    for element in range(answers.shape[1]):
+        values, seen = np.unique(answers[:, element], return_counts=True)
+        for value in values:
+            whole = answers[answers[:, element] == value][0]
+            log_probability[value] = mechanism.log_probability(whole)[element]
+        expected = len(answers) * np.exp([log_probability[value] for value in values])
+        common = expected >= 5
+        observed = np.append(seen[common], len(answers) - seen[common].sum())
+        wanted = np.append(expected[common], len(answers) - expected[common].sum())
+        if wanted[-1] < 5:
+            observed, wanted = (np.append(a[:-2], a[-2:].sum()) for a in (observed, wanted))
+        found.append(stats.chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue)
+    return min(found) * len(found)
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_it_is_a_frozen_value_with_the_members_of_the_protocol(kind):
+    members = {name for name in vars(Mechanism) if not name.startswith("_")}
+    assert members <= set(dir(kind))
+    first, _ = kind.neighbours()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(first, dataclasses.fields(first)[0].name, None)
+    assert "object at" in repr(first), "a repr could show the private input"
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_answers_are_integers_or_truths_of_fresh_randomness(kind):
+    first, _ = kind.neighbours()
+    answer = first.sample()
+    assert answer.shape == first.cost.shape
+    assert answer.dtype in (np.int64, np.bool_)
+    assert first.cost.dtype == np.int64
+    assert len(np.unique(drawn(first, 100), axis=0)) > 1
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_draws_have_the_law_of_the_log_probability(kind):
+    for mechanism in kind.neighbours():
+        assert holds(lambda mechanism=mechanism: p_value(mechanism, drawn(mechanism)))
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_draws_of_a_neighbour_are_told_apart(kind):
+    """The test above rejects answers of another input, so that it would see another law."""
+    first, second = kind.neighbours()
+    assert p_value(first, drawn(second)) < ALPHA
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_no_answer_tells_more_than_its_cost(kind):
+    first, second = kind.neighbours()
+    assert all(np.array_equal(a, b) for a, b in zip(first.public, second.public, strict=True))
+    worst = 0.0
+    for answer in np.unique(np.concatenate([drawn(first, 2_000), drawn(second, 2_000)]), axis=0):
+        ratio = first.log_probability(answer) - second.log_probability(answer)
+        worst = max(worst, float(np.abs(ratio).sum()))
+        assert (np.abs(ratio) <= first.cost / NANO + 1e-9).all()
+    assert worst > 0
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_it_can_be_recorded_and_replayed(kind):
+    first, second = kind.neighbours()
+    recorder = RecordingSampler(SecureSampler())
+    answer = recorder.draw(first)
+    replayer = ReplayingSampler(recorder.draws)
+    assert np.array_equal(replayer.draw(second), answer)
+    ratio = second.log_probability(answer) - first.log_probability(answer)
+    assert replayer.loss == pytest.approx(float(ratio.sum()))
+    replayer.close()
+    with pytest.raises(DivergenceError, match="more questions"):
+        replayer.draw(second)
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_another_public_argument_is_another_question(kind):
+    first, _ = kind.neighbours()
+    others = [
+        dataclasses.replace(first, **{field.name: 2 * getattr(first, field.name)})
+        for field in dataclasses.fields(first)
+        if field.name in ("epsilon", "sensitivity", "numerator", "denominator")
+    ]
+    assert others
+    for other in others:
+        recorder = RecordingSampler(SecureSampler())
+        recorder.draw(first)
+        with pytest.raises(DivergenceError, match="another question"):
+            ReplayingSampler(recorder.draws).draw(other)
