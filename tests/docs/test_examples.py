@@ -1,8 +1,9 @@
 """Examples of the pages: every command parses, and every example runs as it is written.
 
 A block of code is ``sh``, ``python``, ``sql`` or ``toml``, and runs in the order of the page, in
-a folder with the sample data. Before a block that needs more than that (a cluster, files of the
-reader) stands ``<!-- not run: REASON -->``: its commands are parsed only.
+a folder with the sample data; a block that begins with ``# NAME.toml`` is written to that file.
+Before a block that needs more than that (a cluster, files of the reader) stands
+``<!-- not run: REASON -->``: its commands are parsed only.
 """
 
 import os
@@ -123,6 +124,8 @@ def run_page(page, replace=("", "")):
             assert rows(replace[1], code.strip().removesuffix(";"))
         elif block.language == "sh":
             run_shell(code)
+        elif name := re.match(r"# (\S+\.toml)\n", code):
+            Path(name[1]).write_text(code, encoding="utf-8")
 
 
 @pytest.fixture
