@@ -172,11 +172,7 @@ def declared(method: Any) -> DeclaredParameters:
     """
     values = {}
     for field in dataclasses.fields(method):
-        if "check" not in field.metadata:
-            raise ParameterError(
-                f"{field.name} of {method.name} is not a declared public parameter; make the field "
-                "with public_field"
-            )
+        _check_declared(method, field)
         _check_name(field.name)
         value = getattr(method, field.name)
         values[field.name] = str(value) if isinstance(value, Decimal) else value
@@ -195,9 +191,18 @@ def parameters_from_file(values: Mapping[str, Value]) -> DeclaredParameters:
     Raises
     ------
     ParameterError
-        If a name or a value is none that a release file can have.
+        If a release file cannot have a name or a value.
     """
     return DeclaredParameters(_SEAL, values, ())
+
+
+def _check_declared(method: Any, field: dataclasses.Field[Any]) -> None:
+    """Refuse a field that was not made by `public_field`."""
+    if "check" not in field.metadata:
+        raise ParameterError(
+            f"{field.name} of {method.name} is not a declared public parameter; make the field "
+            "with public_field"
+        )
 
 
 def _check_values(values: Mapping[str, Value]) -> None:
@@ -240,7 +245,7 @@ def public_field(default: Any, check: Check, doc: str) -> Any:
     Parameters
     ----------
     default : object
-        Value where none is given; ``None`` is accepted if and only if it is the default.
+        Value if the field is left out; ``None`` is accepted only if it is the default.
     check : callable
         Takes the name and a value or its text, returns the value or raises `ParameterError`.
     doc : str
@@ -285,6 +290,7 @@ def check_parameters(method: Any) -> None:
         With the first field that is wrong.
     """
     for field in dataclasses.fields(method):
+        _check_declared(method, field)
         value = getattr(method, field.name)
         if not (value is None and field.default is None):
             object.__setattr__(method, field.name, field.metadata["check"](field.name, value))
@@ -308,4 +314,4 @@ def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
 
 
 NO_PARAMETERS = parameters_from_file({})
-"""Of a release whose counts were given, and no method counted."""
+"""Parameters of a release from given counts, which has no method."""

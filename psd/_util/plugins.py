@@ -23,7 +23,17 @@ from psd.errors import ParameterError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUPS", "load", "names", "own_names", "problems", "refresh", "register"]
+__all__ = [
+    "GROUPS",
+    "load",
+    "load_member",
+    "names",
+    "own_classes",
+    "own_names",
+    "problems",
+    "refresh",
+    "register",
+]
 
 GROUPS: Final = {
     "psd.decompositions": "psd.decompositions",
@@ -107,6 +117,27 @@ def load(package: str, kind: str, name: str) -> Any:
             f"{kind} {name!r} of {_package_of(first)} cannot be loaded: "
             f"{type(error).__name__}: {error}"
         ) from error
+
+
+def load_member(package: str, kind: str, name: str, member: str) -> Any:
+    """Member of the module of a variant, such as ``method``.
+
+    Raises
+    ------
+    ParameterError
+        As `load`, or if the module has no such member.
+    """
+    module = load(package, kind, name)
+    if not hasattr(module, member):
+        raise ParameterError(f"{kind} {name!r} must be a module with a member {member!r}")
+    return getattr(module, member)
+
+
+def own_classes(package: str, member: str) -> dict[str, type[Any]]:
+    """Classes that the modules of this package offer as a member, by their names."""
+    modules = (load(package, "variant", name) for name in own_names(package))
+    classes = (getattr(module, member) for module in modules)
+    return {kind.__name__: kind for kind in classes}
 
 
 def register(package: str, kind: str, name: str, module: Any) -> None:

@@ -13,14 +13,33 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from psd._util import plugins
-from psd._util.fields import from_settings
+from psd._util.fields import (
+    check_parameters,
+    choice,
+    from_settings,
+    integer_between,
+    public_field,
+)
 from psd.decompositions._base import Curator, Decomposition
 from psd.errors import ParameterError
+from psd.privacy.shares import share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Curator", "Decomposition", "method", "method_class", "methods", "register"]
+__all__ = [
+    "Curator",
+    "Decomposition",
+    "check_parameters",
+    "choice",
+    "integer_between",
+    "method",
+    "method_class",
+    "methods",
+    "public_field",
+    "register",
+    "share",
+]
 
 _KIND = "method"
 
@@ -38,7 +57,7 @@ def method_class(name: str) -> type[Any]:
     ParameterError
         If there is no such method, or it is of another package and is not one.
     """
-    return _checked(name, getattr(plugins.load(__name__, _KIND, name), "method", None))
+    return _checked(name, plugins.load_member(__name__, _KIND, name, "method"))
 
 
 def method(name: str, settings: Mapping[str, str] | None = None) -> Decomposition:
@@ -78,7 +97,7 @@ def register(kind: type[Any]) -> type[Any]:
     """
     from types import SimpleNamespace
 
-    name = str(getattr(kind, "name", ""))
+    name = str(kind.name) if hasattr(kind, "name") else ""
     plugins.register(__name__, _KIND, name, SimpleNamespace(method=_checked(name, kind)))
     return kind
 
@@ -90,27 +109,28 @@ def _checked(name: str, kind: Any) -> type[Any]:
             f"method {name!r} must be a dataclass with a function build; its module ends in "
             "'method = <the class>'"
         )
-    stated, paper = getattr(kind, "name", None), getattr(kind, "paper", None)
-    if stated != name:
+    described: Any = kind
+    if not (
+        hasattr(described, "name")
+        and hasattr(described, "paper")
+        and isinstance(described.paper, str)
+    ):
+        raise ParameterError(f"method {name!r} must state its name and its paper in its class")
+    if described.name != name:
         raise ParameterError(
             f"method {name!r} is registered under another name than its class states, which is "
-            f"{str(stated)[:80]!r}"
+            f"{str(described.name)[:80]!r}"
         )
-    if not (isinstance(paper, str) and paper):
-        raise ParameterError(f"method {name!r} must state its paper, a text, in its class")
     return kind
 
 
 def __getattr__(name: str) -> Any:
     """Class of a method of this package, imported when first used."""
-    if name[0].isupper():
-        for each in plugins.own_names(__name__):
-            kind = method_class(each)
-            if kind.__name__ == name:
-                return kind
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    classes = plugins.own_classes(__name__, "method") if name[0].isupper() else {}
+    if name not in classes:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return classes[name]
 
 
 def __dir__() -> list[str]:
-    classes = (method_class(name).__name__ for name in plugins.own_names(__name__))
-    return sorted((*__all__, *classes))
+    return sorted((*__all__, *plugins.own_classes(__name__, "method")))

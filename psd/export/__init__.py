@@ -2,13 +2,15 @@
 
 A file ``psd/export/<name>.py`` offers ``SUFFIX`` and either ``write(table, path)`` or, for a
 raster, ``write_raster(raster, path, tags)``; the format follows from the ending of the target's
-name. One that writes to a database offers ``accepts(target)`` and ``write_database(...)``. Public
-side: a release is all that is read.
+name. One that writes to a database offers ``accepts(target)`` and ``write_database(...)``. A module
+of another package is a format too, by an entry point of the group ``psd.exports``; it is imported
+only for an ending that no format of this package has. Public side: a release is all that is read.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
@@ -59,31 +61,37 @@ def is_database(module: ModuleType) -> bool:
     return hasattr(module, "write_database")
 
 
-def _modules() -> list[ModuleType]:
-    """Writers of all formats."""
-    return [_module(name) for name in plugins.names(__name__)]
-
-
-def _module(name: str) -> ModuleType:
-    """Writer of a format."""
-    module: ModuleType = plugins.load(__name__, "format", name)
-    return module
-
-
 def format_of(target: str | os.PathLike[str]) -> ModuleType:
     """Writer for the address of a database, or for the ending of a name.
 
     Raises
     ------
     ParameterError
-        If the ending is of no known format.
+        If no format has the ending.
     """
-    suffix = Path(target).suffix.lower()
-    for module in _modules():
-        if module.accepts(target) if is_database(module) else suffix == module.SUFFIX:
+    faults: list[str] = []
+    for module in _modules(faults):
+        if module.accepts(target) if is_database(module) else _suffix(target) == module.SUFFIX:
             return module
-    known = ", ".join((*suffixes(), *raster_suffixes()))
-    raise ParameterError(f"output {target} ends in none of {known}, which name the format")
+    every = ", ".join((*suffixes(), *raster_suffixes()))
+    raise ParameterError(
+        f"output must end in one of {every}, got {target}" + "".join(f"; {each}" for each in faults)
+    )
+
+
+def _suffix(target: str | os.PathLike[str]) -> str:
+    """Ending of a name."""
+    return Path(target).suffix.lower()
+
+
+def _modules(faults: list[str] | None = None) -> Iterator[ModuleType]:
+    """Writers of all formats, those of this package first; sentences about broken ones go along."""
+    for name in plugins.names(__name__):
+        try:
+            yield plugins.load(__name__, "format", name)
+        except ParameterError as error:
+            if faults is not None:
+                faults.append(str(error))
 
 
 def export(

@@ -30,8 +30,8 @@ def write_database(
 ) -> None:
     """Write cells to a table with a primary key, a geometry column ``geom`` and its index.
 
-    All of it is one transaction: until it is committed nobody sees a table, and an older one stays
-    as it is if anything fails.
+    All of it is one transaction: until it is committed no reader sees the table, and an older one
+    stays as it is if anything fails.
 
     Parameters
     ----------

@@ -18,9 +18,10 @@ from privacy.planted_bugs.registry import MUTANTS  # noqa: E402
 from privacy.test_exact_loss import FEWER  # noqa: E402
 from privacy.test_replay import SPACES, part  # noqa: E402
 from psd.privacy.epsilon import NANO  # noqa: E402
+from psd.testing import SCRIPTS, replay_loss  # noqa: E402
 from support.goodness_of_fit import ALPHA, _edges, _survival, discrete_laplace_p_value  # noqa: E402
 from support.privacy.exact_loss import worst_exact_loss, worst_loss_of_a_move  # noqa: E402
-from support.privacy.replay import SCRIPTS, small_methods, worst_loss  # noqa: E402
+from support.privacy.replay import small_methods  # noqa: E402
 from support.privacy.samplers import counts as noisy_counts  # noqa: E402
 
 N, SCALE = 100_000, 10.0
@@ -47,7 +48,7 @@ def chance_to_miss(factor):
 def replayed():
     """Worst losses of all small methods on the first of the spaces, and pairs in all."""
     side, k, parts, *_ = SPACES[0].values
-    found = [worst_loss(method, side, k, every=part(method, parts)) for method in small_methods()]
+    found = [replay_loss(method, side, k, every=part(method, parts)) for method in small_methods()]
     return [float(worst) for worst, _ in found], sum(pairs for _, pairs in found)
 
 

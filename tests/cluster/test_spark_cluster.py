@@ -14,9 +14,9 @@ from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.engines._spark_session import session
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
+from psd.testing import SCRIPTS, RecordingSampler
 from support import engines
 from support.cli_runner import process
-from support.privacy.replay import SCRIPTS, Recorder
 
 pytestmark = pytest.mark.spark
 
@@ -172,7 +172,7 @@ def test_what_is_not_there(spark):
 def test_the_same_noise_makes_the_same_release(spark, inputs):
     made = []
     for engine in (None, spark):
-        noise = Recorder(SCRIPTS[2])
+        noise = RecordingSampler(SCRIPTS[2])
         release = psd.build(
             inputs["csv"], domain=engines.DOMAIN, epsilon=1, method="quadtree", sampler=noise,
             engine=engine,

@@ -20,8 +20,9 @@ from psd.publish.build import release_of
 from psd.release.file import decode
 from psd.release.post_processing import View
 from psd.space.covariate import Covariate
+from psd.testing import small_domain, small_tally
 from support.forged_releases import encode
-from support.privacy.replay import small_cases, small_domain, small_tally
+from support.privacy.replay import small_cases
 
 METHODS = small_cases()
 SIDE = 16

@@ -13,17 +13,17 @@ from psd.decompositions import method_class
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import MAX_CHILDREN, check_tree
-from support.hilbert_oracle import spent
-from support.privacy.replay import (
+from psd.testing import (
     SCRIPTS,
-    Recorder,
-    Replayer,
-    compare,
-    run,
-    small_cases,
+    RecordingSampler,
+    ReplayingSampler,
+    compare_runs,
+    run_method,
     small_domain,
     small_tally,
 )
+from support.hilbert_oracle import spent
+from support.privacy.replay import small_cases
 
 METHODS = small_cases()
 ROWS = {
@@ -70,7 +70,9 @@ def test_parameters_survive_the_release_file(method):
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_tree_is_sound_for_any_data(method, rows, script):
     domain = small_domain(8)
-    curator, tree = run(method, small_tally(8, ROWS[rows]), domain, NANO, Recorder(script))
+    curator, tree = run_method(
+        method, small_tally(8, ROWS[rows]), domain, NANO, RecordingSampler(script)
+    )
     check_tree(tree, domain.lattice)
     assert tree.children.max() <= MAX_CHILDREN
     assert curator.spent == NANO >= tree.max_path_epsilon
@@ -91,17 +93,17 @@ def _spent_at_leaves(curator, tree):
 @pytest.mark.parametrize("method", METHODS)
 def test_same_answers_same_tree(method):
     domain, tally = small_domain(8), small_tally(8, ROWS["spread"])
-    recorder = Recorder(SCRIPTS[2])
-    first = run(method, tally, domain, NANO, recorder)
-    compare(first, run(method, tally, domain, NANO, Replayer(recorder.calls)))
+    recorder = RecordingSampler(SCRIPTS[2])
+    first = run_method(method, tally, domain, NANO, recorder)
+    compare_runs(first, run_method(method, tally, domain, NANO, ReplayingSampler(recorder.draws)))
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("side", [1, 2, 3, 7])
 @pytest.mark.parametrize("epsilon", [2, 1_000, NANO, 1_000 * NANO])
 def test_any_lattice_and_any_epsilon(method, side, epsilon):
-    curator, tree = run(
-        method, small_tally(side, (0,)), small_domain(side), epsilon, Recorder(SCRIPTS[0])
+    curator, tree = run_method(
+        method, small_tally(side, (0,)), small_domain(side), epsilon, RecordingSampler()
     )
     check_tree(tree, (side, side))
     assert curator.spent == epsilon
@@ -112,8 +114,8 @@ def test_counts_are_those_of_the_boxes(method):
     """With noise that adds nothing, each measured count is the number of points in its box."""
     side = 8
     rows = np.random.default_rng(7).integers(0, side * side, 200)
-    _, tree = run(
-        method, small_tally(side, tuple(rows)), small_domain(side), NANO, Recorder(SCRIPTS[0])
+    _, tree = run_method(
+        method, small_tally(side, tuple(rows)), small_domain(side), NANO, RecordingSampler()
     )
     x, y = rows % side, rows // side
     x0, y0, x1, y1 = tree.boxes[tree.epsilon > 0].T[:, :, None]

@@ -10,7 +10,8 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of
 from psd.release.post_processing import View
-from support.privacy.replay import small_cases, small_domain, small_tally
+from psd.testing import small_domain, small_tally
+from support.privacy.replay import small_cases
 
 SIDE = 8
 ROWS = {"empty": (), "one place": (5,) * 900, "spread": tuple(range(SIDE * SIDE)) * 4}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import psd
+from psd.testing.method import private_members
 
 PACKAGE = Path(psd.__file__).parent
 
@@ -39,24 +40,6 @@ MODULES = modules()
 @pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("psd.decompositions")])
 def test_decompositions_touch_no_private_member(name):
     assert not private_members(MODULES[name].read_text())
-
-
-def private_members(source: str) -> list[str]:
-    """Underscore attributes of anything, and reflection that could reach them."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
-            own = isinstance(node.value, ast.Name) and node.value.id == "self"
-            found += [] if own else [node.attr]
-        if isinstance(node, ast.Name) and node.id in (
-            "getattr",
-            "vars",
-            "eval",
-            "exec",
-            "__import__",
-        ):
-            found.append(node.id)
-    return found
 
 
 def test_public_side_loads_without_the_private_side():

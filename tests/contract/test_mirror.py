@@ -62,6 +62,7 @@ ELSEWHERE = {
     "space/region_checks.py": "unit/space/test_regions.py",
     "statistics/error_draws.py": "oracle/test_joint_dense.py",
     "statistics/overlay.py": "oracle/test_joint_dense.py",
+    "testing/*": "contract/test_outside_packages.py",
 }
 
 

@@ -20,7 +20,7 @@ from psd.decompositions.cascade import Cascade
 from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import split_total
-from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_tally
+from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 
 
 def quarters(box):
@@ -100,8 +100,8 @@ METHODS = [
 @pytest.mark.parametrize(("epsilon", "k"), [(2, 1), (NANO // 10, 1), (NANO, 3), (8 * NANO, 1)])
 def test_questions_are_those_of_the_scalar_plan(method, side, script, epsilon, k):
     rows = np.random.default_rng(side).integers(0, side * side, 900) ** 2 // (side * side)
-    tally, recorder = small_tally(side, tuple(rows), k), Recorder(script)
-    curator, tree = run(method, tally, small_domain(side), epsilon, recorder)
+    tally, recorder = small_tally(side, tuple(rows), k), RecordingSampler(script)
+    curator, tree = run_method(method, tally, small_domain(side), epsilon, recorder)
     measured = np.flatnonzero(tree.epsilon)
     made = {(int(tree.level[node]), (*tree.boxes[node].tolist(),)): node for node in measured}
     told, depths = {}, {}

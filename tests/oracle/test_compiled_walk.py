@@ -19,7 +19,8 @@ from psd.query.totals import Sums, cover_sums
 from psd.query.traversal import total
 from psd.release.post_processing import DENSITIES, ESTIMATES, View
 from psd.space.covariate import Covariate
-from support.privacy.replay import small_cases, small_domain, small_tally
+from psd.testing import small_domain, small_tally
+from support.privacy.replay import small_cases
 from support.trees import (
     dense_least_squares,
     domain_of,

@@ -13,14 +13,7 @@ from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.bin_grid import BinGrid
-from support.privacy.replay import (
-    SCRIPTS,
-    Recorder,
-    additions,
-    data_sets,
-    small_domain,
-    small_tally,
-)
+from psd.testing import SCRIPTS, RecordingSampler, data_sets, neighbours, small_domain, small_tally
 
 
 def part(rows, box, side, bins):
@@ -54,7 +47,7 @@ def naive(rows, side, box, axis, bins, most):
 
 
 def asked(rows, side, *, k=1, script=SCRIPTS[0]):
-    recorder = Recorder(script)
+    recorder = RecordingSampler(script)
     noise_and_all = Curator(
         small_tally(side, rows, k), small_domain(side), budget=Budget(NANO), sampler=recorder
     )
@@ -73,10 +66,10 @@ def test_scores_are_those_of_the_bins(seed):
     for depth in range(4):
         axis = depth % 2
         lines = curator.division(cells, axis=axis, epsilon=NANO // 8, bins=bins, lines=most)
-        call = recorder.calls[-1]
+        call = recorder.draws[-1]
         for place, box in enumerate(cells.boxes.tolist()):
             here = call.group == place
-            found = list(zip(call.lines[here].tolist(), call.true[here].tolist(), strict=True))
+            found = list(zip(call.line[here].tolist(), call.true[here].tolist(), strict=True))
             assert found == naive(rows, side, box, axis, bins, most)
             assert call.sensitivity[place] == 2
         # Every other level is cut where it likes, so that cells cut through bins.
@@ -112,11 +105,11 @@ def largest_change(side, k, rows=3, bins=1024):
             for axis in (0, 1):
                 curator, recorder = asked(data, side, k=k)
                 curator.division(curator.root(), axis=axis, epsilon=1, bins=bins, lines=1023)
-                calls.append(recorder.calls[0].true)
+                calls.append(recorder.draws[0].true)
             scores[data] = np.concatenate(calls)
         return scores[data]
 
-    pairs = itertools.product(data_sets(side, rows), additions(side, k))
+    pairs = itertools.product(data_sets(side, rows), neighbours(side, k))
     return max(int(np.abs(of(data) - of(data + more)).max()) for data, more in pairs)
 
 
@@ -156,14 +149,14 @@ def test_a_sensitivity_of_one_is_too_small():
     with divisions_of_sensitivity_one():
         curator, recorder = asked((), 3)
         curator.division(curator.root(), axis=0, epsilon=1, bins=3, lines=3)
-    assert recorder.calls[0].sensitivity.tolist() == [1]
+    assert recorder.draws[0].sensitivity.tolist() == [1]
     assert largest_change(3, 1) > 1
 
 
 def test_sensitivity_of_a_division_carries_k():
     curator, recorder = asked((), 3, k=5)
     curator.division(curator.root(), axis=0, epsilon=NANO, bins=3, lines=3)
-    assert recorder.calls[0].sensitivity.tolist() == [10]
+    assert recorder.draws[0].sensitivity.tolist() == [10]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +175,7 @@ def test_a_division_beyond_the_budget_is_refused():
     curator.division(root, axis=0, epsilon=NANO - 1, bins=3, lines=3)
     with pytest.raises(BudgetError):
         curator.division(root, axis=1, epsilon=2, bins=3, lines=3)
-    assert (curator.spent, len(recorder.calls)) == (NANO - 1, 1)
+    assert (curator.spent, len(recorder.draws)) == (NANO - 1, 1)
 
 
 @pytest.mark.parametrize(("cells", "bins"), [(1, 1), (7, 3), (8, 8), (5, 1024), (2**30, 1024)])

@@ -7,7 +7,7 @@ from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from support.privacy.replay import SCRIPTS, Recorder, small_domain, small_tally
+from psd.testing import SCRIPTS, RecordingSampler, small_domain, small_tally
 
 
 def naive(rows, side, box, axis, p, q):
@@ -27,7 +27,7 @@ def test_scores_are_those_of_the_definition(seed):
     side = int(random.integers(1, 12))
     kinds = (random.integers(0, side**2, random.integers(0, 60)), [0] * 30, [], [side**2 - 1])
     rows = tuple(kinds[seed % 4])
-    recorder = Recorder(SCRIPTS[seed % 3])
+    recorder = RecordingSampler(SCRIPTS[seed % 3])
     curator = Curator(
         small_tally(side, rows), small_domain(side), budget=Budget(NANO), sampler=recorder
     )
@@ -37,10 +37,10 @@ def test_scores_are_those_of_the_definition(seed):
         q = random.integers(2, 9, len(cells))
         p = random.integers(1, q)
         lines = curator.quantile(cells, axis=axis, epsilon=NANO // 8, p=p, q=q)
-        call = recorder.calls[-1]
+        call = recorder.draws[-1]
         for place, box in enumerate(cells.boxes.tolist()):
             here = call.group == place
-            found = list(zip(call.lines[here].tolist(), call.true[here].tolist(), strict=True))
+            found = list(zip(call.line[here].tolist(), call.true[here].tolist(), strict=True))
             twin = naive(rows, side, box, axis, int(p[place]), int(q[place]))
             if box[axis + 2] - box[axis] == 1:
                 assert [line for line, _ in found] == [box[axis]] == [lines[place]]
@@ -53,34 +53,34 @@ def test_scores_are_those_of_the_definition(seed):
 @pytest.mark.parametrize(("p", "q"), [(0, 2), (2, 2), (3, 2), (-1, 2), (1, 2**17)])
 def test_a_quantile_outside_its_range_is_refused(p, q):
     curator = Curator(
-        small_tally(3, ()), small_domain(3), budget=Budget(NANO), sampler=Recorder(SCRIPTS[0])
+        small_tally(3, ()), small_domain(3), budget=Budget(NANO), sampler=RecordingSampler()
     )
     with pytest.raises(ParameterError, match="0 < p < q"):
         curator.quantile(curator.root(), axis=0, epsilon=1, p=p, q=q)
 
 
 def test_a_quantile_beyond_the_budget_is_refused():
-    recorder = Recorder(SCRIPTS[0])
+    recorder = RecordingSampler()
     curator = Curator(small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=recorder)
     root = curator.root()
     curator.quantile(root, axis=0, epsilon=6)
     with pytest.raises(BudgetError):
         curator.quantile(root, axis=1, epsilon=5)
-    assert (curator.spent, len(recorder.calls)) == (6, 1)
+    assert (curator.spent, len(recorder.draws)) == (6, 1)
 
 
 def test_sensitivity_carries_k():
-    recorder = Recorder(SCRIPTS[0])
+    recorder = RecordingSampler()
     curator = Curator(
         small_tally(3, (), k=5), small_domain(3), budget=Budget(NANO), sampler=recorder
     )
     curator.quantile(curator.root(), axis=0, epsilon=NANO, p=1, q=3)
-    assert recorder.calls[0].sensitivity.tolist() == [10]
+    assert recorder.draws[0].sensitivity.tolist() == [10]
 
 
 def test_an_axis_that_does_not_exist_is_refused_before_the_charge():
     curator = Curator(
-        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
+        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=RecordingSampler()
     )
     for axis in (-1, 2):
         with pytest.raises(ParameterError, match="axis"):
@@ -90,14 +90,14 @@ def test_an_axis_that_does_not_exist_is_refused_before_the_charge():
 
 def test_no_cells_have_no_quantiles():
     curator = Curator(
-        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
+        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=RecordingSampler()
     )
     assert curator.quantile(curator.root()[:0], axis=0, epsilon=1).tolist() == []
 
 
 def test_the_log_keeps_what_was_charged():
     curator = Curator(
-        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
+        small_tally(3, ()), small_domain(3), budget=Budget(10), sampler=RecordingSampler()
     )
     epsilon = np.array([4])
     curator.quantile(curator.root(), axis=0, epsilon=epsilon)

@@ -18,8 +18,9 @@ from psd.curator.curator import Curator
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
+from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import spent
-from support.privacy.replay import SCRIPTS, Recorder, run, small_cases, small_domain, small_tally
+from support.privacy.replay import small_cases
 
 
 def largest_sum(questions, side: int) -> int:
@@ -32,7 +33,9 @@ def largest_sum(questions, side: int) -> int:
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_methods_spend_exactly_epsilon(method, side, script):
     rows = tuple(np.random.default_rng(side).integers(0, side * side, 500))
-    curator, _ = run(method, small_tally(side, rows), small_domain(side), NANO, Recorder(script))
+    curator, _ = run_method(
+        method, small_tally(side, rows), small_domain(side), NANO, RecordingSampler(script)
+    )
     assert curator.spent == largest_sum(curator.questions, side) == NANO
 
 
@@ -41,13 +44,13 @@ def test_methods_spend_exactly_epsilon(method, side, script):
 )
 def test_layers_that_cost_more_than_epsilon_together_are_refused(method):
     """And what is refused draws nothing: the first layer alone is paid and drawn."""
-    recorder = Recorder(SCRIPTS[0])
+    recorder = RecordingSampler()
     curator = Curator(
         small_tally(4, (0, 5)), small_domain(4), budget=Budget(NANO), sampler=recorder
     )
     with pytest.raises(BudgetError):
         method.build(curator)
-    assert (curator.spent, len(curator.questions), len(recorder.calls)) == (NANO, 1, 1)
+    assert (curator.spent, len(curator.questions), len(recorder.draws)) == (NANO, 1, 1)
 
 
 @settings(derandomize=True, max_examples=200, deadline=None)
@@ -58,7 +61,7 @@ def test_any_order_of_cuts_and_questions(data):
         small_tally(side, (0, 1)),
         small_domain(side),
         budget=Budget(NANO),
-        sampler=Recorder(SCRIPTS[0]),
+        sampler=RecordingSampler(),
     )
     cells, whole = [], data.draw(st.booleans())
     for _ in range(data.draw(st.integers(1, 2))):
@@ -83,24 +86,24 @@ def test_any_order_of_cuts_and_questions(data):
 
 
 def test_a_cell_is_counted_once():
-    recorder = Recorder(SCRIPTS[0])
+    recorder = RecordingSampler()
     curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
     root = curator.root()
     curator.count(root, 10)
     with pytest.raises(ParameterError, match="counted twice"):
         curator.count(root, 10)
-    assert (curator.spent, len(recorder.calls)) == (10, 1)
+    assert (curator.spent, len(recorder.draws)) == (10, 1)
 
 
 def test_a_refused_question_changes_nothing():
-    recorder = Recorder(SCRIPTS[0])
+    recorder = RecordingSampler()
     curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
     root = curator.root()
     halves = curator.cut(root, x=root.middle(0))
     curator.count(halves, [60, 80])
     with pytest.raises(BudgetError):
         curator.count(root, 21)
-    assert (curator.spent, len(curator.questions), len(recorder.calls)) == (80, 1, 1)
+    assert (curator.spent, len(curator.questions), len(recorder.draws)) == (80, 1, 1)
     assert curator.tree().count[0] == 0
     curator.count(root, 20)
     assert curator.spent == 100
@@ -117,19 +120,21 @@ def test_a_refused_question_changes_nothing():
 )
 def test_oracle_catches_wrong_accounting(method, patch):
     with patch():
-        curator, _ = run(method, small_tally(4, (0,)), small_domain(4), NANO, Recorder(SCRIPTS[0]))
+        curator, _ = run_method(
+            method, small_tally(4, (0,)), small_domain(4), NANO, RecordingSampler()
+        )
     assert largest_sum(curator.questions, 4) > NANO
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, [5, 0]])
 def test_a_question_without_epsilon_is_refused(epsilon):
-    recorder = Recorder(SCRIPTS[0])
+    recorder = RecordingSampler()
     curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
     root = curator.root()
     cells = curator.cut(root, x=root.middle(0))
     with pytest.raises(ParameterError, match="with epsilon 0 is not asked"):
         curator.count(cells, epsilon)
-    assert not recorder.calls
+    assert not recorder.draws
 
 
 def test_a_scale_that_leaves_the_integers_is_refused():
@@ -137,7 +142,7 @@ def test_a_scale_that_leaves_the_integers_is_refused():
         small_tally(3, (0,), k=10**9),
         small_domain(3),
         budget=Budget(NANO),
-        sampler=Recorder(SCRIPTS[0]),
+        sampler=RecordingSampler(),
     )
     with pytest.raises(ParameterError, match="too small for 1000000000 rows per user"):
         curator.count(curator.root(), 1)

@@ -11,7 +11,7 @@ from psd.space import covariate, raster_files
 from psd.space import polygon_pieces as pieces
 from psd.space import raster_density as rasters
 from psd.space.covariate import Covariate
-from support.privacy.replay import Violation, small_domain, worst_loss
+from psd.testing import LeakError, replay_loss, small_domain
 
 
 def known(side, raster):
@@ -30,7 +30,7 @@ COVARIATES = {
 )
 @pytest.mark.parametrize("name", COVARIATES)
 def test_a_steered_cascade_tells_no_more_than_epsilon(name, side, k, every):
-    worst, checked = worst_loss(
+    worst, checked = replay_loss(
         Cascade(), side, k, every=every, covariate=known(side, COVARIATES[name])
     )
     assert worst == 1
@@ -52,8 +52,8 @@ class CovariateOfTheData(Cascade):
 
 
 def test_a_covariate_made_from_the_points_is_caught():
-    with pytest.raises(Violation):
-        worst_loss(CovariateOfTheData(), 3, 1, every=6)
+    with pytest.raises(LeakError):
+        replay_loss(CovariateOfTheData(), 3, 1, every=6)
 
 
 @pytest.mark.parametrize("module", [covariate, dasymetric, pieces, rasters, raster_files])

@@ -12,6 +12,7 @@ import pytest
 
 from psd.decompositions.grid import Grid
 from psd.decompositions.privtree import PrivTree
+from psd.testing import SCRIPTS
 from support.privacy.exact_loss import (
     ROUNDING,
     OneCut,
@@ -19,11 +20,7 @@ from support.privacy.exact_loss import (
     worst_exact_loss,
     worst_loss_of_a_move,
 )
-from support.privacy.replay import (
-    SCRIPTS,
-    has_selections,
-    small_cases,
-)
+from support.privacy.replay import has_selections, small_cases
 from support.privacy.shapes import worst_with_half
 
 METHODS = small_cases()

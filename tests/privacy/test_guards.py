@@ -22,14 +22,14 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.space.growing_tree import Cells
+from psd.testing import RecordingSampler, small_domain, small_tally
 from psd_cli.main import run
-from support.privacy.replay import SCRIPTS, Recorder, small_domain, small_tally
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 
 
 def curator(epsilon=NANO):
-    noise = Recorder(SCRIPTS[0])
+    noise = RecordingSampler()
     return Curator(small_tally(4, (0, 5)), small_domain(4), budget=Budget(epsilon), sampler=noise)
 
 
@@ -94,7 +94,7 @@ def test_threads_share_one_budget():
 
 def test_replayed_counts_leave_by_no_door(tmp_path):
     table = pd.DataFrame({"lon": [1.0, 2, 3], "lat": [1.0, 2, 3]})
-    release = psd.build(table, domain=DOMAIN, epsilon=1, sampler=Recorder(SCRIPTS[0]))
+    release = psd.build(table, domain=DOMAIN, epsilon=1, sampler=RecordingSampler())
     with pytest.raises(ParameterError, match="not saved"):
         release.save(tmp_path / "r.psd.parquet")
     with pytest.raises(ParameterError, match="not saved or exported"):

@@ -8,7 +8,8 @@ import pytest
 
 import psd
 from psd.decompositions.privtree import PrivTree
-from support.privacy.replay import has_selections, is_adaptive, small_cases, worst_loss
+from psd.testing import replay_loss
+from support.privacy.replay import has_selections, is_adaptive, small_cases
 from support.privacy.shapes import worst_with_half
 
 METHODS = small_cases()
@@ -62,7 +63,7 @@ def is_used_up(worst, method, k) -> bool:
 @pytest.mark.parametrize(("side", "k", "parts", "at_night", "pairs"), SPACES)
 def test_no_answer_tells_more_than_epsilon(method, side, k, parts, at_night, pairs):
     every = part(method, parts)
-    worst, checked = worst_loss(method, side, k, every=every)
+    worst, checked = replay_loss(method, side, k, every=every)
     assert abs(checked - pairs / every) <= pairs / every * 0.02
     assert is_used_up(worst, method, k)
 
@@ -83,6 +84,6 @@ def test_another_part_of_the_pairs(method, side, k, parts, at_night, pairs):
     every = at_night if only_counts(method) else part(method, parts)
     shift = secrets.randbelow(every)
     print(f"shift {shift}")  # shown if it fails, to see it again
-    worst, checked = worst_loss(method, side, k, every=every, shift=shift)
+    worst, checked = replay_loss(method, side, k, every=every, shift=shift)
     assert 0 < worst <= 1
     assert abs(checked - pairs / every) <= pairs / every * 0.02

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from psd.privacy.epsilon import NANO
-from support.privacy.replay import Recorder, Script, run
+from psd.testing import RecordingSampler, Script, run_method
 from support.privacy.shape_paths import (
     EPSILONS,
     PLAIN,
@@ -58,15 +58,15 @@ def test_why_delta_is_rounded_up(name, to_whole, losses):
         assert worst_path(scale, delta)[0] / epsilon == pytest.approx(expected, abs=0.006)
 
 
-class Given(Recorder):
+class Given(RecordingSampler):
     """Splits as given, and no more after that."""
 
     def __init__(self, given: list[bool]) -> None:
         super().__init__(Script("given", *[None] * 3))
         self.left, self.taken = list(given), []
 
-    def answered(self, call):
-        answer = np.array([self.left.pop(0) if self.left else False for _ in call.true], bool)
+    def answer(self, draw):
+        answer = np.array([self.left.pop(0) if self.left else False for _ in draw.true], bool)
         self.taken += answer.tolist()
         return answer
 
@@ -77,9 +77,9 @@ def probabilities(tally, domain, nano):
     while pending:
         given = pending.pop()
         noise = Given(given)
-        run(ShapeAlone(), tally, domain, nano, noise)
+        run_method(ShapeAlone(), tally, domain, nano, noise)
         taken = noise.taken
-        found[tuple(taken)] = sum(map(answers_log_probability, noise.calls))
+        found[tuple(taken)] = sum(map(answers_log_probability, noise.draws))
         pending += [[*taken[:place], True] for place in range(len(given), len(taken))]
     return found
 

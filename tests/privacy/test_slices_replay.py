@@ -16,7 +16,7 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.series import counted_unit, series_of
 from psd.release.series import Series
-from support.privacy.replay import SCRIPTS, Recorder, small_domain
+from psd.testing import RecordingSampler, small_domain
 from support.privacy.slices_replay import DAYS, OTHERS, batch, loss_of, run, users
 
 
@@ -45,15 +45,15 @@ def test_the_series_asks_what_was_checked():
         unit = PrivacyUnit(kind="user", max_contributions=1)
         recorders = []
         run(OTHERS, unit, bound, lambda n, kept=recorders: kept.extend(
-            Recorder(SCRIPTS[0]) for _ in range(n)) or kept)  # fmt: skip
-        whole = Recorder(SCRIPTS[0])
+            RecordingSampler() for _ in range(n)) or kept)  # fmt: skip
+        whole = RecordingSampler()
         counts = tally_batches([batch(OTHERS)], small_domain(2), unit=counted_unit(unit, bound),
                        key=b"fixed", slices=DAYS)  # fmt: skip
         series = series_of(counts, small_domain(2), DAYS, bound=bound, budget=Budget(NANO),
                            method=psd.Quadtree(height=1), unit=unit, sampler=whole)  # fmt: skip
         assert isinstance(series, Series)
-        asked = [call for recorder in recorders for call in recorder.calls]
-        for a, b in zip(asked, whole.calls, strict=True):
+        asked = [call for recorder in recorders for call in recorder.draws]
+        for a, b in zip(asked, whole.draws, strict=True):
             assert a.true.tolist() == b.true.tolist()
             assert a.epsilon.tolist() == b.epsilon.tolist()
             assert a.sensitivity.tolist() == b.sensitivity.tolist()

@@ -14,7 +14,8 @@ from psd.decompositions.grid import Grid
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import Kind, PrivacyUnit
 from psd.publish.series import counted_unit
-from support.privacy.replay import SCRIPTS, Recorder, Replayer, small_cases
+from psd.testing import RecordingSampler, ReplayingSampler
+from support.privacy.replay import small_cases
 from support.privacy.units_replay import (
     CASES,
     EPSILON,
@@ -58,11 +59,11 @@ def test_order_and_rows_outside_change_no_answer(name, monkeypatch):
     outside = np.array([[user, day, 12, SIDE * SIDE + 1] for user in (0, 5) for day in (0, 2)])
     other = np.random.default_rng(3).permutation(np.concatenate([rows, outside]))
     for method in METHODS:
-        recorder = Recorder(SCRIPTS[0])
+        recorder = RecordingSampler()
         first = release_of(rows, case, method, recorder, monkeypatch)
-        replayer = Replayer(recorder.calls)
+        replayer = ReplayingSampler(recorder.draws)
         compare(first, release_of(other, case, method, replayer, monkeypatch))
-        for a, b in zip(recorder.calls, replayer.calls, strict=True):
+        for a, b in zip(recorder.draws, replayer.draws, strict=True):
             assert np.array_equal(a.true, b.true)
 
 
@@ -70,7 +71,7 @@ def test_every_unit_is_removed(monkeypatch):
     """A user's rows in one slice are removed where slices are."""
     rows = rows_of([2], 1)
     found = {
-        release_of(rows, case, Grid(size=2), Recorder(SCRIPTS[0]), monkeypatch).unit
+        release_of(rows, case, Grid(size=2), RecordingSampler(), monkeypatch).unit
         for case in CASES.values()
     }
     sliced = counted_unit(PrivacyUnit(kind="user", max_contributions=1), "slice").kind
@@ -96,12 +97,12 @@ def test_a_user_of_several_days_costs_an_epsilon_for_each(monkeypatch):
     """What the unit user-day says in words: T days, T epsilon."""
     case = Case(CASES["user-day"].options, unit=(0,))
     rows = np.array([[0, day, 12, 4] for day in range(3) for _ in range(2)])
-    recorder = Recorder(SCRIPTS[0])
+    recorder = RecordingSampler()
     first = release_of(rows, case, Grid(size=2), recorder, monkeypatch)
-    replayer = Replayer(recorder.calls)
+    replayer = ReplayingSampler(recorder.draws)
     compare(first, release_of(rows[:0], case, Grid(size=2), replayer, monkeypatch))
     total = Fraction(0)
-    for a, b in zip(recorder.calls, replayer.calls, strict=True):
+    for a, b in zip(recorder.draws, replayer.draws, strict=True):
         moved = np.abs(a.true - b.true)
         parts = zip(moved.tolist(), a.epsilon.tolist(), a.sensitivity.tolist(), strict=True)
         total += sum((Fraction(m * e, s * NANO) for m, e, s in parts), Fraction(0))

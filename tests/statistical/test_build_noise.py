@@ -13,8 +13,8 @@ from psd.curator.curator import Curator
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
+from psd.testing import small_tally
 from support.goodness_of_fit import ALPHA, discrete_laplace_p_value, holds
-from support.privacy.replay import small_tally
 from support.privacy.samplers import AlteredSampler
 
 DOMAIN = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")

@@ -12,8 +12,8 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.grids import cut_grid
+from psd.testing import small_tally
 from support.goodness_of_fit import ALPHA, holds
-from support.privacy.replay import small_tally
 from support.privacy.samplers import exceeds
 from support.privacy.shapes import log_above
 from support.privacy.split_law import N, p_value

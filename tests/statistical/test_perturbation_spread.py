@@ -13,7 +13,8 @@ import psd
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
 from psd.release.post_processing import View
-from support.privacy.replay import SCRIPTS, Recorder, run, small_cases, small_domain, small_tally
+from psd.testing import RecordingSampler, run_method, small_domain, small_tally
+from support.privacy.replay import small_cases
 from support.trees import leaf_fractions, random_queries
 
 SIDE, DRAWS, QUERIES = 32, 2000, 200
@@ -27,7 +28,7 @@ def built(method, contributions):
     columns, rows = np.clip(places.astype(int), 0, SIDE - 1).T
     points = small_tally(SIDE, tuple(rows * SIDE + columns), contributions)
     domain = small_domain(SIDE)
-    _, tree = run(method, points, domain, NANO // 2, Recorder(SCRIPTS[0]))
+    _, tree = run_method(method, points, domain, NANO // 2, RecordingSampler())
     return psd.Release(
         tree=tree,
         domain=domain,

@@ -10,8 +10,8 @@ from psd.mechanisms.exponential_mechanism import Candidates, exponential
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
+from psd.testing import small_domain, small_tally
 from support.goodness_of_fit import ALPHA, holds
-from support.privacy.replay import small_domain, small_tally
 from support.privacy.selection_law import draws, p_value
 
 

@@ -214,4 +214,4 @@ def facts(release, noise):
     """A release of replayed noise, and what the noise was asked for."""
     tree = release.tree
     cells = [getattr(tree, name).tolist() for name in ("boxes", "parent", "count", "epsilon")]
-    return cells, release.parameters, [call.true.tolist() for call in noise.calls]
+    return cells, release.parameters, [call.true.tolist() for call in noise.draws]

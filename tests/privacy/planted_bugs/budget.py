@@ -19,8 +19,8 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.growing_tree import GrowingTree
+from psd.testing import RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import spent
-from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_tally
 
 # Methods
 
@@ -90,7 +90,7 @@ class BoxesOfIntervals:
 
 
 def _curator(epsilon=NANO):
-    noise = Recorder(SCRIPTS[0])
+    noise = RecordingSampler()
     return noise, Curator(
         small_tally(3, (0, 4)), small_domain(3), budget=Budget(epsilon), sampler=noise
     )
@@ -103,7 +103,7 @@ def is_refused(method, _):
         method.build(curator)
     except BudgetError:
         assert spent(curator.questions, 3).max(initial=0) <= NANO
-        assert sum(int(call.epsilon.max()) for call in noise.calls) <= NANO
+        assert sum(int(call.epsilon.max()) for call in noise.draws) <= NANO
         return
     charged = int(spent(curator.questions, 3).max())
     raise AssertionError(f"{charged} nano-epsilon at a point were granted, of {NANO}")
@@ -111,7 +111,9 @@ def is_refused(method, _):
 
 def spends_all(method, _):
     """A method spends epsilon to the last nano-unit, by an oracle of its own."""
-    curator, _ = run(method, small_tally(3, (0, 4)), small_domain(3), NANO, Recorder(SCRIPTS[0]))
+    curator, _ = run_method(
+        method, small_tally(3, (0, 4)), small_domain(3), NANO, RecordingSampler()
+    )
     assert curator.spent == spent(curator.questions, 3).max() == NANO
 
 
@@ -139,19 +141,19 @@ def second_count_is_refused(*_):
     root = curator.root()
     curator.count(root, NANO // 2)
     _refuses(ParameterError, lambda: curator.count(root, NANO // 2), curator)
-    assert len(noise.calls) == 1
+    assert len(noise.draws) == 1
 
 
 def nothing_is_drawn_for_nothing(*_):
     noise, curator = _curator()
     _refuses(ParameterError, lambda: curator.count(curator.root(), 0), curator)
-    assert not noise.calls
+    assert not noise.draws
 
 
 def a_refused_question_draws_nothing(*_):
     noise, curator = _curator(epsilon=10)
     _refuses(BudgetError, lambda: curator.count(curator.root(), 11), curator)
-    assert not noise.calls
+    assert not noise.draws
 
 
 def shares_add_up(*_):

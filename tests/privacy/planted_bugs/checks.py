@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from support.privacy.replay import worst_loss
+from psd.testing import replay_loss
 
 REPLAYED = "tests/privacy/test_replay.py::test_no_answer_tells_more_than_epsilon"
 
@@ -18,4 +18,4 @@ class Replayed:
     every: int = 24
 
     def __call__(self, method, folder):
-        worst_loss(method, self.side, self.k, every=self.every)
+        replay_loss(method, self.side, self.k, every=self.every)

@@ -15,7 +15,7 @@ from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.errors import PsdError, ReleaseFormatError
 from psd.release.record import Release
 from psd.space.domain import Domain
-from support.privacy.replay import SCRIPTS, Recorder
+from psd.testing import RecordingSampler
 
 SQUARE = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 
@@ -36,7 +36,7 @@ def _release():
 
 def only_real_noise_is_saved(_, folder):
     table = pd.DataFrame({"lon": [1.5], "lat": [1.5]})
-    noise = Recorder(SCRIPTS[0])
+    noise = RecordingSampler()
     release = psd.build(table, domain=SQUARE, epsilon=1, method="quadtree", sampler=noise)
     with contextlib.suppress(PsdError):
         release.save(folder / "release")

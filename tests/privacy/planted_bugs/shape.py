@@ -16,7 +16,7 @@ from privacy.planted_bugs.mutant import Mutant, replaced
 from psd.decompositions.privtree import PrivTree
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.epsilon import NANO
-from support.privacy.replay import Recorder, Replayer, Violation, loss, run
+from psd.testing import LeakError, RecordingSampler, ReplayingSampler, run_method, transcript_loss
 from support.privacy.shape_paths import PATH, PLAIN, ShapeAlone, on_path, path_loss
 
 
@@ -33,13 +33,13 @@ class WorstPath:
 
 
 def five_nodes_tell_no_more_than_their_charge(*_):
-    noise = Recorder(PATH)
-    run(ShapeAlone(5), on_path([200] * 5, 1), PLAIN, NANO, noise)
-    other = Replayer(noise.calls)
-    run(ShapeAlone(5), on_path([200] * 5, 1, 1), PLAIN, NANO, other)
-    told = loss(noise.calls, other.calls)
+    noise = RecordingSampler(PATH)
+    run_method(ShapeAlone(5), on_path([200] * 5, 1), PLAIN, NANO, noise)
+    other = ReplayingSampler(noise.draws)
+    run_method(ShapeAlone(5), on_path([200] * 5, 1, 1), PLAIN, NANO, other)
+    told = transcript_loss(noise.draws, other.draws)
     if told > 1:
-        raise Violation(f"a shape tells {told} and was charged 1")
+        raise LeakError(f"a shape tells {told} and was charged 1")
 
 
 def _rule(change):

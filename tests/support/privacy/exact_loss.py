@@ -20,55 +20,19 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.sampler import SecureSampler
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.epsilon import NANO
-from support.privacy.replay import (
+from psd.testing import (
     SCRIPTS,
-    Recorder,
-    Replayer,
-    additions,
+    ReplayingSampler,
     data_sets,
-    run,
+    neighbours,
+    run_method,
     small_domain,
     small_tally,
+    walks,
 )
 from support.privacy.shapes import answers_log_probability
 
 ROUNDING = 1e-9
-
-
-class Walker(Recorder):
-    """Takes given candidates or splits one after another, the first ones where none is given."""
-
-    def __init__(self, script, choices):
-        super().__init__(script)
-        self.left, self.options, self.taken = list(choices), [], []
-
-    def answered(self, call):
-        answer = super().answered(call)
-        if call.kind == "select":
-            for place in range(len(call.epsilon)):
-                lines = call.lines[call.group == place]
-                answer[place] = lines[self.choose(len(lines))]
-        elif call.kind == "exceeds":
-            answer[:] = [self.choose(2) for _ in call.true]
-        return answer
-
-    def choose(self, options):
-        choice = self.left.pop(0) if self.left else 0
-        self.options.append(options)
-        self.taken.append(choice)
-        return choice
-
-
-def walks(method, tally, domain, script):
-    """Every shape that selections and splits can lead to: the recorders of all walks."""
-    pending = [[]]
-    while pending:
-        choices = pending.pop()
-        walker = Walker(script, choices)
-        run(method, tally, domain, NANO, walker)
-        for place in range(len(choices), len(walker.options)):
-            pending += [[*walker.taken[:place], c] for c in range(1, walker.options[place])]
-        yield walker
 
 
 def count_scales(sampler, epsilon, sensitivity) -> list[Fraction]:
@@ -103,7 +67,7 @@ def chosen_log_probability(call) -> float:
     rates = selection._rates(call.epsilon, call.sensitivity) / 2.0**selection._RATE_BITS
     for place, rate in enumerate(rates):
         here = call.group == place
-        scores, lines = call.true[here], call.lines[here]
+        scores, lines = call.true[here], call.line[here]
         weights = [math.exp(rate * int(score - scores.max())) for score in scores]
         total += math.log(weights[int(np.flatnonzero(lines == call.answer[place])[0])])
         total -= math.log(math.fsum(weights))
@@ -136,7 +100,7 @@ def pair_loss(calls, others, scales) -> float:
         if a.kind == "select":
             shape += chosen_log_probability(a) - chosen_log_probability(b)
             continue
-        if a.kind == "exceeds":
+        if a.kind == "threshold":
             shape += split_log_probability(a) - split_log_probability(b)
             continue
         if a.kind == "other":
@@ -157,7 +121,7 @@ def worst_exact_loss(
     With ``places``, rows are in these cells alone.
     """
     allowed = set(range(side * side) if places is None else places)
-    users = [more for more in additions(side, k) if len(more) == k and allowed.issuperset(more)]
+    users = [more for more in neighbours(side, k) if len(more) == k and allowed.issuperset(more)]
     pairs = [
         (data, [data + more for more in users])
         for data in filter(allowed.issuperset, data_sets(side, rows))
@@ -182,9 +146,9 @@ def _worst_of(method, pairs, side, k, sampler, scripts) -> float:
     for (data, others), script in itertools.product(pairs, scripts):
         for first in walks(method, small_tally(side, data, k), domain, script):
             for other in others:
-                second = Replayer(first.calls)
-                run(method, small_tally(side, other, k), domain, NANO, second)
-                worst = max(worst, pair_loss(first.calls, second.calls, scales))
+                second = ReplayingSampler(first.draws)
+                run_method(method, small_tally(side, other, k), domain, NANO, second)
+                worst = max(worst, pair_loss(first.draws, second.draws, scales))
     return worst
 
 

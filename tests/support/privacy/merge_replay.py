@@ -20,15 +20,15 @@ from psd.ingest.user_rows import keep_user_rows
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.from_tallies import TallyRequest, origin_of
-from support.privacy.replay import (
+from psd.testing import (
     SCRIPTS,
-    Recorder,
-    Replayer,
-    Violation,
-    compare,
-    loss,
-    run,
+    LeakError,
+    RecordingSampler,
+    ReplayingSampler,
+    compare_runs,
+    run_method,
     small_domain,
+    transcript_loss,
 )
 
 DOMAIN = small_domain(2)
@@ -66,15 +66,15 @@ def worst_loss(k, way, join=merge, parts=parts_of):
     worst, first = Fraction(0), join(parts(OTHERS, k, way))
     recorded = []
     for script in SCRIPTS:
-        recorder = Recorder(script)
-        recorded.append((recorder, run(GRID, first.tally, DOMAIN, NANO, recorder)))
+        recorder = RecordingSampler(script)
+        recorded.append((recorder, run_method(GRID, first.tally, DOMAIN, NANO, recorder)))
     for added in product(each, repeat=2):
         rows = [[*old, *(("u", c) for c in more)] for old, more in zip(OTHERS, added, strict=True)]
         second = join(parts(rows, k, way))
         for recorder, made in recorded:
-            replayer = Replayer(recorder.calls)
-            compare(made, run(GRID, second.tally, DOMAIN, NANO, replayer))
-            worst = max(worst, loss(recorder.calls, replayer.calls))
+            replayer = ReplayingSampler(recorder.draws)
+            compare_runs(made, run_method(GRID, second.tally, DOMAIN, NANO, replayer))
+            worst = max(worst, transcript_loss(recorder.draws, replayer.draws))
     if worst > 1:
-        raise Violation(f"loss {worst} above the promised 1")
+        raise LeakError(f"loss {worst} above the promised 1")
     return worst

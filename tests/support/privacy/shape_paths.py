@@ -12,13 +12,20 @@ import psd.curator.privtree_split
 from psd.ingest.tally import Tally
 from psd.privacy.epsilon import NANO
 from psd.space.domain import Domain
-from support.privacy.replay import SCRIPTS, Recorder, Replayer, compare, loss, run
+from psd.testing import (
+    SCRIPTS,
+    RecordingSampler,
+    ReplayingSampler,
+    compare_runs,
+    run_method,
+    transcript_loss,
+)
 from support.privacy.shapes import worst_path
 
 LEVELS = 20
 EPSILONS = (0.5, 1, 1.1, 1.65, 2, 6.5, 8, 20)
 PLAIN = Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
-PATH = replace(SCRIPTS[0], name="path", split=lambda step, biased: np.arange(len(biased)) == 0)
+PATH = replace(SCRIPTS[0], name="path", compare=lambda step, biased: np.arange(len(biased)) == 0)
 
 
 @dataclass(frozen=True)
@@ -58,9 +65,9 @@ def path_loss(epsilon, k):
     """Loss of the worst path as built, and as worked out."""
     scale, delta = rule_of(epsilon, k)
     worst, counts = worst_path(scale, delta, records=k)
-    recorder, method, nano = Recorder(PATH), ShapeAlone(), round(epsilon * NANO)
-    first = run(method, on_path(counts, k), PLAIN, nano, recorder)
-    replayer = Replayer(recorder.calls)
-    compare(first, run(method, on_path(counts, k, k), PLAIN, nano, replayer))
-    assert len(recorder.calls) == LEVELS
-    return loss(recorder.calls, replayer.calls), worst
+    recorder, method, nano = RecordingSampler(PATH), ShapeAlone(), round(epsilon * NANO)
+    first = run_method(method, on_path(counts, k), PLAIN, nano, recorder)
+    replayer = ReplayingSampler(recorder.draws)
+    compare_runs(first, run_method(method, on_path(counts, k, k), PLAIN, nano, replayer))
+    assert len(recorder.draws) == LEVELS
+    return transcript_loss(recorder.draws, replayer.draws), worst

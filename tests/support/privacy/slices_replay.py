@@ -19,14 +19,14 @@ from psd.privacy.epsilon import NANO
 from psd.publish.series import counted_unit, slice_budgets
 from psd.publish.series import of_slice as part_of
 from psd.space.time_slices import TimeSlices
-from support.privacy.replay import (
+from psd.testing import (
     SCRIPTS,
-    Recorder,
-    Replayer,
-    Violation,
-    compare,
-    loss,
+    LeakError,
+    RecordingSampler,
+    ReplayingSampler,
+    compare_runs,
     small_domain,
+    transcript_loss,
 )
 
 DAYS = TimeSlices.parse("day", "2024-01-01..2024-01-03")
@@ -62,23 +62,25 @@ def loss_of(added, unit, bound, **planted):
         recorders, replayers = [], []
 
         def record(number, script=script, kept=recorders):
-            kept += [Recorder(script) for _ in range(number)]
+            kept += [RecordingSampler(script) for _ in range(number)]
             return kept
 
         def replay(number, kept=replayers, recorders=recorders):
             if number != len(recorders):
-                raise Violation("other slices than on the other data set")
-            kept += [Replayer(recorder.calls) for recorder in recorders]
+                raise LeakError("other slices than on the other data set")
+            kept += [ReplayingSampler(recorder.draws) for recorder in recorders]
             return kept
 
         first = run(OTHERS, unit, bound, record, **planted)
         second = run(OTHERS + added, unit, bound, replay, **planted)
         for a, b in zip(first, second, strict=True):
-            compare(a, b)
-        losses = [loss(a.calls, b.calls) for a, b in zip(recorders, replayers, strict=True)]
+            compare_runs(a, b)
+        losses = [
+            transcript_loss(a.draws, b.draws) for a, b in zip(recorders, replayers, strict=True)
+        ]
         worst = max(worst, sum(losses))
     if worst > 1:
-        raise Violation(f"loss {worst} above the promised 1")
+        raise LeakError(f"loss {worst} above the promised 1")
     return worst
 
 

@@ -21,7 +21,14 @@ from psd.decompositions.cascade import Cascade
 from psd.decompositions.grid import Grid
 from psd.decompositions.kd_standard import KDStandard
 from psd.ingest.tally import Batch
-from support.privacy.replay import SCRIPTS, Recorder, Replayer, Violation, loss, small_domain
+from psd.testing import (
+    SCRIPTS,
+    LeakError,
+    RecordingSampler,
+    ReplayingSampler,
+    small_domain,
+    transcript_loss,
+)
 
 SIDE = 3
 
@@ -114,10 +121,10 @@ def compare(first, other):
     """Refuse any difference in what stands in the release."""
     for name in ("boxes", "parent", "level", "count", "epsilon"):
         if not np.array_equal(getattr(first.tree, name), getattr(other.tree, name)):
-            raise Violation(f"{name} of the tree depend on the data")
+            raise LeakError(f"{name} of the tree depend on the data")
     for name in ("domain", "parameters", "unit", "max_contributions", "weight", "epsilon"):
         if getattr(first, name) != getattr(other, name):
-            raise Violation(f"{name} of the release depends on the data")
+            raise LeakError(f"{name} of the release depends on the data")
 
 
 def neighbours(rows, case):
@@ -136,16 +143,16 @@ def worst(case, monkeypatch, crowds=CROWDS, methods=METHODS, seeds=(1,)):
         for seed, method, script in (
             (seed, method, script) for seed in seeds for method in methods for script in SCRIPTS
         ):
-            rows, recorder = rows_of(sizes, seed), Recorder(script)
+            rows, recorder = rows_of(sizes, seed), RecordingSampler(script)
             first = release_of(rows, case, method, recorder, monkeypatch)
             for fewer in neighbours(rows, case):
-                replayer = Replayer(recorder.calls)
+                replayer = ReplayingSampler(recorder.draws)
                 compare(first, release_of(fewer, case, method, replayer, monkeypatch))
-                if len(replayer.calls) < len(recorder.calls):
-                    raise Violation("fewer questions than on the other data set")
-                found = max(found, loss(recorder.calls, replayer.calls))
+                if len(replayer.draws) < len(recorder.draws):
+                    raise LeakError("fewer questions than on the other data set")
+                found = max(found, transcript_loss(recorder.draws, replayer.draws))
     if found > EPSILON:
-        raise Violation(f"loss {found} above the promised {EPSILON}")
+        raise LeakError(f"loss {found} above the promised {EPSILON}")
     return found
 
 
@@ -159,11 +166,11 @@ def outside_alone(monkeypatch):
     inside = inside[inside[:, 3] != 8]
     outside = np.array([[user, 0, 0, 8] for user in (0, 0, 5, 6, 6, 6)])
     for method, script in itertools.product((Grid(size=SIDE), *METHODS), SCRIPTS):
-        recorder = Recorder(script)
+        recorder = RecordingSampler(script)
         first = release_of(inside, case, method, recorder, monkeypatch)
-        replayer = Replayer(recorder.calls)
+        replayer = ReplayingSampler(recorder.draws)
         more = np.concatenate([outside, inside])
         more = release_of(more, case, method, replayer, monkeypatch)
         compare(first, more)
-        if loss(recorder.calls, replayer.calls):
-            raise Violation("rows outside the boundary move an answer")
+        if transcript_loss(recorder.draws, replayer.draws):
+            raise LeakError("rows outside the boundary move an answer")

@@ -14,7 +14,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from support.privacy.replay import SCRIPTS, Recorder, small_domain
+from psd.testing import RecordingSampler, small_domain
 
 
 def chosen(rows, choice, epsilon, sampler=None):
@@ -32,31 +32,31 @@ def test_the_list_of_bounds_is_public_and_ends_at_the_largest():
 
 
 def test_scores_count_users_over_each_bound():
-    noise = Recorder(SCRIPTS[0])
+    noise = RecordingSampler()
     rows = np.array([1, 1, 2, 3, 5, 5, 9])
     choice = BoundChoice(over=2, most=8, share="0.5")
     # Over 1: 5, 2: 4, 3: 3, 4: 3, 5: 1, 6: 1, 8: 1.
     found = chosen(rows, choice, NANO, noise)
-    (call,) = noise.calls
-    assert call.lines.tolist() == [1, 2, 3, 4, 5, 6, 8]
+    (call,) = noise.draws
+    assert call.line.tolist() == [1, 2, 3, 4, 5, 6, 8]
     assert call.true.tolist() == [-3, -2, -1, -1, 0, -1, -1]
     assert (found, call.epsilon.tolist(), call.sensitivity.tolist()) == (5, [NANO // 2], [1])
 
 
 def test_bounds_that_nobody_exceeds_are_not_alike():
     """Where everybody has at most five rows, larger bounds would add noise and keep nothing."""
-    noise = Recorder(SCRIPTS[0])
+    noise = RecordingSampler()
     rows = np.repeat([1, 2, 3, 4, 5], 100)
     assert chosen(rows, BoundChoice(over=50), NANO, noise) == 5
-    assert np.sort(noise.calls[-1].true)[-2:].tolist() == [-50, 0]
+    assert np.sort(noise.draws[-1].true)[-2:].tolist() == [-50, 0]
 
 
 @given(st.lists(st.integers(1, 12), max_size=30), st.integers(1, 12), st.integers(0, 20))
 def test_one_user_more_changes_no_score_by_more_than_one(rows, one, over):
-    noise, choice = Recorder(SCRIPTS[0]), BoundChoice(over=over, most=12)
+    noise, choice = RecordingSampler(), BoundChoice(over=over, most=12)
     for sizes in (rows, [*rows, one]):
         chosen(np.array(sizes, np.int64), choice, NANO, noise)
-    fewer, more = (call.true for call in noise.calls)
+    fewer, more = (call.true for call in noise.draws)
     assert np.abs(fewer - more).max() <= 1
 
 

@@ -10,7 +10,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.covariate import Covariate
 from psd.space.growing_tree import Cells
-from support.privacy.replay import SCRIPTS, Recorder, Script, small_domain, small_tally
+from psd.testing import SCRIPTS, RecordingSampler, Script, small_domain, small_tally
 
 # Nobody is in the east column but in one cell of the south.
 MASK = [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
@@ -18,7 +18,7 @@ FIRST = SCRIPTS[0]
 
 
 def curator(side=3, rows=(0, 4), k=1, script=FIRST, epsilon=NANO, **known):
-    noise = Recorder(script)
+    noise = RecordingSampler(script)
     domain = small_domain(side)
     made = Curator(
         small_tally(side, rows, k), domain, budget=Budget(epsilon), sampler=noise, **known
@@ -68,7 +68,7 @@ def test_counts_are_whole_numbers_also_where_nobody_is():
     empty = outside & ~made.held(cells)
     assert empty.any()
     assert (found[empty] == 0).all()
-    assert len(noise.calls[0].true) == (~empty).sum()
+    assert len(noise.draws[0].true) == (~empty).sum()
 
 
 def test_a_cell_with_a_single_place_is_held():
@@ -84,14 +84,14 @@ def test_a_cell_with_a_single_place_is_held():
 def test_shapes_draw_for_no_node_where_nobody_can_be():
     raster = np.zeros((4, 4))
     raster[:2, :2] = 1
-    everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
+    everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
     made, noise = curator(side=4, script=everything, boundary=mask(raster, 4))
     leaves = made.shape(made.root(), NANO, height=3)  # and none for a single lattice cell
-    assert [len(call.true) for call in noise.calls] == [1, 1]
+    assert [len(call.true) for call in noise.draws] == [1, 1]
     assert len(leaves) == 7
     free, noise = curator(side=4, script=everything)
     assert len(free.shape(free.root(), NANO, height=3)) == 16
-    assert [len(call.true) for call in noise.calls] == [1, 4]
+    assert [len(call.true) for call in noise.draws] == [1, 4]
 
 
 def test_a_curve_is_one_line_of_codes():
@@ -116,13 +116,13 @@ def test_cells_that_nobody_was_given_are_refused(layer, nodes, words):
     cells = Cells(layer=layer, nodes=np.array(nodes), boxes=np.zeros((1, 4), np.int64))
     with pytest.raises(ParameterError, match=words):
         made.count(cells, 1)
-    assert not noise.calls
+    assert not noise.draws
 
 
 def test_the_finest_quantile_is_a_fraction_of_2_to_the_14():
     made, noise = curator()
     made.quantile(made.root(), axis=0, epsilon=NANO // 2, p=1, q=2**14)
-    assert noise.calls[0].sensitivity.tolist() == [2**14 - 1]
+    assert noise.draws[0].sensitivity.tolist() == [2**14 - 1]
     with pytest.raises(ParameterError, match="0 < p < q <= 16384"):
         made.quantile(made.root(), axis=0, epsilon=NANO // 2, p=1, q=2**14 + 1)
 
@@ -132,7 +132,7 @@ def test_the_largest_scale_is_2_to_the_42():
     least = k * NANO // 2**42
     made, noise = curator(k=k)
     made.count(made.root(), least)
-    assert len(noise.calls) == 1
+    assert len(noise.draws) == 1
     other, _ = curator(k=k)
     with pytest.raises(ParameterError, match="too small for 8589934592 rows per user"):
         other.count(other.root(), least - 1)
@@ -145,7 +145,7 @@ def test_nodes_that_change_after_the_charge_change_no_question():
         cells.nodes[:] = 2
         return np.ones(len(biased), bool)
 
-    made, _ = curator(side=4, script=Script("altering", *[None] * 2, split=alter))
+    made, _ = curator(side=4, script=Script("altering", *[None] * 2, compare=alter))
     cells = made.cut(made.root(), x=[2])[np.array([0])]
     leaves = made.shape(cells, NANO, height=1)
     assert (leaves.boxes[:, 2] <= 2).all()
@@ -157,7 +157,7 @@ def test_nodes_that_another_thread_changes_change_no_question(monkeypatch):
         cells.nodes[:] = 2
         return split_rule(*rule)
 
-    everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
+    everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
     made, _ = curator(side=4, script=everything)
     cells = made.cut(made.root(), x=[2])[np.array([0])]
     monkeypatch.setattr("psd.curator.curator.split_rule", alter)
@@ -169,6 +169,6 @@ def test_nodes_that_another_thread_changes_change_no_question(monkeypatch):
 @pytest.mark.parametrize(("most", "leaves"), [(4, 1), (5, 4), (20, 4), (21, 16)])
 def test_a_shape_has_so_many_nodes_and_no_more(most, leaves, monkeypatch):
     monkeypatch.setattr("psd.curator.privtree_split._MOST_NODES", most)
-    everything = Script("all", *[None] * 2, split=lambda step, biased: np.ones(len(biased), bool))
+    everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
     made, _ = curator(side=4, script=everything)
     assert len(made.shape(made.root(), NANO, height=2)) == leaves

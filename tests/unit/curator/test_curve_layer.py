@@ -13,8 +13,8 @@ from psd.privacy.epsilon import NANO
 from psd.space.box_tree import check_tree
 from psd.space.domain import Domain
 from psd.space.hilbert import MAX_ORDER, lattice_codes
+from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import codes
-from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_tally
 from support.privacy.samplers import ExactSampler
 
 LARGE = Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
@@ -56,7 +56,7 @@ def test_scores_on_the_finest_curve_are_exact():
         cells = curator.cut(cells, x=lines)
     ends = np.append(cells.boxes[:, 0], 4**MAX_ORDER)
     expected = np.bincount(np.searchsorted(ends, own, side="right") - 1, counts.counts, 8)
-    curator._sampler = Recorder(SCRIPTS[0])
+    curator._sampler = RecordingSampler()
     assert curator.count(cells, NANO // 4).tolist() == expected.tolist()
 
 
@@ -84,7 +84,7 @@ def test_an_order_out_of_range_is_refused(order):
 
 def test_a_curve_comes_on_top_of_a_lattice_and_has_no_tree():
     curator = Curator(
-        small_tally(3, (0,)), small_domain(3), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
+        small_tally(3, (0,)), small_domain(3), budget=Budget(10), sampler=RecordingSampler()
     )
     root, curve = curator.root(), curator.curve(2)
     curator.quantile(curve, axis=0, epsilon=6)
@@ -100,7 +100,7 @@ def test_a_curve_comes_on_top_of_a_lattice_and_has_no_tree():
 
 def test_disjoint_intervals_cost_once():
     curator = Curator(
-        small_tally(4, (0, 5)), small_domain(4), budget=Budget(10), sampler=Recorder(SCRIPTS[0])
+        small_tally(4, (0, 5)), small_domain(4), budget=Budget(10), sampler=RecordingSampler()
     )
     halves = curator.cut(curator.curve(2), x=[7])
     assert curator.count(halves, 10).sum() == 2
@@ -123,11 +123,11 @@ def test_rounding_keeps_the_order_and_the_outer_ends(seed):
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_squares_lie_in_one_interval_each_and_are_dyadic(side, script):
     rows = tuple(np.random.default_rng(side).integers(0, side * side, 60))
-    recorder, order = Recorder(script), max(1, (side - 1).bit_length())
-    _, tree = run(
+    recorder, order = RecordingSampler(script), max(1, (side - 1).bit_length())
+    _, tree = run_method(
         HilbertRTree(height=3), small_tally(side, rows), small_domain(side), NANO, recorder
     )
-    medians = [call.answer for call in recorder.calls if call.kind == "select"]
+    medians = [call.answer for call in recorder.draws if call.kind == "select"]
     ends = round_ends(np.unique(np.concatenate([[0, 4**order], *medians])))
     code = codes(side, order)
     for x0, y0, x1, y1 in tree.boxes[tree.is_leaf]:

@@ -14,14 +14,14 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.space.growing_tree import Cells
-from support.privacy.replay import SCRIPTS, Recorder, small_domain, small_tally
+from psd.testing import SCRIPTS, RecordingSampler, small_domain, small_tally
 from support.privacy.samplers import exceeds
 
 ECHO, ALL, _ = SCRIPTS
 
 
 def curator(side=8, rows=(), k=1, script=ALL, epsilon=NANO):
-    noise = Recorder(script)
+    noise = RecordingSampler(script)
     return Curator(
         small_tally(side, rows, k), small_domain(side), budget=Budget(epsilon), sampler=noise
     )
@@ -29,7 +29,7 @@ def curator(side=8, rows=(), k=1, script=ALL, epsilon=NANO):
 
 def asked_about(asked):
     """How many nodes drew at each level."""
-    return [len(call.answer) for call in asked._sampler.calls]
+    return [len(call.answer) for call in asked._sampler.draws]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_depth_counts_from_the_cells_that_were_asked():
     asked = curator(rows=(0, 63, 63))
     cells = asked.cut(asked.root(), x=[4], y=[4])
     asked.shape(cells[np.array([0, 3])], [NANO, NANO // 2], height=2)
-    first, second = asked._sampler.calls
+    first, second = asked._sampler.draws
     assert first.true.tolist() == [1, 2]
     assert second.true.tolist() == [-3, -4, -4, -4, -7, -7, -7, -5]
     assert second.epsilon.tolist() == [3 * NANO] * 4 + [3 * NANO // 2] * 4

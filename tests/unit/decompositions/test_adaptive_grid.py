@@ -9,7 +9,7 @@ from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_si
 from psd.errors import ParameterError
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
-from support.privacy.replay import Recorder, Script, run, small_domain, small_tally
+from psd.testing import RecordingSampler, Script, run_method, small_domain, small_tally
 
 ANY = np.full(1, 10**6)
 
@@ -61,7 +61,7 @@ def test_what_noisy_counts_ask_for_is_used_up_to_the_limit():
 def made_up(first, second):
     """Noise that gives chosen counts of the two grids, whatever the data."""
     answers = (first, second)
-    return Recorder(Script("made up", lambda step, true: answers[step](len(true)), None))
+    return RecordingSampler(Script("made up", lambda step, true: answers[step](len(true)), None))
 
 
 @pytest.mark.parametrize("alpha", ["0.5", "0.2", "0.6"])
@@ -70,7 +70,7 @@ def test_least_squares_is_the_constrained_inference_of_the_paper(alpha):
     rng = np.random.default_rng(3)
     noise = made_up(lambda n: np.arange(n) * 5_000 - 900, lambda n: rng.integers(-40, 900, n))
     method = AdaptiveGrid(size=3, first_share=alpha)
-    _, tree = run(method, small_tally(60, (0,)), small_domain(60), NANO // 100, noise)
+    _, tree = run_method(method, small_tally(60, (0,)), small_domain(60), NANO // 100, noise)
     signed, a = infer(tree).signed, float(alpha)
     first = np.flatnonzero((tree.epsilon > 0) & ~tree.is_leaf)
     assert len(first) == 9
@@ -92,7 +92,7 @@ def test_least_squares_is_the_constrained_inference_of_the_paper(alpha):
 def test_a_cell_with_few_points_is_counted_again_by_itself():
     noise = made_up(lambda n: np.full(n, 2), lambda n: np.full(n, 7))
     method = AdaptiveGrid(size=2, first_share="0.3")
-    curator, tree = run(method, small_tally(8, ()), small_domain(8), NANO, noise)
+    curator, tree = run_method(method, small_tally(8, ()), small_domain(8), NANO, noise)
     assert [len(question.boxes) for question in curator.questions] == [4, 4]
     assert np.array_equal(curator.questions[0].boxes, curator.questions[1].boxes)
     assert tree.epsilon.tolist() == [0, *[3 * NANO // 10] * 4, *[7 * NANO // 10] * 4]
@@ -104,15 +104,15 @@ def test_a_cell_with_few_points_is_counted_again_by_itself():
 def test_a_first_share_of_nothing_leaves_one_grid(share, epsilon):
     noise = made_up(lambda n: np.full(n, 10**6), None)
     method = AdaptiveGrid(size=4, first_share=share)
-    curator, _ = run(method, small_tally(8, ()), small_domain(8), epsilon, noise)
+    curator, _ = run_method(method, small_tally(8, ()), small_domain(8), epsilon, noise)
     assert [(q.boxes.shape, set(q.epsilon.tolist())) for q in curator.questions] == [
         ((16, 4), {epsilon})
     ]
 
 
 def test_the_total_is_a_measurement_and_is_paid_for():
-    noise = Recorder(Script("low", lambda step, true: np.zeros_like(true), None))
-    curator, tree = run(AdaptiveGrid(), small_tally(64, ()), small_domain(64), NANO, noise)
+    noise = RecordingSampler(Script("low", lambda step, true: np.zeros_like(true), None))
+    curator, tree = run_method(AdaptiveGrid(), small_tally(64, ()), small_domain(64), NANO, noise)
     assert [int(q.epsilon[0]) for q in curator.questions] == [
         NANO // 50,
         NANO * 49 // 100,

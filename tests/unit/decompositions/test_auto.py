@@ -9,7 +9,7 @@ from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.release.post_processing import View
 from psd.space.domain import Domain
-from support.privacy.replay import Recorder, Script, run, small_domain, small_tally
+from psd.testing import RecordingSampler, Script, run_method, small_domain, small_tally
 
 
 def answering(total):
@@ -18,11 +18,11 @@ def answering(total):
     def count(step, true):
         return np.full(len(true), total if step == 0 else 0)
 
-    return Recorder(Script("total", count, lambda step, s: 0, lambda step, b: b > 0))
+    return RecordingSampler(Script("total", count, lambda step, s: 0, lambda step, b: b > 0))
 
 
 def stated(total, *, side=2**12, epsilon=NANO, k=1, **parameters):
-    curator, tree = run(
+    curator, tree = run_method(
         Auto(**parameters),
         small_tally(side, (0,), k),
         small_domain(side),

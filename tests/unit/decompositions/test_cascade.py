@@ -10,14 +10,14 @@ from psd.decompositions._constants import CASCADE_MAX_ROUGHNESS
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
-from support.privacy.replay import SCRIPTS, Recorder, Script, run, small_domain, small_tally
+from psd.testing import SCRIPTS, RecordingSampler, Script, run_method, small_domain, small_tally
 
 MANY = Script("many", lambda step, true: true + 10_000, lambda step, scores: 0)
 
 
 def built(method, *, side=16, rows=(), epsilon=NANO, k=1, script=SCRIPTS[0]):
     tally = small_tally(side, rows, k)
-    return run(method, tally, small_domain(side), epsilon, Recorder(script))
+    return run_method(method, tally, small_domain(side), epsilon, RecordingSampler(script))
 
 
 def paths(tree):

@@ -7,8 +7,8 @@ from psd.decompositions.htf import HTF, height_for
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import check_tree
+from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import spent
-from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_tally
 
 
 @pytest.mark.parametrize("side", [1, 2, 7, 16])
@@ -18,8 +18,8 @@ from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_t
 def test_every_path_spends_exactly_epsilon(side, bins, height, share):
     rows = tuple(np.random.default_rng(side).integers(0, side * side, 300))
     method = HTF(height=height, bins=bins, structure_share=share)
-    curator, tree = run(
-        method, small_tally(side, rows), small_domain(side), NANO, Recorder(SCRIPTS[2])
+    curator, tree = run_method(
+        method, small_tally(side, rows), small_domain(side), NANO, RecordingSampler(SCRIPTS[2])
     )
     check_tree(tree, (side, side))
     assert curator.spent == NANO
@@ -27,8 +27,8 @@ def test_every_path_spends_exactly_epsilon(side, bins, height, share):
 
 
 def test_cells_that_no_bin_line_crosses_are_halved_and_ask_nothing():
-    curator, tree = run(
-        HTF(height=4, bins=2), small_tally(16, ()), small_domain(16), NANO, Recorder(SCRIPTS[0])
+    curator, tree = run_method(
+        HTF(height=4, bins=2), small_tally(16, ()), small_domain(16), NANO, RecordingSampler()
     )
     divided = [question.boxes for question in curator.questions if question.kind == "division"]
     assert [len(boxes) for boxes in divided] == [1, 2]
@@ -41,7 +41,9 @@ def test_an_even_block_is_cut_off_from_emptiness():
     side = 16
     rows = tuple(side * y + x for y in range(side) for x in range(5)) * 3
     method = HTF(height=1, lines=1023)
-    _, tree = run(method, small_tally(side, rows), small_domain(side), NANO, Recorder(SCRIPTS[0]))
+    _, tree = run_method(
+        method, small_tally(side, rows), small_domain(side), NANO, RecordingSampler()
+    )
     assert tree.boxes[1:].tolist() == [[0, 0, 5, 16], [5, 0, 16, 16]]
 
 

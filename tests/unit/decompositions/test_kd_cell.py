@@ -10,7 +10,7 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import geometric_shares
 from psd.space.growing_tree import Cells
-from support.privacy.replay import SCRIPTS, Recorder, Script, run, small_domain, small_tally
+from psd.testing import RecordingSampler, Script, run_method, small_domain, small_tally
 from support.trees import domain_of
 
 
@@ -22,7 +22,7 @@ def grid_of(counts, epsilon=NANO, k=1):
         boxes = curator.questions[-1].boxes
         return counts[boxes[:, 0], boxes[:, 1]]
 
-    noise = Recorder(Script("made up", ask, None))
+    noise = RecordingSampler(Script("made up", ask, None))
     tally, domain = small_tally(2, (), k), domain_of(counts.shape)
     curator = Curator(tally, domain, budget=Budget(epsilon), sampler=noise)
     return NoisyGrid.count(curator, 4_096, epsilon)
@@ -46,7 +46,7 @@ def random_boxes_in(rng, columns, rows, number):
 @pytest.mark.parametrize("rows", [(), (5,) * 100], ids=["empty", "one place"])
 def test_every_cell_of_the_grid_is_counted_empty_ones_too(rows):
     method = KDCell(resolution=4, height=2)
-    curator, _ = run(method, small_tally(8, rows), small_domain(8), NANO, Recorder(SCRIPTS[0]))
+    curator, _ = run_method(method, small_tally(8, rows), small_domain(8), NANO, RecordingSampler())
     question = curator.questions[0]
     assert set(question.epsilon.tolist()) == {3 * NANO // 10}
     corners = {(int(x), int(y)) for x, y in question.boxes[:, :2]}
@@ -100,7 +100,7 @@ def test_a_leaf_spends_what_the_levels_below_would_have_had():
     """Points in one corner: cut there down to single cells of the grid, stopped elsewhere."""
     method = KDCell(resolution=4, height=6, structure_share="0.5")
     tally = small_tally(4, (0,) * 5_000 + (1,) * 50)
-    curator, tree = run(method, tally, small_domain(4), NANO, Recorder(SCRIPTS[0]))
+    curator, tree = run_method(method, tally, small_domain(4), NANO, RecordingSampler())
     shares = geometric_shares(NANO // 2, 7, fanout=2)
     for level, epsilon, is_leaf in zip(tree.level, tree.epsilon, tree.is_leaf, strict=True):
         assert epsilon == (sum(shares[level:]) if is_leaf else shares[level])
@@ -116,8 +116,10 @@ def test_a_leaf_spends_what_the_levels_below_would_have_had():
     ],
 )
 def test_without_a_grid_the_domain_is_one_cell(settings, epsilon):
-    noise = Recorder(SCRIPTS[0])
-    curator, tree = run(KDCell(**settings), small_tally(8, (1, 2)), small_domain(8), epsilon, noise)
+    noise = RecordingSampler()
+    curator, tree = run_method(
+        KDCell(**settings), small_tally(8, (1, 2)), small_domain(8), epsilon, noise
+    )
     assert (len(tree), tree.epsilon.tolist(), len(curator.questions[0].boxes)) == (1, [epsilon], 1)
 
 
@@ -128,7 +130,7 @@ def test_cuts_are_lines_of_the_grid_on_any_lattice(lattice):
         small_tally(1, (0,) * 1_000),
         domain_of(lattice),
         budget=Budget(NANO),
-        sampler=Recorder(SCRIPTS[0]),
+        sampler=RecordingSampler(),
     )
     tree = method.build(curator)
     for axis, side in enumerate(lattice):

@@ -23,7 +23,7 @@ from psd.privacy.shares import geometric_shares, uniform_shares
 from psd.query.boxes import box_fraction
 from psd.query.traversal import cover, perturbation_variance
 from psd.space.box_tree import Tree
-from support.privacy.replay import SCRIPTS, Recorder, run, small_domain, small_tally
+from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.trees import domain_of
 
 
@@ -31,7 +31,9 @@ def tree_of(height, shares):
     """A quadtree as the method cuts it, with these epsilons, on a lattice as fine as it is."""
     side = 2**height
     method = psd.Quadtree(height=height, budget="leaf")
-    tree = run(method, small_tally(side, ()), small_domain(side), NANO, Recorder(SCRIPTS[0]))[1]
+    tree = run_method(method, small_tally(side, ()), small_domain(side), NANO, RecordingSampler())[
+        1
+    ]
     epsilon = np.rint(np.array(shares) * NANO).astype(np.int64)[tree.level]
     return Tree(
         boxes=tree.boxes, parent=tree.parent, level=tree.level, count=tree.count, epsilon=epsilon
@@ -152,7 +154,9 @@ def test_shares_sum_to_epsilon(epsilon, workload):
 
 def test_unused_levels_are_not_asked():
     method = psd.Quadtree(height=2, budget="workload", workload="0 1 3")
-    curator, tree = run(method, small_tally(4, (0,)), small_domain(4), NANO, Recorder(SCRIPTS[0]))
+    curator, tree = run_method(
+        method, small_tally(4, (0,)), small_domain(4), NANO, RecordingSampler()
+    )
     assert tree.epsilon[tree.level == 0].tolist() == [0]
     assert [len(question.boxes) for question in curator.questions] == [4, 16]
     assert curator.spent == NANO
@@ -215,8 +219,8 @@ def test_size_of_a_grid_for_tiny_boxes(total, epsilon, k, size):
 
 def test_a_grid_for_tiny_boxes_takes_its_size_from_the_noisy_total():
     # The recorder answers one row with 41.
-    method, noise = psd.method("grid", {"workload": "tiny"}), Recorder(SCRIPTS[1])
-    tree = run(method, small_tally(64, (0,)), small_domain(64), NANO, noise)[1]
+    method, noise = psd.method("grid", {"workload": "tiny"}), RecordingSampler(SCRIPTS[1])
+    tree = run_method(method, small_tally(64, (0,)), small_domain(64), NANO, noise)[1]
     assert tree.is_leaf.sum() == tiny_size(41, NANO - NANO // 50, 1) ** 2 == 35**2
 
 

@@ -13,7 +13,7 @@ from psd.errors import InputDataError, ParameterError
 from psd.evaluation.evaluate import evaluate
 from psd.ingest.tally_file import read_tally_of_release, write_tally
 from psd.publish.from_tallies import kept_for
-from support.privacy.replay import SCRIPTS, Recorder
+from psd.testing import RecordingSampler
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 BOXES = np.array([(0.0, 0, 10, 10), (1, 1, 4, 7), (3.3, 2.1, 3.9, 9.5), (9, 9, 9.5, 9.5)])
@@ -51,7 +51,7 @@ def test_without_noise_only_the_cells_are_wrong():
     """Counts echoed by a recorder: the perturbation part vanishes, the whole domain is right."""
     table = points()
     release = psd.build(
-        table, domain=DOMAIN, epsilon=1, method=psd.Quadtree(height=4), sampler=Recorder(SCRIPTS[0])
+        table, domain=DOMAIN, epsilon=1, method=psd.Quadtree(height=4), sampler=RecordingSampler()
     )
     answers = evaluate(release, table, boxes=BOXES).answers
     assert np.allclose(answers["true_perturbation_error"], 0, atol=1e-6)

@@ -15,7 +15,7 @@ from psd.ingest.tally_file import read_tally, write_tally
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.from_tallies import build_tally, kept_for
-from support.privacy.replay import SCRIPTS, Recorder
+from psd.testing import RecordingSampler
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
 USERS = {"user": "u", "max_contributions": "auto"}
@@ -51,21 +51,21 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     options, paid = FOUND[name]
     kept = kept_of(tmp_path, options)
     assert kept.paid == paid
-    recorder = Recorder(SCRIPTS[0])
+    recorder = RecordingSampler()
     release = build_tally(kept, epsilon="0.4", method=psd.Grid(size=2), sampler=recorder)
     assert release.epsilon == 400_000_000
-    assert sum(int(call.epsilon.max()) for call in recorder.calls) == 400_000_000 - paid
+    assert sum(int(call.epsilon.max()) for call in recorder.draws) == 400_000_000 - paid
     stated = release.parameters.get("counting_epsilon")
     assert stated == (None if not paid else str(paid / NANO))
 
 
 def test_an_epsilon_that_was_spent_already_is_refused(tmp_path):
     kept = kept_of(tmp_path, FOUND["both"][0])
-    recorder = Recorder(SCRIPTS[0])
+    recorder = RecordingSampler()
     for epsilon in ("0.01", "0.15"):
         with pytest.raises(ParameterError, match=r"not above 0\.15"):
             build_tally(kept, epsilon=epsilon, sampler=recorder)
-    assert not recorder.calls
+    assert not recorder.draws
 
 
 def test_parts_add_what_they_paid():

@@ -21,7 +21,7 @@ from psd.release.post_processing import View
 from psd.release.public import PARAMETERS, Public, PublicSeries
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
-from support.privacy.replay import small_domain, small_tally
+from psd.testing import small_domain, small_tally
 from support.trees import domain_of, random_tree, release_of
 
 MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-02")

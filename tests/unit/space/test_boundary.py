@@ -22,8 +22,8 @@ from psd.release.file import decode
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
+from psd.testing import SCRIPTS, RecordingSampler, small_domain
 from support.forged_releases import encode
-from support.privacy.replay import SCRIPTS, Recorder, small_domain
 from support.trees import random_tree
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
@@ -141,7 +141,7 @@ def asked(shape, rows=((2, 2), (3, 3))):
         rows=lines.astype(np.int32),
         counts=np.ones(len(rows), int),
     )
-    noise = Recorder(SCRIPTS[1])
+    noise = RecordingSampler(SCRIPTS[1])
     mask = boundary(shape, domain=small_domain(8)).mask
     return Curator(tally, small_domain(8), budget=Budget(NANO), sampler=noise, boundary=mask), noise
 
@@ -151,14 +151,14 @@ def test_cells_outside_are_not_drawn_and_not_charged():
     halves = curator.cut(curator.root(), x=[4])
     assert curator.held(halves).tolist() == [True, False]
     assert curator.count(halves, NANO).tolist() == [2 + 40, 0]
-    assert sum(len(call.true) for call in noise.calls) == 1
+    assert sum(len(call.true) for call in noise.draws) == 1
     assert curator.questions[0].boxes.tolist() == [[0, 0, 4, 8]]
     assert curator.tree().epsilon.tolist() == [0, NANO, 0]
     # Nothing was charged there, however often it is asked about.
     assert curator.count(halves[1:], NANO).tolist() == [0]
     assert curator.quantile(halves[1:], axis=1, epsilon=NANO).tolist() == [4]
     assert curator.division(halves[1:], axis=0, epsilon=NANO, bins=4, lines=3).tolist() == [4]
-    assert sum(len(call.true) for call in noise.calls) == 1
+    assert sum(len(call.true) for call in noise.draws) == 1
     assert curator.spent == NANO
 
 

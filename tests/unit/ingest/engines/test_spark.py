@@ -11,9 +11,9 @@ import psd
 from psd.errors import DomainError, InputDataError, MissingExtraError, ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
+from psd.testing import SCRIPTS, RecordingSampler
 from support import engines
 from support.cli_runner import cli, fails, process
-from support.privacy.replay import SCRIPTS, Recorder
 
 pytest.importorskip("pysail", reason="pysail is not installed: pip install -e '.[test]'")
 
@@ -91,7 +91,7 @@ def test_real_users(url):
 def test_the_same_noise_makes_the_same_release(url, inputs, method):
     releases = []
     for engine in (None, psd.Spark(url=url)):
-        noise = Recorder(SCRIPTS[2])
+        noise = RecordingSampler(SCRIPTS[2])
         release = psd.build(
             inputs["parquet"], domain=engines.DOMAIN, epsilon=1, method=method, sampler=noise,
             engine=engine,

@@ -1,0 +1,135 @@
+"""Exact loss on small spaces: every answer that selections and thresholds can give, and its odds.
+
+`psd.testing.replay` bounds the loss of one transcript at a time. Here all shapes that a build can
+come to are walked through, and the log-ratios of the probabilities of the answers are added up
+with their signs, by the laws of the mechanisms. Counts are bounded as there, since their noise has
+any answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from psd.decompositions import Decomposition
+from psd.ingest.tally import Tally
+from psd.privacy.epsilon import NANO
+from psd.space.domain import Domain
+from psd.testing.draws import SCRIPTS, Draw, LeakError, RecordingSampler, ReplayingSampler, Script
+from psd.testing.replay import ROUNDING, answer_ratio, run_method
+from psd.testing.small import data_sets, neighbours, small_domain, small_tally
+
+__all__ = ["WalkingSampler", "exact_loss", "walks"]
+
+
+class WalkingSampler(RecordingSampler):
+    """Takes stated candidates and outcomes one after another, and the first ones after them.
+
+    Parameters
+    ----------
+    script : Script
+        Rules of the counts.
+    choices : sequence of int
+        Index of the option to take at each selection and comparison.
+    """
+
+    def __init__(self, script: Script, choices: Sequence[int]) -> None:
+        super().__init__(script)
+        self.left, self.options, self.taken = list(choices), list[int](), list[int]()
+
+    def answer(self, draw: Draw) -> Any:
+        """Answer by the choices, or by the script where nothing is chosen."""
+        answer = super().answer(draw)
+        if draw.kind == "select":
+            for index in range(len(draw.epsilon)):
+                lines = draw.line[draw.group == index]
+                answer[index] = lines[self.choose(len(lines))]
+        elif draw.kind == "threshold":
+            answer = np.array([self.choose(2) for _ in draw.true], bool)
+        return answer
+
+    def choose(self, options: int) -> int:
+        """Index of the option that is taken next."""
+        choice = self.left.pop(0) if self.left else 0
+        self.options.append(options)
+        self.taken.append(choice)
+        return choice
+
+
+def walks(
+    method: Decomposition, tally: Tally, domain: Domain, script: Script, *, epsilon: int = NANO
+) -> Iterator[WalkingSampler]:
+    """Samplers of all builds that differ in a selection or a comparison."""
+    pending: list[list[int]] = [[]]
+    while pending:
+        choices = pending.pop()
+        sampler = WalkingSampler(script, choices)
+        run_method(method, tally, domain, epsilon, sampler)
+        for index in range(len(choices), len(sampler.options)):
+            rest = range(1, sampler.options[index])
+            pending += [[*sampler.taken[:index], choice] for choice in rest]
+        yield sampler
+
+
+def exact_loss(
+    method: Decomposition,
+    *,
+    side: int = 2,
+    size: int = 1,
+    k: int = 1,
+    epsilon: int = NANO,
+    scripts: Sequence[Script] = SCRIPTS,
+) -> float:
+    """Largest loss over all small data sets, users with k records more, and shapes.
+
+    Parameters
+    ----------
+    method : Decomposition
+        With parameters that suit a small lattice.
+    side : int
+        Columns and rows of the lattice.
+    size : int
+        Largest number of records of a data set.
+    k : int
+        Number of records of the user who is added.
+    epsilon : int
+        Nano-epsilon of each build.
+    scripts : sequence of Script
+        Ways to answer counts.
+
+    Raises
+    ------
+    LeakError
+        If the loss passes epsilon by more than rounding.
+    """
+    domain, worst = small_domain(side), 0.0
+    users = [rows for rows in neighbours(side, k) if len(rows) == k]
+    for rows in data_sets(side, size):
+        for script in scripts:
+            for first in walks(method, small_tally(side, rows, k), domain, script, epsilon=epsilon):
+                for user in users:
+                    second = ReplayingSampler(first.draws)
+                    run_method(method, small_tally(side, rows + user, k), domain, epsilon, second)
+                    worst = max(worst, _pair_loss(first.draws, second.draws))
+    if worst > epsilon / NANO + ROUNDING:
+        raise LeakError(f"loss {worst} above the epsilon {epsilon / NANO} of the build")
+    return worst
+
+
+def _pair_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> float:
+    """Absolute log-ratio of one transcript between two data sets."""
+    shape, counts = 0.0, Fraction(0)
+    for a, b in zip(draws, others, strict=True):
+        if a.kind == "count":
+            change = np.abs(a.true - b.true)
+            scales = [
+                Fraction(int(s) * NANO, int(e))
+                for s, e in zip(a.sensitivity, a.epsilon, strict=True)
+            ]
+            counts += sum((int(c) / s for c, s in zip(change, scales, strict=True)), Fraction(0))
+        else:
+            shape += answer_ratio(a, b)
+    return abs(shape) + float(counts)

@@ -1,0 +1,231 @@
+"""Contract of a decomposition: what the library relies on, checked on small spaces."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from psd._util.fields import from_settings
+from psd.decompositions import Decomposition
+from psd.estimation.least_squares import infer
+from psd.ingest.tally import Tally
+from psd.privacy.epsilon import NANO
+from psd.privacy.statements import method_parameters
+from psd.space.box_tree import MAX_CHILDREN, check_tree
+from psd.testing.draws import SCRIPTS, RecordingSampler, ReplayingSampler, Script
+from psd.testing.exact_loss import exact_loss
+from psd.testing.replay import Run, compare_runs, replay_loss, run_method
+from psd.testing.small import small_domain, small_tally
+
+__all__ = [
+    "DATA_SETS",
+    "check_any_lattice_and_epsilon",
+    "check_counts",
+    "check_form",
+    "check_method",
+    "check_parameters_survive",
+    "check_release",
+    "check_replay",
+    "check_tree_is_sound",
+    "private_members",
+]
+
+SIDE = 8
+"""Lattice of the checks of trees."""
+
+DATA_SETS: Mapping[str, tuple[int, ...]] = {
+    "empty": (),
+    "one record": (0,),
+    "one cell": (5,) * 1_000,
+    "far corner": (63,) * 10,
+    "spread": tuple(range(64)) * 3,
+}
+"""Records on the lattice of `SIDE` that trees are checked on."""
+
+_REFLECTION = ("getattr", "vars", "eval", "exec", "__import__")
+
+LATTICES = (1, 2, 3, 7)
+EPSILONS = (2, 1_000, NANO, 1_000 * NANO)
+
+
+def check_method(method: Decomposition, *, thorough: bool = False) -> None:
+    """Check all that the library relies on; a method that passes can be published with.
+
+    Parameters
+    ----------
+    method : Decomposition
+        With parameters that suit small lattices, so that data can change what it asks: a tree of
+        two or three levels, a grid of two or three cells per side.
+    thorough : bool
+        Checks the privacy of all data sets of at most three records on a lattice of 3 x 3, which
+        takes minutes; otherwise of all on 2 x 2, and of a part of the neighbours on 3 x 3.
+
+    Raises
+    ------
+    AssertionError
+        With the first fault: a `psd.testing.LeakError` if the build leaks.
+    ParameterError, BudgetError
+        If the method has a parameter that was not declared, or asks for more than its epsilon.
+
+    Examples
+    --------
+    >>> import psd
+    >>> check_method(psd.Quadtree(height=1, budget="leaf"))
+    """
+    check_form(method)
+    check_parameters_survive(method)
+    for rows in DATA_SETS.values():
+        for script in SCRIPTS:
+            check_tree_is_sound(method, rows, script)
+    check_any_lattice_and_epsilon(method)
+    check_counts(method)
+    check_replay(method)
+    for k in (1, 2):
+        replay_loss(method, 2, k)
+        replay_loss(method, 3, k, every=1 if thorough else 20 * k)
+    exact_loss(method)
+    check_release(method)
+
+
+def check_form(method: Decomposition) -> None:
+    """A method is a frozen dataclass of described public fields, with a name and a paper."""
+    kind: Any = type(method)
+    _expect(dataclasses.is_dataclass(kind), "must be a dataclass")
+    _expect(kind.__dataclass_params__.frozen, "must be a frozen dataclass")
+    _expect(isinstance(kind.paper, str) and kind.paper != "", "must state its paper")
+    _expect((kind.__doc__ or "").strip() != "", "must have a docstring")
+    method_parameters(method)
+    private = private_members(_source(kind))
+    _expect(not private, f"must use no private member and no reflection, got {private[:3]}")
+    for field in dataclasses.fields(kind):
+        _expect(bool(field.metadata["doc"]), f"must describe its parameter {field.name}")
+
+
+def private_members(source: str) -> list[str]:
+    """Attributes with an underscore of anything but self, and reflection that could reach them.
+
+    Parameters
+    ----------
+    source : str
+        Code of a module.
+
+    Examples
+    --------
+    >>> private_members("curator._tally.counts")
+    ['_tally']
+    """
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
+            names += [] if of_self else [node.attr]
+        if isinstance(node, ast.Name) and node.id in _REFLECTION:
+            names.append(node.id)
+    return names
+
+
+def _source(kind: type[Any]) -> str:
+    """Code of the module of a class; nothing for a class that was typed in."""
+    try:
+        return inspect.getsource(inspect.getmodule(kind) or kind)
+    except (OSError, TypeError):
+        return ""
+
+
+def check_parameters_survive(method: Decomposition) -> None:
+    """The parameters that a release states make the same method again, from their texts."""
+    stated = method_parameters(method)
+    texts = {name: str(value) for name, value in stated.items() if value is not None}
+    again = from_settings(type(method), texts)
+    _expect(again == method, "must be equal to the method of its stated parameters")
+
+
+def check_tree_is_sound(
+    method: Decomposition, rows: Sequence[int], script: Script = SCRIPTS[0]
+) -> Run:
+    """Any data and any answers give a tree whose leaves have spent exactly epsilon."""
+    domain = small_domain(SIDE)
+    run = run_method(method, small_tally(SIDE, rows), domain, NANO, RecordingSampler(script))
+    curator, tree = run.curator, run.tree
+    check_tree(tree, domain.lattice)
+    _expect(int(tree.children.max()) <= MAX_CHILDREN, "must cut a cell into at most four")
+    _expect(curator.spent == NANO, "must spend exactly epsilon")
+    _expect(tree.max_path_epsilon <= NANO, "must measure no path for more than epsilon")
+    estimates = infer(tree)
+    for values in (estimates.signed, estimates.count):
+        children = np.bincount(tree.parent[1:], values[1:], len(tree))
+        sums = np.allclose(children[~tree.is_leaf], values[~tree.is_leaf], atol=1e-6)
+        _expect(sums, "must give estimates whose children sum to their parents")
+    _expect(bool((estimates.count >= 0).all()), "must give estimates of at least 0")
+    return run
+
+
+def check_any_lattice_and_epsilon(method: Decomposition) -> None:
+    """A lattice of one cell and the smallest epsilon have a tree, too, and all is spent."""
+    for side in LATTICES:
+        for epsilon in EPSILONS:
+            tally, sampler = small_tally(side, (0,)), RecordingSampler()
+            run = run_method(method, tally, small_domain(side), epsilon, sampler)
+            check_tree(run.tree, (side, side))
+            _expect(run.curator.spent == epsilon, f"must spend exactly epsilon on {side} x {side}")
+
+
+def check_counts(method: Decomposition) -> None:
+    """With noise of 0, each measured count is the number of records in its box."""
+    rows = np.random.default_rng(7).integers(0, SIDE * SIDE, 200)
+    tally = small_tally(SIDE, rows.tolist())
+    tree = run_method(method, tally, small_domain(SIDE), NANO, RecordingSampler()).tree
+    measured = tree.epsilon > 0
+    _expect(bool(measured.any()), "must count a cell")
+    x, y = rows % SIDE, rows // SIDE
+    x0, y0, x1, y1 = tree.boxes[measured].T[:, :, None]
+    true = ((x >= x0) & (x < x1) & (y >= y0) & (y < y1)).sum(axis=1)
+    _expect(tree.count[measured].tolist() == true.tolist(), "must count the records of its cells")
+
+
+def check_replay(method: Decomposition) -> None:
+    """The same answers give the same tree, on the same data and on others."""
+    domain, script = small_domain(SIDE), SCRIPTS[-1]
+    recorder = RecordingSampler(script)
+    first = run_method(method, _tally("spread"), domain, NANO, recorder)
+    for name in ("spread", "one record"):
+        replayer = ReplayingSampler(recorder.draws)
+        compare_runs(first, run_method(method, _tally(name), domain, NANO, replayer))
+
+
+def check_release(method: Decomposition) -> None:
+    """A release is built, saved, loaded and queried, and states the parameters of the method."""
+    import psd
+
+    points = pd.DataFrame({"lon": [0.5, 1.5, 6.5], "lat": [0.5, 1.5, 7.5]})
+    release = psd.build(points, domain=small_domain(SIDE), epsilon=1, method=method)
+    boxes = [(0, 0, SIDE, SIDE), (1, 1, 3.5, 2)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "release.psd.parquet"
+        release.save(path)
+        again = psd.Release.load(path)
+    same = again.query(boxes).equals(release.query(boxes))
+    _expect(same, "must give the same answers from a file")
+    stated = {**method_parameters(method)}
+    kept = {name: again.parameters.get(name) for name in stated}
+    _expect(kept == stated, "must have its parameters in the release file")
+    _expect(again.method == method.name, "must have its name in the release file")
+
+
+def _tally(name: str) -> Tally:
+    """Exact counts of one of the data sets."""
+    return small_tally(SIDE, DATA_SETS[name])
+
+
+def _expect(holds: bool, sentence: str) -> None:
+    """Raise what a method has to be."""
+    if not holds:
+        raise AssertionError(f"the method {sentence}")

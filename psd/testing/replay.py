@@ -1,0 +1,198 @@
+"""Record on one data set, replay on its neighbour: whether data steer a build past its epsilon.
+
+A method is built on D with scripted answers, then on D' with the same answers. If a public
+argument, a cut or a cell differs, the data steered the build by another way than an answer. If
+not, the loss between the two is at most the sum, over questions and cells, of epsilon times the
+change of the true answer over the sensitivity, and must not pass the epsilon of the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from psd.curator.curator import Curator
+from psd.decompositions import Decomposition
+from psd.ingest.tally import Tally
+from psd.mechanisms.base import Sampler
+from psd.privacy.budget import Budget
+from psd.privacy.epsilon import NANO
+from psd.space.box_tree import Tree
+from psd.space.covariate import Covariate
+from psd.space.domain import Domain
+from psd.testing.draws import SCRIPTS, Draw, LeakError, RecordingSampler, ReplayingSampler, Script
+from psd.testing.small import neighbour_pairs, small_domain, small_tally
+
+__all__ = ["ROUNDING", "Run", "compare_runs", "replay_loss", "run_method", "transcript_loss"]
+
+ROUNDING = 1e-9
+"""Log-probabilities are sums of a few dozen floats of magnitude 1."""
+
+
+class Run(NamedTuple):
+    """One build: its curator, which has the questions, and its tree."""
+
+    curator: Curator
+    tree: Tree
+
+
+def run_method(
+    method: Decomposition,
+    tally: Tally,
+    domain: Domain,
+    epsilon: int,
+    sampler: Sampler,
+    covariate: Covariate | None = None,
+) -> Run:
+    """Build a method on exact counts through a sampler.
+
+    Parameters
+    ----------
+    method : Decomposition
+        With public parameters.
+    tally, domain
+        Such as `small_tally` and `small_domain`.
+    epsilon : int
+        Nano-epsilon of the build.
+    sampler : Sampler
+        `RecordingSampler`, `ReplayingSampler` or another one.
+    covariate : Covariate, optional
+        Public density of the domain.
+    """
+    curator = Curator(tally, domain, budget=Budget(epsilon), sampler=sampler, covariate=covariate)
+    if isinstance(sampler, RecordingSampler | ReplayingSampler):
+        sampler.curator = curator
+    return Run(curator, method.build(curator))
+
+
+def compare_runs(first: Run, second: Run) -> None:
+    """Refuse two runs with the same answers that differ in a question, a pick or a cell.
+
+    Raises
+    ------
+    LeakError
+        With what differs.
+    """
+    (curator, tree), (other, other_tree) = first, second
+    questions, others = curator.questions, other.questions
+    if len(questions) != len(others):
+        raise LeakError("fewer questions than on the other data set")
+    for a, b in zip(questions, others, strict=True):
+        if a.kind != b.kind or not np.array_equal(a.boxes, b.boxes):
+            raise LeakError("questions about other cells than on the other data set")
+    if curator.stated != other.stated:
+        raise LeakError("the method declares another pick than on the other data set")
+    for name in ("boxes", "parent", "count", "epsilon"):
+        if not np.array_equal(getattr(tree, name), getattr(other_tree, name)):
+            raise LeakError(f"{name} of the tree depend on the data")
+
+
+def transcript_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction | float:
+    """Largest log-ratio of the probabilities of the same answers on two data sets.
+
+    A count costs epsilon times its change over the sensitivity, and a selection that of the
+    candidate whose score changes most, whatever the answers are. Thresholds of one question and
+    draws of other mechanisms cost the log-ratio of their answers.
+
+    Raises
+    ------
+    LeakError
+        If an input changes by more than its sensitivity, or thresholds cost more than their charge.
+    """
+    total: Fraction | float = Fraction(0)
+    thresholds: dict[tuple[int, int], float] = {}
+    for a, b in zip(draws, others, strict=True):
+        if a.kind == "threshold":
+            key = (a.question, a.charge)
+            thresholds[key] = thresholds.get(key, 0.0) + answer_ratio(a, b)
+        elif a.kind == "other":
+            total += abs(answer_ratio(a, b))
+        else:
+            total += _bound_of_cells(a, b)
+    for (_, charge), ratio in thresholds.items():
+        if abs(ratio) > charge / NANO + ROUNDING:
+            raise LeakError(f"a question costs {abs(ratio)} and was charged {charge / NANO}")
+        total += abs(ratio)
+    return total
+
+
+def answer_ratio(a: Draw, b: Draw) -> float:
+    """Log-ratio of the probabilities of an answer, by the laws of the two draws."""
+    first, second = (draw.mechanism.log_probability(a.answer) for draw in (a, b))
+    return float((first - second).sum())
+
+
+def _bound_of_cells(a: Draw, b: Draw) -> Fraction:
+    """Loss of one draw about cells, each with its own epsilon and sensitivity."""
+    change = np.zeros(len(a.epsilon), np.int64)
+    np.maximum.at(change, a.group, np.abs(a.true - b.true))
+    parts = {
+        int(i): Fraction(int(change[i]), int(a.sensitivity[i])) for i in np.flatnonzero(change)
+    }
+    if sum(parts.values()) > 1:
+        raise LeakError(f"{a.kind} changes by {sum(parts.values())} times its sensitivity")
+    costs = (Fraction(int(a.epsilon[i]), NANO) * part for i, part in parts.items())
+    return sum(costs, Fraction(0))
+
+
+def replay_loss(
+    method: Decomposition,
+    side: int,
+    k: int = 1,
+    *,
+    epsilon: int = NANO,
+    every: int = 1,
+    shift: int = 0,
+    covariate: Covariate | None = None,
+    scripts: Sequence[Script] = SCRIPTS,
+) -> tuple[Fraction | float, int]:
+    """Check all data sets of at most three records on a lattice, and all their neighbours.
+
+    Parameters
+    ----------
+    method : Decomposition
+        With parameters that suit a small lattice.
+    side : int
+        Columns and rows of the lattice.
+    k : int
+        Largest number of records of one user; a neighbour has 1 to k records more.
+    epsilon : int
+        Nano-epsilon of each build.
+    every, shift : int
+        Checks one in so many pairs; see `psd.testing.neighbour_pairs`.
+    covariate : Covariate, optional
+        Public density of the domain.
+    scripts : sequence of Script
+        Ways to answer.
+
+    Returns
+    -------
+    worst : Fraction or float
+        Largest loss.
+    pairs : int
+        Number of pairs that were checked.
+
+    Raises
+    ------
+    LeakError
+        If data steer the build, or the loss passes epsilon.
+    """
+    domain, pairs = small_domain(side), 0
+    worst: Fraction | float = Fraction(0)
+    for rows, users in neighbour_pairs(side, k, every, shift):
+        recorders = [RecordingSampler(script) for script in scripts]
+        tally = small_tally(side, rows, k)
+        runs = [run_method(method, tally, domain, epsilon, r, covariate) for r in recorders]
+        for user in users:
+            pairs += 1
+            tally = small_tally(side, rows + user, k)
+            for recorder, first in zip(recorders, runs, strict=True):
+                replayer = ReplayingSampler(recorder.draws)
+                compare_runs(first, run_method(method, tally, domain, epsilon, replayer, covariate))
+                worst = max(worst, transcript_loss(recorder.draws, replayer.draws))
+    if worst > Fraction(epsilon, NANO):
+        raise LeakError(f"loss {worst} above the epsilon {Fraction(epsilon, NANO)} of the build")
+    return worst, pairs

@@ -1,0 +1,132 @@
+"""Contract of a source: it reads the same rows as a DataFrame of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from psd.errors import InputDataError
+from psd.ingest.sources import Columns, read
+from psd.ingest.tally import Batch
+from psd.space.domain import Domain
+
+__all__ = ["check_source"]
+
+_DOMAIN = Domain(bounds=(126, 37, 128, 38))
+_COLUMNS = Columns(x="lon", y="lat", user="id", time="seen", time_zone="Asia/Seoul")
+_ID = "visitor"
+"""Part of every id, so that a message with one is noticed."""
+
+
+def check_source(make: Callable[[pd.DataFrame, Path], Any], *, has_times: bool = True) -> None:
+    """Check that a source reads rows, ids and times as they are, and refuses what it cannot read.
+
+    Parameters
+    ----------
+    make : callable
+        Takes a DataFrame with the columns lon, lat, id and seen, of which some coordinates and ids
+        are missing, and an empty folder; returns an input of the source with these rows. The source
+        is found as `psd.build` finds it, so it is registered before.
+    has_times : bool
+        Whether the source can have a column of times.
+
+    Raises
+    ------
+    AssertionError
+        With the first fault.
+
+    Examples
+    --------
+    >>> check_source(lambda table, folder: table)
+    """
+    columns = _COLUMNS if has_times else replace(_COLUMNS, time=None)
+    for size in (2_000, 1):
+        table = _table(size)
+        with tempfile.TemporaryDirectory() as folder:
+            item = make(table.copy(), Path(folder))
+            for each in (columns, replace(columns, user=None)):
+                _check_same_rows(item, table, each)
+            _check_missing_column(item, columns)
+
+
+def _table(size: int) -> pd.DataFrame:
+    """Rows with ids, times and a few gaps; the first row has none."""
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame(
+        {
+            "lon": rng.uniform(125.9, 128.1, size).round(6),
+            "lat": rng.uniform(36.9, 38.1, size).round(6),
+            "id": [f"{_ID} {number}" for number in rng.integers(0, 40, size)],
+            "seen": pd.date_range("2023-12-31 20:30", periods=size, freq="17min", tz="UTC"),
+        }
+    )
+    table["seen"] = table["seen"].astype("datetime64[us, UTC]")
+    gaps = np.arange(1, size, 31)
+    table.loc[gaps, ["lon", "lat"]] = np.nan
+    table.loc[gaps + 1 if size > 1 else gaps, "id"] = None
+    return table.iloc[:size]
+
+
+def _check_same_rows(item: Any, table: pd.DataFrame, columns: Columns) -> None:
+    """Compare the rows of an input with those of the DataFrame, in whatever order they come."""
+    batches, expected = (list(read(data, columns, _DOMAIN)) for data in (item, table))
+    for batch in batches:
+        _check_batch(batch, columns)
+    found, rows = _rows(batches), _rows(expected)
+    _expect(len(found) == len(rows), f"must read every row once, got {len(found)} of {len(rows)}")
+    _expect(found.equals(rows), "must read coordinates, ids and times as they are")
+
+
+def _check_batch(batch: Batch, columns: Columns) -> None:
+    """Refuse arrays of another type or length."""
+    _expect(type(batch) is Batch, "must yield psd.ingest.tally.Batch")
+    _expect(batch.x.dtype == batch.y.dtype == np.float64, "must yield coordinates as float64")
+    _expect(batch.x.shape == batch.y.shape and batch.x.ndim == 1, "must yield as many x as y")
+    _expect((batch.user is None) == (columns.user is None), "must yield ids if they are named")
+    _expect((batch.time is None) == (columns.time is None), "must yield times if they are named")
+    if batch.user is not None:
+        _expect(len(batch.user) == len(batch.x), "must yield one id for each row")
+    if batch.time is not None:
+        _expect(batch.time.dtype == np.dtype("datetime64[us]"), "must yield times in microseconds")
+        _expect(len(batch.time) == len(batch.x), "must yield one time for each row")
+
+
+def _rows(batches: list[Batch]) -> pd.DataFrame:
+    """Rows of all batches, sorted."""
+    tables = [
+        pd.DataFrame(
+            {
+                "x": batch.x,
+                "y": batch.y,
+                "user": ""
+                if batch.user is None
+                else [str(i or "") for i in batch.user.to_pylist()],
+                "time": np.int64(0) if batch.time is None else batch.time.astype(np.int64),
+            }
+        )
+        for batch in batches
+    ]
+    rows = pd.concat(tables, ignore_index=True)
+    return rows.sort_values(["time", "x", "y", "user"]).reset_index(drop=True)
+
+
+def _check_missing_column(item: Any, columns: Columns) -> None:
+    """A column that is not there is refused, and no value of a row is quoted."""
+    try:
+        list(read(item, replace(columns, user="no such column"), _DOMAIN))
+    except InputDataError as error:
+        _expect(_ID not in str(error), "must quote no value of a row in a message")
+        return
+    raise AssertionError("the source must raise InputDataError for a column that is not there")
+
+
+def _expect(holds: bool, sentence: str) -> None:
+    """Raise what a source has to do."""
+    if not holds:
+        raise AssertionError(f"the source {sentence}")
