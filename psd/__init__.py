@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Any
 from psd._version import __version__
 
 if TYPE_CHECKING:
+    from psd.api.differences import difference, ratio
+    from psd.api.loading import load
+    from psd.api.release import Release
+    from psd.api.series import SeriesRelease
     from psd.decompositions import method, methods
     from psd.decompositions.grid import Grid
     from psd.decompositions.quadtree import Quadtree
@@ -25,14 +29,11 @@ if TYPE_CHECKING:
     from psd.ingest.sources.postgis import PostGIS
     from psd.publish.build import build
     from psd.publish.series import build_series
-    from psd.release.record import Release
-    from psd.release.series import Series
     from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.grids import grid_tree
     from psd.space.time_slices import TimeSlices
-    from psd.statistics.differences import difference, ratio
 
 __all__ = [
     "Covariate",
@@ -42,7 +43,7 @@ __all__ = [
     "PsdError",
     "Quadtree",
     "Release",
-    "Series",
+    "SeriesRelease",
     "Spark",
     "SparkTable",
     "TimeSlices",
@@ -52,6 +53,7 @@ __all__ = [
     "build_series",
     "difference",
     "grid_tree",
+    "load",
     "method",
     "methods",
     "ratio",
@@ -65,19 +67,20 @@ _HOMES = {
     "PostGIS": "psd.ingest.sources.postgis",
     "PsdError": "psd.errors",
     "Quadtree": "psd.decompositions.quadtree",
-    "Release": "psd.release.record",
-    "Series": "psd.release.series",
+    "Release": "psd.api.release",
+    "SeriesRelease": "psd.api.series",
     "TimeSlices": "psd.space.time_slices",
     "Spark": "psd.ingest.engines.spark",
     "SparkTable": "psd.ingest.engines.spark",
     "Tree": "psd.space.box_tree",
     "build": "psd.publish.build",
     "build_series": "psd.publish.series",
-    "difference": "psd.statistics.differences",
+    "difference": "psd.api.differences",
     "grid_tree": "psd.space.grids",
+    "load": "psd.api.loading",
     "method": "psd.decompositions",
     "methods": "psd.decompositions",
-    "ratio": "psd.statistics.differences",
+    "ratio": "psd.api.differences",
 }
 
 

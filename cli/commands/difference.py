@@ -57,7 +57,7 @@ def command(
           --boxes boxes.csv
     """  # noqa: D301
     from psd._util.atomic_write import check_free
-    from psd.statistics import differences as between
+    from psd.api import differences as between
 
     from ..output import tables
     from . import query

@@ -15,8 +15,8 @@ from ..options.time_slices import SLICE, release_at, slice_at
 from ..output.terminal import console, show_stage
 
 if TYPE_CHECKING:
+    from psd.api.release import Release
     from psd.evaluation.evaluate import Evaluation
-    from psd.release.record import Release
 
 __all__ = ["command"]
 

@@ -14,7 +14,7 @@ from ..options.time_slices import SLICE, release_or_series_at
 from ..output.terminal import console
 
 if TYPE_CHECKING:
-    from psd.release.record import Release
+    from psd.api.release import Release
 
 __all__ = ["command"]
 
@@ -38,7 +38,7 @@ def command(release: str, slice_name: str | None, form: str) -> None:
       psd info seoul.psd.parquet
       psd info seoul.psd.parquet --format json
     """  # noqa: D301
-    from psd.release.record import Release
+    from psd.api.release import Release
 
     from ..output import series as series_info
 
@@ -56,16 +56,16 @@ def _facts(release: Release) -> dict[str, Any]:
     """Everything that is the same for all cells."""
     from psd.privacy.epsilon import epsilon_text
 
-    unit = release.unit_of_privacy
+    unit = release.unit
     return {
         "method": release.method,
         "parameters": dict(release.parameters),
-        "epsilon": epsilon_text(release.epsilon),
-        "unit": release.unit,
-        "promise": f"epsilon {epsilon_text(release.epsilon)} {unit.guarantee_text}",
+        "epsilon": epsilon_text(release.record.epsilon),
+        "unit": release.unit.kind,
+        "promise": f"epsilon {epsilon_text(release.record.epsilon)} {unit.guarantee_text}",
         "counts": unit.counted_text,
-        "max_contributions": release.max_contributions,
-        "time_zone": release.time_zone or "none",
+        "max_contributions": release.unit.max_contributions,
+        "time_zone": release.unit.time_zone or "none",
         "bounds": list(release.domain.bounds),
         "crs": release.domain.crs,
         "lattice": list(release.domain.lattice),
@@ -105,7 +105,7 @@ def _levels(release: Release) -> list[dict[str, Any]]:
     rows = []
     for depth, level in enumerate(release.tree.levels):
         nano = int(release.tree.epsilon[level].max())
-        unit = release.unit_of_privacy
+        unit = release.unit
         noise = float(noise_variance(np.array([nano]), unit.contributions)[0] ** 0.5) / unit.scale
         rows.append(
             {

@@ -16,8 +16,8 @@ from ..output.terminal import console, make_room, show_stage
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
-    from psd.release.series import Series
+    from psd.api.release import Release
+    from psd.api.series import SeriesRelease
 
 __all__ = ["command", "emit", "given_regions", "warn_beyond"]
 
@@ -88,7 +88,7 @@ def command(
       psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
     """  # noqa: D301
     from psd._util.atomic_write import check_free
-    from psd.release.series import Series
+    from psd.api.series import SeriesRelease
 
     from ..output import explanation as explaining
     from ..output import joint as together
@@ -106,7 +106,7 @@ def command(
     with show_stage() as stage:
         stage("reading")
         loaded = release_or_series_at(release, slice_name)
-        if isinstance(loaded, Series) and (joint or nested or explain):
+        if isinstance(loaded, SeriesRelease) and (joint or nested or explain):
             raise click.UsageError(
                 "--joint, --nested and --explain are about a single release; name one --slice"
             )
@@ -114,7 +114,9 @@ def command(
         answers = found = _ask(loaded, regions, certainty, joint=joint, nested=nested)
         if joint:
             answers = found.answers
-        reasons = [] if isinstance(loaded, Series) or not explain else loaded.explain(regions)
+        reasons = (
+            [] if isinstance(loaded, SeriesRelease) or not explain else loaded.explain(regions)
+        )
         if form == "geojson":
             answers = _with_geometry(answers, regions, loaded.domain.crs)
     warn_beyond(loaded, regions)
@@ -124,9 +126,9 @@ def command(
             together.show(found)
         for (_, answer), reason in zip(answers.iterrows(), reasons, strict=bool(reasons)):
             explaining.show(answer, reason)
-        if loaded.unit != "record":
-            each = isinstance(loaded, Series) and loaded.bound == "slice"
-            told = loaded.unit_of_privacy.counted_text + " in each slice" * each
+        if loaded.unit.kind != "record":
+            each = isinstance(loaded, SeriesRelease) and loaded.scope == "slice"
+            told = loaded.unit.counted_text + " in each slice" * each
             click.echo(f"(counts are {told})", err=True)
         return
     text = together.text(found, form) if joint and form in ("csv", "json") else ""
@@ -248,7 +250,7 @@ def _print(answers: pandas.DataFrame, extra: tuple[str, ...]) -> None:
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
 
 
-def warn_beyond(loaded: Release | Series, regions: Any) -> None:
+def warn_beyond(loaded: Release | SeriesRelease, regions: Any) -> None:
     """Say on stderr that an answer leaves out what was never counted."""
     beyond = _beyond(loaded, regions)
     if beyond:
@@ -259,7 +261,7 @@ def warn_beyond(loaded: Release | Series, regions: Any) -> None:
         )
 
 
-def _beyond(loaded: Release | Series, regions: Any) -> int:
+def _beyond(loaded: Release | SeriesRelease, regions: Any) -> int:
     """Number of regions that are not wholly inside the bounds."""
     import numpy as np
 

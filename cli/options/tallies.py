@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from psd.api.release import Release
+    from psd.api.series import SeriesRelease
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account
-    from psd.release.record import Release
-    from psd.release.series import Series
 
 __all__ = ["keep", "kept_of", "read_all", "tallies_in"]
 
@@ -59,7 +59,7 @@ def read_all(inputs: Sequence[str]) -> PartialTally:
 def keep(
     path: str,
     tally: PartialTally | Tally,
-    made: Release | Series,
+    made: Release | SeriesRelease,
     release: str,
     data: Sequence[Any],
     time_zone: str | None,

@@ -10,8 +10,8 @@ import click
 from ..options.command import options_of
 
 if TYPE_CHECKING:
-    from psd.release.record import Release
-    from psd.release.series import Series
+    from psd.api.release import Release
+    from psd.api.series import SeriesRelease
     from psd.space.time_slices import TimeSlices
 
 __all__ = [
@@ -34,26 +34,26 @@ slices_option = options_of("Time")(
 )
 
 
-def release_or_series_at(path: str, name: str | None) -> Release | Series:
+def release_or_series_at(path: str, name: str | None) -> Release | SeriesRelease:
     """Release of a file, slice of a series, or the series where no slice is named."""
-    from psd.release.series import Series
+    from psd.api.series import SeriesRelease
 
     if name is None and _is_series(path):
-        return Series.load(path)
+        return SeriesRelease.load(path)
     return release_at(path, name)
 
 
 def release_at(path: str, name: str | None) -> Release:
     """Release of a file, or the slice of a series that is named."""
-    from psd.release.record import Release
-    from psd.release.series import Series
+    from psd.api.release import Release
+    from psd.api.series import SeriesRelease
 
     if name is None:
         return Release.load(path)
     if not _is_series(path):
         Release.load(path)  # says what is wrong with a file that is no release either
         raise click.UsageError(f"--slice goes with a series; {path} is a single release")
-    return Series.load(path)[name]
+    return SeriesRelease.load(path)[name]
 
 
 def _is_series(path: str) -> bool:
@@ -67,6 +67,6 @@ def slice_at(path: str, name: str) -> TimeSlices:
     """The slice of a series that is named, by itself."""
     from dataclasses import replace
 
-    from psd.release.series import Series
+    from psd.api.series import SeriesRelease
 
-    return replace(Series.load(path).slices, names=(name,))
+    return replace(SeriesRelease.load(path).slices, names=(name,))

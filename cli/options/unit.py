@@ -53,5 +53,6 @@ def guarantee_text(release: Any) -> str:
     """The guarantee of a release in a few words."""
     from psd.privacy.epsilon import epsilon_text
 
-    each = " in each slice" * (getattr(release, "bound", "") == "slice")
-    return f"epsilon {epsilon_text(release.epsilon)} {release.unit_of_privacy.guarantee_text}{each}"
+    each = " in each slice" * (getattr(release, "scope", "") == "slice")
+    epsilon = epsilon_text(release.record.epsilon)
+    return f"epsilon {epsilon} {release.unit.guarantee_text}{each}"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from psd.ledger.account import Account
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest
-    from psd.release.record import Release
-    from psd.release.series import Series
+    from psd.api.release import Release
+    from psd.api.series import SeriesRelease
 
 __all__ = ["print_requests", "run_recipe", "save_recipe"]
 
@@ -139,7 +139,7 @@ class _Run:
         self._sign_and_export(built, release)
 
     def _keep_tally(
-        self, counted: list[Tally], built: Release | Series, output: str, request: BuildRequest
+        self, counted: list[Tally], built: Release | SeriesRelease, output: str, request: BuildRequest
     ) -> None:
         """Write the tally of a build."""
         if self.private.keep_tally is None:
@@ -152,7 +152,7 @@ class _Run:
             overwrite=self.overwrite,
         )  # fmt: skip
 
-    def _sign_and_export(self, built: Release | Series, release: PlannedRelease) -> None:
+    def _sign_and_export(self, built: Release | SeriesRelease, release: PlannedRelease) -> None:
         """Write what is made of the release file."""
         from psd.release.signing import sign
 

@@ -11,12 +11,12 @@ from ..options.unit import guarantee_text
 from ..output.terminal import console
 
 if TYPE_CHECKING:
-    from psd.release.series import Series
+    from psd.api.series import SeriesRelease
 
 __all__ = ["show"]
 
 
-def show(series: Series, form: str) -> None:
+def show(series: SeriesRelease, form: str) -> None:
     """Facts of the series and one line per slice, for people or for programs."""
     facts, rows = _facts(series), _rows(series)
     if form == "json":
@@ -37,20 +37,20 @@ def show(series: Series, form: str) -> None:
     out.print(slices)
 
 
-def _facts(series: Series) -> dict[str, Any]:
+def _facts(series: SeriesRelease) -> dict[str, Any]:
     """What holds for all slices together."""
     from psd.privacy.epsilon import epsilon_text
 
     first = series.releases[0]
-    each = " in each slice" * (series.bound == "slice")
+    each = " in each slice" * (series.scope == "slice")
     return {
         "method": first.method,
-        "epsilon": epsilon_text(series.epsilon),
-        "unit": series.unit,
+        "epsilon": epsilon_text(series.record.epsilon),
+        "unit": series.unit.kind,
         "promise": guarantee_text(series),
-        "counts": series.unit_of_privacy.counted_text + each,
-        "max_contributions": series.max_contributions,
-        "bound_per": series.bound,
+        "counts": series.unit.counted_text + each,
+        "max_contributions": series.unit.max_contributions,
+        "bound_per": series.scope,
         "slices_by": series.slices.by,
         "time_zone": series.slices.time_zone,
         "bounds": list(series.domain.bounds),
@@ -63,7 +63,7 @@ def _facts(series: Series) -> dict[str, Any]:
     }
 
 
-def _rows(series: Series) -> list[dict[str, Any]]:
+def _rows(series: SeriesRelease) -> list[dict[str, Any]]:
     """Name, size, epsilon and total of every slice."""
     from psd.privacy.epsilon import epsilon_text
 
@@ -71,7 +71,7 @@ def _rows(series: Series) -> list[dict[str, Any]]:
         {
             "slice": name,
             "cells": len(release.tree),
-            "epsilon": epsilon_text(release.epsilon),
+            "epsilon": epsilon_text(release.record.epsilon),
             "estimated_total": round(release.total, 1),
             "total_perturbation_error": round(float(release.estimates.variance[0]) ** 0.5, 1),
         }

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.api.release import Release
 from psd.audit.binomial_bounds import epsilon_of, lower_limit
 from psd.mechanisms.random_words import random_bits
 from psd.privacy.epsilon import NANO
-from psd.release.record import Release
 
 if TYPE_CHECKING:
     from psd.privacy.unit import PrivacyUnit

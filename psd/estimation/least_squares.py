@@ -15,10 +15,7 @@ from psd.errors import ReleaseFormatError
 from psd.privacy.noise_variance import noise_variance
 from psd.space.hierarchy import Hierarchy
 
-__all__ = ["LEAST_SLOPE", "VERSION", "Estimates", "infer", "pruned"]
-
-# Named in the release file: another way to infer gets another number, and this one stays.
-VERSION = 1
+__all__ = ["LEAST_SLOPE", "Estimates", "infer", "pruned"]
 
 LEAST_SLOPE = 1e-12
 """A child without a share still has to be able to take the whole when it is the last."""

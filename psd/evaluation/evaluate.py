@@ -27,7 +27,7 @@ from psd.space.box_tree import locate
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
+    from psd.api.release import Release
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
@@ -225,7 +225,7 @@ def _points(data: Any, columns: Columns, domain: Domain, during: TimeSlices | No
 
 def _kept(release: Release, kept: Tally | None, points: Points) -> Tally:
     """Tally of the rows that the release counts."""
-    if release.unit == "record" and not release.boundary:
+    if release.unit.kind == "record" and not release.boundary:
         if kept is not None:
             raise ParameterError("a release of single rows keeps all of them and needs no tally")
         return tally_batches([Batch(x=points[0], y=points[1])], release.domain)
@@ -235,7 +235,7 @@ def _kept(release: Release, kept: Tally | None, points: Points) -> Tally:
             "with the private tally of its build; keep it with --keep-tally and give it with "
             "--tally"
         )
-    if kept.contributions != release.unit_of_privacy.contributions:
+    if kept.contributions != release.unit.contributions:
         raise ParameterError("the tally is not of this release; its bound per user is another one")
     return kept
 
@@ -246,12 +246,12 @@ def _answers(
     """True errors and their parts, query by query."""
     import pandas as pd
 
-    bounded = release.unit != "record" or release.boundary
-    scale = release.unit_of_privacy.scale
+    bounded = release.unit.kind != "record" or release.boundary
+    scale = release.unit.scale
     truth = truth_of(queries, points, counts, release.domain, bounded=bounded, scale=scale)
     boxes, true, kept = truth.queries.boxes, truth.true, truth.kept
     predicted = release.query(boxes, confidence=CONFIDENCE)
-    exact = box_totals(release, _exact_counts(release, truth.counts) / scale, boxes)
+    exact = box_totals(release.index, _exact_counts(release, truth.counts) / scale, boxes)
     estimate = predicted["estimate"].to_numpy()
     parts = {
         "true_error": estimate - true,

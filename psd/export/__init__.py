@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Literal
 from psd._util import plugins
 from psd._util.atomic_write import temporary_target
 from psd.errors import ParameterError, WriteError
+from psd.estimation.model import CountModel
+from psd.export._cells import cells_table
 from psd.privacy.epsilon import epsilon_text
-from psd.release.public import Public, check_public
+from psd.release.allow_list import check_release
 
 if TYPE_CHECKING:
-    from psd.release.record import Release
+    from psd.release.record import ReleaseRecord
 
 __all__ = ["export", "format_of", "is_database", "is_raster", "raster_suffixes", "suffixes"]
 
@@ -95,7 +97,7 @@ def _modules(faults: list[str] | None = None) -> Iterator[ModuleType]:
 
 
 def export(
-    public: Public,
+    model: CountModel,
     path: str | os.PathLike[str],
     *,
     cells: Literal["leaves", "all"] = "leaves",
@@ -103,14 +105,17 @@ def export(
     table: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write the cells of what is public of a release, and nothing else; see `Release.export`."""
-    check_public(public, Public)
-    writer, release = format_of(path), public.release()
+    """Write the cells of a release; see `Release.export`."""
+    from psd.statistics.raster import raster
+
+    check_release(model.record)
+    model = CountModel(record=model.record)  # computed anew: a cached array is not checked
+    writer, tags = format_of(path), _tags(model.record)
     if size is not None and is_database(writer):
         raise ParameterError("a database holds a table of cells, which has no size of a raster")
     if is_database(writer):
-        cells_of = release.to_geopandas(cells)
-        writer.write_database(cells_of, path, table=table, tags=_tags(release), overwrite=overwrite)
+        cells_of = cells_table(model, cells)
+        writer.write_database(cells_of, path, table=table, tags=tags, overwrite=overwrite)
         return
     if table is not None:
         raise ParameterError(f"output {path} is a file; a table goes with postgresql://...")
@@ -121,19 +126,19 @@ def export(
     with temporary_target(path, overwrite=overwrite) as target:
         try:
             if is_raster(writer):
-                writer.write_raster(release.raster(*(size or _SIZE)), target, _tags(release))
+                writer.write_raster(raster(model, *(size or _SIZE)), target, tags)
             else:
-                writer.write(release.to_geopandas(cells), target)
+                writer.write(cells_table(model, cells), target)
         except RuntimeError as error:  # what GDAL's writers raise
             raise WriteError(f"cannot write {path}: {error}") from None
 
 
-def _tags(release: Release) -> dict[str, str]:
+def _tags(record: ReleaseRecord) -> dict[str, str]:
     """What was promised about a release, for the header of a raster, the comment of a table."""
     return {
-        "epsilon": epsilon_text(release.epsilon),
-        "unit_of_privacy": release.unit_of_privacy.guarantee_text,
-        "counts": release.unit_of_privacy.counted_text,
-        "method": release.method,
-        "library": f"psd {release.library}",
+        "epsilon": epsilon_text(record.epsilon),
+        "unit_of_privacy": record.unit.guarantee_text,
+        "counts": record.unit.counted_text,
+        "method": record.method,
+        "library": f"psd {record.library}",
     }

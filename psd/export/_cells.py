@@ -11,20 +11,20 @@ from psd._util.fields import choice
 if TYPE_CHECKING:
     import geopandas
 
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
 
 __all__ = ["cells_table"]
 
 
-def cells_table(release: Release, cells: str = "leaves") -> geopandas.GeoDataFrame:
+def cells_table(model: CountModel, cells: str = "leaves") -> geopandas.GeoDataFrame:
     """Cells with estimates and boxes as geometry; see `Release.to_geopandas`."""
     import geopandas as gpd
     import shapely
 
     choice("leaves", "all")("cells", cells)
-    tree, estimates = release.tree, release.estimates
+    tree, estimates = model.tree, model.estimates
     which = np.flatnonzero(tree.is_leaf) if cells == "leaves" else np.arange(len(tree))
-    west, south, east, north = release.domain.from_lattice(tree.boxes[which]).T
+    west, south, east, north = model.domain.from_lattice(tree.boxes[which]).T
     return gpd.GeoDataFrame(
         {
             "cell": which,
@@ -34,5 +34,5 @@ def cells_table(release: Release, cells: str = "leaves") -> geopandas.GeoDataFra
             "density": estimates.count[which] / ((east - west) * (north - south)),
         },
         geometry=shapely.box(west, south, east, north),
-        crs=release.domain.crs,
+        crs=model.domain.crs,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from psd.api.release import Release
 from psd.curator.curator import Curator
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition
@@ -25,7 +26,7 @@ from psd.publish.charging import PendingCharge, charge_request
 from psd.publish.count_rows import count_rows, wanted
 from psd.publish.insecure import SeededSampler, refuse_paid
 from psd.publish.public_inputs import Known, known, view_of, view_with
-from psd.release.record import Release, Source
+from psd.release.record import CountSource, ReleaseRecord
 
 if TYPE_CHECKING:
     import geopandas
@@ -231,7 +232,7 @@ def step_of(method: Decomposition, lattice: tuple[int, int]) -> tuple[int, int]:
     return (1, 1) if named is None else named(lattice)
 
 
-def source_of(sampler: Sampler) -> Source:
+def source_of(sampler: Sampler) -> CountSource:
     """What a release is to say of where its counts are from: only one sampler is secure."""
     if type(sampler) is SecureSampler:
         return "curator"
@@ -304,7 +305,7 @@ def release_of(
         boundary=given.mask,
     )
     tree = method.build(curator)
-    return Release(
+    record = ReleaseRecord(
         tree=tree,
         domain=domain,
         epsilon=budget.total,
@@ -312,12 +313,10 @@ def release_of(
         parameters=dict(
             parameters.with_statement(STATEMENTS, budget.statement).with_picks(curator.stated)
         ),
-        unit=unit.kind,
-        max_contributions=unit.max_contributions,
-        weight=unit.weight,
-        time_zone=unit.time_zone,
+        unit=unit,
         view=given.view,
         covariate=given.published,
         boundary=boundary is not None,
         source=source_of(sampler),
     )
+    return Release(record)

@@ -14,6 +14,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psd.api.release import Release
+from psd.api.series import SeriesRelease
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.errors import ParameterError
@@ -37,8 +39,6 @@ from psd.publish.charging import PendingCharge
 from psd.publish.insecure import refuse_paid
 from psd.publish.public_inputs import known
 from psd.publish.series import counted_unit, series_of
-from psd.release.record import Release
-from psd.release.series import Series
 
 if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
@@ -239,7 +239,7 @@ def build_tally(
     sampler: Sampler | None = None,
     progress: Callable[[str], None] = lambda stage: None,
     account: Account | None = None,
-) -> Release | Series:
+) -> Release | SeriesRelease:
     """Build the release of rows that were tallied before, in one part or in several.
 
     Guarantees
@@ -261,7 +261,7 @@ def build_tally(
 
     Returns
     -------
-    Release or Series
+    Release or SeriesRelease
         A series where the tallies were counted by time slices.
 
     Raises
@@ -325,7 +325,7 @@ def check_step(method: Decomposition, terms: CountingRules) -> None:
 
 def kept_for(
     counts: Tally,
-    made: Release | Series,
+    made: Release | SeriesRelease,
     data: Sequence[Any],
     *,
     time_zone: str | None,
@@ -337,7 +337,7 @@ def kept_for(
     ----------
     counts : Tally
         What the build counted. Private.
-    made : Release or Series
+    made : Release or SeriesRelease
         What it built.
     data : sequence
         What it read.
@@ -346,13 +346,13 @@ def kept_for(
     release : Path
         Saved release.
     """
-    slices = made.slices if isinstance(made, Series) else None
-    unit = made.unit_of_privacy
+    slices = made.slices if isinstance(made, SeriesRelease) else None
+    unit = made.unit
     terms = CountingRules(
         domain=made.domain,
         unit=unit,
         slices=slices,
-        bound=made.bound if isinstance(made, Series) else "series",
+        bound=made.scope if isinstance(made, SeriesRelease) else "series",
         time_zone=time_zone,
         area=_area(made),
     )
@@ -361,21 +361,21 @@ def kept_for(
     origin = PartOrigin(
         run=secrets.token_hex(16),
         names=_names(paths, None) if whole else (),
-        contributions=made.max_contributions,
+        contributions=made.unit.max_contributions,
         paid=_spent_before_counting(made),
     )
     return PartialTally(terms=terms, origins=(origin,), counts=counts, release=file_digest(release))
 
 
-def _spent_before_counting(made: Release | Series) -> int:
+def _spent_before_counting(made: Release | SeriesRelease) -> int:
     """Nano-epsilon that a build has spent before it counted, as its release states."""
-    first = made.releases[0] if isinstance(made, Series) else made
+    first = made.releases[0] if isinstance(made, SeriesRelease) else made
     return spent_before_counting(first.parameters)
 
 
-def _area(made: Release | Series) -> str | None:
+def _area(made: Release | SeriesRelease) -> str | None:
     """Digest of the boundary of a build, outside of which it kept no row."""
-    first = made.releases[0] if isinstance(made, Series) else made
+    first = made.releases[0] if isinstance(made, SeriesRelease) else made
     if not first.boundary or first.covariate is None:
         return None
     return blake2b(first.covariate.raster.tobytes(), digest_size=32).hexdigest()

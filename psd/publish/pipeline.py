@@ -15,8 +15,8 @@ from psd.publish.series import build_series
 if TYPE_CHECKING:
     from psd.ingest.engines import Engine
     from psd.ledger.account import Account
-    from psd.release.record import Release
-    from psd.release.series import Series
+    from psd.api.release import Release
+    from psd.api.series import SeriesRelease
 
 __all__ = ["publish", "reading_of"]
 
@@ -29,7 +29,7 @@ def publish(
     memory: str | int | None = None,
     account: Account | None = None,
     observer: Observer = SILENT,
-) -> Release | Series:
+) -> Release | SeriesRelease:
     """Build what a request says.
 
     Guarantees
@@ -55,7 +55,7 @@ def publish(
 
     Returns
     -------
-    Release or Series
+    Release or SeriesRelease
         A series if the request has slices.
 
     Raises

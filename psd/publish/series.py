@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from psd.api.series import SeriesRelease
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
 from psd.errors import InputDataError, ParameterError
@@ -27,7 +28,6 @@ from psd.publish.charging import PendingCharge, charge_request
 from psd.publish.count_rows import count_rows, wanted
 from psd.publish.insecure import refuse_paid
 from psd.publish.public_inputs import known
-from psd.release.series import Series
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def build_series(
     private_report: Callable[[dict[str, int]], None] = lambda report: None,
     private_tally: Callable[[Tally], None] | None = None,
     account: Account | None = None,
-) -> Series:
+) -> SeriesRelease:
     """Build differentially private releases of how many rows are where in each time slice.
 
     Guarantees
@@ -232,7 +232,7 @@ def series_of(
     method: Decomposition,
     unit: PrivacyUnit,
     **how: Any,
-) -> Series:
+) -> SeriesRelease:
     """Series of rows that have been tallied by slice.
 
     Guarantees
@@ -293,7 +293,7 @@ def series_of(
         release_of(of_slice(counts, number), domain, budget=part, method=method, unit=unit, **how)
         for number, part in enumerate(budgets)
     ]
-    return Series(slices=slices, releases=tuple(releases), bound=bound)
+    return SeriesRelease.of(slices, releases, bound)
 
 
 def of_slice(counts: Tally, number: int) -> Tally:

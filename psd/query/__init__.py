@@ -17,13 +17,13 @@ from psd.space.regions import is_region, refuse_crs
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
+    from psd.query.index import QueryIndex
 
 __all__ = ["answer"]
 
 
 def answer(
-    release: Release,
+    index: QueryIndex,
     regions: Any,
     *,
     crs: Any = None,
@@ -33,9 +33,8 @@ def answer(
     """Answers for boxes or polygons; see `Release.query`."""
     check_levels(confidence, threshold)
     if is_region(regions):
-        return answer_polygons(
-            release, regions, crs=crs, confidence=confidence, threshold=threshold
-        )
-    refuse_crs(crs, release.domain)
+        model = index.model
+        return answer_polygons(model, regions, crs=crs, confidence=confidence, threshold=threshold)
+    refuse_crs(crs, index.model.domain)
     boxes, ids = as_boxes(regions)
-    return answer_boxes(release, boxes, ids, confidence=confidence, threshold=threshold)
+    return answer_boxes(index, boxes, ids, confidence=confidence, threshold=threshold)

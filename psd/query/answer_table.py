@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
 from psd.query.intervals import interval
 from psd.query.totals import Sums
-
-if TYPE_CHECKING:
-    from psd.release.record import Release
 
 __all__ = ["COLUMNS", "check_levels", "report"]
 
@@ -48,16 +43,16 @@ def check_levels(confidence: float, threshold: float) -> None:
 
 
 def report(
-    release: Release, sums: Sums, *, confidence: float, threshold: float
+    sums: Sums, total: float, *, confidence: float, threshold: float
 ) -> dict[str, NDArray[np.float64] | NDArray[np.bool_]]:
     """Columns of the answers to queries.
 
     Parameters
     ----------
-    release : Release
-        What is asked.
     sums : Sums
         Of the queries.
+    total : float
+        Estimated count of the whole domain.
     confidence, threshold : float
         As in `Release.query`.
 
@@ -71,7 +66,7 @@ def report(
     nonuniformity = np.sqrt(sums.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
     lower, upper = interval(sums, confidence)
-    base = np.maximum(estimate, max(1.0, _SANITY * release.total))
+    base = np.maximum(estimate, max(1.0, _SANITY * total))
     values = (
         estimate,
         perturbation,

@@ -16,7 +16,8 @@ from psd.query.traversal import Cover, Fraction, cover, total
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
+    from psd.query.index import QueryIndex
     from psd.space.domain import Domain
 
 __all__ = ["SIDES", "answer_boxes", "as_boxes", "box_estimates", "box_totals"]
@@ -96,17 +97,17 @@ def _check(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
             raise ParameterError(f"box {ids[place]} ({sides}) {fault}")
 
 
-def box_fraction(release: Release, boxes: NDArray[np.float64]) -> Fraction:
+def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
     """Covered fractions of cells by boxes in lattice units; of leaves, by the view's density.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         Whose cells are covered.
     boxes : ndarray, shape (m, 4), float64
         Queries, clipped to the lattice.
     """
-    nodes, leaf, density = release.tree.boxes, release.tree.is_leaf, release.density
+    nodes, leaf, density = model.tree.boxes, model.tree.is_leaf, model.density
 
     def fraction(
         query: NDArray[np.int64], node: NDArray[np.int64]
@@ -119,14 +120,14 @@ def box_fraction(release: Release, boxes: NDArray[np.float64]) -> Fraction:
         if density is None:
             return area, area
         cut, share = np.flatnonzero((area > 0) & (area < 1) & leaf[node]), area.copy()
-        share[cut] = density.part(release.tree, node[cut], low[cut], high[cut])
+        share[cut] = density.part(model.tree, node[cut], low[cut], high[cut])
         return share, area
 
     return fraction
 
 
 def answer_boxes(
-    release: Release,
+    index: QueryIndex,
     boxes: NDArray[np.float64],
     ids: list[Any],
     *,
@@ -137,8 +138,8 @@ def answer_boxes(
 
     Parameters
     ----------
-    release : Release
-        What is asked.
+    index : QueryIndex
+        Of the release.
     boxes : ndarray, shape (n, 4), float64
         West, south, east, north in the CRS of the release.
     ids : list, length n
@@ -153,28 +154,30 @@ def answer_boxes(
     """
     import pandas as pd
 
-    _check(release.domain, boxes, ids)
-    sums = _sums(release, release.domain.to_lattice(boxes))
-    columns = report(release, sums, confidence=confidence, threshold=threshold)
+    domain = index.model.domain
+    _check(domain, boxes, ids)
+    sums = _sums(index, domain.to_lattice(boxes))
+    total = index.model.total
+    columns = report(sums, total, confidence=confidence, threshold=threshold)
     return pd.DataFrame({"id": ids, **columns})
 
 
-def box_estimates(release: Release, regions: Any) -> NDArray[np.float64]:
+def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
     """Estimated counts of boxes alone; see `Release.estimate`."""
     boxes, ids = as_boxes(regions)
-    _check(release.domain, boxes, ids)
-    return np.maximum(box_totals(release, release.estimates.count, boxes), 0.0)
+    _check(index.model.domain, boxes, ids)
+    return np.maximum(box_totals(index, index.model.estimates.count, boxes), 0.0)
 
 
 def box_totals(
-    release: Release, values: NDArray[np.float64], boxes: NDArray[np.float64]
+    index: QueryIndex, values: NDArray[np.float64], boxes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Sum of covered share times value over the cells of each box.
 
     Parameters
     ----------
-    release : Release
-        Whose cells, and whose density inside the leaves.
+    index : QueryIndex
+        Of the release whose cells, and whose density inside the leaves, are used.
     values : ndarray, shape (nodes,), float64
         A value per node of its tree; the children of a node sum to it.
     boxes : ndarray, shape (n, 4), float64
@@ -185,26 +188,27 @@ def box_totals(
     ndarray, shape (n,), float64
         What the cells answer if they hold these values; to rounding of the largest value.
     """
-    lattice = release.domain.to_lattice(boxes)
-    if release.mesh is not None:
-        own = values is release.estimates.count
-        table = release.mesh_table if own else release.mesh.table(values)
-        return release.mesh.totals(table, lattice)
+    lattice = index.model.domain.to_lattice(boxes)
+    if index.mesh is not None:
+        is_estimate = values is index.model.estimates.count
+        table = index.summed_area if is_estimate else index.mesh.table(values)
+        return index.mesh.totals(table, lattice)
     engine = _engine(len(boxes))
     if engine is not None:
-        found: NDArray[np.float64] = engine.compiled_totals(release.packed, values, lattice)
-        return found
-    parts = [total(_cover(release, chunk), values) for chunk in _chunks(lattice)]
+        totals: NDArray[np.float64] = engine.compiled_totals(index.flat_tree, values, lattice)
+        return totals
+    parts = [total(_cover(index.model, chunk), values) for chunk in _chunks(lattice)]
     return np.concatenate([np.empty(0), *parts])
 
 
-def _sums(release: Release, lattice: NDArray[np.float64]) -> Sums:
+def _sums(index: QueryIndex, lattice: NDArray[np.float64]) -> Sums:
     """Sums of boxes in lattice units."""
+    model = index.model
     engine = _engine(len(lattice))
     if engine is not None:
-        found: Sums = engine.compiled_sums(release.packed, release.estimates.count, lattice)
-        return found
-    return joined([cover_sums(release, _cover(release, chunk)) for chunk in _chunks(lattice)])
+        sums: Sums = engine.compiled_sums(index.flat_tree, model.estimates.count, lattice)
+        return sums
+    return joined([cover_sums(model, _cover(model, chunk)) for chunk in _chunks(lattice)])
 
 
 def _engine(queries: int) -> ModuleType | None:
@@ -223,6 +227,6 @@ def _chunks(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     return np.split(lattice, range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH))
 
 
-def _cover(release: Release, lattice: NDArray[np.float64]) -> Cover:
+def _cover(model: CountModel, lattice: NDArray[np.float64]) -> Cover:
     """Cells of boxes in lattice units."""
-    return cover(release.tree, len(lattice), box_fraction(release, lattice))
+    return cover(model.tree, len(lattice), box_fraction(model, lattice))

@@ -15,7 +15,7 @@ from psd.query.region_overlaps import Regions, cut_leaves
 from psd.query.traversal import Cover, Step
 
 if TYPE_CHECKING:
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
 
 __all__ = ["nonuniformity_covariance", "part_variance", "perturbation_covariance", "records_moved"]
 
@@ -28,12 +28,12 @@ _PAIRS = 1 << 20
 _ROUNDING = 1e-9
 
 
-def perturbation_covariance(release: Release, regions: Regions) -> Floats:
+def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
     """Covariance of the answers that the noise causes, exactly.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         What is asked.
     regions : Regions
         m of them.
@@ -56,8 +56,8 @@ def perturbation_covariance(release: Release, regions: Regions) -> Floats:
     .. [1] Chou, Willsky, Benveniste. "Multiscale Recursive Estimation, Data Fusion, and
        Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
     """
-    rows = [_innovations(covered, release.estimates) for _, covered in regions.covers()]
-    coefficients = sparse.vstack(rows or [sparse.csr_array((0, len(release.tree)))], format="csr")
+    rows = [_innovations(covered, model.estimates) for _, covered in regions.covers()]
+    coefficients = sparse.vstack(rows or [sparse.csr_array((0, len(model.tree)))], format="csr")
     across = coefficients.T.tocsr()
     covariance = np.empty((len(regions), len(regions)))
     for start in range(0, len(regions), _ROWS):
@@ -95,12 +95,12 @@ def _innovations(covered: Cover, estimates: Estimates) -> sparse.csr_array:
     return made
 
 
-def part_variance(release: Release, node: Integers, part: Floats) -> Floats:
+def part_variance(model: CountModel, node: Integers, part: Floats) -> Floats:
     """Variance of the points in parts of leaves.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         Whose leaves they are.
     node : ndarray, shape (n,), int64
         Leaves.
@@ -112,16 +112,16 @@ def part_variance(release: Release, node: Integers, part: Floats) -> Floats:
     ndarray, shape (n,), float64
         Records squared.
     """
-    count, spread = release.estimates.count[node], release.spread[node]
+    count, spread = model.estimates.count[node], model.overdispersion[node]
     return nonuniformity_variance(count, part[0], part[1], spread)
 
 
-def nonuniformity_covariance(release: Release, regions: Regions) -> Floats:
+def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
     """Covariance of the answers from the leaves that two regions both cut.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         What is asked.
     regions : Regions
         m of them.
@@ -142,25 +142,25 @@ def nonuniformity_covariance(release: Release, regions: Regions) -> Floats:
     """
     query, node, part = cut_leaves(regions.covers())
     covariance = np.zeros((len(regions), len(regions)))
-    np.add.at(np.einsum("ii->i", covariance), query, part_variance(release, node, part))
+    np.add.at(np.einsum("ii->i", covariance), query, part_variance(model, node, part))
     for first, second in _pairs(node):
         there, a, b = node[first], query[first], query[second]
         parts = part[:, first], part[:, second]
         both = np.clip(regions.common(there, a, b), 0.0, np.minimum(*parts))
-        shared = _covariance_of_parts(release, there, *parts, both)
+        shared = _covariance_of_parts(model, there, *parts, both)
         np.add.at(covariance, (a, b), shared)
         np.add.at(covariance, (b, a), shared)
-    moved = np.bincount(query, records_moved(release, node, part), len(regions))
+    moved = np.bincount(query, records_moved(model, node, part), len(regions))
     common = float(shift_variance(np.ones(1))[0])
     return _positive(covariance) + common * np.outer(moved, moved)
 
 
-def records_moved(release: Release, node: Integers, part: Floats) -> Floats:
+def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:
     """Records that a smooth density moves into parts of leaves, beside an even one.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         Whose leaves they are.
     node : ndarray, shape (n,), int64
         Leaves.
@@ -171,20 +171,20 @@ def records_moved(release: Release, node: Integers, part: Floats) -> Floats:
     -------
     ndarray, shape (n,), float64
     """
-    if release.view.density != "smooth":
+    if model.view.density != "smooth":
         return np.zeros(len(node))
-    moved: Floats = np.maximum(release.estimates.count[node], 0.0) * (part[0] - part[1])
+    moved: Floats = np.maximum(model.estimates.count[node], 0.0) * (part[0] - part[1])
     return moved
 
 
 def _covariance_of_parts(
-    release: Release, node: Integers, first: Floats, second: Floats, both: Floats
+    model: CountModel, node: Integers, first: Floats, second: Floats, both: Floats
 ) -> Floats:
     """Covariance of the points in two parts of each leaf, from variances of parts."""
     union = np.minimum(first + second - both, 1.0)
-    together = part_variance(release, node, union) + part_variance(release, node, both)
-    apart = part_variance(release, node, first - both)
-    apart = apart + part_variance(release, node, second - both)
+    together = part_variance(model, node, union) + part_variance(model, node, both)
+    apart = part_variance(model, node, first - both)
+    apart = apart + part_variance(model, node, second - both)
     covariance: Floats = (together - apart) / 2
     return covariance
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
+from psd.estimation.model import CountModel
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.query.boxes import as_boxes, box_fraction
@@ -29,8 +30,6 @@ from psd.space.regions import is_region, regions_table
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
-
 __all__ = ["Explanation", "explain", "explanations", "refined"]
 
 # How many times the epsilon that was spent.
@@ -39,7 +38,7 @@ _TIMES = (2, 5, 10)
 # Half as wide cells leave a quarter of the variance of what a smooth density moves.
 _FINER_SHIFT = 0.25
 
-FractionOf = Callable[["Release"], Fraction]
+FractionOf = Callable[[CountModel], Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,26 +66,26 @@ class Explanation:
     remedies: pandas.DataFrame
 
 
-def explanations(release: Release, regions: Any) -> list[Explanation]:
+def explanations(model: CountModel, regions: Any) -> list[Explanation]:
     """One explanation for each region; see `Release.explain`."""
     if is_region(regions):
-        shapes = to_release_crs(regions_table(regions, None), release.domain)
+        shapes = to_release_crs(regions_table(regions, None), model.domain)
         ways: list[FractionOf] = [
             partial(polygon_fraction, shapes=shapes[place : place + 1])
             for place in range(len(shapes))
         ]
     else:
-        sides = release.domain.to_lattice(as_boxes(regions)[0])
+        sides = model.domain.to_lattice(as_boxes(regions)[0])
         ways = [partial(box_fraction, boxes=one[None]) for one in sides]
-    return [explain(release, way) for way in ways]
+    return [explain(model, way) for way in ways]
 
 
-def explain(release: Release, fraction_of: FractionOf) -> Explanation:
+def explain(model: CountModel, fraction_of: FractionOf) -> Explanation:
     """Take the error of one answer apart.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         What is asked.
     fraction_of : callable
         Gives, for a release, the covered fractions of its cells by the one query.
@@ -98,21 +97,21 @@ def explain(release: Release, fraction_of: FractionOf) -> Explanation:
     the query cuts is quartered and its epsilon goes to the quarters; points are taken to be as
     uneven in them as in the leaf.
     """
-    covered = cover(release.tree, 1, fraction_of(release))
-    sums = cover_sums(release, covered)
+    covered = cover(model.tree, 1, fraction_of(model))
+    sums = cover_sums(model, covered)
     noise, uneven = _variances(sums)
-    finer = _finer(release, covered, fraction_of)
+    finer = _finer(model, covered, fraction_of)
     changes = {"as it is": (noise, uneven)}
     for times in _TIMES:
-        if release.epsilon * times <= MAX_EPSILON * NANO:
-            scaled = replace(release.tree, epsilon=release.tree.epsilon * times)
-            changes[f"{times} times the epsilon"] = (_noise(release, scaled, fraction_of), uneven)
+        if model.record.epsilon * times <= MAX_EPSILON * NANO:
+            scaled = replace(model.tree, epsilon=model.tree.epsilon * times)
+            changes[f"{times} times the epsilon"] = (_noise(model, scaled, fraction_of), uneven)
     if finer is not None:
         changes["cells half as wide at its edge"] = finer
     return Explanation(
         noise_share=noise / (noise + uneven) if noise + uneven > 0 else 0.0,
-        whole=_whole(release, covered),
-        cut=_cut(release, covered),
+        whole=_whole(model, covered),
+        cut=_cut(model, covered),
         remedies=_remedies(changes),
     )
 
@@ -122,35 +121,51 @@ def _variances(sums: Sums) -> tuple[float, float]:
     return float(sums.perturbation_variance[0]), float(sums.nonuniformity_variance[0])
 
 
-def _plain(release: Release, tree: Tree) -> Release:
-    """A release of other cells, whose counts nobody looks at."""
-    return replace(release, tree=tree, epsilon=tree.max_path_epsilon, view=View(), covariate=None)
+def _plain(model: CountModel, tree: Tree) -> CountModel:
+    """Model of other cells; its counts are not read, its variances are.
+
+    A covariate stays, since cells outside a boundary are empty without being counted.
+    """
+    record = replace(model.record, tree=tree, epsilon=tree.max_path_epsilon, view=View())
+    return CountModel(record=record)
 
 
-def _noise(release: Release, tree: Tree, fraction_of: FractionOf) -> float:
+def _noise(model: CountModel, tree: Tree, fraction_of: FractionOf) -> float:
     """Variance of the noise if the cells were these."""
-    plain, weights = _plain(release, tree), fraction_of(release)
+    plain, weights = _plain(model, tree), fraction_of(model)
     return _variances(cover_sums(plain, cover(tree, 1, weights)))[0]
 
 
-def _finer(release: Release, covered: Cover, fraction_of: FractionOf) -> tuple[float, float] | None:
+def _finer(
+    model: CountModel, covered: Cover, fraction_of: FractionOf
+) -> tuple[float, float] | None:
     """Variances if the cut leaves were quartered; None where none can be."""
-    tree, leaves = release.tree, _cut_leaves(covered)[0]
+    tree, leaves = model.tree, _cut_leaves(covered)[0]
     sides = tree.boxes[leaves, 2:] - tree.boxes[leaves, :2]
     leaves = leaves[(sides >= 2).all(axis=1)]
     if not len(leaves):
         return None
     finer, origin = refined(tree, leaves)
-    plain = _plain(release, finer)
+    finer = _uncounted_outside(model, finer)
+    plain = _plain(model, finer)
     again = cover(finer, 1, fraction_of(plain))
     noise = _variances(cover_sums(plain, again))[0]
     share = (finer.area / tree.area[origin]).astype(np.float64)
-    count = release.estimates.count[origin] * share
+    count = model.estimates.count[origin] * share
     node, fraction, area = _cut_leaves(again)
-    spread = release.spread[origin[node]]
+    spread = model.overdispersion[origin[node]]
     uneven = nonuniformity_variance(count[node], fraction, area, spread).sum()
-    shift = shift_variance(cover_sums(release, covered).shift)[0]
+    shift = shift_variance(cover_sums(model, covered).shift)[0]
     return noise, float(uneven + _FINER_SHIFT * shift)
+
+
+def _uncounted_outside(model: CountModel, tree: Tree) -> Tree:
+    """The same cells, with no epsilon on those outside the boundary."""
+    record = model.record
+    if not record.boundary or record.covariate is None:
+        return tree
+    is_empty = record.covariate.mass(tree.boxes) == 0
+    return replace(tree, epsilon=np.where(is_empty, 0, tree.epsilon))
 
 
 def refined(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
@@ -215,29 +230,27 @@ def _cut_leaves(covered: Cover) -> tuple[Integers, Floats, Floats]:
     return node, fraction, area
 
 
-def _whole(release: Release, covered: Cover) -> pandas.DataFrame:
+def _whole(model: CountModel, covered: Cover) -> pandas.DataFrame:
     """Cells taken whole, by level."""
     import pandas as pd
 
     node = np.concatenate([step.node[step.area == 1] for step in covered.steps])
-    table = pd.DataFrame(
-        {"level": release.tree.level[node], "estimate": release.estimates.count[node]}
-    )
+    table = pd.DataFrame({"level": model.tree.level[node], "estimate": model.estimates.count[node]})
     by_level = table.groupby("level")["estimate"].agg(cells="size", estimate="sum")
     return by_level.reset_index()
 
 
-def _cut(release: Release, covered: Cover) -> pandas.DataFrame:
+def _cut(model: CountModel, covered: Cover) -> pandas.DataFrame:
     """Leaves that are cut, those that matter most first."""
     import pandas as pd
 
     node, fraction, area = _cut_leaves(covered)
-    count = release.estimates.count[node]
-    variance = nonuniformity_variance(count, fraction, area, release.spread[node])
-    sides = release.domain.from_lattice(release.tree.boxes[node])
+    count = model.estimates.count[node]
+    variance = nonuniformity_variance(count, fraction, area, model.overdispersion[node])
+    sides = model.domain.from_lattice(model.tree.boxes[node])
     table = pd.DataFrame(sides, columns=["west", "south", "east", "north"])
     table = table.assign(
-        level=release.tree.level[node],
+        level=model.tree.level[node],
         covered=area,
         estimate=count,
         nonuniformity_error=np.sqrt(variance),

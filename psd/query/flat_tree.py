@@ -15,7 +15,7 @@ from psd.space.box_tree import MAX_CHILDREN, Tree
 
 if TYPE_CHECKING:
     from psd.estimation.least_squares import Estimates
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
 
 __all__ = ["COVARIATE", "EVEN", "SMOOTH", "Errors", "Family", "Inside", "Packed", "pack"]
 
@@ -87,7 +87,7 @@ class Packed:
     errors: Errors
 
 
-def pack(release: Release) -> Packed:
+def pack(model: CountModel) -> Packed:
     """Arrays of a release for the compiled walk; those of the tree are not copied.
 
     Notes
@@ -96,24 +96,24 @@ def pack(release: Release) -> Packed:
     the slope 0 and its own variance, and the recursion of `psd.query.traversal` ends without a
     special case.
     """
-    tree, estimates = release.tree, release.estimates
+    tree, estimates = model.tree, model.estimates
     children = Family(tree.first_child, tree.first_child + tree.children)
     slope, known = _recursion(estimates)
-    other_slope, other_known = _recursion(release.published)
+    other_slope, other_known = _recursion(model.published_covariance)
     return Packed(
         boxes=np.ascontiguousarray(tree.boxes),
         children=children,
         descendants=_descendants(tree, children),
         levels=len(tree.levels),
-        inside=_inside(release),
+        inside=_inside(model),
         errors=Errors(
             slope=slope,
             known=known,
-            other=release.published is not estimates,
+            other=model.published_covariance is not estimates,
             other_slope=other_slope,
             other_known=other_known,
             signed=estimates.signed,
-            spread=release.spread,
+            spread=model.overdispersion,
         ),
     )
 
@@ -137,16 +137,16 @@ def _descendants(tree: Tree, children: Family) -> Family:
     return Family(np.where(skip, first, start), np.where(skip, last, stop))
 
 
-def _inside(release: Release) -> Inside:
+def _inside(model: CountModel) -> Inside:
     """Density of a release, for the compiled walk."""
-    density, none = release.density, np.zeros(0, np.int64)
+    density, none = model.density, np.zeros(0, np.int64)
     kind, rank, share, mass = EVEN, none, np.zeros((0, PARTS, PARTS)), np.zeros(0)
     surface, cells = np.zeros((0, 0), np.int64), np.ones(2)
     if isinstance(density, SmoothDensity):
         kind, rank, share = SMOOTH, density.rank, density.share
     elif isinstance(density, CovariateDensity):
         covariate = density.covariate
-        kind, mass, surface = COVARIATE, covariate.mass(release.tree.boxes), covariate.surface
+        kind, mass, surface = COVARIATE, covariate.mass(model.tree.boxes), covariate.surface
         cells = np.array([covariate.columns, covariate.rows], float)
-    lattice = np.array(release.domain.lattice, float)
+    lattice = np.array(model.domain.lattice, float)
     return Inside(kind, rank, share, mass, surface, cells, lattice)

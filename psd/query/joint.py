@@ -23,7 +23,7 @@ from psd.query.simultaneous import level_of_each
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
+    from psd.query.index import QueryIndex
 
 __all__ = ["Joint", "joint"]
 
@@ -154,16 +154,17 @@ class Joint:
         return number
 
 
-def joint(release: Release, regions: Any, *, confidence: float, threshold: float) -> Joint:
+def joint(index: QueryIndex, regions: Any, *, confidence: float, threshold: float) -> Joint:
     """Answers with their covariance; see `Release.joint`."""
     from psd.query import answer
 
-    placed = regions_of(release, regions)
-    answers = answer(release, regions, confidence=confidence, threshold=threshold)
-    noise = perturbation_covariance(release, placed)
-    spread = nonuniformity_covariance(release, placed)
+    model = index.model
+    placed = regions_of(model, regions)
+    answers = answer(index, regions, confidence=confidence, threshold=threshold)
+    noise = perturbation_covariance(model, placed)
+    spread = nonuniformity_covariance(model, placed)
     level = level_of_each(correlation(noise + spread), confidence)
-    together = answer(release, regions, confidence=level, threshold=threshold)
+    together = answer(index, regions, confidence=level, threshold=threshold)
     pairs = placed.overlapping()
     return Joint(
         answers=_with_joint_intervals(answers, together),

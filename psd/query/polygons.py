@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import geopandas
     import pandas
 
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
 
 __all__ = ["answer_polygons", "cover_polygons", "polygon_fraction"]
 
@@ -30,7 +30,7 @@ _SIDES = 2**19
 
 
 def answer_polygons(
-    release: Release,
+    model: CountModel,
     regions: Any,
     *,
     crs: Any = None,
@@ -41,7 +41,7 @@ def answer_polygons(
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         What is asked.
     regions : GeoDataFrame, GeoSeries, region or sequence of regions
         Polygons and multi-polygons, as in `psd.space.regions.regions_table`. They are brought
@@ -63,30 +63,30 @@ def answer_polygons(
     clash = [name for name in COLUMNS if name in getattr(regions, "columns", ())]
     if clash:
         raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
-    shapes = to_release_crs(regions_table(regions, crs), release.domain)
-    chunks = _chunks(release, shapes)
-    _check_inside(release, chunks)
-    sums = joined([cover_sums(release, cover_polygons(release, some)) for some in chunks])
-    columns = report(release, sums, confidence=confidence, threshold=threshold)
+    shapes = to_release_crs(regions_table(regions, crs), model.domain)
+    chunks = _chunks(model, shapes)
+    _check_inside(model, chunks)
+    sums = joined([cover_sums(model, cover_polygons(model, some)) for some in chunks])
+    columns = report(sums, model.total, confidence=confidence, threshold=threshold)
     if not hasattr(regions, "columns"):
         return pd.DataFrame({"id": np.arange(1, len(shapes) + 1), **columns})
     return regions.assign(**columns)
 
 
-def _chunks(release: Release, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
+def _chunks(model: CountModel, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
     """Shapes in parts of not too many polygons and sides in cells."""
     import shapely
 
-    across = np.sqrt(release.tree.is_leaf.sum())
-    cuts = outline_lengths(shapes, release.domain) * across
+    across = np.sqrt(model.tree.is_leaf.sum())
+    cuts = outline_lengths(shapes, model.domain) * across
     held = np.cumsum(shapely.get_num_coordinates(shapes) + cuts) // _SIDES
     part = held + np.arange(len(shapes)) // _POLYGONS_PER_BATCH
     return [some for some in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(some)]
 
 
-def _check_inside(release: Release, chunks: list[NDArray[np.object_]]) -> None:
+def _check_inside(model: CountModel, chunks: list[NDArray[np.object_]]) -> None:
     """Refuse shapes that have no area in common with the domain."""
-    bounds = np.array([release.domain.bounds])
+    bounds = np.array([model.domain.bounds])
     number = 1
     for some in chunks:
         whole = outlines(some, np.repeat(bounds, len(some), axis=0))
@@ -94,17 +94,17 @@ def _check_inside(release: Release, chunks: list[NDArray[np.object_]]) -> None:
         if outside.any():
             raise ParameterError(
                 f"region {number + int(np.argmax(outside))} lies outside the bounds "
-                f"{release.domain.bounds} of the release, where nothing was counted"
+                f"{model.domain.bounds} of the release, where nothing was counted"
             )
         number += len(some)
 
 
-def cover_polygons(release: Release, shapes: NDArray[np.object_]) -> Cover:
+def cover_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Cover:
     """Cells that polygons cover, and by how much; of leaves, by the view's density.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         What is asked.
     shapes : ndarray of geometries, shape (n,)
         Valid polygons in its CRS.
@@ -113,26 +113,26 @@ def cover_polygons(release: Release, shapes: NDArray[np.object_]) -> Cover:
     -------
     Cover
     """
-    return cover(release.tree, len(shapes), polygon_fraction(release, shapes))
+    return cover(model.tree, len(shapes), polygon_fraction(model, shapes))
 
 
-def polygon_fraction(release: Release, shapes: NDArray[np.object_]) -> Fraction:
+def polygon_fraction(model: CountModel, shapes: NDArray[np.object_]) -> Fraction:
     """Covered shares of cells by polygons, for one walk down; see `cover_polygons`."""
-    return _Descent(release, shapes)
+    return _Descent(model, shapes)
 
 
 class _Descent:
     """Covered fractions level by level: cells are cut out of those of the level above."""
 
-    def __init__(self, release: Release, shapes: NDArray[np.object_]) -> None:
-        self._release = release
-        bounds = np.array([release.domain.bounds])
+    def __init__(self, model: CountModel, shapes: NDArray[np.object_]) -> None:
+        self._model = model
+        bounds = np.array([model.domain.bounds])
         self._whole = outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
-        self._pairs = np.arange(len(shapes)) * len(release.tree)
+        self._pairs = np.arange(len(shapes)) * len(model.tree)
 
     def __call__(self, query: Integers, node: Integers) -> tuple[Floats, Floats]:
         """Shares of points and of area; each cell is part of one of the last call, or the root."""
-        tree, place = self._release.tree, self._release.domain.from_lattice
+        tree, place = self._model.tree, self._model.domain.from_lattice
         parent = np.maximum(tree.parent[node], 0)
         above = np.searchsorted(self._pairs, query * len(tree) + parent)
         self._whole = divided(self._whole, above, place(tree.boxes[node]))
@@ -146,8 +146,8 @@ class _Descent:
 
     def _of_leaves(self, node: Integers, which: Integers, fraction: Floats) -> Floats:
         """Share of the counts of leaves that are cut, by the density of the view."""
-        tree, density = self._release.tree, self._release.density
+        tree, density = self._model.tree, self._model.density
         if density is None or not len(node):
             return fraction
-        place = self._release.domain.from_lattice
+        place = self._model.domain.from_lattice
         return density.polygon(tree, node, self._whole, which, place)

@@ -21,7 +21,7 @@ from psd.space.region_checks import to_release_crs
 from psd.space.regions import is_region, regions_table
 
 if TYPE_CHECKING:
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
 
 __all__ = ["MAX_REGIONS", "Regions", "cut_leaves", "regions_of"]
 
@@ -53,7 +53,7 @@ class Regions(Protocol):
         """Whether regions lie inside others, up to rounding, shape (n,)."""
 
 
-def regions_of(release: Release, regions: Any) -> Regions:
+def regions_of(model: CountModel, regions: Any) -> Regions:
     """Regions as `Release.query` takes them; they were checked there.
 
     Raises
@@ -63,10 +63,10 @@ def regions_of(release: Release, regions: Any) -> Regions:
     """
     made: Regions
     if is_region(regions):
-        shapes = to_release_crs(regions_table(regions, None), release.domain)
-        made = Polygons(release=release, shapes=shapes)
+        shapes = to_release_crs(regions_table(regions, None), model.domain)
+        made = Polygons(model=model, shapes=shapes)
     else:
-        made = Boxes(release=release, sides=release.domain.to_lattice(as_boxes(regions)[0]))
+        made = Boxes(model=model, sides=model.domain.to_lattice(as_boxes(regions)[0]))
     if len(made) > MAX_REGIONS:
         raise ParameterError(
             f"{len(made):,} regions are too many to be answered jointly, which works out the "
@@ -79,7 +79,7 @@ def regions_of(release: Release, regions: Any) -> Regions:
 class Boxes:
     """Boxes in lattice units, shape (n, 4), clipped to the lattice."""
 
-    release: Release
+    model: CountModel
     sides: Floats
 
     def __len__(self) -> int:
@@ -89,12 +89,12 @@ class Boxes:
         """Covers, some at a time; see `Regions`."""
         for start in range(0, len(self), _REGIONS_PER_BATCH):
             some = self.sides[start : start + _REGIONS_PER_BATCH]
-            yield start, cover(self.release.tree, len(some), box_fraction(self.release, some))
+            yield start, cover(self.model.tree, len(some), box_fraction(self.model, some))
 
     def common(self, node: Integers, first: Integers, second: Integers) -> Floats:
         """What of each leaf is in both of two boxes; see `Regions`."""
         both = _intersection(self.sides[first], self.sides[second])
-        return np.stack(box_fraction(self.release, both)(np.arange(len(node)), node))
+        return np.stack(box_fraction(self.model, both)(np.arange(len(node)), node))
 
     def overlapping(self) -> Integers:
         """Pairs with area in common; see `Regions`."""
@@ -123,7 +123,7 @@ def _intersection(a: Floats, b: Floats) -> Floats:
 class Polygons:
     """Polygons in the CRS of the release, shape (n,)."""
 
-    release: Release
+    model: CountModel
     shapes: NDArray[np.object_]
 
     def __len__(self) -> int:
@@ -133,16 +133,16 @@ class Polygons:
         """Covers, some at a time; see `Regions`."""
         for start in range(0, len(self), _REGIONS_PER_BATCH):
             some = self.shapes[start : start + _REGIONS_PER_BATCH]
-            yield start, cover_polygons(self.release, some)
+            yield start, cover_polygons(self.model, some)
 
     def common(self, node: Integers, first: Integers, second: Integers) -> Floats:
         """What of each leaf is in both of two polygons; see `Regions`."""
         pair, place = np.unique(np.stack([first, second], axis=1), axis=0, return_inverse=True)
         number, shapes = self._overlaps(pair)
-        which, leaf, parts = cut_leaves([(0, cover_polygons(self.release, shapes))])
-        found = number[which] * len(self.release.tree) + leaf
+        which, leaf, parts = cut_leaves([(0, cover_polygons(self.model, shapes))])
+        found = number[which] * len(self.model.tree) + leaf
         order = np.argsort(found)
-        wanted = place.ravel() * len(self.release.tree) + node
+        wanted = place.ravel() * len(self.model.tree) + node
         at = np.searchsorted(found, wanted, sorter=order)
         at = order[np.minimum(at, len(found) - 1)] if len(found) else at
         met = found[at] == wanted if len(found) else np.zeros(len(node), bool)

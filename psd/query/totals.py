@@ -13,7 +13,7 @@ from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.query.traversal import Cover, cut_leaf_total, perturbation_variance, total
 
 if TYPE_CHECKING:
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
 
 __all__ = ["Sums", "cover_sums", "joined"]
 
@@ -51,17 +51,17 @@ class Sums:
         return self.leaf_variance + shift_variance(self.shift)
 
 
-def cover_sums(release: Release, covered: Cover) -> Sums:
+def cover_sums(model: CountModel, covered: Cover) -> Sums:
     """Sums of queries whose cells were listed.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         What is asked.
     covered : Cover
         Cells of the queries.
     """
-    estimates, spread = release.estimates, release.spread
+    estimates, spread = model.estimates, model.overdispersion
     count = estimates.count
 
     def uneven(
@@ -74,12 +74,12 @@ def cover_sums(release: Release, covered: Cover) -> Sums:
     ) -> NDArray[np.float64]:
         return np.maximum(count[node], 0.0) * (fraction - area)
 
-    smooth = release.view.density == "smooth"
+    smooth = model.view.density == "smooth"
     return Sums(
         estimate=total(covered, count),
         signed=total(covered, estimates.signed),
         perturbation_variance=perturbation_variance(covered, estimates),
-        published_variance=perturbation_variance(covered, release.published),
+        published_variance=perturbation_variance(covered, model.published_covariance),
         leaf_variance=cut_leaf_total(covered, uneven),
         shift=cut_leaf_total(covered, moved) if smooth else np.zeros(covered.queries),
     )

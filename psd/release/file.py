@@ -11,8 +11,7 @@ import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,26 +31,21 @@ from psd._util.untrusted_parquet import (
     read_bytes,
 )
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind
-from psd.release.covariate_codec import COVARIATE_KEY, covariate_header, is_covariate, pack, unpack
+from psd.release.allow_list import check_release
+from psd.release.covariate_codec import COVARIATE_KEY, pack, unpack
 from psd.release.digest import canonical, digest
-from psd.release.post_processing import DENSITIES, ESTIMATES, View
-from psd.release.public import Public, check_public
-from psd.release.record import Release
+from psd.release.record import ReleaseRecord
+from psd.release.schema import record_fields, record_header
 from psd.space.box_tree import Tree
-from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.space.covariate import Covariate
 
 __all__ = [
-    "FORMAT",
     "KEY",
     "NODES",
     "SCHEMA",
     "SERIES_KEY",
-    "arguments",
     "check_digest",
     "checked_footer",
     "columns_of",
@@ -60,19 +54,11 @@ __all__ = [
     "encode",
     "encoded",
     "guarded",
-    "header_of",
-    "is_parameters",
     "read",
     "stated_digest",
     "tree_of",
     "write",
 ]
-
-FORMAT = 4
-"""What is written."""
-
-OLDEST = 2
-"""What is still read."""
 
 PARQUET: dict[str, Any] = {
     "compression": "zstd",
@@ -99,7 +85,6 @@ DIGESTED = 4
 KEY = b"psd"
 SERIES_KEY = b"psd-series"
 DIGEST_KEY = b"psd-digest"
-MAX_CRS = 2**15
 
 NODES = {"floor": 2**20, "each": 12}
 """Most nodes of a file, see `psd._util.untrusted_parquet.check_size`; at a bit or less for a
@@ -119,13 +104,13 @@ SCHEMA = pa.schema(
 )
 
 
-def write(public: Public, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def write(record: ReleaseRecord, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a release; the file appears whole or not at all."""
-    write_file(path, encode(public), overwrite=overwrite)
+    write_file(path, encode(record), overwrite=overwrite)
 
 
-def read(path: str | os.PathLike[str]) -> Release:
-    """Read a release.
+def read(path: str | os.PathLike[str]) -> tuple[ReleaseRecord, str]:
+    """Read a release, and the digest of its content.
 
     Raises
     ------
@@ -135,19 +120,19 @@ def read(path: str | os.PathLike[str]) -> Release:
     return decode(read_bytes(path), str(path))
 
 
-def encode(public: Public) -> bytes:
-    """Bytes of a release file; the same release gives the same bytes.
+def encode(record: ReleaseRecord) -> bytes:
+    """Bytes of a release file; the same record gives the same bytes.
 
     Raises
     ------
     ParameterError
-        If it is given anything but a `Public`.
+        If a value is not public, see `psd.release.allow_list`.
     """
-    check_public(public, Public)
-    header = header_of(public)
-    arguments(strict_json(canonical(header)))  # what a reader would refuse is not written
-    table = pa.Table.from_arrays(columns_of(public.tree), schema=SCHEMA)
-    return encoded([table], {KEY: canonical(header)}, digest_of(public), public.covariate)
+    check_release(record)
+    header = record_header(record)
+    record_fields(strict_json(canonical(header)))  # a reader accepts what is written
+    table = pa.Table.from_arrays(columns_of(record.tree), schema=SCHEMA)
+    return encoded([table], {KEY: canonical(header)}, digest_of(record), record.covariate)
 
 
 def stated_digest(path: str | os.PathLike[str]) -> str | None:
@@ -156,9 +141,10 @@ def stated_digest(path: str | os.PathLike[str]) -> str | None:
     return None if stated is None else stated.decode("ascii", "replace")
 
 
-def digest_of(public: Public) -> str:
-    """Digest of a release, as its file will state it."""
-    return digest(KEY, header_of(public), [public.tree])
+def digest_of(record: ReleaseRecord) -> str:
+    """Digest of a record, as its file will state it."""
+    check_release(record)
+    return digest(KEY, record_header(record), [record.tree])
 
 
 def encoded(
@@ -195,32 +181,8 @@ def columns_of(tree: Tree) -> list[pa.Array]:
     ]
 
 
-def header_of(release: Public) -> dict[str, Any]:
-    """Everything about a release but its nodes: an allow-list of public values."""
-    return {
-        "format": FORMAT,
-        "library": release.library,
-        "inference": release.inference,
-        "method": release.method,
-        "parameters": dict(release.parameters),
-        "domain": {
-            "bounds": list(release.domain.bounds),
-            "crs": release.domain.crs,
-            "lattice": list(release.domain.lattice),
-        },
-        "unit": release.unit,
-        "max_contributions": release.max_contributions,
-        "weight": release.weight,
-        "time_zone": release.time_zone,
-        "epsilon": epsilon_text(release.epsilon),
-        "view": asdict(release.view),
-        "covariate": covariate_header(release.covariate),
-        "boundary": release.boundary,
-    }
-
-
-def decode(content: bytes, name: str = "release") -> Release:
-    """Release from the bytes of a file.
+def decode(content: bytes, name: str = "release") -> tuple[ReleaseRecord, str]:
+    """Decode the bytes of a file to a record and the digest of its content.
 
     Parameters
     ----------
@@ -251,11 +213,11 @@ def guarded(name: str) -> Iterator[None]:
         raise ReleaseFormatError(f"{name}: {error}") from None
 
 
-def _decoded(file: pq.ParquetFile, content: bytes) -> Release:
+def _decoded(file: pq.ParquetFile, content: bytes) -> tuple[ReleaseRecord, str]:
     """Check what the footer says before anything large is read."""
     footer = checked_footer(file, KEY)
     header = strict_json(footer[KEY])
-    known = arguments(header)
+    fields = record_fields(header)
     if not file.schema_arrow.remove_metadata().equals(SCHEMA):
         raise ReleaseFormatError("the columns are not those of a release")
     if file.metadata.num_rows == 0:
@@ -263,10 +225,9 @@ def _decoded(file: pq.ParquetFile, content: bytes) -> Release:
     check_size(file, content, **NODES)
     if file.metadata.num_rows > NODES["floor"]:
         check_order(file)
-    known["covariate"] = unpack(known["covariate"], footer.get(COVARIATE_KEY), known["domain"])
-    release = Release(tree=tree_of(file.read()), **known, source="curator")
-    vars(release)["digest"] = check_digest(footer, KEY, header, header["format"], [release])
-    return release
+    fields["covariate"] = unpack(fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"])
+    record = ReleaseRecord(tree=tree_of(file.read()), **fields, source="curator")
+    return record, check_digest(footer, KEY, header, header["format"], [record])
 
 
 def checked_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
@@ -299,14 +260,18 @@ _OTHERS = {
     KEY: (
         SERIES_KEY,
         "it is a series of time slices and no single release; name one of them (--slice), or load "
-        "it by psd.Series.load",
+        "it by psd.SeriesRelease.load",
     ),
     SERIES_KEY: (KEY, "it is a single release and no series of time slices"),
 }
 
 
 def check_digest(
-    footer: Mapping[bytes, bytes], key: bytes, header: Any, version: int, releases: list[Release]
+    footer: Mapping[bytes, bytes],
+    key: bytes,
+    header: Any,
+    version: int,
+    records: list[ReleaseRecord],
 ) -> str:
     """Digest of what was read, which is the one that the footer states.
 
@@ -315,7 +280,7 @@ def check_digest(
     ReleaseFormatError
         If it is another, or the file has none and ought to have one.
     """
-    found, stated = digest(key, header, [one.tree for one in releases]), footer.get(DIGEST_KEY)
+    found, stated = digest(key, header, [record.tree for record in records]), footer.get(DIGEST_KEY)
     if stated is None and version >= DIGESTED:
         raise ReleaseFormatError("it carries no digest, which a file of its format has")
     if stated is not None and stated != found.encode():
@@ -339,112 +304,3 @@ def tree_of(table: pa.Table) -> Tree:
         count=count.fill_null(0).to_numpy(),
         epsilon=nano,
     )
-
-
-def arguments(header: Any) -> dict[str, Any]:
-    """Arguments of `Release` of a header that has been read.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If a field is missing, unknown or not valid.
-    """
-    _expect(isinstance(header, dict), "its header is no object")
-    _expect(
-        _is_whole(header.get("format"), OLDEST, FORMAT),
-        f"its format version {header.get('format')!r} is not known; this library reads {OLDEST} "
-        f"to {FORMAT}",
-    )
-    if header["format"] == OLDEST:
-        header = _brought_up(header)
-    _expect(header.keys() == _FIELDS.keys() | {"format", "domain"}, "its header has other fields")
-    for name, valid in _FIELDS.items():
-        _expect(valid(header[name]), f"header field {name} is not valid")
-    fields = {name: header[name] for name in _FIELDS}
-    return {
-        **fields,
-        "epsilon": parse_epsilon(header["epsilon"]),
-        "domain": _domain(header["domain"]),
-        "view": View(**header["view"]),
-    }
-
-
-def _brought_up(header: dict[str, Any]) -> dict[str, Any]:
-    """Header of format 2 with what has been added since, as it was then."""
-    _expect(header.keys().isdisjoint(_SINCE_2), "its header has other fields")
-    _expect(header.get("unit") in ("record", "user"), "header field unit is not valid")
-    return {**header, **_SINCE_2}
-
-
-def _expect(holds: bool, message: str) -> None:
-    """Refuse the file unless something holds."""
-    if not holds:
-        raise ReleaseFormatError(message)
-
-
-def _is_whole(value: object, low: int, high: int) -> bool:
-    """Whether a JSON value is an integer between two limits."""
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-def _is_flag(value: object) -> bool:
-    """Whether a JSON value is true or false."""
-    return isinstance(value, bool)
-
-
-def _is_text(value: object) -> bool:
-    """Whether a JSON value is a short printable text."""
-    return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
-
-
-def is_parameters(value: object) -> bool:
-    """Whether a JSON value is a flat object of short values."""
-    return (
-        isinstance(value, dict)
-        and len(value) <= 100
-        and all(_is_text(key) for key in value)
-        and all(v is None or _is_text(v) or _is_whole(v, -(2**62), 2**62) for v in value.values())
-    )
-
-
-def _is_view(value: object) -> bool:
-    """Whether a JSON value is a view, all of its choices made."""
-    return (
-        isinstance(value, dict)
-        and value.keys() == {"estimate", "density", "prune"}
-        and value["estimate"] in ESTIMATES
-        and value["density"] in DENSITIES
-        and _is_whole(value["prune"], 0, 2**53 - 1)
-    )
-
-
-_FIELDS = {
-    "library": _is_text,
-    "inference": lambda value: _is_whole(value, 1, 10**6),
-    "method": _is_text,
-    "parameters": is_parameters,
-    "unit": lambda value: value in get_args(Kind),
-    "max_contributions": lambda value: _is_whole(value, 1, MAX_CONTRIBUTIONS),
-    "weight": lambda value: _is_whole(value, 0, MAX_CONTRIBUTIONS),
-    "time_zone": lambda value: value is None or _is_text(value),
-    "epsilon": _is_text,
-    "view": _is_view,
-    "covariate": is_covariate,
-    "boundary": _is_flag,
-}
-
-_SINCE_2: dict[str, Any] = {"weight": 0, "time_zone": None, "boundary": False}
-
-
-def _domain(value: Any) -> Domain:
-    """Domain of a header."""
-    _expect(
-        isinstance(value, dict) and value.keys() == {"bounds", "crs", "lattice"},
-        "header field domain is not valid",
-    )
-    bounds, crs, lattice = value["bounds"], value["crs"], value["lattice"]
-    numbers = isinstance(bounds, list) and all(type(edge) in (int, float) for edge in bounds)
-    sizes = isinstance(lattice, list) and all(_is_whole(size, 1, 2**30) for size in lattice)
-    text = isinstance(crs, str) and len(crs) <= MAX_CRS and crs.isprintable()
-    _expect(numbers and sizes and text, "header field domain is not valid")
-    return Domain(bounds=tuple(bounds), crs=crs, lattice=tuple(lattice))

@@ -7,7 +7,10 @@ from typing import Any
 
 from psd.errors import ParameterError
 
-__all__ = ["DENSITIES", "ESTIMATES", "View"]
+__all__ = ["DENSITIES", "ESTIMATES", "INFERENCE_VERSION", "View"]
+
+INFERENCE_VERSION = 1
+"""Version of the estimates, stated in the file: other estimates get another number."""
 
 ESTIMATES = ("least-squares", "posterior", "signed")
 DENSITIES = ("uniform", "smooth", "covariate")

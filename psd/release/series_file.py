@@ -25,25 +25,23 @@ from psd._util.untrusted_parquet import (
 )
 from psd.errors import ReleaseFormatError
 from psd.privacy.unit import ContributionScope
+from psd.release.allow_list import check_series
 from psd.release.covariate_codec import COVARIATE_KEY, unpack
 from psd.release.digest import canonical, digest
 from psd.release.file import (
     NODES,
     SCHEMA,
     SERIES_KEY,
-    arguments,
     check_digest,
     checked_footer,
     columns_of,
     encoded,
     guarded,
-    header_of,
-    is_parameters,
     tree_of,
 )
-from psd.release.public import Public, PublicSeries, check_public
-from psd.release.record import Release
-from psd.release.series import Series
+from psd.release.record import ReleaseRecord
+from psd.release.schema import is_parameters, record_fields, record_header
+from psd.release.series import SeriesRecord
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["decode", "digest_of", "encode", "is_series", "read", "write"]
@@ -55,13 +53,13 @@ _SLICE = pa.field("slice", pa.int32(), nullable=False)
 _SCHEMA = pa.schema([_SLICE, *SCHEMA])
 
 
-def write(series: PublicSeries, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def write(series: SeriesRecord, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a series; the file appears whole or not at all."""
     write_file(path, encode(series), overwrite=overwrite)
 
 
-def read(path: str | os.PathLike[str]) -> Series:
-    """Read a series.
+def read(path: str | os.PathLike[str]) -> tuple[SeriesRecord, str]:
+    """Read a series, and the digest of its content.
 
     Raises
     ------
@@ -76,34 +74,35 @@ def is_series(path: str | os.PathLike[str]) -> bool:
     return SERIES_KEY in footer_keys(path)
 
 
-def encode(series: PublicSeries) -> bytes:
+def encode(series: SeriesRecord) -> bytes:
     """Bytes of the file; the same series gives the same bytes.
 
     Raises
     ------
     ParameterError
-        If it is given anything but a `PublicSeries`.
+        If a value is not public, see `psd.release.allow_list`.
     """
-    check_public(series, PublicSeries)
+    check_series(series)
     header = _header(series)
     _fields(strict_json(canonical(header), MAX_HEADER))  # what a reader would refuse
-    tables = [_table(number, one) for number, one in enumerate(series.releases)]
+    tables = [_table(number, record) for number, record in enumerate(series.releases)]
     covariate = series.releases[0].covariate
     return encoded(tables, {SERIES_KEY: canonical(header)}, digest_of(series), covariate)
 
 
-def digest_of(series: PublicSeries) -> str:
+def digest_of(series: SeriesRecord) -> str:
     """Digest of a series, as its file will state it."""
-    return digest(SERIES_KEY, _header(series), [one.tree for one in series.releases])
+    check_series(series)
+    return digest(SERIES_KEY, _header(series), [record.tree for record in series.releases])
 
 
-def _table(number: int, release: Public) -> pa.Table:
+def _table(number: int, release: ReleaseRecord) -> pa.Table:
     """Nodes of a slice."""
     slices = pa.array(np.full(len(release.tree), number, np.int32))
     return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=_SCHEMA)
 
 
-def _header(series: PublicSeries) -> dict[str, Any]:
+def _header(series: SeriesRecord) -> dict[str, Any]:
     """Everything about a series but its nodes: an allow-list of public values."""
     slices = series.slices
     return {
@@ -111,14 +110,14 @@ def _header(series: PublicSeries) -> dict[str, Any]:
         "by": slices.by,
         "time_zone": slices.time_zone,
         "slices": list(slices.names),
-        "bound": series.bound,
+        "bound": series.scope,
         "parameters": [dict(release.parameters) for release in series.releases],
-        "release": {**header_of(series.releases[0]), "parameters": {}},
+        "release": {**record_header(series.releases[0]), "parameters": {}},
     }
 
 
-def decode(content: bytes, name: str = "series") -> Series:
-    """Series from the bytes of a file.
+def decode(content: bytes, name: str = "series") -> tuple[SeriesRecord, str]:
+    """Decode the bytes of a file to a series and the digest of its content.
 
     Raises
     ------
@@ -129,11 +128,11 @@ def decode(content: bytes, name: str = "series") -> Series:
         return _decoded(open_parquet(content), content)
 
 
-def _decoded(file: pq.ParquetFile, content: bytes) -> Series:
+def _decoded(file: pq.ParquetFile, content: bytes) -> tuple[SeriesRecord, str]:
     """Check what the footer says before anything large is read."""
     footer = checked_footer(file, SERIES_KEY)
     header = strict_json(footer[SERIES_KEY], MAX_HEADER)
-    slices, bound, each = _fields(header)
+    slices, scope, each = _fields(header)
     if not file.schema_arrow.remove_metadata().equals(_SCHEMA):
         raise ReleaseFormatError("the columns are not those of a series")
     if file.metadata.num_rows < len(slices):
@@ -142,14 +141,13 @@ def _decoded(file: pq.ParquetFile, content: bytes) -> Series:
     if file.metadata.num_rows > NODES["floor"]:
         check_order(file)
     covariate = unpack(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
-    releases = [
-        Release(tree=tree_of(table), **{**known, "covariate": covariate}, source="curator")
-        for table, known in zip(_split(file.read(), len(slices)), each, strict=True)
+    records = [
+        ReleaseRecord(tree=tree_of(table), **{**fields, "covariate": covariate}, source="curator")
+        for table, fields in zip(_split(file.read(), len(slices)), each, strict=True)
     ]
-    series = Series(slices=slices, releases=tuple(releases), bound=bound)
+    series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
     version = header["release"]["format"]
-    vars(series)["digest"] = check_digest(footer, SERIES_KEY, header, version, releases)
-    return series
+    return series, check_digest(footer, SERIES_KEY, header, version, records)
 
 
 def _split(table: pa.Table, number: int) -> list[pa.Table]:
@@ -163,7 +161,7 @@ def _split(table: pa.Table, number: int) -> list[pa.Table]:
 
 
 def _fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, Any]]]:
-    """Slices, bound, and the arguments of each release."""
+    """TimeSlices, scope, and the fields of each record."""
     if not isinstance(header, dict) or header.keys() != _NAMES:
         raise ReleaseFormatError("its header has other fields than that of a series")
     if type(header["series"]) is not int or header["series"] != FORMAT:
@@ -176,7 +174,7 @@ def _fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, 
         raise ReleaseFormatError("header field parameters does not fit the slices")
     if not all(map(is_parameters, parameters)):
         raise ReleaseFormatError("header field parameters is not valid")
-    common = arguments(release)
+    common = record_fields(release)
     return slices, header["bound"], [{**common, "parameters": own} for own in parameters]
 
 

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 from psd._util.atomic_write import check_free, check_targets, write_file
 from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
-from psd.release.file import stated_digest
-from psd.release.record import Release
-from psd.release.series import Series
+from psd.release.file import read, stated_digest
 from psd.release.series_file import is_series
+from psd.release.series_file import read as read_series
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -185,7 +184,7 @@ def verify(release: Name, key: Name | None = None, *, signature: Name | None = N
 
 def _digest(release: Name) -> str:
     """Digest of a file that has been read whole and found sound."""
-    return Series.load(release).digest if is_series(release) else Release.load(release).digest
+    return read_series(release)[1] if is_series(release) else read(release)[1]
 
 
 def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:

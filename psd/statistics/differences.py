@@ -8,13 +8,14 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
+from psd.query import answer
 from psd.query.derived import fieller, reach
 from psd.space.regions import with_crs
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
+    from psd.query.index import QueryIndex
 
 __all__ = ["difference", "ratio"]
 
@@ -26,57 +27,16 @@ _ANSWERS = (
 
 
 def difference(
-    first: Release,
-    second: Release,
+    first: QueryIndex,
+    second: QueryIndex,
     regions: Any,
     *,
     crs: Any = None,
     confidence: float = 0.95,
 ) -> pandas.DataFrame:
-    """Counts in a first release minus those in a second one.
-
-    Parameters
-    ----------
-    first, second : Release
-        Of the same domain, with noise drawn for each.
-    regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
-        As in `Release.query`.
-    crs : any CRS that pyproj understands, optional
-        As in `Release.query`.
-    confidence : float
-        Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
-
-    Returns
-    -------
-    DataFrame or GeoDataFrame
-        The caller's columns or ``id``, and ``first, second, difference, perturbation_error,
-        nonuniformity_error, error, lower, upper``, in records.
-
-    Raises
-    ------
-    DomainError
-        If bounds, CRS or lattice differ.
-    ParameterError
-        If a region is malformed or outside, one release counts users and the other rows, or
-        both are the same release.
-
-    Notes
-    -----
-    The noise of two releases is independent, so variances add. So do those of uneven cells,
-    which overstates the error where points lie unevenly in the same way in both. Who is counted
-    in both releases has spent the epsilons of both.
-
-    Examples
-    --------
-    >>> import psd
-    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> tree = psd.grid_tree(domain, 2)
-    >>> a, b = (psd.Release.from_counts(tree, n, 1.0, domain=domain) for n in ([9] * 4, [5] * 4))
-    >>> psd.difference(a, b, [(0, 0, 2, 1)])[["difference", "error"]].round(1).values.tolist()
-    [[8.0, 2.7]]
-    """
+    """Counts of a first release minus those of a second; see `psd.difference`."""
     table, x, y, noise, spread = _pair(
-        first, second, with_crs(regions, crs, first.domain), confidence
+        first, second, with_crs(regions, crs, first.model.domain), confidence
     )
     error = np.sqrt(noise.sum(axis=0) + spread.sum(axis=0))
     found: pandas.DataFrame = table.assign(
@@ -91,51 +51,16 @@ def difference(
 
 
 def ratio(
-    first: Release,
-    second: Release,
+    first: QueryIndex,
+    second: QueryIndex,
     regions: Any,
     *,
     crs: Any = None,
     confidence: float = 0.95,
 ) -> pandas.DataFrame:
-    """Counts in a first release over those in a second one.
-
-    Parameters
-    ----------
-    first, second : Release
-        Of the same domain, with noise drawn for each.
-    regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
-        As in `Release.query`.
-    crs : any CRS that pyproj understands, optional
-        As in `Release.query`.
-    confidence : float
-        Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
-
-    Returns
-    -------
-    DataFrame or GeoDataFrame
-        As of `difference`, with ``ratio`` instead. The errors are those of the delta method;
-        the intervals are Fieller's, and have no upper end where the second count may be 0.
-
-    Raises
-    ------
-    DomainError
-        If bounds, CRS or lattice differ.
-    ParameterError
-        If a region is malformed or outside, one release counts users and the other rows, or
-        both are the same release.
-
-    Examples
-    --------
-    >>> import psd
-    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> tree = psd.grid_tree(domain, 2)
-    >>> a, b = (psd.Release.from_counts(tree, n, 1.0, domain=domain) for n in ([90] * 4, [50] * 4))
-    >>> psd.ratio(a, b, [(0, 0, 2, 1)])[["ratio", "lower", "upper"]].round(2).values.tolist()
-    [[1.8, 1.73, 1.88]]
-    """
+    """Counts of a first release divided by those of a second; see `psd.ratio`."""
     table, x, y, noise, spread = _pair(
-        first, second, with_crs(regions, crs, first.domain), confidence
+        first, second, with_crs(regions, crs, first.model.domain), confidence
     )
     positive = y > 0
     below = np.where(positive, y, 1.0)
@@ -159,14 +84,16 @@ def ratio(
 
 
 def _pair(
-    first: Release, second: Release, regions: Any, confidence: float
+    first: QueryIndex, second: QueryIndex, regions: Any, confidence: float
 ) -> tuple[Any, Floats, Floats, Floats, Floats]:
     """Table of both counts, the counts, and their variances by kind, shape (2, n) each."""
     _check_pair(first, second)
-    answers = [release.query(regions, confidence=confidence) for release in (first, second)]
-    x, y = (answer["estimate"].to_numpy(np.float64) for answer in answers)
+    answers = [
+        answer(index, regions, confidence=confidence, threshold=0.3) for index in (first, second)
+    ]
+    x, y = (table["estimate"].to_numpy(np.float64) for table in answers)
     noise, spread = (
-        np.stack([answer[name].to_numpy(np.float64) ** 2 for answer in answers])
+        np.stack([table[name].to_numpy(np.float64) ** 2 for table in answers])
         for name in ("perturbation_error", "nonuniformity_error")
     )
     table = answers[0].drop(columns=list(_ANSWERS))
@@ -176,19 +103,20 @@ def _pair(
     return table.assign(first=x, second=y), x, y, noise, spread
 
 
-def _check_pair(first: Release, second: Release) -> None:
+def _check_pair(first: QueryIndex, second: QueryIndex) -> None:
     """Refuse releases whose cells are not comparable, or whose noise is the same."""
-    a, b = first.domain, second.domain
+    a, b = first.model.domain, second.model.domain
     for name in ("bounds", "crs", "lattice"):
         if getattr(a, name) != getattr(b, name):
             raise DomainError(
                 f"the releases have different {name}, {getattr(a, name)} and {getattr(b, name)}; "
                 "only releases of one domain can be compared"
             )
-    if (first.unit_of_privacy.scale == 1) != (second.unit_of_privacy.scale == 1):
+    if (first.model.record.unit.scale == 1) != (second.model.record.unit.scale == 1):
         raise ParameterError(
             "one of the releases counts users and the other rows; compare what counts the same"
         )
     names = ("boxes", "parent", "count", "epsilon")
-    if all(np.array_equal(getattr(first.tree, n), getattr(second.tree, n)) for n in names):
+    trees = first.model.tree, second.model.tree
+    if all(np.array_equal(getattr(trees[0], n), getattr(trees[1], n)) for n in names):
         raise ParameterError("both releases are one and the same, whose noise is not independent")

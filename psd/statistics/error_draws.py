@@ -20,8 +20,8 @@ from psd.estimation.least_squares import non_negative
 from psd.estimation.nonuniformity import shift_variance
 
 if TYPE_CHECKING:
+    from psd.estimation.model import CountModel
     from psd.query.joint import Joint
-    from psd.release.record import Release
     from psd.statistics.overlay import Overlay
 
 __all__ = ["cell_draws", "check_draws", "innovations", "node_errors", "redrawn", "region_draws"]
@@ -71,17 +71,17 @@ class Innovations:
     levels: tuple[slice, ...]
 
 
-def innovations(release: Release, leaves: Integers) -> Innovations:
+def innovations(model: CountModel, leaves: Integers) -> Innovations:
     """What the errors of some leaves are made of: their ancestors, and the siblings of those.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         Whose leaves they are.
     leaves : ndarray, int64
         Nodes, in any order.
     """
-    tree, estimates = release.tree, release.estimates
+    tree, estimates = model.tree, model.estimates
     above = np.zeros(len(tree), bool)
     above[leaves] = True
     for level in reversed(tree.levels[1:]):
@@ -137,7 +137,7 @@ def node_errors(made: Innovations, random: np.random.Generator, draws: int) -> F
 def cell_draws(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
     """Plausible true counts of the cells of an overlay, shape (cells, some) at a time."""
     random = np.random.default_rng(seed)
-    made = innovations(overlay.release, overlay.node)
+    made = innovations(overlay.model, overlay.node)
     place = np.searchsorted(made.nodes, overlay.node)
     shape = (overlay.cells, len(made.nodes))
     matrix = sparse.csr_array((overlay.share, (overlay.cell, place)), shape=shape)
@@ -156,17 +156,17 @@ def redrawn(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
     The published counts are taken for the truth, noise is drawn for them, and what comes out is
     made non-negative as in a release; then points are thrown into uneven leaves.
     """
-    release, random = overlay.release, np.random.default_rng(seed)
-    made = innovations(release, overlay.node)
-    shape = (overlay.cells, len(release.tree))
+    model, random = overlay.model, np.random.default_rng(seed)
+    made = innovations(model, overlay.node)
+    shape = (overlay.cells, len(model.tree))
     matrix = sparse.csr_array((overlay.share, (overlay.cell, overlay.node)), shape=shape)
     uneven = _unevenness(overlay)
-    step = max(1, _VALUES_PER_BATCH // max(len(overlay.node), len(release.tree)))
+    step = max(1, _VALUES_PER_BATCH // max(len(overlay.node), len(model.tree)))
     for start in range(0, draws, step):
         some = min(step, draws - start)
-        noisy = release.estimates.count[:, None] + node_errors(made, random, some)
+        noisy = model.estimates.count[:, None] + node_errors(made, random, some)
         for column in range(some):
-            noisy[:, column] = non_negative(release.tree, noisy[:, column], release.estimates.slope)
+            noisy[:, column] = non_negative(model.tree, noisy[:, column], model.estimates.slope)
         yield np.maximum(matrix @ noisy + uneven(random, some), 0.0)
 
 

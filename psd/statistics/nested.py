@@ -11,19 +11,19 @@ from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
 from psd.estimation.least_squares import LEAST_SLOPE, project
 from psd.query.derived import reach
-from psd.query.joint import Joint
+from psd.query.joint import Joint, joint
 from psd.query.region_overlaps import regions_of
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
+    from psd.query.index import QueryIndex
 
 __all__ = ["nested"]
 
 
 def nested(
-    release: Release,
+    index: QueryIndex,
     regions: Any,
     *,
     parents: ArrayLike | None,
@@ -31,16 +31,16 @@ def nested(
     threshold: float,
 ) -> pandas.DataFrame:
     """Counts of nested regions and of the rings between them; see `Release.nested`."""
-    placed = regions_of(release, regions)
-    joint = release.joint(regions, confidence=confidence, threshold=threshold)
+    placed = regions_of(index.model, regions)
+    together = joint(index, regions, confidence=confidence, threshold=threshold)
     parent = _parents(regions, parents, len(placed))
     _check_nesting(parent, placed)
     rings = _ring_weights(parent)
-    estimate, ring = _consistent(joint, parent, rings)
-    variance = np.einsum("ij,ij->i", rings @ joint.covariance, rings)
+    estimate, ring = _consistent(together, parent, rings)
+    variance = np.einsum("ij,ij->i", rings @ together.covariance, rings)
     error = np.sqrt(np.maximum(variance, 0.0))
     width = reach(confidence) * error
-    return joint.answers.drop(columns=["joint_lower", "joint_upper"]).assign(
+    return together.answers.drop(columns=["joint_lower", "joint_upper"]).assign(
         estimate=estimate,
         ring=ring,
         ring_error=error,

@@ -17,7 +17,7 @@ from psd.estimation.nonuniformity import shift_variance
 from psd.query.covariance import part_variance, records_moved
 
 if TYPE_CHECKING:
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
 
 __all__ = ["MAX_CELLS", "Overlay", "leaf_overlay", "raster_overlay"]
 
@@ -34,7 +34,7 @@ class Overlay:
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         Whose leaves they are.
     cells : int
         Number of cells; a raster's row by row from the south-west.
@@ -46,7 +46,7 @@ class Overlay:
         Cells in lattice units.
     """
 
-    release: Release
+    model: CountModel
     cells: int
     cell: Integers
     node: Integers
@@ -60,7 +60,7 @@ class Overlay:
         number[cells] = np.arange(len(cells))
         kept = number[self.cell] >= 0
         return Overlay(
-            release=self.release,
+            model=self.model,
             cells=len(cells),
             cell=number[self.cell[kept]],
             node=self.node[kept],
@@ -71,7 +71,7 @@ class Overlay:
 
     def counts(self) -> Floats:
         """Estimated records in each cell, shape (cells,)."""
-        counted = self.release.estimates.count[self.node] * self.share
+        counted = self.model.estimates.count[self.node] * self.share
         return sum_by(self.cell, counted, self.cells)
 
     def perturbation_variance(self) -> Floats:
@@ -83,7 +83,7 @@ class Overlay:
         variance = np.zeros(len(self.node))
         cut = self.area < 1
         part = np.stack([self.share[cut], self.area[cut]])
-        variance[cut] = part_variance(self.release, self.node[cut], part)
+        variance[cut] = part_variance(self.model, self.node[cut], part)
         return variance
 
     def nonuniformity_variance(self) -> Floats:
@@ -93,30 +93,30 @@ class Overlay:
 
     def shift(self) -> Floats:
         """Records that a smooth density moves into each cell, shape (cells,)."""
-        moved = records_moved(self.release, self.node, np.stack([self.share, self.area]))
+        moved = records_moved(self.model, self.node, np.stack([self.share, self.area]))
         return sum_by(self.cell, moved, self.cells)
 
 
-def leaf_overlay(release: Release) -> Overlay:
+def leaf_overlay(model: CountModel) -> Overlay:
     """The leaves themselves as cells, in the order of the tree."""
-    leaves = np.flatnonzero(release.tree.is_leaf)
+    leaves = np.flatnonzero(model.tree.is_leaf)
     return Overlay(
-        release=release,
+        model=model,
         cells=len(leaves),
         cell=np.arange(len(leaves)),
         node=leaves,
         share=np.ones(len(leaves)),
         area=np.ones(len(leaves)),
-        boxes=release.tree.boxes[leaves].astype(np.float64),
+        boxes=model.tree.boxes[leaves].astype(np.float64),
     )
 
 
-def raster_overlay(release: Release, columns: int, rows: int) -> Overlay:
+def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     """Equal cells over the domain.
 
     Parameters
     ----------
-    release : Release
+    model : CountModel
         Whose leaves are divided.
     columns, rows : int
         Size of the raster, at most `MAX_CELLS` in all.
@@ -127,11 +127,11 @@ def raster_overlay(release: Release, columns: int, rows: int) -> Overlay:
         If the size is out of range.
     """
     size = _checked(columns, rows)
-    leaves = np.flatnonzero(release.tree.is_leaf)
-    boxes = release.tree.boxes[leaves].astype(np.int64)
+    leaves = np.flatnonzero(model.tree.is_leaf)
+    boxes = model.tree.boxes[leaves].astype(np.int64)
     # In units in which leaves and cells both have whole sides, so that edges meet exactly.
     scaled = boxes * np.array(size * 2)
-    side = np.array(release.domain.lattice, np.int64)
+    side = np.array(model.domain.lattice, np.int64)
     first, stop = scaled[:, :2] // side, -(-scaled[:, 2:] // side)
     across = stop - first
     owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
@@ -140,15 +140,15 @@ def raster_overlay(release: Release, columns: int, rows: int) -> Overlay:
     low = np.maximum(place * side, scaled[owner, :2]) - scaled[owner, :2]
     high = np.minimum((place + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
     extent = scaled[owner, 2:] - scaled[owner, :2]
-    share = _shares(release, leaves[owner], low / extent, high / extent)
+    share = _shares(model, leaves[owner], low / extent, high / extent)
     return Overlay(
-        release=release,
+        model=model,
         cells=size[0] * size[1],
         cell=place[:, 1] * size[0] + place[:, 0],
         node=leaves[owner],
         share=share / sum_by(owner, share, len(leaves))[owner],
         area=((high - low) / extent).prod(axis=1),
-        boxes=_raster_boxes(size, release.domain.lattice),
+        boxes=_raster_boxes(size, model.domain.lattice),
     )
 
 
@@ -172,14 +172,14 @@ def _raster_boxes(size: tuple[int, int], lattice: tuple[int, int]) -> Floats:
     return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
 
 
-def _shares(release: Release, node: Integers, low: Floats, high: Floats) -> Floats:
+def _shares(model: CountModel, node: Integers, low: Floats, high: Floats) -> Floats:
     """Share of each leaf's count in a box inside it, by the view's density."""
     share: Floats = (high - low).prod(axis=1)
-    if release.density is None:
+    if model.density is None:
         return share
     cut = np.flatnonzero(share < 1)
     for some in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
-        share[some] = release.density.part(release.tree, node[some], low[some], high[some])
+        share[some] = model.density.part(model.tree, node[some], low[some], high[some])
     return share
 
 
@@ -190,7 +190,7 @@ def _perturbation_variance(overlay: Overlay) -> Floats:
     soon as it meets a single one, that node's own variance ends the recursion: most cells are
     done after a level or two.
     """
-    tree, estimates = overlay.release.tree, overlay.release.estimates
+    tree, estimates = overlay.model.tree, overlay.model.estimates
     known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
     family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, known, 0.0), len(tree))
     variance, met = np.zeros(overlay.cells), np.bincount(overlay.cell, minlength=overlay.cells)

@@ -16,13 +16,13 @@ from psd.statistics.overlay import raster_overlay
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
 
 __all__ = ["quantiles", "weighted_quantiles"]
 
 
 def quantiles(
-    release: Release,
+    model: CountModel,
     classes: int,
     *,
     size: tuple[int, int],
@@ -42,8 +42,8 @@ def quantiles(
     choice("area", "people")("weight", weight)
     if type(classes) is not int or not 2 <= classes <= 100:
         raise ParameterError(f"classes {classes} is no whole number from 2 to 100")
-    overlay = raster_overlay(release, *size)
-    area = areas(release.domain, overlay.boxes)
+    overlay = raster_overlay(model, *size)
+    area = areas(model.domain, overlay.boxes)
     shares = np.arange(1, classes) / classes
 
     def breaks(count: Floats) -> Floats:

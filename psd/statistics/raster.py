@@ -12,7 +12,7 @@ from psd.space.ground_areas import areas, unit_of_area
 from psd.statistics.overlay import raster_overlay
 
 if TYPE_CHECKING:
-    from psd.release.record import Release
+    from psd.estimation.model import CountModel
 
 __all__ = ["Raster", "raster"]
 
@@ -52,12 +52,12 @@ class Raster:
     crs: str
 
 
-def raster(release: Release, columns: int, rows: int) -> Raster:
+def raster(model: CountModel, columns: int, rows: int) -> Raster:
     """Counts of equal cells; see `Release.raster`."""
-    overlay = raster_overlay(release, columns, rows)
+    overlay = raster_overlay(model, columns, rows)
     count = overlay.counts()
     noise, spread = overlay.perturbation_variance(), overlay.nonuniformity_variance()
-    density = count / areas(release.domain, overlay.boxes)
+    density = count / areas(model.domain, overlay.boxes)
     bands = (count, density, np.sqrt(noise), np.sqrt(spread), np.sqrt(noise + spread))
     # The overlay counts rows from the south, images from the north.
     images = [band.reshape(rows, columns)[::-1] for band in bands]
@@ -69,7 +69,7 @@ def raster(release: Release, columns: int, rows: int) -> Raster:
         perturbation_error=images[2],
         nonuniformity_error=images[3],
         error=images[4],
-        unit=unit_of_area(release.domain),
-        bounds=release.domain.bounds,
-        crs=release.domain.crs,
+        unit=unit_of_area(model.domain),
+        bounds=model.domain.bounds,
+        crs=model.domain.crs,
     )

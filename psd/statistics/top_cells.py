@@ -8,6 +8,7 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
+from psd.query.joint import joint
 from psd.space.ground_areas import areas
 from psd.statistics.error_draws import cell_draws, check_draws, region_draws
 from psd.statistics.overlay import Overlay, leaf_overlay, raster_overlay
@@ -15,7 +16,7 @@ from psd.statistics.overlay import Overlay, leaf_overlay, raster_overlay
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
+    from psd.query.index import QueryIndex
 
 __all__ = ["top"]
 
@@ -25,7 +26,7 @@ _REACH = 6.0
 
 
 def top(
-    release: Release,
+    index: QueryIndex,
     k: int,
     *,
     size: tuple[int, int] | None,
@@ -42,8 +43,9 @@ def top(
     if regions is not None:
         if size is not None or by != "count":
             raise ParameterError("regions are ranked by count, and have no size of a raster")
-        return _top_regions(release, _checked(k, len(regions), "regions"), regions, draws, seed)
-    overlay = raster_overlay(release, *size) if size else leaf_overlay(release)
+        return _top_regions(index, _checked(k, len(regions), "regions"), regions, draws, seed)
+    model = index.model
+    overlay = raster_overlay(model, *size) if size else leaf_overlay(model)
     return _top_cells(overlay, _checked(k, overlay.cells, "cells"), by, draws, seed)
 
 
@@ -57,7 +59,7 @@ def _checked(k: int, most: int, what: str) -> int:
 def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pandas.DataFrame:
     """Cells of an overlay; only those that may be in the top are drawn."""
     count = overlay.counts()
-    area = areas(overlay.release.domain, overlay.boxes)
+    area = areas(overlay.model.domain, overlay.boxes)
     scale = 1 / area if by == "density" else np.ones(len(area))
     error = np.sqrt(overlay.perturbation_variance() + overlay.nonuniformity_variance())
     may = candidates(count * scale, error * scale, k)
@@ -73,7 +75,7 @@ def _cell_table(
     """Rows of cells with their sides in the CRS of the release."""
     import pandas as pd
 
-    west, south, east, north = overlay.release.domain.from_lattice(overlay.boxes[cells]).T
+    west, south, east, north = overlay.model.domain.from_lattice(overlay.boxes[cells]).T
     return pd.DataFrame(
         {
             "rank": np.arange(1, len(cells) + 1),
@@ -89,11 +91,13 @@ def _cell_table(
     )
 
 
-def _top_regions(release: Release, k: int, regions: Any, draws: int, seed: int) -> pandas.DataFrame:
+def _top_regions(
+    index: QueryIndex, k: int, regions: Any, draws: int, seed: int
+) -> pandas.DataFrame:
     """Given regions, in their own table where they have one."""
-    joint = release.joint(regions)
-    answers = joint.answers
-    probability = membership(region_draws(joint, seed, draws), len(joint), k, draws)
+    together = joint(index, regions, confidence=0.95, threshold=0.3)
+    answers = together.answers
+    probability = membership(region_draws(together, seed, draws), len(together), k, draws)
     first = _ranked(answers["estimate"].to_numpy(), k)
     others = [name for name in answers.columns if name not in _LEFT_OUT]
     table = answers[others].iloc[first].assign(probability=probability[first])

@@ -13,7 +13,7 @@ from psd.space.domain import Domain
 from psd.space.grids import grid_tree
 
 if TYPE_CHECKING:
-    from psd.release.record import Release
+    from psd.api.release import Release
 
 __all__ = ["release_from_counts"]
 
@@ -43,7 +43,7 @@ def release_from_counts(
     >>> release.query([(0, 0, 2, 1)])["estimate"].round(1).tolist()
     [6.0]
     """
-    from psd.release.record import Release
+    from psd.api.release import Release
 
     table = np.asarray(counts)
     if table.ndim != 2 or table.dtype.kind not in "iu" or table.size == 0:

@@ -9,7 +9,6 @@ own. Scores as in `accuracy.py`, with the standard error over the builds.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of
 from psd.release.post_processing import View
+from support.releases import changed
 
 VIEWS = {
     f"{estimate}, {density}": View(estimate=estimate, density=density)
@@ -62,7 +62,7 @@ def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[f
     for _ in range(runs):
         release = built({})
         for label, view in VIEWS.items():
-            found.setdefault(label, []).append(score(replace(release, view=view)))
+            found.setdefault(label, []).append(score(changed(release, view=view)))
         for label, settings in SETTINGS.items():
             found.setdefault(label, []).append(score(built(settings)))
     return found

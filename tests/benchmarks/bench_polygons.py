@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import replace
 
 import geopandas as gpd
 import numpy as np
@@ -22,6 +21,7 @@ import shapely
 import psd
 from psd.release.post_processing import DENSITIES, View
 from psd.space.covariate import Covariate
+from support.releases import changed
 
 LIMIT = 15.0
 DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
@@ -37,7 +37,7 @@ def release(size: int) -> psd.Release:
     counts = random.poisson(40 * near).astype(np.int64) + random.integers(-3, 4, (size, size))
     made = psd.Release.from_counts(psd.grid_tree(DOMAIN, size), counts, 1.0, domain=DOMAIN)
     land = Covariate(domain=DOMAIN, raster=random.integers(0, 1000, (1024, 1024)).astype(np.uint16))
-    return replace(made, covariate=land)
+    return changed(made, covariate=land)
 
 
 def bent(places: np.ndarray) -> np.ndarray:
@@ -93,8 +93,8 @@ def main() -> int:
     slowest, estimates = 0.0, {}
     for density in DENSITIES:
         for crs in (DOMAIN.crs, "EPSG:5179"):
-            viewed = replace(made, view=View(density=density))
-            _ = viewed.estimates, viewed.density, viewed.dispersion
+            viewed = changed(made, view=View(density=density))
+            _ = viewed.estimates, viewed.model.density, viewed.model.overdispersion_by_level
             given = regions.to_crs(crs)
             start = time.perf_counter()
             estimates[density, crs] = viewed.query(given)["estimate"].to_numpy()

@@ -102,8 +102,8 @@ def built(method: str, counts: Tally, domain: psd.Domain, folder: Path) -> Path:
 
 def ready(release: psd.Release) -> None:
     """Work out all that is worked out once per release."""
-    assert release.packed
-    assert release.mesh is None or len(release.mesh_table)
+    assert release.index.flat_tree
+    assert release.index.mesh is None or len(release.index.summed_area)
 
 
 def peer(release: psd.Release, boxes: np.ndarray) -> float:
@@ -145,8 +145,8 @@ def compiling(domain: psd.Domain) -> float:
     def first() -> None:
         from psd.query import compiled_walk as compiled
 
-        compiled.compiled_sums(release.packed, count, boxes)
-        compiled.compiled_totals(release.packed, count, boxes)
+        compiled.compiled_sums(release.index.flat_tree, count, boxes)
+        compiled.compiled_totals(release.index.flat_tree, count, boxes)
 
     return timed(first)
 

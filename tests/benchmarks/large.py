@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +29,7 @@ from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
 from psd.query.boxes import box_totals
 from psd.release.post_processing import View
+from support.releases import changed
 
 BAR = 1.03
 SIZE = "10 %"
@@ -37,7 +37,7 @@ SIZE = "10 %"
 
 def signed_errors(release, truth):
     """Mean relative error per class of the signed least-squares estimates, spread evenly."""
-    plain = replace(release, view=View())
+    plain = changed(release, view=View())
     estimate = box_totals(plain, plain.estimates.signed, truth.queries.boxes)
     relative = np.abs(estimate - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())

@@ -31,6 +31,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.publish.build import release_of
 from psd.space.box_tree import locate
+from support.releases import changed
 
 METHODS = ("auto", "grid", "quadtree", "kd-hybrid", "kd-standard", "htree")
 CLASSES = [f"{kind} {area} %" for kind in "UD" for area in (".01", ".1", "1", "10")]
@@ -55,7 +56,7 @@ def exact(release: psd.Release, counts: Tally) -> np.ndarray:
 def answers(release: psd.Release, count: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """What the cells of a release answer in its view if these are their counts."""
     tree = replace(release.tree, count=np.where(release.tree.epsilon > 0, count, 0))
-    return replace(release, tree=tree).query(boxes)["estimate"].to_numpy()
+    return changed(release, tree=tree).query(boxes)["estimate"].to_numpy()
 
 
 def noisy_counts(true: np.ndarray, epsilon: np.ndarray) -> np.ndarray:

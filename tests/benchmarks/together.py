@@ -8,7 +8,6 @@ Coverages are on the sample data, a quadtree of height 8 whose noise is drawn 20
 
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,6 +22,7 @@ from psd.space.box_tree import Tree, locate
 from psd.space.ground_areas import areas
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
+from support.releases import changed
 
 DRAWS = 200
 BOUNDS = (126.4, 37, 127.6, 38)
@@ -45,7 +45,7 @@ def drawn_again(release, truth, rng):
     noise = rng.geometric(p) - rng.geometric(p)
     count = np.where(tree.epsilon > 0, truth + noise, 0)
     names = ("boxes", "parent", "level", "epsilon")
-    return replace(release, tree=Tree(count=count, **{n: getattr(tree, n) for n in names}))
+    return changed(release, tree=Tree(count=count, **{n: getattr(tree, n) for n in names}))
 
 
 def together(release, truth, boxes):

@@ -59,7 +59,11 @@ def test_a_release_and_one_line(points, out):
     )
     assert told == f"wrote {out}: quadtree, epsilon 0.5 per row\n"
     release = psd.Release.load(out)
-    assert (release.method, release.epsilon, release.unit) == ("quadtree", 500_000_000, "record")
+    assert (release.method, release.record.epsilon, release.unit.kind) == (
+        "quadtree",
+        500_000_000,
+        "record",
+    )
     assert dict(release.parameters) == {
         "height": 2,
         "budget": "geometric",
@@ -127,7 +131,7 @@ def test_a_bound_per_user_holds_over_several_files(tmp_path, out):
     assert told.endswith("quadtree, epsilon 1000 per user, at most 3 rows of each\n")
     assert counts(out) == [3]
     release = psd.Release.load(out)
-    assert (release.unit, release.max_contributions) == ("user", 3)
+    assert (release.unit.kind, release.unit.max_contributions) == ("user", 3)
 
 
 def test_another_crs_and_other_columns(tmp_path, out):

@@ -99,8 +99,8 @@ def test_a_bound_that_is_chosen_stands_with_its_price(points, out):
     bound = "auto:share=0.25,over=1,most=3"
     told, release = built(points, out, *USER, "--max-contributions", bound)
     # One of two users has more rows than 1, 2 or 3; at this epsilon that is found for sure.
-    assert release.max_contributions in (1, 2, 3)
-    assert f"at most {release.max_contributions} rows of each" in told
+    assert release.unit.max_contributions in (1, 2, 3)
+    assert f"at most {release.unit.max_contributions} rows of each" in told
     stated = facts(out)["parameters"]
     assert (stated["bound_epsilon"], stated["bound_over"], stated["bound_most"]) == ("250", 1, 3)
     assert release.tree.max_path_epsilon == 750 * 10**9
@@ -148,7 +148,7 @@ def test_releases_of_every_unit_are_evaluated(points, out, options, tmp_path):
     parts = ("perturbation", "nonuniformity", "bounding")
     whole = sum(table[f"true_{part}_error"] for part in parts)
     assert (whole - table["true_error"]).abs().max() < 1e-6
-    assert table["true_count"].max() <= (2 if release.weight else 5)
+    assert table["true_count"].max() <= (2 if release.unit.weight else 5)
 
 
 def test_a_release_with_a_boundary_is_evaluated_with_its_tally(points, plot, out, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import psd
 import psd_cli.commands
 from psd import errors
-from psd.release.record import Release
+from psd.api.release import Release
 from psd_cli.main import CHARGING, COMMANDS, EXIT_CODES
 from support.cli_runner import cli, fails, passes, process, three_by_three, write_points
 

@@ -1,4 +1,4 @@
-"""Series on the command line: build, query, info, export and the rest, slice by slice."""
+"""SeriesRelease on the command line: build, query, info, export and the rest, slice by slice."""
 
 import json
 import shutil
@@ -85,7 +85,7 @@ def test_slices_of_the_wall_clock(folder):
 )
 def test_users_of_all_slices_or_of_each(folder, words, told):
     assert build(*SURE, *words).endswith(told)
-    series = psd.Series.load("s.psd.parquet")
+    series = psd.SeriesRelease.load("s.psd.parquet")
     total = round(sum(release.total for release in series.releases))
     assert total == (9 * 2 * 3 if "--per" in words else 9 * 2)  # one day in each month
     table = cli("query", "s.psd.parquet", "--box", 0, 0, 8, 8)
@@ -114,7 +114,7 @@ def test_one_slice_is_a_release_to_every_command(folder):
     facts = json.loads(passes("info", "s.psd.parquet", *one, "--format", "json"))
     assert round(facts["estimated_total"]) == truth()["2024-02"]
     assert round(pd.read_csv("cells.csv")["estimate"].sum()) == truth()["2024-02"]
-    psd.Series.load("s.psd.parquet")["2024-02"].save("feb")
+    psd.SeriesRelease.load("s.psd.parquet")["2024-02"].save("feb")
     own = passes("query", "feb", "--box", 0, 0, 4, 4, "--format", "csv")
     assert own == passes("query", "s.psd.parquet", "--box", 0, 0, 4, 4, "--format", "csv", *one)
 
@@ -240,7 +240,7 @@ def test_slices_go_with_units_and_boundaries(folder, words, told, total):
         '"coordinates": [[[0, 0], [4, 0], [4, 8], [0, 8], [0, 0]]]}'
     )
     assert told in build(*SURE, *words, "--keep-tally", "kept")
-    series = psd.Series.load("s.psd.parquet")
+    series = psd.SeriesRelease.load("s.psd.parquet")
     if total is not None:
         assert sum(r.total for r in series.releases) == pytest.approx(total, abs=0.25)  # sd 0.02
     if "--boundary" in words:

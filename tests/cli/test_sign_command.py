@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 import psd
 from psd.release.signing import new_key, public_name, sign, signature_name, verify
 from support.cli_runner import cli, fails, files, passes, process, three_by_three
+from support.releases import changed
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def place(tmp_path, monkeypatch):
 
 def series():
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
-    return psd.Series(slices=months, releases=(three_by_three(), three_by_three()))
+    return psd.SeriesRelease.of(months, (three_by_three(), three_by_three()))
 
 
 def test_an_office_signs_and_a_reader_verifies(tmp_path, monkeypatch):
@@ -103,7 +104,7 @@ def test_another_release_under_the_same_name_is_noticed(place):
     count = made.tree.count.copy()
     count[-1] += 1
     tree = dataclasses.replace(made.tree, count=count)
-    dataclasses.replace(made, tree=tree).save("r.psd.parquet", overwrite=True)
+    changed(made, tree=tree).save("r.psd.parquet", overwrite=True)
     passes("verify", "r.psd.parquet")  # the digest alone tells of no forger
     said = fails(5, "verify", "r.psd.parquet", "--key", "office.pub.pem")
     assert "is of another content" in said

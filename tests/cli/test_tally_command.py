@@ -117,7 +117,7 @@ def test_slices_are_counted_apart(folder):
     told = passes("build", "1.tally", "2.tally", "3.tally", "-o", "parts", *SURE)
     assert told == "wrote parts: grid, 4 slices, epsilon 1000 per row\n"
     passes("build", "v1.csv", "v2.csv", "v3.csv", "-o", "whole", *SURE, *BOUNDS, *times)
-    parts, whole = psd.Series.load("parts"), psd.Series.load("whole")
+    parts, whole = psd.SeriesRelease.load("parts"), psd.SeriesRelease.load("whole")
     for name in whole:
         assert parts[name].tree.count.tolist() == whole[name].tree.count.tolist()
     assert whole["2024-04"].total < 1

@@ -1,7 +1,6 @@
 """Every method with a public covariate: budget, file, totals, and where a cascade stops."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,12 +16,11 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.build import release_of
-from psd.release.file import decode
 from psd.release.post_processing import View
 from psd.space.covariate import Covariate
 from psd.testing import small_domain, small_tally
-from support.forged_releases import encode
 from support.privacy.replay import small_cases
+from support.releases import changed, decode, encode
 
 METHODS = small_cases()
 SIDE = 16
@@ -75,7 +73,7 @@ def test_releases_come_back_and_keep_their_totals(method, rows):
 @pytest.mark.parametrize("method", METHODS)
 def test_counts_of_cells_are_what_was_measured(method):
     release = built(method, TALLIES["spread"])
-    plain = replace(release, covariate=None, view=View())
+    plain = changed(release, covariate=None, view=View())
     assert np.array_equal(plain.estimates.count, release.estimates.count)
     assert np.array_equal(plain.tree.count, release.tree.count)
 

@@ -208,7 +208,7 @@ def test_releases_of_parts_have_the_bound_that_the_page_states(folder):
     run_page("docs/guide/tallies.md")
     names = ("whole", "parts", "users", "again")
     releases = [psd.Release.load(f"{name}.psd.parquet") for name in names]
-    assert [release.max_contributions for release in releases] == [1, 1, 4, 4]
+    assert [release.unit.max_contributions for release in releases] == [1, 1, 4, 4]
 
 
 def test_the_method_of_contributing_builds_a_release(monkeypatch):

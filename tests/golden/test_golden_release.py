@@ -6,7 +6,6 @@ both again, and the change is explained where it is recorded.
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,9 @@ import pytest
 
 import psd
 from psd.errors import ReleaseFormatError
+from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import View
+from support.releases import changed
 
 HERE = Path(__file__).parent
 FILE = HERE / "seoul.psd.parquet"
@@ -52,7 +53,7 @@ def made_once():
     count = np.floor(20_000 * share * np.exp(-4 * away)).astype(int) + noise
     epsilon = np.array(["0.1", "0.1", "0.2", "0.2", "0.4"])[tree.level]
     return psd.Release.from_counts(
-        tree, count, epsilon, domain=domain, max_contributions=2, unit="user"
+        tree, count, epsilon, domain=domain, unit=PrivacyUnit(kind="user", max_contributions=2)
     )
 
 
@@ -77,8 +78,8 @@ def test_the_stored_release_is_the_one_that_was_made():
     for name in ("boxes", "parent", "level", "count", "epsilon"):
         assert np.array_equal(getattr(stored.tree, name), getattr(made.tree, name))
     assert stored.domain == made.domain
-    assert (stored.unit, stored.max_contributions) == ("user", 2)
-    assert stored.epsilon == 1_000_000_000
+    assert (stored.unit.kind, stored.unit.max_contributions) == ("user", 2)
+    assert stored.record.epsilon == 1_000_000_000
     assert stored.view == View(estimate="least-squares", density="uniform", prune=0)
 
 
@@ -111,7 +112,7 @@ def test_an_older_file_is_written_anew_in_format_4(path, tmp_path):
 
 def test_the_digest_stays_what_it_was():
     assert psd.Release.load(FILE).digest == DIGEST
-    assert replace(psd.Release.load(FILE)).digest == DIGEST
+    assert changed(psd.Release.load(FILE)).digest == DIGEST
 
 
 def test_the_stored_file_is_small():

@@ -21,6 +21,7 @@ from psd.release.post_processing import DENSITIES, ESTIMATES, View
 from psd.space.covariate import Covariate
 from psd.testing import small_domain, small_tally
 from support.privacy.replay import small_cases
+from support.releases import changed
 from support.trees import (
     dense_least_squares,
     domain_of,
@@ -47,16 +48,16 @@ def compare(release, boxes):
     covered = engine._cover(release, boxes)
     expected, found = (
         cover_sums(release, covered),
-        compiled_sums(release.packed, count, boxes),
+        compiled_sums(release.index.flat_tree, count, boxes),
     )
     for name in (field.name for field in fields(Sums)):
         assert getattr(found, name).tolist() == pytest.approx(
             getattr(expected, name).tolist(), **CLOSE
         ), name
-    totals = compiled_totals(release.packed, count, boxes)
+    totals = compiled_totals(release.index.flat_tree, count, boxes)
     assert totals.tolist() == pytest.approx(total(covered, count).tolist(), **CLOSE)
-    if release.mesh is not None:
-        looked_up = release.mesh.totals(release.mesh_table, boxes)
+    if release.index.mesh is not None:
+        looked_up = release.index.mesh.totals(release.index.summed_area, boxes)
         assert looked_up.tolist() == pytest.approx(totals.tolist(), **CLOSE)
 
 
@@ -94,7 +95,7 @@ def test_compiled_sums_are_those_of_numpy(seed, kind, estimate, density):
     tree = random_tree(rng, lattice=(SIDE, SIDE), **{"height": 4, **kind})
     release = release_of(tree, contributions=int(rng.integers(1, 4)))
     known = covariate_of(release.domain, seed)
-    release = replace(release, covariate=known, view=View(estimate=estimate, density=density))
+    release = changed(release, covariate=known, view=View(estimate=estimate, density=density))
     compare(release, sound(edge_queries(rng, (SIDE, SIDE), 20)))
 
 
@@ -108,8 +109,8 @@ def test_compiled_sums_are_those_of_brute_force(kind):
         weights = np.array([leaf_fractions(tree, box) for box in boxes])
         _, covariance = dense_least_squares(tree)
         leaf = release.estimates.count[tree.is_leaf]
-        spread = release.dispersion[tree.level[tree.is_leaf]]
-        found = compiled_sums(release.packed, release.estimates.count, boxes)
+        spread = release.model.overdispersion_by_level[tree.level[tree.is_leaf]]
+        found = compiled_sums(release.index.flat_tree, release.estimates.count, boxes)
         noise = np.einsum("ij,jk,ik->i", weights, covariance, weights)
         uneven = (weights * (1 - weights) * leaf * (4 + 0.8 * spread * leaf)).sum(axis=1)
         assert found.estimate.tolist() == pytest.approx((weights @ leaf).tolist(), **CLOSE)
@@ -133,7 +134,7 @@ def test_every_method_is_answered_the_same_by_all_engines(method):
     boxes = sound(edge_queries(rng, (SIDE, SIDE), 60))
     compare(release, boxes)
     for density in {"uniform", "covariate"} - {release.view.density}:
-        compare(replace(release, view=replace(release.view, density=density)), boxes)
+        compare(changed(release, view=replace(release.view, density=density)), boxes)
 
 
 @pytest.mark.parametrize("lattice", [(60, 60), (1000, 777)])
@@ -145,11 +146,11 @@ def test_a_table_answers_like_leaves_and_their_parts(lattice, density, size):
     tree = psd.grid_tree(domain, size)
     counts = rng.integers(-3, 60, size * size)
     release = psd.Release.from_counts(tree, counts, 1.0, domain=domain)
-    release = replace(release, view=View(density=density))
-    assert release.mesh is not None
-    assert release.mesh.leaf.shape == (size, size)
+    release = changed(release, view=View(density=density))
+    assert release.index.mesh is not None
+    assert release.index.mesh.leaf.shape == (size, size)
     side = size * (PARTS if density == "smooth" else 1) + 1
-    assert release.mesh_table.shape == (side, side)
+    assert release.index.summed_area.shape == (side, side)
     compare(release, sound(edge_queries(rng, lattice, 200)))
 
 
@@ -166,8 +167,8 @@ def test_what_is_no_table_is_not_taken_for_one():
             for y0, y1 in zip(lines[1][:-1], lines[1][1:], strict=True)
         }
         release = release_of(tree)
-        assert (release.mesh is not None) == (table == set(map(tuple, leaves.tolist())))
-        if release.mesh is not None:
+        assert (release.index.mesh is not None) == (table == set(map(tuple, leaves.tolist())))
+        if release.index.mesh is not None:
             meshes += 1
             compare(release, sound(edge_queries(rng, (8, 8), 20)))
     assert 0 < meshes < 200
@@ -176,4 +177,4 @@ def test_what_is_no_table_is_not_taken_for_one():
         psd.grid_tree(domain_of((8, 8)), 2), [1, 2, 3, 4], 1.0, domain=domain_of((8, 8))
     )
     grid = replace(grid, covariate=covariate_of(grid.domain), view=by_covariate)
-    assert grid.mesh is None
+    assert grid.index.mesh is None

@@ -1,7 +1,5 @@
 """Covariances against dense algebra, of boxes and of polygons, and of errors that are drawn."""
 
-from dataclasses import replace
-
 import geopandas as gpd
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from psd.query.region_overlaps import regions_of
 from psd.release.post_processing import View
 from psd.statistics.error_draws import _unevenness, innovations, node_errors
 from psd.statistics.overlay import leaf_overlay, raster_overlay
+from support.releases import changed
 from support.trees import (
     KINDS,
     dense_least_squares,
@@ -28,7 +27,7 @@ def naive_nonuniformity(release, boxes):
     """Leaf by leaf, n (4 + 0.8 phi n) (f_ij - f_i f_j)."""
     leaves = release.tree.is_leaf
     n = np.maximum(release.estimates.count[leaves], 0)
-    scale = n * (4 + 0.8 * release.dispersion[release.tree.level[leaves]] * n)
+    scale = n * (4 + 0.8 * release.model.overdispersion_by_level[release.tree.level[leaves]] * n)
     covariance = np.empty((len(boxes), len(boxes)))
     for i, a in enumerate(boxes):
         for j, b in enumerate(boxes):
@@ -67,7 +66,7 @@ def test_polygons_covary_as_the_boxes_that_they_are(density):
     rng = np.random.default_rng(3)
     for seed in range(2):
         tree = random_tree(np.random.default_rng(seed), height=3)
-        release = replace(release_of(tree), view=View(density=density))
+        release = changed(release_of(tree), view=View(density=density))
         boxes = random_queries(rng, LATTICE, 6)
         polygons = gpd.GeoSeries(shapely.box(*boxes.T), crs=release.domain.crs)
         ways = [regions_of(release, boxes), regions_of(release, polygons)]
@@ -128,7 +127,7 @@ def test_cells_of_a_raster_are_what_queries_answer(view):
     for seed in range(2 if view.density == "smooth" else 25):
         rng = np.random.default_rng(seed)
         tree = random_tree(rng, height=4, unmeasured=0.3, unknown_leaf=0.4)
-        release = replace(release_of(tree, contributions=2), view=view)
+        release = changed(release_of(tree, contributions=2), view=view)
         columns, rows = (int(n) for n in rng.integers(1, 20, 2))
         for overlay in (raster_overlay(release, columns, rows), leaf_overlay(release)):
             answers = release.query(release.domain.from_lattice(overlay.boxes))

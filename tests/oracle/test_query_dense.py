@@ -33,7 +33,7 @@ def test_answers_and_errors_are_those_of_brute_force(kind):
         _, covariance = dense_least_squares(tree, contributions)
         deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
         leaf = release.estimates.count[tree.is_leaf]
-        phi = release.dispersion[tree.level[tree.is_leaf]]
+        phi = release.model.overdispersion_by_level[tree.level[tree.is_leaf]]
         spread = weights * (1 - weights) * leaf * (4 + 0.8 * phi * leaf)
         table = release.query(boxes)
         assert list(table.estimate) == pytest.approx(weights @ leaf, rel=1e-9, abs=1e-9)

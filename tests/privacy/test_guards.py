@@ -24,6 +24,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.space.growing_tree import Cells
 from psd.testing import RecordingSampler, small_domain, small_tally
 from psd_cli.main import run
+from support.releases import changed
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 
@@ -133,7 +134,7 @@ def test_a_header_that_a_reader_would_refuse_is_not_written(tmp_path):
         ({"size": 2**63}, "parameters is not valid"),
         ({"size": "s" * 101}, "parameters is not valid"),
     ):
-        leaking = dataclasses.replace(release, parameters=parameters)
+        leaking = changed(release, parameters=parameters)
         with pytest.raises(psd.PsdError, match=says):
             leaking.save(tmp_path / "r.psd.parquet")
     assert not list(tmp_path.iterdir())

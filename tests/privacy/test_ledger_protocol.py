@@ -17,6 +17,7 @@ from privacy.planted_bugs.ledger import (
     draw_before_commit,
     refund_on_failure,
 )
+from psd.api.release import Release
 from psd.curator.contribution_choice import BoundChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError
@@ -25,7 +26,6 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.state import ChargeRequest
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.unit import PrivacyUnit
-from psd.release.record import Release
 from psd.space.time_slices import TimeSlices
 from support.cli_runner import BOUNDS, SQUARE, cli, fails, write_points
 from support.privacy.replay import answers_of_the_first

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from psd.estimation.covariate_density import shares_of_parents
 from psd.release.post_processing import View
 from psd.space.covariate import Covariate
+from support.releases import changed
 from support.trees import domain_of, random_queries, random_tree, release_of
 
 law = settings(derandomize=True, max_examples=100, deadline=None)
@@ -29,7 +30,7 @@ def known(seed, lattice=(16, 16), empty=0.5):
 
 def release(seed, **options):
     made = release_of(random_tree(np.random.default_rng(seed), lattice=(16, 16), **options))
-    return replace(made, covariate=known(seed), view=View(density="covariate"))
+    return changed(made, covariate=known(seed), view=View(density="covariate"))
 
 
 @law

@@ -1,7 +1,5 @@
 """Laws of estimates, kept by every engine: additive, monotone, whole at the root."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +10,7 @@ from psd.query import boxes as engine
 from psd.query.compiled_walk import compiled_sums, compiled_totals
 from psd.query.traversal import total
 from psd.release.post_processing import View
+from support.releases import changed
 from support.trees import domain_of, random_tree, release_of
 
 SIDE = 16
@@ -19,14 +18,14 @@ SIDE = 16
 
 def random_release(seed, density):
     tree = random_tree(np.random.default_rng(seed), lattice=(SIDE, SIDE), height=4, top=1000)
-    return replace(release_of(tree), view=View(density=density))
+    return changed(release_of(tree), view=View(density=density))
 
 
 def grid_release(size, density):
     domain, counts = domain_of((SIDE, SIDE)), np.random.default_rng(size).integers(0, 99, size**2)
     tree = psd.grid_tree(domain, size)
     made = psd.Release.from_counts(tree, counts, 1.0, domain=domain)
-    return replace(made, view=View(density=density))
+    return changed(made, view=View(density=density))
 
 
 RELEASES = [
@@ -37,10 +36,10 @@ RELEASES = [
 ENGINES = {
     "numpy": lambda release, boxes: total(engine._cover(release, boxes), release.estimates.count),
     "compiled": lambda release, boxes: compiled_totals(
-        release.packed, release.estimates.count, boxes
+        release.index.flat_tree, release.estimates.count, boxes
     ),
     "compiled with errors": lambda release, boxes: (
-        compiled_sums(release.packed, release.estimates.count, boxes).estimate
+        compiled_sums(release.index.flat_tree, release.estimates.count, boxes).estimate
     ),
     "as asked": lambda release, boxes: release.estimate(boxes),
 }

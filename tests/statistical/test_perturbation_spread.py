@@ -9,12 +9,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-import psd
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
+from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import View
 from psd.testing import RecordingSampler, run_method, small_domain, small_tally
 from support.privacy.replay import small_cases
+from support.releases import changed, release_from
 from support.trees import leaf_fractions, random_queries
 
 SIDE, DRAWS, QUERIES = 32, 2000, 200
@@ -29,13 +30,14 @@ def built(method, contributions):
     points = small_tally(SIDE, tuple(rows * SIDE + columns), contributions)
     domain = small_domain(SIDE)
     _, tree = run_method(method, points, domain, NANO // 2, RecordingSampler())
-    return psd.Release(
+    return release_from(
         tree=tree,
         domain=domain,
         epsilon=NANO // 2,
         method=method.name,
-        unit="user" if contributions > 1 else "record",
-        max_contributions=contributions,
+        unit=PrivacyUnit(
+            kind="user" if contributions > 1 else "record", max_contributions=contributions
+        ),
         view=View(estimate="signed"),
     )
 
@@ -54,7 +56,7 @@ def drawn(rng, tree, contributions):
 
 def response(release, weights):
     """What each measured count adds to each answer: least squares is linear in the counts."""
-    tree, k = release.tree, release.max_contributions
+    tree, k = release.tree, release.unit.max_contributions
     columns = [
         weights @ infer(with_counts(tree, np.arange(len(tree)) == node), k).signed[tree.is_leaf]
         for node in np.flatnonzero(tree.epsilon > 0)
@@ -76,7 +78,7 @@ def test_predicted_variances_are_those_of_answers_over_redraws(method, contribut
     # The product is what a release of these counts answers.
     first = np.zeros(len(tree), np.int64)
     first[tree.epsilon > 0] = counts[0]
-    again = dataclasses.replace(release, tree=with_counts(tree, first)).query(boxes)
+    again = changed(release, tree=with_counts(tree, first)).query(boxes)
     assert again["estimate"].to_numpy() == pytest.approx(answers[0].clip(0), rel=1e-9, abs=1e-6)
 
     predicted = again["perturbation_error"].to_numpy() ** 2

@@ -6,17 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 
 from psd.release.digest import digest
-from psd.release.file import encode as encode_release
-from psd.release.public import Public, PublicSeries
-from psd.release.series import Series
-from psd.release.series_file import encode as encode_series
-
-
-def encode(made):
-    """Bytes of the file of a release, or of a series."""
-    if isinstance(made, Series):
-        return encode_series(PublicSeries.of(made))
-    return encode_release(Public.of(made))
 
 
 def stamped(table, footer):

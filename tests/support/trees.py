@@ -7,7 +7,9 @@ import numpy as np
 
 import psd
 from psd.privacy.noise_variance import noise_variance
+from psd.privacy.unit import PrivacyUnit
 from psd.space.box_tree import Tree
+from support.releases import release_from
 
 METRES = "EPSG:3857"
 
@@ -81,13 +83,14 @@ def random_tree(
 
 def release_of(tree, *, contributions=1, crs=METRES):
     """Release of a tree over the domain whose coordinates are its lattice lines."""
-    return psd.Release(
+    return release_from(
         tree=tree,
         domain=domain_of(tuple(int(n) for n in tree.boxes[0, 2:]), crs),
         epsilon=tree.max_path_epsilon,
         method="test",
-        unit="user" if contributions > 1 else "record",
-        max_contributions=contributions,
+        unit=PrivacyUnit(kind="user", max_contributions=contributions)
+        if contributions > 1
+        else PrivacyUnit(),
     )
 
 

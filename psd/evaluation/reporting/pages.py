@@ -20,7 +20,7 @@ from psd.privacy.epsilon import epsilon_text
 if TYPE_CHECKING:
     import pandas
 
-    from psd.release.record import Release
+    from psd.api.release import Release
 
 __all__ = ["RASTER", "check_report", "comparison_page", "evaluation_page"]
 
@@ -69,7 +69,9 @@ def evaluation_page(found: Evaluation, release: Release) -> str:
         _worst(answers),
         _about(release),
     ]
-    lead = f"{release.method}, epsilon {epsilon_text(release.epsilon)} per {release.unit}"
+    lead = (
+        f"{release.method}, epsilon {epsilon_text(release.record.epsilon)} per {release.unit.kind}"
+    )
     return page("true errors of a release", body, lead=lead, notice=PRIVATE_NOTICE)
 
 
@@ -244,9 +246,9 @@ def _about(release: Release) -> str:
     facts = {
         "method": release.method,
         "parameters": ", ".join(f"{k} = {v}" for k, v in release.parameters.items()) or "none",
-        "epsilon": epsilon_text(release.epsilon),
-        "promise": release.unit_of_privacy.guarantee_text,
-        "counts": release.unit_of_privacy.counted_text,
+        "epsilon": epsilon_text(release.record.epsilon),
+        "promise": release.unit.guarantee_text,
+        "counts": release.unit.counted_text,
         "view": f"{release.view.estimate} estimates, {release.view.density} density",
         "cells": f"{int(release.tree.is_leaf.sum()):,} leaves of {len(release.tree):,} nodes",
         "bounds": " ".join(f"{edge:.10g}" for edge in release.domain.bounds),

@@ -16,6 +16,7 @@ from psd.errors import DomainError
 from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.laplace import LaplaceMechanism
 from support.cli_runner import BOUNDS, cli, write_points
+from support.releases import changed
 
 # Two data sets that differ in size and place, in files whose names should stay unknown.
 PLACES = {"d": [(0.5, 0.5), (1.5, -2.5)], "secret-clinic": [(-3.5, 3.5)] * 7}
@@ -68,7 +69,7 @@ def _stated(name, value):
 
     def release_of(counts, *arguments, **options):
         made = original(counts, *arguments, **options)
-        return dataclasses.replace(made, parameters={**made.parameters, name: value(counts)})
+        return changed(made, parameters={**made.parameters, name: value(counts)})
 
     return replaced(psd.publish.build, "release_of", release_of)
 

@@ -12,10 +12,11 @@ import psd.publish.build
 import psd.release.file
 import psd.space.box_tree
 from privacy.planted_bugs.mutant import Mutant, replaced
+from psd.api.release import Release
 from psd.errors import PsdError, ReleaseFormatError
-from psd.release.record import Release
 from psd.space.domain import Domain
 from psd.testing import RecordingSampler
+from support.releases import changed
 
 SQUARE = Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 
@@ -81,7 +82,7 @@ def replayed_noise_is_the_curators():
     original = psd.publish.build.release_of
 
     def release_of(*arguments, **options):
-        return dataclasses.replace(original(*arguments, **options), source="curator")
+        return changed(original(*arguments, **options), source="curator")
 
     return replaced(psd.publish.build, "release_of", release_of)
 

@@ -33,7 +33,7 @@ import psd.space.region_checks
 import psd.space.regions
 from psd.errors import PsdError
 from psd.ingest.sources import Columns, csv
-from psd.release.public import Public, PublicSeries
+from psd.release.record import ReleaseRecord
 from psd.space.region_files import read_boxes, read_polygons
 from psd.space.time_slices import TimeSlices
 
@@ -95,21 +95,21 @@ def releases(content: bytes) -> None:
     """Load a file; or, after a first byte of 1, a header around nodes that are sound."""
     if content[:1] == b"\x01":
         content = _wrapped(content[1:])
-    for module, public in ((psd.release.file, Public), (psd.release.series_file, PublicSeries)):
+    for module in (psd.release.file, psd.release.series_file):
         try:
-            loaded = module.decode(content)
+            record, _ = module.decode(content)
         except PsdError:
             continue
         # What is taken is whole: it can be written again, and asked.
-        module.encode(public.of(loaded))
-        if isinstance(loaded, psd.Release):
-            loaded.query([loaded.domain.bounds])
+        module.encode(record)
+        if isinstance(record, ReleaseRecord):
+            psd.Release(record).query([record.domain.bounds])
 
 
 def _wrapped(header: bytes) -> bytes:
     """A file of the nodes of a release, with a header of any bytes."""
     sink = io.BytesIO()
-    table = pq.read_table(io.BytesIO(psd.release.file.encode(Public.of(RELEASE))))
+    table = pq.read_table(io.BytesIO(psd.release.file.encode(RELEASE.record)))
     plain = table.replace_schema_metadata({psd.release.file.KEY: header})
     pq.write_table(plain, sink, write_page_checksum=True)
     return sink.getvalue()
@@ -122,7 +122,7 @@ def files() -> list[bytes]:
         method="grid", time="time",
         slices=TimeSlices(by="day", names=("2024-01-31",), time_zone="UTC"),
     )  # fmt: skip
-    whole = psd.release.file.encode(Public.of(RELEASE))
+    whole = psd.release.file.encode(RELEASE.record)
     header = pq.read_schema(io.BytesIO(whole)).metadata[psd.release.file.KEY]
     other = io.BytesIO()
     pq.write_table(pa.table({"lon": [1.5]}), other)
@@ -130,7 +130,7 @@ def files() -> list[bytes]:
     deep = b"\x01" + b"[" * 1000
     made = [
         whole,
-        psd.release.series_file.encode(PublicSeries.of(series)),
+        psd.release.series_file.encode(series.record),
         b"\x01" + before_digests,
         other.getvalue(),
         deep,

@@ -22,9 +22,9 @@ from psd._util.untrusted_parquet import (
 )
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.ingest.tally_file import read_tally
-from psd.release.file import NODES, SCHEMA, decode
-from psd.release.series_file import decode as decode_series
-from support.forged_releases import encode, stamped
+from psd.release.file import NODES, SCHEMA
+from support.forged_releases import stamped
+from support.releases import decode, decode_series, encode
 from support.trees import random_tree, release_of
 
 LIMITS = {"floor": 100, "each": 2}
@@ -113,7 +113,7 @@ def test_a_release_that_would_shrink_too_far_is_written_as_it_is(monkeypatch):
 def test_a_series_is_bounded_likewise(monkeypatch):
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
     tree = random_tree(rng())
-    made = psd.Series(slices=months, releases=(release_of(tree), release_of(tree)))
+    made = psd.SeriesRelease.of(months, (release_of(tree), release_of(tree)))
     read = pq.read_table(pa.BufferReader(encode(made)))
     zeros = pa.Table.from_arrays(
         [pa.array(np.zeros(2**21, field.type.to_pandas_dtype())) for field in read.schema],
@@ -163,7 +163,7 @@ def test_many_rows_are_read_no_further_than_the_first_that_is_no_node(name, monk
     monkeypatch.setitem(NODES, "floor", 3)
     made = release_of(random_tree(rng()))
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
-    whole = made if name == "release" else psd.Series(slices=months, releases=(made, made))
+    whole = made if name == "release" else psd.SeriesRelease.of(months, (made, made))
     read = {"release": decode, "series": decode_series}[name]
     assert read(encode(whole)).digest == whole.digest
     table = pq.read_table(pa.BufferReader(encode(whole)))

@@ -101,7 +101,7 @@ def test_without_numba_the_answers_are_the_same(release, without_numba):
     boxes = queries(1500)
     slow, slowly = release.query(boxes), release.estimate(boxes)
     sums = compiled.compiled_sums(
-        release.packed, release.estimates.count, release.domain.to_lattice(boxes)
+        release.index.flat_tree, release.estimates.count, release.domain.to_lattice(boxes)
     )
     assert slow.estimate.tolist() == pytest.approx(sums.estimate.tolist(), rel=1e-9)
     assert slowly.tolist() == slow.estimate.tolist()
@@ -132,7 +132,7 @@ def test_a_long_chain_of_cells_is_walked_without_recursion():
     tree = psd.Tree(boxes=boxes, parent=parent, level=level, count=count, epsilon=epsilon)
     found = release_of(tree)
     lattice = np.array([[0.0, 0, 2.5, 4], [0, 0, 1, 4]])
-    sums = compiled.compiled_sums(found.packed, found.estimates.count, lattice)
+    sums = compiled.compiled_sums(found.index.flat_tree, found.estimates.count, lattice)
     assert sums.estimate.tolist() == pytest.approx([15, 10])
 
 
@@ -186,6 +186,6 @@ tree = psd.grid_tree(domain, 4)
 release = psd.Release.from_counts(tree, list(range(16)), 1.0, domain=domain)
 from psd.query import compiled_walk as compiled
 whole = numpy.array([[0.0, 0, 4, 4]])
-total = compiled.compiled_totals(release.packed, release.estimates.count, whole)
+total = compiled.compiled_totals(release.index.flat_tree, release.estimates.count, whole)
 assert abs(total[0] - 120) < 1e-9, total
 """

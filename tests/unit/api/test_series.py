@@ -22,9 +22,11 @@ from psd.privacy.unit import PrivacyUnit
 from psd.publish.series import counted_unit, of_slice, series_of
 from psd.release.file import SERIES_KEY
 from psd.release.post_processing import View
-from psd.release.series_file import decode, is_series
+from psd.release.series_file import is_series
 from psd.space.covariate import Covariate
-from support.forged_releases import encode, stamped
+from support.forged_releases import stamped
+from support.releases import changed, encode
+from support.releases import decode_series as decode
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
 MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-04", "Asia/Seoul")
@@ -59,11 +61,11 @@ def made(unit=K3, bound="series", epsilon=SURE, method=None, data=None, **more):
 
 
 def same(a, b):
-    assert (a.slices, a.bound) == (b.slices, b.bound)
+    assert (a.slices, a.scope) == (b.slices, b.scope)
     for one, other in zip(a.releases, b.releases, strict=True):
-        for part in dataclasses.fields(one):
+        for part in dataclasses.fields(one.record):
             if part.name not in ("tree", "covariate"):
-                assert getattr(one, part.name) == getattr(other, part.name)
+                assert getattr(one.record, part.name) == getattr(other.record, part.name)
         for name in ("boxes", "parent", "level", "count", "epsilon"):
             assert np.array_equal(getattr(one.tree, name), getattr(other.tree, name))
 
@@ -77,8 +79,8 @@ def test_each_slice_counts_its_own_rows():
         assert series[name].total == pytest.approx(np.count_nonzero(inside & (months == name)))
     assert list(series) == list(MONTHS.names)
     assert len(series) == 4
-    assert series.epsilon == SURE
-    assert repr(series) == "<Series: 4 slices by month, quadtree, epsilon 1000 per record>"
+    assert series.record.epsilon == SURE
+    assert repr(series) == "<SeriesRelease: 4 slices by month, quadtree, epsilon 1000 per record>"
 
 
 def test_k_rows_of_a_user_in_all_slices_or_in_each():
@@ -89,13 +91,13 @@ def test_k_rows_of_a_user_in_all_slices_or_in_each():
     assert [r.epsilon for r in together.releases] == [SURE] * 4
     assert [r.epsilon for r in each.releases] == [SURE // 4] * 4
     assert (together.epsilon, each.epsilon) == (SURE, SURE)
-    assert {r.unit for r in each.releases} == {"user"}
+    assert {r.unit.kind for r in each.releases} == {"user"}
 
 
 def test_shares_of_epsilon_are_rounded_down():
     series = made(bound="slice", epsilon=7)
     assert series.releases[0].epsilon == 1
-    assert series.epsilon == 4
+    assert series.record.epsilon == 4
     with pytest.raises(ParameterError, match="too small to be shared among 4"):
         made(bound="slice", epsilon=3)
 
@@ -151,15 +153,15 @@ def test_rows_without_a_time_are_refused():
 def test_the_file_gives_the_same_series(tmp_path, bound, method):
     series = made(bound=bound, method=method)
     series.save(tmp_path / "s.psd.parquet")
-    same(psd.Series.load(tmp_path / "s.psd.parquet"), series)
-    assert encode(psd.Series.load(tmp_path / "s.psd.parquet")) == encode(series)
+    same(psd.SeriesRelease.load(tmp_path / "s.psd.parquet"), series)
+    assert encode(psd.SeriesRelease.load(tmp_path / "s.psd.parquet")) == encode(series)
 
 
 def test_a_covariate_stands_once_in_the_file(tmp_path):
     known = Covariate(domain=DOMAIN, raster=np.array([[0, 1], [2, 3]], np.uint16))
     series = made(covariate=known, view=View(density="covariate"))
     series.save(tmp_path / "s")
-    read = psd.Series.load(tmp_path / "s")
+    read = psd.SeriesRelease.load(tmp_path / "s")
     assert all(np.array_equal(r.covariate.raster, known.raster) for r in read.releases)
     box = [(0, 0, 3, 3)]
     assert read.query(box)["estimate"].tolist() == series.query(box)["estimate"].tolist()
@@ -172,7 +174,7 @@ def test_a_slice_saved_alone_is_a_release(tmp_path):
     assert again.total == series["2024-02"].total
     assert not is_series(tmp_path / "feb")
     with pytest.raises(ReleaseFormatError, match="single release and no series"):
-        psd.Series.load(tmp_path / "feb")
+        psd.SeriesRelease.load(tmp_path / "feb")
 
 
 def test_a_series_is_no_release(tmp_path):
@@ -201,12 +203,12 @@ def test_releases_that_do_not_belong_together():
     series = made()
     _, *others = series.releases
     odd = made(epsilon=10**9).releases[0]
-    with pytest.raises(ReleaseFormatError, match="differ in epsilon"):
-        dataclasses.replace(series, releases=(odd, *others))
-    with pytest.raises(ReleaseFormatError, match="4 slices has 3"):
-        dataclasses.replace(series, releases=tuple(others))
-    with pytest.raises(ReleaseFormatError, match="goes with unit user"):
-        dataclasses.replace(made(PrivacyUnit()), bound="slice")
+    with pytest.raises(ParameterError, match="differ in epsilon"):
+        changed(series, releases=tuple(one.record for one in (odd, *others)))
+    with pytest.raises(ParameterError, match=r"one per slice \(4\), got 3"):
+        changed(series, releases=tuple(one.record for one in others))
+    with pytest.raises(ParameterError, match="unit must be user"):
+        changed(made(PrivacyUnit()), scope="slice")
 
 
 def test_queries_answer_slice_by_slice():
@@ -316,13 +318,13 @@ def test_damaged_files_are_refused(tmp_path):
     for cut in (0, 3, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:cut])
         with pytest.raises(ReleaseFormatError):
-            psd.Series.load(path)
+            psd.SeriesRelease.load(path)
     for at in range(4, len(content), 97):
         path.write_bytes(content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :])
         with contextlib.suppress(ReleaseFormatError):  # and no other error
-            psd.Series.load(path)
+            psd.SeriesRelease.load(path)
     with pytest.raises(ReleaseFormatError, match="does not exist"):
-        psd.Series.load(tmp_path / "absent")
+        psd.SeriesRelease.load(tmp_path / "absent")
 
 
 def test_no_half_written_file_and_no_overwriting(tmp_path):

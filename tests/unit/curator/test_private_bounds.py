@@ -67,7 +67,7 @@ def test_bounds_are_near_the_quantiles():
             assert abs(rank - share) < 0.015
     stated = {k: v for k, v in release.parameters.items() if k.startswith("bounds")}
     assert stated == {"bounds_epsilon": "0.2", "bounds_beyond": 100}
-    assert release.epsilon == NANO
+    assert release.record.epsilon == NANO
     assert release.tree.max_path_epsilon == NANO * 8 // 10
     assert release.total == pytest.approx(49_000, abs=1_500)
 

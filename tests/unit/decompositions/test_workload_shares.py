@@ -24,6 +24,7 @@ from psd.query.boxes import box_fraction
 from psd.query.traversal import cover, perturbation_variance
 from psd.space.box_tree import Tree
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
+from support.releases import release_from
 from support.trees import domain_of
 
 
@@ -62,7 +63,7 @@ def test_variance_is_that_of_least_squares(shares):
     height, scale, boxes = len(shares) - 1, 1e-3, some_boxes()
     tree = tree_of(height, np.array(shares) * scale)
     domain = psd.Domain(bounds=(0, 0, 1, 1), lattice=(2**height, 2**height))
-    release = psd.Release(tree=tree, domain=domain, epsilon=NANO, method="given")
+    release = release_from(tree=tree, domain=domain, epsilon=NANO, method="given")
     covered = cover(tree, len(boxes), box_fraction(release, boxes * 2**height))
     exact = perturbation_variance(covered, infer(tree)).mean() * scale**2
     told = mean_variance(detail_energies(boxes, height), np.array(shares))

@@ -53,7 +53,7 @@ def test_nonuniformity_error_of_a_cut_leaf_by_hand():
 
 def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
     release = grid_release([[8, 8], [8, 8]])
-    phi = release.dispersion[1]
+    phi = release.model.overdispersion_by_level[1]
     row = release.query([(0.5, 0.5, 1.25, 2)]).loc[0]
     fractions = [0.25, 0.5, 0.125, 0.25]
     expected = sum(8 * f * (1 - f) * (4 + 0.8 * phi * 8) for f in fractions)

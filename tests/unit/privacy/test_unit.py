@@ -14,9 +14,8 @@ from psd.errors import ParameterError, ReleaseFormatError
 from psd.estimation.least_squares import infer
 from psd.estimation.posterior import posterior_count
 from psd.privacy.unit import WEIGHT, PrivacyUnit, privacy_unit
-from psd.release.file import decode
 from psd.release.post_processing import View
-from support.forged_releases import encode
+from support.releases import changed, decode, encode
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 DAY = {"per": "day", "time": "t", "time_zone": "Asia/Seoul"}
@@ -100,7 +99,7 @@ def test_the_weight_keeps_shares_of_users_with_few_rows():
 
 def in_users(counts, weight, epsilon="1"):
     made = psd.Release.from_counts(psd.grid_tree(DOMAIN, 4), counts, epsilon, domain=DOMAIN)
-    return replace(made, unit="user", weight=weight)
+    return changed(made, unit=PrivacyUnit(kind="user", weight=weight))
 
 
 @pytest.mark.parametrize("estimate", ["least-squares", "signed", "posterior"])
@@ -157,7 +156,7 @@ def test_a_user_is_one_however_many_rows():
     release = psd.build(
         table, domain=DOMAIN, epsilon=100, method=psd.Grid(size=2), user="u", count="users"
     )
-    assert release.unit_of_privacy == PrivacyUnit(kind="user", weight=WEIGHT)
+    assert release.unit == PrivacyUnit(kind="user", weight=WEIGHT)
     assert release.total == pytest.approx(101, abs=1)
     assert release.estimate([(0, 0, 2, 2), (2, 0, 4, 2)]) == pytest.approx([1, 100], abs=1)
 
@@ -168,15 +167,14 @@ def test_a_user_is_one_however_many_rows():
 @pytest.mark.parametrize(
     "fields",
     [
-        {"unit": "user", "weight": WEIGHT},
-        {"unit": "user-day", "max_contributions": 3, "time_zone": "Asia/Seoul"},
-        {"unit": "user-slice", "max_contributions": 3},
+        {"kind": "user", "weight": WEIGHT},
+        {"kind": "user-day", "max_contributions": 3, "time_zone": "Asia/Seoul"},
+        {"kind": "user-slice", "max_contributions": 3},
     ],
 )
 def test_a_unit_stands_in_the_file(fields):
-    made = replace(in_users(np.zeros((4, 4), int), 1), weight=0)
-    made = replace(made, **fields)
-    assert decode(encode(made)).unit_of_privacy == made.unit_of_privacy
+    made = changed(in_users(np.zeros((4, 4), int), 1), unit=PrivacyUnit(**fields))
+    assert decode(encode(made)).unit == made.unit
 
 
 def test_a_header_with_a_unit_that_contradicts_itself_is_refused():

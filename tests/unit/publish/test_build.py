@@ -46,12 +46,16 @@ def test_parameters_come_before_the_file_is_looked_at(monkeypatch, arguments, wo
 @pytest.mark.parametrize("k", [1, "2", 10**9])
 def test_bounds_that_are_taken(k):
     release = build(user="id", max_contributions=k, epsilon=1000, method=psd.Quadtree(height=1))
-    assert (release.unit, release.max_contributions) == ("user", int(k))
+    assert (release.unit.kind, release.unit.max_contributions) == ("user", int(k))
 
 
 def test_a_record_is_the_unit_otherwise():
     release = build(method=psd.Quadtree(height=1))
-    assert (release.unit, release.max_contributions, release.source) == ("record", 1, "curator")
+    assert (release.unit.kind, release.unit.max_contributions, release.source) == (
+        "record",
+        1,
+        "curator",
+    )
 
 
 @pytest.mark.parametrize("method", psd.methods())
@@ -76,7 +80,7 @@ def test_the_noise_is_given_the_bound_and_the_whole_epsilon():
     noise = Echo()
     release = build(sampler=noise, user="id", max_contributions=2, method=psd.Quadtree(height=2))
     assert [count.sensitivity for count in noise.counts] == [2, 2, 2]
-    assert sum(int(count.epsilon[0]) for count in noise.counts) == release.epsilon == 10**9
+    assert sum(int(count.epsilon[0]) for count in noise.counts) == release.record.epsilon == 10**9
     assert [int(count.true.sum()) for count in noise.counts] == [3, 3, 3]
     assert release.total == pytest.approx(3)
 
@@ -125,7 +129,7 @@ def test_one_tally_serves_several_releases():
 def test_the_unit_of_a_bounded_tally_is_the_user(k):
     unit = PrivacyUnit(kind="user", max_contributions=k)
     release = release_of(tallied(user="id", max_contributions=k), unit=unit)
-    assert (release.unit, release.max_contributions) == ("user", k)
+    assert (release.unit.kind, release.unit.max_contributions) == ("user", k)
 
 
 def test_a_bounded_tally_makes_no_promise_for_rows():

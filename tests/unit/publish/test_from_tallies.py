@@ -45,8 +45,8 @@ def test_a_tally_of_slices_gives_a_series(bound):
     kept = counted(slices=months, columns=columns, bound=bound)
     per = "slice" if bound == "slice" else None
     series = build_tally(kept, epsilon=2, method=psd.Grid(size=4), sampler=ExactSampler())
-    assert isinstance(series, psd.Series)
-    assert (series.bound, series.epsilon, series.slices) == (bound, 2 * 10**9, months)
+    assert isinstance(series, psd.SeriesRelease)
+    assert (series.scope, series.record.epsilon, series.slices) == (bound, 2 * 10**9, months)
     want = psd.build_series(
         table(), domain=DOMAIN, epsilon=2, slices=months, time="time", per=per, x="x", y="y",
         user="user", max_contributions=4, method=psd.Grid(size=4), sampler=ExactSampler(),

@@ -53,7 +53,7 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     assert kept.paid == paid
     recorder = RecordingSampler()
     release = build_tally(kept, epsilon="0.4", method=psd.Grid(size=2), sampler=recorder)
-    assert release.epsilon == 400_000_000
+    assert release.record.epsilon == 400_000_000
     assert sum(int(call.epsilon.max()) for call in recorder.draws) == 400_000_000 - paid
     stated = release.parameters.get("counting_epsilon")
     assert stated == (None if not paid else str(paid / NANO))

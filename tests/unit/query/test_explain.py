@@ -9,6 +9,7 @@ import shapely
 from psd.query.explain import refined
 from psd.release.post_processing import View
 from psd.space.box_tree import check_tree
+from support.releases import changed
 from support.trees import random_queries, random_tree, release_of
 
 LATTICE = (64, 64)
@@ -18,7 +19,7 @@ VIEWS = (View(), View(density="smooth"), View(estimate="signed"), View(estimate=
 def releases():
     for seed, view in enumerate(VIEWS):
         rng = np.random.default_rng(seed)
-        yield rng, replace(release_of(random_tree(rng, height=4)), view=view)
+        yield rng, changed(release_of(random_tree(rng, height=4)), view=view)
 
 
 def test_the_parts_are_those_of_the_answer():
@@ -43,14 +44,14 @@ def test_more_epsilon_is_a_release_of_more_epsilon():
     [box] = random_queries(rng, LATTICE, 1)
     [found] = release.explain(box)
     tree = replace(release.tree, epsilon=release.tree.epsilon * 5)
-    dearer = replace(release, tree=tree, epsilon=release.epsilon * 5).query(box)
+    dearer = changed(release, tree=tree, epsilon=release.record.epsilon * 5).query(box)
     at = found.remedies.set_index("change")["perturbation_error"]["5 times the epsilon"]
     assert at == pytest.approx(dearer.loc[0, "perturbation_error"], rel=1e-12)
 
 
 def test_more_epsilon_than_there_may_be_is_not_offered():
     _, release = next(releases())
-    dear = replace(release, epsilon=900 * 10**9)
+    dear = changed(release, epsilon=900 * 10**9)
     [found] = dear.explain((0, 0, 10.5, 10.5))
     assert found.remedies["change"].tolist() == ["as it is", "cells half as wide at its edge"]
 

@@ -1,6 +1,5 @@
 """Polygon queries: areas, reprojection, the caller's table, and what is refused."""
 
-import dataclasses
 import math
 
 import geopandas as gpd
@@ -12,6 +11,7 @@ import psd
 from psd.errors import DomainError, ParameterError
 from psd.query.answer_table import COLUMNS
 from psd.release.post_processing import View
+from support.releases import changed
 from support.trees import METRES, random_queries, random_tree, release_of
 
 SIZE = 64
@@ -70,7 +70,7 @@ def test_polygons_are_answered_as_by_intersection_with_every_leaf(release):
     table = release.query(made, crs=METRES)
     leaf = release.tree.is_leaf
     count = release.estimates.count[leaf]
-    phi = release.dispersion[release.tree.level[leaf]]
+    phi = release.model.overdispersion_by_level[release.tree.level[leaf]]
     for shape, row in zip(made, table.itertuples(), strict=True):
         f = naive_fractions(release, shape)
         assert row.estimate == pytest.approx(f @ count, rel=1e-9, abs=1e-9)
@@ -100,7 +100,7 @@ def test_own_cells_given_as_polygons_are_the_cells(seoul):
 
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 def test_polygons_that_cut_no_leaf_are_answered_by_every_density(release, density):
-    viewed = dataclasses.replace(release, view=View(density=density))
+    viewed = changed(release, view=View(density=density))
     whole = viewed.query([shapely.box(0, 0, SIZE, SIZE)], crs=METRES)
     assert whole["estimate"][0] == viewed.total
     leaf = np.flatnonzero(release.tree.is_leaf)[0]

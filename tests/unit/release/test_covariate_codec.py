@@ -13,10 +13,10 @@ import pytest
 
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.release.covariate_codec import COVARIATE_KEY, pack
-from psd.release.file import decode
 from psd.release.post_processing import View
 from psd.space.covariate import Covariate
-from support.forged_releases import encode, stamped
+from support.forged_releases import stamped
+from support.releases import changed, decode, encode
 from support.trees import random_tree, release_of
 
 KEY = COVARIATE_KEY.decode()
@@ -27,7 +27,7 @@ NUMBERS = RASTER.astype("<u2").tobytes()
 def made(raster=RASTER, density="covariate"):
     release = release_of(random_tree(np.random.default_rng(4)))
     known = Covariate(domain=release.domain, raster=raster)
-    return replace(release, covariate=known, view=View(density=density))
+    return changed(release, covariate=known, view=View(density=density))
 
 
 def packed(numbers):
@@ -82,7 +82,7 @@ def test_the_footer_is_as_documented():
         "rows": 2,
         "sha256": hashlib.sha256(NUMBERS).hexdigest(),
     }
-    plain = pq.ParquetFile(pa.BufferReader(encode(replace(made(), covariate=None, view=View()))))
+    plain = pq.ParquetFile(pa.BufferReader(encode(changed(made(), covariate=None, view=View()))))
     assert COVARIATE_KEY not in plain.metadata.metadata
     assert json.loads(plain.metadata.metadata[b"psd"])["covariate"] is None
 
@@ -158,7 +158,7 @@ def test_a_raster_of_zeros_is_refused():
 
 def test_density_by_a_covariate_needs_one():
     with pytest.raises(ParameterError, match="needs a covariate"):
-        replace(made(), covariate=None)
+        changed(made(), covariate=None)
     other = Covariate(domain=replace(made().domain, lattice=(2, 2)), raster=RASTER)
     with pytest.raises(ParameterError, match="another domain"):
-        replace(made(), covariate=other)
+        changed(made(), covariate=other)

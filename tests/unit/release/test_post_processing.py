@@ -10,6 +10,7 @@ import psd
 from psd.errors import ParameterError
 from psd.publish.build import view_of, view_with
 from psd.release.post_processing import ESTIMATES, View
+from support.releases import changed
 from support.trees import random_tree, release_of
 
 DOMAIN = psd.Domain(bounds=(0, 0, 64, 64), crs="EPSG:3857", lattice=(64, 64))
@@ -80,15 +81,19 @@ def test_a_wrong_view_is_refused_before_anything_is_read(choice):
 @pytest.mark.parametrize("prune", [0, 20])
 def test_another_view_of_a_release_keeps_everything_but_the_answers(estimate, density, prune):
     first = release_of(random_tree(np.random.default_rng(5), top=60))
-    _ = first.estimates, first.density, first.dispersion  # worked out once, and not taken along
+    _ = (
+        first.estimates,
+        first.model.density,
+        first.model.overdispersion_by_level,
+    )  # worked out once, and not taken along
     view = View(estimate=estimate, density=density, prune=prune)
-    other = replace(first, view=view)
+    other = changed(first, view=view)
     assert other.tree is first.tree
     assert (other.view, first.view) == (view, View())
     assert (other.epsilon, other.total) == (first.epsilon, first.total)
     assert np.array_equal(other.estimates.signed, first.estimates.signed)
     assert np.array_equal(other.estimates.variance, first.estimates.variance)
-    assert (other.density is None) == (density == "uniform")
+    assert (other.model.density is None) == (density == "uniform")
     box = [(3.3, 2.2, 31.0, 50.7)]
     same = other.query(box).estimate[0] == first.query(box).estimate[0]
     assert same == (view == View())

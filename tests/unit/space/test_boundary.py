@@ -18,12 +18,11 @@ from psd.estimation.posterior import posterior_count
 from psd.ingest.tally import Tally
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.release.file import decode
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.testing import SCRIPTS, RecordingSampler, small_domain
-from support.forged_releases import encode
+from support.releases import changed, decode, encode
 from support.trees import random_tree
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
@@ -174,15 +173,15 @@ def test_every_method_knows_that_nobody_is_outside(method):
     )
     held = shapely.intersects_xy(STAR, table.lon, table.lat)
     assert release.total == pytest.approx(table[held]["u"].nunique(), abs=60)
-    outside = release.outside & release.tree.is_leaf
+    outside = release.model.outside & release.tree.is_leaf
     assert outside.any() or method in ("auto", "privtree", "kd-standard", "hilbert-rtree", "htf")
     assert not release.estimates.count[outside].any()
-    assert not release.tree.epsilon[release.outside].any()
+    assert not release.tree.epsilon[release.model.outside].any()
     table = release.query([(0, 0, 0.9, 8), (0, 0, 8, 0.9), (0, 0, 8, 8)])
     numbers = table[["estimate", "error", "lower", "upper"]].to_numpy()
     assert not numbers[:2].any()
     assert (numbers[2] > 0).all()
-    loaded = decode(encode(dataclasses.replace(release, source="curator")))
+    loaded = decode(encode(changed(release, source="curator")))
     assert loaded.boundary
     pd.testing.assert_frame_equal(loaded.query([(0, 0, 3, 3)]), release.query([(0, 0, 3, 3)]))
 
@@ -256,14 +255,14 @@ def made():
 
 def test_a_count_outside_the_boundary_is_refused():
     release = made()
-    outside = np.flatnonzero(release.outside & release.tree.is_leaf)[0]
+    outside = np.flatnonzero(release.model.outside & release.tree.is_leaf)[0]
     fields = {name: getattr(release.tree, name).copy() for name in ("count", "epsilon")}
     fields["epsilon"][outside] = NANO
     tree = dataclasses.replace(release.tree, **fields)
     with pytest.raises(ReleaseFormatError, match="outside the boundary"):
-        dataclasses.replace(release, tree=tree)
+        changed(release, tree=tree)
     with pytest.raises(ParameterError, match="boundary"):
-        dataclasses.replace(release, covariate=None, view=psd.Grid(size=2).view)
+        changed(release, covariate=None, view=psd.Grid(size=2).view)
 
 
 def test_a_boundary_has_no_name_and_no_point_in_the_file():

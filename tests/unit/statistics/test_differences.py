@@ -1,7 +1,5 @@
 """Two releases: changes, ratios, and what cannot be compared."""
 
-from dataclasses import replace
-
 import geopandas as gpd
 import numpy as np
 import pytest
@@ -9,6 +7,7 @@ import shapely
 
 import psd
 from psd.errors import DomainError, ParameterError
+from support.releases import changed
 from support.trees import SOUTH_UP, grid_release
 
 
@@ -42,8 +41,8 @@ def test_releases_that_cannot_be_compared():
     first = grid_release(SOUTH_UP)
     for other in (
         grid_release(np.ones((4, 4), int)),
-        replace(first, domain=psd.Domain(bounds=(0, 0, 3, 4), crs="EPSG:3857", lattice=(3, 3))),
-        replace(first, domain=psd.Domain(bounds=(0, 0, 3, 3), crs="EPSG:3395", lattice=(3, 3))),
+        changed(first, domain=psd.Domain(bounds=(0, 0, 3, 4), crs="EPSG:3857", lattice=(3, 3))),
+        changed(first, domain=psd.Domain(bounds=(0, 0, 3, 3), crs="EPSG:3395", lattice=(3, 3))),
     ):
         for verb in (psd.difference, psd.ratio):
             with pytest.raises(DomainError, match="one domain"):

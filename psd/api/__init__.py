@@ -1,0 +1,1 @@
+"""What users hold: releases and series, whose verbs delegate to the rooms below. Public."""

@@ -1,0 +1,118 @@
+"""Difference and ratio of two releases of one domain. Public, post-processing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from psd.api.release import Release
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["difference", "ratio"]
+
+
+def difference(
+    first: Release,
+    second: Release,
+    regions: Any,
+    *,
+    crs: Any = None,
+    confidence: float = 0.95,
+) -> pandas.DataFrame:
+    """Counts in a first release minus those in a second one.
+
+    Parameters
+    ----------
+    first, second : Release
+        Of the same domain, with noise drawn for each.
+    regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+        As in `Release.query`.
+    crs : any CRS that pyproj understands, optional
+        As in `Release.query`.
+    confidence : float
+        Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+
+    Returns
+    -------
+    DataFrame or GeoDataFrame
+        The caller's columns or ``id``, and ``first, second, difference, perturbation_error,
+        nonuniformity_error, error, lower, upper``, in records.
+
+    Raises
+    ------
+    DomainError
+        If bounds, CRS or lattice differ.
+    ParameterError
+        If a region is malformed or outside, one release counts users and the other rows, or
+        both are the same release.
+
+    Notes
+    -----
+    The noise of two releases is independent, so variances add. So do those of uneven cells,
+    which overstates the error where points lie unevenly in the same way in both. Who is counted
+    in both releases has spent the epsilons of both.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> a, b = (psd.Release.from_counts(tree, n, 1.0, domain=domain) for n in ([9] * 4, [5] * 4))
+    >>> psd.difference(a, b, [(0, 0, 2, 1)])[["difference", "error"]].round(1).values.tolist()
+    [[8.0, 2.7]]
+    """
+    from psd.statistics import differences
+
+    return differences.difference(
+        first.index, second.index, regions, crs=crs, confidence=confidence
+    )
+
+
+def ratio(
+    first: Release,
+    second: Release,
+    regions: Any,
+    *,
+    crs: Any = None,
+    confidence: float = 0.95,
+) -> pandas.DataFrame:
+    """Counts in a first release over those in a second one.
+
+    Parameters
+    ----------
+    first, second : Release
+        Of the same domain, with noise drawn for each.
+    regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+        As in `Release.query`.
+    crs : any CRS that pyproj understands, optional
+        As in `Release.query`.
+    confidence : float
+        Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+
+    Returns
+    -------
+    DataFrame or GeoDataFrame
+        As of `difference`, with ``ratio`` instead. The errors are those of the delta method;
+        the intervals are Fieller's, and have no upper end where the second count may be 0.
+
+    Raises
+    ------
+    DomainError
+        If bounds, CRS or lattice differ.
+    ParameterError
+        If a region is malformed or outside, one release counts users and the other rows, or
+        both are the same release.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> a, b = (psd.Release.from_counts(tree, n, 1.0, domain=domain) for n in ([90] * 4, [50] * 4))
+    >>> psd.ratio(a, b, [(0, 0, 2, 1)])[["ratio", "lower", "upper"]].round(2).values.tolist()
+    [[1.8, 1.73, 1.88]]
+    """
+    from psd.statistics import differences
+
+    return differences.ratio(first.index, second.index, regions, crs=crs, confidence=confidence)

@@ -1,0 +1,608 @@
+"""The release that users hold: a record, and verbs that delegate to the rooms below. Public."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psd.estimation.model import CountModel
+from psd.privacy.epsilon import epsilon_text
+from psd.privacy.unit import PrivacyUnit
+from psd.query.index import QueryIndex
+from psd.release.counts import record_from_counts
+from psd.release.file import digest_of, read, write
+from psd.release.post_processing import View
+from psd.release.record import ReleaseRecord
+from psd.space.box_tree import Tree
+from psd.space.covariate import Covariate
+from psd.space.domain import Domain
+from psd.space.regions import with_crs
+
+if TYPE_CHECKING:
+    import geopandas
+    import pandas
+
+    from psd.estimation.least_squares import Estimates
+    from psd.query.explain import Explanation
+    from psd.query.joint import Joint
+    from psd.statistics.raster import Raster
+
+__all__ = ["Release"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """A differentially private release, ready to be saved, queried and exported.
+
+    Guarantees
+    ----------
+    - It holds the answers of the curator, public parameters, and nothing else.
+    - Every method is post-processing: it reads the release alone and costs no epsilon.
+
+    Parameters
+    ----------
+    record : ReleaseRecord
+        What was published.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+    >>> release.query([(0, 0, 2, 1)])["estimate"].round(1).tolist()
+    [6.0]
+    """
+
+    record: ReleaseRecord
+
+    def __repr__(self) -> str:
+        return (
+            f"<Release: {self.method}, {len(self.tree):,} cells, "
+            f"epsilon {epsilon_text(self.record.epsilon)} per {self.unit.kind}>"
+        )
+
+    @property
+    def tree(self) -> Tree:
+        """Cells and noisy counts."""
+        return self.record.tree
+
+    @property
+    def domain(self) -> Domain:
+        """Bounds, CRS and lattice."""
+        return self.record.domain
+
+    @property
+    def epsilon(self) -> Decimal:
+        """Privacy budget that was enforced before the first draw."""
+        return Decimal(epsilon_text(self.record.epsilon))
+
+    @property
+    def method(self) -> str:
+        """Name of the decomposition."""
+        return self.record.method
+
+    @property
+    def parameters(self) -> Mapping[str, int | str | None]:
+        """Public parameters of the decomposition, and what the build states beside them."""
+        return self.record.parameters
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """PrivacyUnit of privacy, and what the counts count."""
+        return self.record.unit
+
+    @property
+    def view(self) -> View:
+        """Post-processing of the counts; `with_view` gives another one."""
+        return self.record.view
+
+    @property
+    def covariate(self) -> Covariate | None:
+        """Public density that the release was built with."""
+        return self.record.covariate
+
+    @property
+    def boundary(self) -> bool:
+        """Whether the covariate is the raster of a public boundary."""
+        return self.record.boundary
+
+    @property
+    def library(self) -> str:
+        """Version of the library that made the release."""
+        return self.record.library
+
+    @property
+    def source(self) -> str:
+        """Where the counts come from; see `psd.release.record.ReleaseRecord`."""
+        return self.record.source
+
+    @cached_property
+    def model(self) -> CountModel:
+        """Estimates, variances and densities of the cells."""
+        return CountModel(record=self.record)
+
+    @cached_property
+    def index(self) -> QueryIndex:
+        """Arrays that make queries fast."""
+        return QueryIndex(model=self.model)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content: of the file it was read from, or will be saved to."""
+        return digest_of(self.record)
+
+    @property
+    def estimates(self) -> Estimates:
+        """Consistent estimates of every cell, with variances."""
+        return self.model.estimates
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (kept) records, or of users, in the whole domain."""
+        return self.model.total
+
+    def with_view(self, view: View) -> Release:
+        """Make the same release with another post-processing; costs no epsilon."""
+        return Release(replace(self.record, view=view))
+
+    @classmethod
+    def from_counts(
+        cls,
+        tree: Tree,
+        counts: ArrayLike,
+        epsilons: ArrayLike | str | float,
+        *,
+        domain: Domain,
+        unit: PrivacyUnit | None = None,
+    ) -> Release:
+        """Make a release of given noisy counts, such as those of another program.
+
+        Parameters
+        ----------
+        tree : Tree
+            Cells; its own counts are replaced.
+        counts : array_like of int, shape (leaves,), (nodes,) or (rows, columns)
+            Noisy counts of the leaves in the order of the tree, of every node, or of a grid, its
+            rows from the south and its columns from the west.
+        epsilons : decimal, or array_like of decimals of the same shape
+            Epsilon of each count; 0 where a node is not measured.
+        domain : Domain
+            Domain of the tree.
+        unit : PrivacyUnit, optional
+            PrivacyUnit of privacy of the given counts; a record by default.
+
+        Raises
+        ------
+        ParameterError
+            If the shapes do not fit.
+        """
+        unit = PrivacyUnit() if unit is None else unit
+        return cls(record_from_counts(tree, counts, epsilons, domain=domain, unit=unit))
+
+    def query(
+        self,
+        regions: Any,
+        *,
+        crs: Any = None,
+        confidence: float = 0.95,
+        threshold: float = 0.3,
+    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """Estimated counts of regions, and how far each may be off and why.
+
+        Parameters
+        ----------
+        regions : polygons or boxes
+            Polygons: a GeoDataFrame or GeoSeries; or one or several shapely geometries, objects
+            with ``__geo_interface__``, texts of WKT or EWKT, or GeoJSON as text or mapping.
+            They are brought to the CRS of the release by their vertices, after lines are divided
+            at 1/1000 of the domain. Boxes: one ``(west, south, east, north)``, an array of
+            shape (n, 4), or a DataFrame with these columns, in the CRS of the release.
+        crs : any CRS that pyproj understands, optional
+            Of polygons that carry none; tables and EWKT do, and GeoJSON is in EPSG:4326 unless
+            it says another. ``release.domain.crs`` is that of the release. Never guessed.
+        confidence : float
+            Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+        threshold : float
+            Largest relative error that counts as ``reliable``.
+
+        Returns
+        -------
+        DataFrame or GeoDataFrame
+            For a GeoDataFrame, the caller's columns and index and then the answer's columns;
+            else the answer's columns in the order of the regions: ``id, estimate,
+            perturbation_error, nonuniformity_error, error, lower, upper,
+            relative_perturbation_error, relative_nonuniformity_error, relative_error,
+            reliable``. Errors are predicted standard deviations in records; where users are
+            counted, all of these are in users.
+
+        Raises
+        ------
+        ParameterError
+            If a region is malformed, not valid, too large, or lies outside the domain.
+        DomainError
+            If a CRS is missing or unknown.
+        """
+        from psd.query import answer
+
+        return answer(self.index, regions, crs=crs, confidence=confidence, threshold=threshold)
+
+    def estimate(self, boxes: Any) -> NDArray[np.float64]:
+        """Estimated counts of boxes, and nothing else: for very many of them.
+
+        Guarantees
+        ----------
+        - The numbers of ``query(boxes)["estimate"]``, to rounding of the release's total.
+
+        Parameters
+        ----------
+        boxes : boxes or DataFrame of boxes
+            As in `query`: one ``(west, south, east, north)``, an array of shape (n, 4), or a
+            DataFrame with these columns, in the CRS of the release.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+            Records; not negative.
+
+        Raises
+        ------
+        ParameterError
+            If a box is malformed, or lies outside the domain.
+
+        Notes
+        -----
+        Where the leaves are a table of rows and columns, an answer is four look-ups in a
+        summed-area table [1]_; elsewhere the tree is walked as for `query`.
+
+        References
+        ----------
+        .. [1] Crow. "Summed-Area Tables for Texture Mapping." SIGGRAPH 1984.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+        >>> release.estimate([(0, 0, 2, 1), (0.5, 0, 1, 2)]).round(1).tolist()
+        [6.0, 2.5]
+        """
+        from psd.query.boxes import box_estimates
+
+        return box_estimates(self.index, boxes)
+
+    def joint(
+        self,
+        regions: Any,
+        *,
+        crs: Any = None,
+        confidence: float = 0.95,
+        threshold: float = 0.3,
+    ) -> Joint:
+        """Answers together with their covariance, for totals, differences and ratios.
+
+        Parameters
+        ----------
+        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+            As in `query`, at most 5,000.
+        crs : any CRS that pyproj understands, optional
+            As in `query`.
+        confidence : float
+            Of each interval ``lower`` to ``upper``, and of all ``joint_lower`` to
+            ``joint_upper`` together, in (0, 1).
+        threshold : float
+            As in `query`.
+
+        Returns
+        -------
+        Joint
+            See `psd.query.joint.Joint`.
+
+        Raises
+        ------
+        ParameterError
+            If a region is malformed or lies outside the domain, or there are too many.
+        DomainError
+            If a CRS is missing.
+        """
+        from psd.query.joint import joint
+
+        regions = with_crs(regions, crs, self.domain)
+        return joint(self.index, regions, confidence=confidence, threshold=threshold)
+
+    def explain(self, regions: Any, *, crs: Any = None) -> list[Explanation]:
+        """Where the error of each answer comes from, and what would make it smaller.
+
+        Parameters
+        ----------
+        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+            As in `query`; each takes as long as some thousand answers.
+        crs : any CRS that pyproj understands, optional
+            As in `query`.
+
+        Returns
+        -------
+        list of Explanation
+            In the order of the regions; see `psd.query.explain.Explanation`.
+
+        Raises
+        ------
+        ParameterError
+            If a region is malformed or lies outside the domain.
+        DomainError
+            If a CRS is missing.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+        >>> tree = psd.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [500, 100, 0, 200], 1.0, domain=domain)
+        >>> [found] = release.explain([(0, 0, 1, 2)])
+        >>> found.noise_share < 0.01
+        True
+        >>> found.remedies[["change", "error"]].round(1).values.tolist()[-1]
+        ['cells half as wide at its edge', 1.9]
+        """
+        from psd.query.explain import explanations
+
+        regions = with_crs(regions, crs, self.domain)
+        self.query(regions)  # refuses regions that cannot be answered
+        return explanations(self.model, regions)
+
+    def nested(
+        self,
+        regions: Any,
+        *,
+        parents: ArrayLike | None = None,
+        crs: Any = None,
+        confidence: float = 0.95,
+        threshold: float = 0.3,
+    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """Counts of regions inside regions, which add up, and of the rings between them.
+
+        Parameters
+        ----------
+        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
+            As in `query`, each inside the next; or a table with columns ``id`` and ``parent``,
+            the id of the region that each lies in.
+        parents : array_like of int, optional
+            Number of the region that each lies in, from 0; -1 for those in none.
+        crs : any CRS that pyproj understands, optional
+            As in `query`.
+        confidence, threshold : float
+            As in `query`.
+
+        Returns
+        -------
+        DataFrame or GeoDataFrame
+            As from `query`, and ``ring, ring_error, ring_lower, ring_upper``: what is in a
+            region and in none of those directly inside it. A region's estimate is the sum of
+            its ring and of the regions inside it, and no ring is negative.
+
+        Raises
+        ------
+        ParameterError
+            If a region does not lie inside its parent, or regions of one parent overlap.
+        """
+        from psd.statistics.nested import nested
+
+        regions = with_crs(regions, crs, self.domain)
+        return nested(
+            self.index, regions, parents=parents, confidence=confidence, threshold=threshold
+        )
+
+    def raster(self, columns: int, rows: int) -> Raster:
+        """Counts, densities and errors of equal cells over the domain.
+
+        Parameters
+        ----------
+        columns, rows : int
+            Size of the raster, at most 16,777,216 cells in all.
+
+        Returns
+        -------
+        Raster
+            Arrays of shape (rows, columns), the first row in the north; the counts sum to
+            `total`. See `psd.statistics.raster.Raster`.
+
+        Raises
+        ------
+        ParameterError
+            If the size is out of range.
+        """
+        from psd.statistics.raster import raster
+
+        return raster(self.model, columns, rows)
+
+    def top(
+        self,
+        k: int,
+        *,
+        size: tuple[int, int] | None = None,
+        regions: Any = None,
+        crs: Any = None,
+        by: Literal["count", "density"] = "count",
+        draws: int = 2000,
+        seed: int = 0,
+    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """The k cells with most records, and how likely each truly is one of them.
+
+        Parameters
+        ----------
+        k : int
+            How many, at most as many as there are cells.
+        size : tuple of int, optional
+            Columns and rows of a raster to rank; without it the leaves are ranked.
+        regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes, optional
+            Regions to rank instead, at most 5,000.
+        crs : any CRS that pyproj understands, optional
+            As in `query`.
+        by : {"count", "density"}
+            What cells are ranked by; leaves differ in size.
+        draws : int
+            Plausible true counts drawn: a probability p is off by about sqrt(p (1 - p) / draws).
+        seed : int
+            Of these draws; they protect nobody, and the same seed gives the same table.
+
+        Returns
+        -------
+        DataFrame or GeoDataFrame
+            k rows by falling estimate: ``rank``, the sides of the cell or the caller's columns,
+            ``estimate, error, density`` (of cells, per square kilometre or unit of the CRS) and
+            ``probability``. Errors are taken to be jointly normal, with the covariance that
+            `joint` has, and all true counts to be alike beforehand.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is out of range.
+        """
+        from psd.statistics.top_cells import top
+
+        if regions is not None:
+            regions = with_crs(regions, crs, self.domain)
+        return top(self.index, k, size=size, regions=regions, by=by, draws=draws, seed=seed)
+
+    def quantiles(
+        self,
+        classes: int = 5,
+        *,
+        size: tuple[int, int] = (64, 64),
+        weight: Literal["area", "people"] = "area",
+        confidence: float = 0.95,
+        draws: int = 100,
+        seed: int = 0,
+    ) -> pandas.DataFrame:
+        """Breaks between the classes of a heat map, with their errors.
+
+        Parameters
+        ----------
+        classes : int
+            How many classes of equal weight, 2 to 100.
+        size : tuple of int
+            Columns and rows of the raster whose cells are classed.
+        weight : {"area", "people"}
+            Whether a class is to hold the same area as every other one, or the same records.
+        confidence : float
+            Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+        draws, seed : int
+            How often the release is drawn again, as if its counts were the truth.
+
+        Returns
+        -------
+        DataFrame
+            One row for each of the classes - 1 breaks: ``share`` of the weight at or below it,
+            ``density`` (per square kilometre, or square unit of a CRS of unknown scale),
+            ``error, lower, upper``. The error is the root mean square distance of the breaks
+            drawn again; what a break below the noise of one cell is off by beyond that, no
+            draw knows.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is out of range.
+        """
+        from psd.statistics.quantiles import quantiles
+
+        return quantiles(
+            self.model,
+            classes,
+            size=size,
+            weight=weight,
+            confidence=confidence,
+            draws=draws,
+            seed=seed,
+        )
+
+    def to_geopandas(self, cells: Literal["leaves", "all"] = "leaves") -> geopandas.GeoDataFrame:
+        """Cells as polygons with estimates, in the CRS of the release.
+
+        Parameters
+        ----------
+        cells : {"leaves", "all"}
+            The finest cells, or the nodes of every level.
+
+        Returns
+        -------
+        GeoDataFrame
+            ``cell, level, estimate, perturbation_error, density`` and the box as geometry;
+            density is records per unit of area of the CRS.
+        """
+        from psd.export._cells import cells_table
+
+        return cells_table(self.model, cells)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cells: Literal["leaves", "all"] = "leaves",
+        size: tuple[int, int] | None = None,
+        table: str | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the cells for a GIS program; the format follows from the name's ending.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ``.gpkg``, ``.parquet``, ``.geojson`` or ``.csv``, or for a raster in
+            ``.tif`` or ``.npy``; or the address ``postgresql://...`` of a PostGIS database.
+        cells : {"leaves", "all"}
+            As in `to_geopandas`; rasters are made of the leaves.
+        size : tuple of int, optional
+            Columns and rows of a raster; 256 each way where not given.
+        table : str, optional
+            Table of the database that is written, with its schema before a dot.
+        overwrite : bool
+            Whether an existing file or table is replaced.
+
+        Raises
+        ------
+        ParameterError
+            If the ending is of no known format, or a size is given for a table.
+        WriteError
+            If the file or table exists or cannot be written.
+        MissingExtraError
+            If a GeoTIFF is asked for and rasterio is not installed, or a database and its driver
+            is not.
+        """
+        from psd.export import export
+
+        export(self.model, path, cells=cells, size=size, table=table, overwrite=overwrite)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the release file; it appears whole or not at all.
+
+        Raises
+        ------
+        ParameterError
+            If the counts were replayed and not drawn, or a value is not known to be public, see
+            `psd.release.allow_list`.
+        WriteError
+            If the file exists or cannot be written.
+        """
+        write(self.record, path, overwrite=overwrite)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Release:
+        """Read a release file.
+
+        Raises
+        ------
+        ReleaseFormatError
+            If the file is missing, malformed, damaged or of an unknown version.
+        """
+        record, digest = read(path)
+        release = Release(record)
+        vars(release)["digest"] = digest
+        return release

@@ -1,0 +1,212 @@
+"""The series that users hold: a release per time slice under a single guarantee. Public."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from psd.api.release import Release
+from psd.errors import ParameterError
+from psd.privacy.epsilon import epsilon_text
+from psd.privacy.unit import ContributionScope, PrivacyUnit
+from psd.release.series import SeriesRecord
+from psd.release.series_file import digest_of, read, write
+from psd.space.domain import Domain
+from psd.space.time_slices import TimeSlices
+
+if TYPE_CHECKING:
+    import geopandas
+    import pandas
+
+__all__ = ["SeriesRelease"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeriesRelease:
+    """Releases of time slices under a single guarantee.
+
+    Guarantees
+    ----------
+    - Every slice that was named has a release, also a slice without a record.
+    - `epsilon` holds for all slices together.
+
+    Parameters
+    ----------
+    record : SeriesRecord
+        What was published.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> months = psd.TimeSlices.parse("month", "2024-01..2024-02")
+    >>> counts = [[5, 1, 0, 2], [7, 1, 0, 2]]
+    >>> releases = [psd.Release.from_counts(tree, c, 1.0, domain=domain) for c in counts]
+    >>> series = psd.SeriesRelease.of(months, releases)
+    >>> series.query([(0, 0, 2, 1)])[["slice", "estimate"]].round(1).values.tolist()
+    [['2024-01', 6.0], ['2024-02', 8.0]]
+    """
+
+    record: SeriesRecord
+
+    @classmethod
+    def of(
+        cls,
+        slices: TimeSlices,
+        releases: list[Release] | tuple[Release, ...],
+        scope: ContributionScope = "series",
+    ) -> SeriesRelease:
+        """Make a series of one release per slice.
+
+        Raises
+        ------
+        ParameterError
+            If the releases do not belong together.
+        """
+        records = tuple(release.record for release in releases)
+        return cls(SeriesRecord(slices=slices, releases=records, scope=scope))
+
+    def __repr__(self) -> str:
+        return (
+            f"<SeriesRelease: {len(self)} slices by {self.slices.by}, {self.method}, "
+            f"epsilon {epsilon_text(self.record.epsilon)} per {self.unit.kind}>"
+        )
+
+    @property
+    def slices(self) -> TimeSlices:
+        """Names of the slices, in the order of time."""
+        return self.record.slices
+
+    @property
+    def scope(self) -> ContributionScope:
+        """Whether the most records of a user hold for all slices together, or for each slice."""
+        return self.record.scope
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """One release per slice."""
+        return tuple(map(Release, self.record.releases))
+
+    @property
+    def epsilon(self) -> Decimal:
+        """Privacy budget of all slices together: their sum where the scope is a slice."""
+        return Decimal(epsilon_text(self.record.epsilon))
+
+    @property
+    def method(self) -> str:
+        """Name of the decomposition of every release."""
+        return self.record.releases[0].method
+
+    @property
+    def domain(self) -> Domain:
+        """Domain of every release."""
+        return self.record.releases[0].domain
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """PrivacyUnit of privacy, and what the counts count."""
+        return self.record.releases[0].unit
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content: of the file it was read from, or will be saved to."""
+        return digest_of(self.record)
+
+    def __len__(self) -> int:
+        """Number of slices."""
+        return len(self.slices)
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the slices in the order of time."""
+        return iter(self.slices)
+
+    def __getitem__(self, name: str) -> Release:
+        """Release of one slice.
+
+        Raises
+        ------
+        ParameterError
+            If the series has no such slice.
+        """
+        if name not in self.slices.names:
+            names = self.slices.names
+            raise ParameterError(
+                f"slice {name!r} is none of this series; it has {len(names)}, from {names[0]} to "
+                f"{names[-1]}"
+            )
+        return self.releases[self.slices.names.index(name)]
+
+    def query(
+        self,
+        regions: Any,
+        *,
+        crs: Any = None,
+        confidence: float = 0.95,
+        threshold: float = 0.3,
+    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """Answers of every slice, one slice after another, with a first column ``slice``.
+
+        Parameters
+        ----------
+        regions, crs, confidence, threshold
+            As in `Release.query`.
+
+        Returns
+        -------
+        DataFrame or GeoDataFrame
+            As from `Release.query`, for each slice.
+        """
+        how = {"crs": crs, "confidence": confidence, "threshold": threshold}
+        named = zip(self, self.releases, strict=True)
+        return stacked({name: release.query(regions, **how) for name, release in named})
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the series to one file; it appears whole or not at all.
+
+        Raises
+        ------
+        ParameterError
+            If the counts were replayed and not drawn, or a value is not known to be public, see
+            `psd.release.allow_list`.
+        WriteError
+            If the file exists or cannot be written.
+        """
+        write(self.record, path, overwrite=overwrite)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> SeriesRelease:
+        """Read a file of a series.
+
+        Raises
+        ------
+        ReleaseFormatError
+            If the file is missing, malformed, damaged, of an unknown version or a single release.
+        """
+        record, digest = read(path)
+        series = SeriesRelease(record)
+        vars(series)["digest"] = digest
+        return series
+
+
+def stacked(
+    answers: dict[str, pandas.DataFrame | geopandas.GeoDataFrame],
+) -> pandas.DataFrame | geopandas.GeoDataFrame:
+    """Tables of the slices, one after another, with the name of the slice in front.
+
+    Raises
+    ------
+    ParameterError
+        If the caller's regions have a column ``slice`` already.
+    """
+    import pandas
+
+    for name, table in answers.items():
+        if "slice" in table.columns:
+            raise ParameterError("the regions have a column 'slice'; give it another name")
+        table.insert(0, "slice", name)
+    return pandas.concat(list(answers.values()))

@@ -1,0 +1,125 @@
+"""The count model: what the noisy counts of a record say of every cell. Post-processing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.estimation.covariate_density import CovariateDensity, shares_of_parents
+from psd.estimation.density import Density, smooth_density
+from psd.estimation.least_squares import Estimates, infer, pruned
+from psd.estimation.nonuniformity import dispersion
+from psd.estimation.published_covariance import published_covariance
+from psd.release.post_processing import View
+from psd.release.record import ReleaseRecord
+from psd.space.box_tree import Tree
+from psd.space.domain import Domain
+
+__all__ = ["CountModel"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountModel:
+    """Estimates, variances and densities of a record, each computed once when first used.
+
+    Guarantees
+    ----------
+    - A function of the record alone: it costs no epsilon.
+
+    Parameters
+    ----------
+    record : ReleaseRecord
+        What was published.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> tree = psd.grid_tree(domain, 2)
+    >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+    >>> round(CountModel(record=release.record).total, 1)
+    8.0
+    """
+
+    record: ReleaseRecord
+
+    @property
+    def tree(self) -> Tree:
+        """Cells and noisy counts."""
+        return self.record.tree
+
+    @property
+    def domain(self) -> Domain:
+        """Bounds, CRS and lattice."""
+        return self.record.domain
+
+    @property
+    def view(self) -> View:
+        """Post-processing of the counts."""
+        return self.record.view
+
+    @cached_property
+    def outside(self) -> NDArray[np.bool_] | None:
+        """Mask of the cells wholly outside the boundary; None without a boundary."""
+        return self.record.outside
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """Consistent estimates of every cell with variances; counts as the view says."""
+        tree, unit, view = self.tree, self.record.unit, self.view
+        empty = None if self.outside is None else self.outside & tree.is_leaf
+        estimates = infer(tree, unit.contributions, unit.scale, empty)
+        if view.estimate == "posterior":
+            # Imports scipy.optimize, which most sessions do without.
+            from psd.estimation.posterior import posterior_count
+
+            counts = posterior_count(tree, estimates, unit.contributions, unit.scale, empty)
+            estimates = replace(estimates, count=counts)
+        if view.estimate == "signed":
+            estimates = replace(estimates, count=estimates.signed)
+        if view.prune:
+            counts = pruned(tree, estimates, view.prune, self.parent_shares)
+            estimates = replace(estimates, count=counts)
+        return estimates
+
+    @cached_property
+    def published_covariance(self) -> Estimates:
+        """Estimates with the covariance of the published counts."""
+        if self.view.estimate == "signed":
+            return self.estimates
+        return published_covariance(self.tree, self.estimates)
+
+    @cached_property
+    def density(self) -> Density | None:
+        """Density of the records inside the leaves; None where it is uniform."""
+        if self.view.density == "uniform":
+            return None
+        covariate = self.record.covariate
+        if covariate is not None and self.view.density == "covariate":
+            return CovariateDensity(covariate=covariate)
+        counts = np.maximum(self.estimates.count, 0.0)
+        return smooth_density(self.tree, counts, self.domain.lattice)
+
+    @cached_property
+    def parent_shares(self) -> NDArray[np.float64]:
+        """Share of its parent's records that each cell has before counts are known."""
+        has_mass = self.view.density == "covariate" or self.record.boundary
+        return shares_of_parents(self.tree, self.record.covariate if has_mass else None)
+
+    @cached_property
+    def overdispersion_by_level(self) -> NDArray[np.float64]:
+        """Overdispersion of the records inside the leaves of each level, shape (levels,)."""
+        return dispersion(self.tree, self.estimates, self.parent_shares)
+
+    @cached_property
+    def overdispersion(self) -> NDArray[np.float64]:
+        """Overdispersion of the records inside each cell, shape (nodes,)."""
+        return self.overdispersion_by_level[self.tree.level]
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (kept) records, or of users, in the whole domain."""
+        return max(float(self.estimates.count[0]), 0.0)

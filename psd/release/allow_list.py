@@ -1,0 +1,142 @@
+"""The last check before a record is written: every value is exactly of a public type.
+
+Writers of releases, series and exports call it first. It is an allow-list: a value of another
+type, an attribute that its type does not have, or a parameter that no method declares is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from functools import cached_property
+from types import MappingProxyType, NoneType
+from typing import Any
+
+import numpy as np
+
+from psd.errors import ParameterError
+from psd.privacy.unit import PrivacyUnit
+from psd.release.post_processing import View
+from psd.release.record import ReleaseRecord
+from psd.release.series import SeriesRecord
+from psd.space.box_tree import Tree
+from psd.space.covariate import Covariate
+from psd.space.domain import Domain
+from psd.space.time_slices import TimeSlices
+
+__all__ = ["PARAMETERS", "check_release", "check_series"]
+
+PARAMETERS = frozenset({
+    # of methods
+    "bins", "budget", "cells", "first_share", "height", "lines", "look_share", "order",
+    "private_levels", "prune", "resolution", "signal", "size", "step_share", "structure_share",
+    "total_share", "workload",
+    # what a method picked by answers that it paid for, and what was paid before it was asked
+    "look_epsilon", "look_total", "picked", "bound_epsilon", "bound_over", "bound_most",
+    "bounds_epsilon", "bounds_beyond", "counting_epsilon",
+    # which charge of which ledger paid
+    "ledger", "charge",
+})  # fmt: skip
+"""Names of parameters that a release may state."""
+
+_NAME = re.compile("[a-z0-9-]{1,40}")
+
+_ARRAYS = {
+    "boxes": "int32",
+    "parent": "int32",
+    "level": "int16",
+    "count": "int64",
+    "epsilon": "int64",
+}
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "tree": (Tree,),
+    "domain": (Domain,),
+    "epsilon": (int,),
+    "method": (str,),
+    "parameters": (dict, MappingProxyType),
+    "unit": (PrivacyUnit,),
+    "view": (View,),
+    "covariate": (Covariate, NoneType),
+    "boundary": (bool,),
+    "library": (str,),
+    "inference": (int,),
+    "source": (str,),
+}
+
+
+def check_release(record: ReleaseRecord) -> None:
+    """Refuse a record that holds anything but the public values of a release.
+
+    Guarantees
+    ----------
+    - Every field has exactly the type of the table above, and no attribute beside those of its
+      type; no field can hold a tally, a table, a path or a curator.
+
+    Raises
+    ------
+    ParameterError
+        If a field has another type or an attribute of its own, a parameter is not declared, or
+        the counts were replayed or come from a seed.
+    """
+    _check_exact("the record", record, (ReleaseRecord,))
+    for name, types in _TYPES.items():
+        _check_exact(name, getattr(record, name), types)
+    if record.source not in ("curator", "given"):
+        raise ParameterError(
+            "a release from replayed answers, or from a seed, has no noise and is not saved or "
+            "exported"
+        )
+    if _NAME.fullmatch(record.method) is None:
+        raise ParameterError(
+            f"method must be 1 to 40 small letters, digits and hyphens, got {record.method[:100]!r}"
+        )
+    for name, value in record.parameters.items():
+        _check_exact("the name of a parameter", name, (str,))
+        _check_exact(f"parameter {name}", value, (int, str, NoneType))
+        if name not in PARAMETERS:
+            raise ParameterError(
+                f"parameter {name[:100]!r} is not declared public; declare it with public_field()"
+            )
+    for name, dtype in _ARRAYS.items():
+        array = getattr(record.tree, name)
+        if type(array) is not np.ndarray or array.dtype != dtype:
+            raise ParameterError(f"{name} of the tree must be an array of {dtype}")
+
+
+def check_series(record: SeriesRecord) -> None:
+    """Refuse a series that holds anything but public values; see `check_release`.
+
+    Raises
+    ------
+    ParameterError
+        As `check_release`.
+    """
+    _check_exact("the record", record, (SeriesRecord,))
+    for name, kind in (("slices", TimeSlices), ("releases", tuple), ("scope", str)):
+        _check_exact(name, getattr(record, name), (kind,))
+    for release in record.releases:
+        check_release(release)
+
+
+def _check_exact(name: str, value: object, types: tuple[type, ...]) -> None:
+    """Refuse a value of another type, or one with attributes that its type does not have."""
+    if type(value) not in types:
+        expected = " or ".join(kind.__name__ for kind in types)
+        raise ParameterError(
+            f"{name} must be {expected}, got {type(value).__name__}; a writer takes public values "
+            "alone"
+        )
+    for attribute in vars(value) if hasattr(value, "__dict__") else ():
+        if attribute not in _attributes(type(value)):
+            raise ParameterError(
+                f"{name} must be a plain {type(value).__name__}, got the further attribute "
+                f"{attribute!r}; a writer takes public values alone"
+            )
+
+
+def _attributes(kind: Any) -> set[str]:
+    """Fields of a dataclass, and the names of its cached properties."""
+    members = [member for base in kind.__mro__ for member in vars(base).items()]
+    cached = {name for name, value in members if type(value) is cached_property}
+    return cached | {field.name for field in dataclasses.fields(kind)}

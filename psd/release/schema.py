@@ -1,0 +1,301 @@
+"""The schema of a release file: one table of fields, from which reader, writer and docs follow.
+
+A field states its name, its JSON type, its check, the first format that has it, and its value in
+files of older formats. Fields are never removed and never change their meaning. A file is
+written in the lowest format that can state it, so the digest of a release does not change when
+a later format adds a field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, get_args
+
+from psd.errors import ReleaseFormatError
+from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
+from psd.release.covariate_codec import covariate_header, is_covariate
+from psd.release.post_processing import DENSITIES, ESTIMATES, View
+from psd.release.record import ReleaseRecord
+from psd.space.domain import Domain
+
+__all__ = [
+    "FIELDS",
+    "FORMAT",
+    "OLDEST_FORMAT",
+    "WRITTEN_FORMAT",
+    "Field",
+    "is_parameters",
+    "record_fields",
+    "record_header",
+]
+
+OLDEST_FORMAT: Final = 2
+"""The oldest format that is read."""
+
+WRITTEN_FORMAT: Final = 4
+"""The lowest format that is written; it is the first with a digest."""
+
+FORMAT: Final = 4
+"""The newest format that is read and written."""
+
+_MAX_CRS = 2**15
+_REQUIRED: Any = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of the header of a release file.
+
+    Parameters
+    ----------
+    name : str
+        Key in the JSON header.
+    json : str
+        JSON type and range, for the documentation.
+    doc : str
+        Meaning, one line.
+    is_valid : callable
+        Whether a JSON value of the file is valid.
+    value_of : callable
+        JSON value of a record.
+    since : int
+        First format that has the field.
+    default : object
+        JSON value that a file of an older format stands for; a required field has none.
+    """
+
+    name: str
+    json: str
+    doc: str
+    is_valid: Callable[[Any], bool]
+    value_of: Callable[[ReleaseRecord], Any]
+    since: int = OLDEST_FORMAT
+    default: Any = _REQUIRED
+
+    @property
+    def is_required(self) -> bool:
+        """Whether every format has the field."""
+        return self.default is _REQUIRED
+
+
+def _is_integer(value: object, low: int, high: int) -> bool:
+    """Whether a JSON value is an integer between two limits, both included."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_text(value: object) -> bool:
+    """Whether a JSON value is a printable text of 1 to 100 characters."""
+    return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
+
+
+def is_parameters(value: object) -> bool:
+    """Whether a JSON value is a flat object of at most 100 integers, short texts and nulls."""
+    return (
+        isinstance(value, dict)
+        and len(value) <= 100
+        and all(_is_text(key) for key in value)
+        and all(v is None or _is_text(v) or _is_integer(v, -(2**62), 2**62) for v in value.values())
+    )
+
+
+def _is_view(value: object) -> bool:
+    """Whether a JSON value is a post-processing with all of its choices."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"estimate", "density", "prune"}
+        and value["estimate"] in ESTIMATES
+        and value["density"] in DENSITIES
+        and _is_integer(value["prune"], 0, 2**53 - 1)
+    )
+
+
+def _is_domain(value: object) -> bool:
+    """Whether a JSON value has the form of a domain; `Domain` checks the numbers."""
+    if not isinstance(value, dict) or value.keys() != {"bounds", "crs", "lattice"}:
+        return False
+    bounds, crs, lattice = value["bounds"], value["crs"], value["lattice"]
+    return (
+        isinstance(bounds, list)
+        and all(type(edge) in (int, float) for edge in bounds)
+        and isinstance(lattice, list)
+        and all(_is_integer(size, 1, 2**30) for size in lattice)
+        and isinstance(crs, str)
+        and len(crs) <= _MAX_CRS
+        and crs.isprintable()
+    )
+
+
+def _domain_header(domain: Domain) -> dict[str, Any]:
+    """JSON value of a domain."""
+    return {"bounds": list(domain.bounds), "crs": domain.crs, "lattice": list(domain.lattice)}
+
+
+FIELDS: Final = (
+    Field(
+        name="library",
+        json="string",
+        doc="version of the library that wrote the file",
+        is_valid=_is_text,
+        value_of=lambda record: record.library,
+    ),
+    Field(
+        name="inference",
+        json="integer, 1 to 1,000,000",
+        doc="version of the estimates that the library computes from the counts",
+        is_valid=lambda value: _is_integer(value, 1, 10**6),
+        value_of=lambda record: record.inference,
+    ),
+    Field(
+        name="method",
+        json="string",
+        doc="name of the decomposition",
+        is_valid=_is_text,
+        value_of=lambda record: record.method,
+    ),
+    Field(
+        name="parameters",
+        json="object of integers, strings and nulls",
+        doc="public parameters of the decomposition, and what the build states beside them",
+        is_valid=is_parameters,
+        value_of=lambda record: dict(record.parameters),
+    ),
+    Field(
+        name="domain",
+        json="object: bounds (4 numbers), crs (string), lattice (2 integers)",
+        doc="west, south, east, north; CRS; columns and rows of the lattice",
+        is_valid=_is_domain,
+        value_of=lambda record: _domain_header(record.domain),
+    ),
+    Field(
+        name="unit",
+        json="one of " + ", ".join(get_args(Kind)),
+        doc="unit of privacy",
+        is_valid=lambda value: value in get_args(Kind),
+        value_of=lambda record: record.unit.kind,
+    ),
+    Field(
+        name="max_contributions",
+        json="integer, 1 to 1,000,000,000",
+        doc="k, the most records of one unit that are counted",
+        is_valid=lambda value: _is_integer(value, 1, MAX_CONTRIBUTIONS),
+        value_of=lambda record: record.unit.max_contributions,
+    ),
+    Field(
+        name="epsilon",
+        json="string, a decimal",
+        doc="privacy budget that was enforced",
+        is_valid=_is_text,
+        value_of=lambda record: epsilon_text(record.epsilon),
+    ),
+    Field(
+        name="view",
+        json="object: estimate, density (strings), prune (integer)",
+        doc="post-processing of the counts",
+        is_valid=_is_view,
+        value_of=lambda record: asdict(record.view),
+    ),
+    Field(
+        name="covariate",
+        json="null, or object: columns, rows, sha256",
+        doc="size and digest of the public covariate, whose raster stands in the footer",
+        is_valid=is_covariate,
+        value_of=lambda record: covariate_header(record.covariate),
+    ),
+    Field(
+        name="weight",
+        json="integer, 0 to 1,000,000,000",
+        doc="count that stands for one user where users are counted; 0 where records are counted",
+        is_valid=lambda value: _is_integer(value, 0, MAX_CONTRIBUTIONS),
+        value_of=lambda record: record.unit.weight,
+        since=3,
+        default=0,
+    ),
+    Field(
+        name="time_zone",
+        json="null or string",
+        doc="time zone in which the days of a unit user-day begin",
+        is_valid=lambda value: value is None or _is_text(value),
+        value_of=lambda record: record.unit.time_zone,
+        since=3,
+        default=None,
+    ),
+    Field(
+        name="boundary",
+        json="true or false",
+        doc="whether the covariate is the raster of a public boundary",
+        is_valid=lambda value: isinstance(value, bool),
+        value_of=lambda record: record.boundary,
+        since=3,
+        default=False,
+    ),
+)
+"""Every field of the header but ``format`` itself."""
+
+
+def record_header(record: ReleaseRecord) -> dict[str, Any]:
+    """Header of a record, in the lowest format that can state it.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+    >>> release = psd.Release.from_counts(psd.grid_tree(domain, 1), [5], 1, domain=domain)
+    >>> record_header(release.record)["format"]
+    4
+    """
+    values = {field.name: field.value_of(record) for field in FIELDS}
+    stated = [f for f in FIELDS if f.is_required or values[f.name] != f.default]
+    version = max(WRITTEN_FORMAT, *(field.since for field in stated))
+    names = (field.name for field in FIELDS if field.since <= version)
+    return {"format": version, **{name: values[name] for name in names}}
+
+
+def record_fields(header: Any) -> dict[str, Any]:
+    """Fields of a `ReleaseRecord` from a header of a file, but for its tree.
+
+    The covariate is what `psd.release.covariate_codec.is_covariate` accepted.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If a field is missing, unknown or not valid.
+    """
+    values = _completed(header)
+    for field in FIELDS:
+        if not field.is_valid(values[field.name]):
+            raise ReleaseFormatError(f"header field {field.name} is not valid")
+    unit = ("max_contributions", "weight", "time_zone")
+    return {
+        **{name: values[name] for name in ("library", "inference", "method", "parameters")},
+        **{name: values[name] for name in ("covariate", "boundary")},
+        "epsilon": parse_epsilon(values["epsilon"]),
+        "domain": _domain_of(values["domain"]),
+        "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),
+        "view": View(**values["view"]),
+    }
+
+
+def _completed(header: Any) -> Mapping[str, Any]:
+    """Check the keys of a header, and add the fields that its format does not have."""
+    if not isinstance(header, dict):
+        raise ReleaseFormatError("its header is not a JSON object")
+    version: Any = header.get("format")
+    if not _is_integer(version, OLDEST_FORMAT, FORMAT):
+        raise ReleaseFormatError(
+            f"its format version {version!r} is not known; this library reads {OLDEST_FORMAT} to "
+            f"{FORMAT}"
+        )
+    if header.keys() != {"format"} | {field.name for field in FIELDS if field.since <= version}:
+        raise ReleaseFormatError("its header has other fields than its format")
+    if version == 2 and header["unit"] not in ("record", "user"):
+        raise ReleaseFormatError("header field unit is not valid")
+    missing = {field.name: field.default for field in FIELDS if field.since > version}
+    return {**missing, **header}
+
+
+def _domain_of(value: dict[str, Any]) -> Domain:
+    """Domain of a header."""
+    bounds, lattice = value["bounds"], value["lattice"]
+    return Domain(bounds=tuple(bounds), crs=value["crs"], lattice=tuple(lattice))
