@@ -16,14 +16,14 @@ from ..options.unit import guarantee_text
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
+    from psd.api.release import Release
+    from psd.api.series import SeriesRelease
     from psd.ingest.engines import Engine
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest
-    from psd.api.release import Release
-    from psd.api.series import SeriesRelease
 
 __all__ = ["print_requests", "run_recipe", "save_recipe"]
 
@@ -139,7 +139,11 @@ class _Run:
         self._sign_and_export(built, release)
 
     def _keep_tally(
-        self, counted: list[Tally], built: Release | SeriesRelease, output: str, request: BuildRequest
+        self,
+        counted: list[Tally],
+        built: Release | SeriesRelease,
+        output: str,
+        request: BuildRequest,
     ) -> None:
         """Write the tally of a build."""
         if self.private.keep_tally is None:

@@ -120,6 +120,11 @@ class Release:
         return self.record.library
 
     @property
+    def inference(self) -> int:
+        """Version of the estimates."""
+        return self.record.inference
+
+    @property
     def source(self) -> str:
         """Where the counts come from; see `psd.release.record.ReleaseRecord`."""
         return self.record.source

@@ -108,6 +108,8 @@ def export(
     """Write the cells of a release; see `Release.export`."""
     from psd.statistics.raster import raster
 
+    if type(model) is not CountModel:
+        raise ParameterError(f"model must be CountModel, got {type(model).__name__}")
     check_release(model.record)
     model = CountModel(record=model.record)  # computed anew: a cached array is not checked
     writer, tags = format_of(path), _tags(model.record)

@@ -13,10 +13,10 @@ from psd.publish.request import BuildRequest, ReadRequest
 from psd.publish.series import build_series
 
 if TYPE_CHECKING:
-    from psd.ingest.engines import Engine
-    from psd.ledger.account import Account
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
+    from psd.ingest.engines import Engine
+    from psd.ledger.account import Account
 
 __all__ = ["publish", "reading_of"]
 

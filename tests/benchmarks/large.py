@@ -38,7 +38,7 @@ SIZE = "10 %"
 def signed_errors(release, truth):
     """Mean relative error per class of the signed least-squares estimates, spread evenly."""
     plain = changed(release, view=View())
-    estimate = box_totals(plain, plain.estimates.signed, truth.queries.boxes)
+    estimate = box_totals(plain.index, plain.estimates.signed, truth.queries.boxes)
     relative = np.abs(estimate - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])

@@ -54,7 +54,7 @@ def together(release, truth, boxes):
     deviation = np.sqrt(np.diagonal(joint.perturbation_covariance))
     level = level_of_each(joint.perturbation_covariance / np.outer(deviation, deviation), 0.95)
     lattice = release.domain.to_lattice(np.array(boxes, float))
-    covered = cover(release.tree, len(boxes), box_fraction(release, lattice))
+    covered = cover(release.tree, len(boxes), box_fraction(release.model, lattice))
     rng = np.random.default_rng(0)
     off = []
     for _ in range(DRAWS):
@@ -66,7 +66,7 @@ def together(release, truth, boxes):
 
 def breaks(release, truth, weight):
     """Share of the draws in which each class break is covered."""
-    overlay = raster_overlay(release, 64, 64)
+    overlay = raster_overlay(release.model, 64, 64)
     count = np.bincount(overlay.cell, truth[overlay.node] * overlay.share, overlay.cells)
     rng = np.random.default_rng(0)
     found = []

@@ -315,7 +315,7 @@ ALLOWED = {
     (
         "randomness",
         "psd.statistics.error_draws",
-        "release, random = overlay.release, np.random.default_rng(seed)",
+        "model, random = overlay.model, np.random.default_rng(seed)",
     ): "draws of errors around a release, which is public by then",
     ("randomness", "psd.evaluation.workload", "random = np.random.RandomState(seed)"): (
         "rectangles of an evaluation, which is PRIVATE and releases nothing"

@@ -45,9 +45,9 @@ def covariate_of(domain, seed=0, columns=11, rows=7):
 def compare(release, boxes):
     """All sums of the compiled walk, and totals alone, with those of numpy's walk."""
     count = release.estimates.count
-    covered = engine._cover(release, boxes)
+    covered = engine._cover(release.model, boxes)
     expected, found = (
-        cover_sums(release, covered),
+        cover_sums(release.model, covered),
         compiled_sums(release.index.flat_tree, count, boxes),
     )
     for name in (field.name for field in fields(Sums)):

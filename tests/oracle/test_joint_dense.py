@@ -69,7 +69,7 @@ def test_polygons_covary_as_the_boxes_that_they_are(density):
         release = changed(release_of(tree), view=View(density=density))
         boxes = random_queries(rng, LATTICE, 6)
         polygons = gpd.GeoSeries(shapely.box(*boxes.T), crs=release.domain.crs)
-        ways = [regions_of(release, boxes), regions_of(release, polygons)]
+        ways = [regions_of(release.model, boxes), regions_of(release.model, polygons)]
         assert np.array_equal(ways[0].overlapping(), ways[1].overlapping())
         for covariance in (perturbation_covariance, nonuniformity_covariance):
             a, b = (covariance(release, way) for way in ways)
@@ -98,20 +98,20 @@ def test_drawn_errors_have_the_covariance_of_the_estimates(kind):
         _, dense = dense_least_squares(tree)
         some = np.random.default_rng(seed).permutation(leaves)[:5]
         for wanted in (leaves, some):
-            made = innovations(release, wanted)
+            made = innovations(release.model, wanted)
             factor = node_errors(made, Columns(len(made.nodes)), len(made.nodes))
             rows = factor[np.searchsorted(made.nodes, wanted)]
             number = np.searchsorted(leaves, wanted)
             expected = dense[np.ix_(number, number)]
             assert np.abs(rows @ rows.T - expected).max() < 1e-9 * dense.max()
         # Only what some leaves need is drawn for them.
-        assert len(innovations(release, some[:1]).nodes) <= 1 + 4 * (len(tree.levels) - 1)
+        assert len(innovations(release.model, some[:1]).nodes) <= 1 + 4 * (len(tree.levels) - 1)
 
 
 def test_drawn_unevenness_has_the_covariance_of_the_cells():
     for seed in range(10):
         release = release_of(random_tree(np.random.default_rng(seed), height=3))
-        whole = raster_overlay(release, 5, 7)
+        whole = raster_overlay(release.model, 5, 7)
         naive = naive_nonuniformity(release, whole.boxes)
         for cells in (np.arange(35), np.array([3, 4, 17, 30])):
             overlay = whole.only(cells)
@@ -129,7 +129,7 @@ def test_cells_of_a_raster_are_what_queries_answer(view):
         tree = random_tree(rng, height=4, unmeasured=0.3, unknown_leaf=0.4)
         release = changed(release_of(tree, contributions=2), view=view)
         columns, rows = (int(n) for n in rng.integers(1, 20, 2))
-        for overlay in (raster_overlay(release, columns, rows), leaf_overlay(release)):
+        for overlay in (raster_overlay(release.model, columns, rows), leaf_overlay(release.model)):
             answers = release.query(release.domain.from_lattice(overlay.boxes))
             counts = overlay.counts()
             assert counts.sum() == pytest.approx(release.estimates.count[0], rel=1e-9, abs=1e-9)

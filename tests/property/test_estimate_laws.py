@@ -34,7 +34,9 @@ RELEASES = [
     for make, number in ((random_release, 1), (random_release, 2), (grid_release, 5))
 ]
 ENGINES = {
-    "numpy": lambda release, boxes: total(engine._cover(release, boxes), release.estimates.count),
+    "numpy": lambda release, boxes: total(
+        engine._cover(release.model, boxes), release.estimates.count
+    ),
     "compiled": lambda release, boxes: compiled_totals(
         release.index.flat_tree, release.estimates.count, boxes
     ),

@@ -23,7 +23,6 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.user_rows import UserRows, keep_user_rows
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.from_tallies import TallyRequest, origin_of
-from support.releases import changed
 
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
@@ -205,7 +204,7 @@ def by_arrival(tallies):
         later = _lines(other.counts, np.array(fits, bool))
         counts = kept_module.merge_user_rows([both, later], None, first.unit, "series")
         origins = tuple(sorted(first.origins + other.origins, key=lambda o: o.run))
-        first = changed(first, counts=counts, origins=origins)
+        first = dataclasses.replace(first, counts=counts, origins=origins)
     return first
 
 

@@ -147,7 +147,7 @@ def test_breaks_are_covered(weight):
     tree = unmeasured(shape, np.where(shape.is_leaf, NANO // 4, 0))
     truth = exact_counts(tree, leaves)
     base = release_of(tree)
-    count = truth[raster_overlay(base, 16, 16).node].astype(float)
+    count = truth[raster_overlay(base.model, 16, 16).node].astype(float)
     covered = []
     for seed in range(60):
         release = replace(base, tree=redrawn(tree, truth, rng))

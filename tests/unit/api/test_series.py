@@ -88,15 +88,15 @@ def test_k_rows_of_a_user_in_all_slices_or_in_each():
     together, each = made(data=data), made(bound="slice", data=data)
     totals = [sum(release.total for release in s.releases) for s in (together, each)]
     assert totals == pytest.approx([7 * 3, 4 * 7 * 3])
-    assert [r.epsilon for r in together.releases] == [SURE] * 4
-    assert [r.epsilon for r in each.releases] == [SURE // 4] * 4
-    assert (together.epsilon, each.epsilon) == (SURE, SURE)
+    assert [r.record.epsilon for r in together.releases] == [SURE] * 4
+    assert [r.record.epsilon for r in each.releases] == [SURE // 4] * 4
+    assert (together.record.epsilon, each.record.epsilon) == (SURE, SURE)
     assert {r.unit.kind for r in each.releases} == {"user"}
 
 
 def test_shares_of_epsilon_are_rounded_down():
     series = made(bound="slice", epsilon=7)
-    assert series.releases[0].epsilon == 1
+    assert series.releases[0].record.epsilon == 1
     assert series.record.epsilon == 4
     with pytest.raises(ParameterError, match="too small to be shared among 4"):
         made(bound="slice", epsilon=3)
@@ -262,9 +262,9 @@ def replaced_slice(table, values):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda h: "{", "no strict JSON"),
+        (lambda h: "{", "not strict JSON"),
         (lambda h: "[]", "other fields"),
-        (lambda h: json.dumps(h)[:-1] + ', "by": "day"}', "no strict JSON"),
+        (lambda h: json.dumps(h)[:-1] + ', "by": "day"}', "not strict JSON"),
         (edit(more=1), "other fields"),
         (edit(series=2), "version is not known"),
         (edit(series=True), "version is not known"),
@@ -281,9 +281,9 @@ def replaced_slice(table, values):
         (edit(parameters=[{}]), "does not fit"),
         (edit(parameters=[{}, {}, {}, []]), "parameters is not valid"),
         (edit(parameters=[{}, {}, {}, {"a": [1]}]), "parameters is not valid"),
-        (edit(release=[]), "header is no object"),
+        (edit(release=[]), "header is not a JSON object"),
         (of_release(epsilon="0"), "epsilon"),
-        (of_release(epsilon="0.5"), "spends more than epsilon"),
+        (of_release(epsilon="0.5"), "must spend at most epsilon"),
         (of_release(unit="nobody"), "field unit"),
         (of_release(more=1), "other fields"),
     ],

@@ -11,7 +11,6 @@ from psd.errors import DomainError, InputDataError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.privacy.unit import PrivacyUnit
-from support.releases import changed
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-03")
@@ -138,7 +137,7 @@ def test_ids_that_look_like_numbers_are_text():
 @pytest.mark.parametrize("time", [None, ["2024-01-01", "NaT"]], ids=["no column", "no value"])
 def test_rows_without_a_time_are_refused_where_days_are_protected(time):
     made = batch([(1, 1), (1, 1)], ["a", "a"])
-    made = changed(made, time=None if time is None else np.array(time, "datetime64[us]"))
+    made = replace(made, time=None if time is None else np.array(time, "datetime64[us]"))
     unit = PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")
     with pytest.raises(InputDataError, match="without a time"):
         tally_batches([made], PLANE, unit=unit)

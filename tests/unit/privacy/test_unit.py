@@ -2,7 +2,6 @@
 
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -109,7 +108,7 @@ def test_answers_are_those_of_real_noise_on_users(estimate, epsilon):
     users = np.array([[9, 0, 1, 4], [0, 0, 30, 2], [5, 1, 0, 0], [7, 3, 3, 0]])
     view = View(estimate=estimate)
     coarse, fine = (
-        replace(in_users(users * weight, weight, epsilon), view=view)
+        in_users(users * weight, weight, epsilon).with_view(view)
         for weight in (WEIGHT, 40 * WEIGHT)
     )
     asked = [(0, 0, 2, 2), (0.5, 0.5, 3, 3), (0, 0, 4, 4)]

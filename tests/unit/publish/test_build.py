@@ -158,7 +158,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path):
         release.save(tmp_path / "r.psd.parquet")
     loaded = psd.Release.load(tmp_path / "r.psd.parquet")
     np.testing.assert_array_equal(loaded.tree.count, release.tree.count)
-    for name in ("domain", "epsilon", "method", "unit", "max_contributions", "library"):
+    for name in ("domain", "epsilon", "method", "unit", "library"):
         assert getattr(loaded, name) == getattr(release, name)
 
 

@@ -33,9 +33,9 @@ def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
         counts, DOMAIN, budget=Budget(10**9), method=method, unit=how.unit, sampler=ExactSampler()
     )
     assert np.array_equal(found.tree.count, want.tree.count)
-    for part in dataclasses.fields(want):
+    for part in dataclasses.fields(want.record):
         if part.name != "tree":
-            assert getattr(found, part.name) == getattr(want, part.name)
+            assert getattr(found.record, part.name) == getattr(want.record, part.name)
 
 
 @pytest.mark.parametrize("bound", ["series", "slice"])

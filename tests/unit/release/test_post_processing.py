@@ -1,6 +1,6 @@
 """Choices of view: checked, given by the method or by the caller, and without effect on counts."""
 
-from dataclasses import FrozenInstanceError, asdict, replace
+from dataclasses import FrozenInstanceError, asdict
 
 import numpy as np
 import pandas as pd
@@ -81,11 +81,8 @@ def test_a_wrong_view_is_refused_before_anything_is_read(choice):
 @pytest.mark.parametrize("prune", [0, 20])
 def test_another_view_of_a_release_keeps_everything_but_the_answers(estimate, density, prune):
     first = release_of(random_tree(np.random.default_rng(5), top=60))
-    _ = (
-        first.estimates,
-        first.model.density,
-        first.model.overdispersion_by_level,
-    )  # worked out once, and not taken along
+    # Computed once, and not taken along.
+    _ = first.estimates, first.model.density, first.model.overdispersion_by_level
     view = View(estimate=estimate, density=density, prune=prune)
     other = changed(first, view=view)
     assert other.tree is first.tree
@@ -97,4 +94,4 @@ def test_another_view_of_a_release_keeps_everything_but_the_answers(estimate, de
     box = [(3.3, 2.2, 31.0, 50.7)]
     same = other.query(box).estimate[0] == first.query(box).estimate[0]
     assert same == (view == View())
-    assert replace(other, view=View()).query(box).equals(first.query(box))
+    assert other.with_view(View()).query(box).equals(first.query(box))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import psd
 from psd.curator.curator import Curator
-from psd.errors import DomainError, ParameterError, ReleaseFormatError
+from psd.errors import DomainError, ParameterError
 from psd.estimation.least_squares import infer
 from psd.estimation.posterior import posterior_count
 from psd.ingest.tally import Tally
@@ -259,7 +259,7 @@ def test_a_count_outside_the_boundary_is_refused():
     fields = {name: getattr(release.tree, name).copy() for name in ("count", "epsilon")}
     fields["epsilon"][outside] = NANO
     tree = dataclasses.replace(release.tree, **fields)
-    with pytest.raises(ReleaseFormatError, match="outside the boundary"):
+    with pytest.raises(ParameterError, match="outside the boundary"):
         changed(release, tree=tree)
     with pytest.raises(ParameterError, match="boundary"):
         changed(release, covariate=None, view=psd.Grid(size=2).view)

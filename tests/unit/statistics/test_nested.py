@@ -1,7 +1,5 @@
 """Nested regions: rings, hierarchies, and what is refused."""
 
-from dataclasses import replace
-
 import geopandas as gpd
 import pandas as pd
 import pytest
@@ -41,9 +39,8 @@ def test_a_hierarchy_by_ids_and_by_numbers():
 
 
 def test_rings_are_not_negative_where_cells_are():
-    release = replace(
-        grid_release([[9, -30, 4], [-8, 50, -9], [2, 3, -20]]), view=View(estimate="signed")
-    )
+    release = grid_release([[9, -30, 4], [-8, 50, -9], [2, 3, -20]])
+    release = release.with_view(View(estimate="signed"))
     assert release.query([CHAIN[1]]).estimate[0] < release.query([CHAIN[0]]).estimate[0]
     table = release.nested(CHAIN)
     assert (table.ring >= 0).all()
