@@ -25,6 +25,7 @@ from psd.testing.releases import release_from_counts
 from psd.testing.replay import Run, compare_runs, replay_loss, run_method, transcript_loss
 from psd.testing.small import data_sets, neighbour_pairs, neighbours, small_domain, small_tally
 from psd.testing.source import check_source
+from psd.testing.spending import spent_by_cell
 
 __all__ = [
     "SCRIPTS",
@@ -47,6 +48,7 @@ __all__ = [
     "run_method",
     "small_domain",
     "small_tally",
+    "spent_by_cell",
     "transcript_loss",
     "walks",
 ]

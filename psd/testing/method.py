@@ -24,6 +24,7 @@ from psd.testing.draws import SCRIPTS, RecordingSampler, ReplayingSampler, Scrip
 from psd.testing.exact_loss import exact_loss
 from psd.testing.replay import Run, compare_runs, replay_loss, run_method
 from psd.testing.small import small_domain, small_tally
+from psd.testing.spending import spent_by_cell
 
 __all__ = [
     "DATA_SETS",
@@ -158,6 +159,9 @@ def check_tree_is_sound(
     check_tree(tree, domain.lattice)
     _expect(int(tree.children.max()) <= MAX_CHILDREN, "must cut a cell into at most four")
     _expect(curator.spent == NANO, "must spend exactly epsilon")
+    x, y = tree.boxes[tree.is_leaf, :2].T
+    spent = spent_by_cell(curator.questions, SIDE)[x, y]
+    _expect(bool((spent == NANO).all()), "must spend exactly epsilon on every leaf")
     _expect(tree.max_path_epsilon <= NANO, "must measure no path for more than epsilon")
     estimates = infer(tree)
     for values in (estimates.signed, estimates.count):

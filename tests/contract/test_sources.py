@@ -12,6 +12,7 @@ import psd
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import privacy_unit
+from psd.testing import check_source
 from support.postgres import execute, ingest
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
@@ -244,3 +245,8 @@ def test_times_stand_on_the_same_wall(made, name):
 def test_batches_hold_no_secret_in_their_text(made):
     for batch in read(made("pandas"), Columns(user="id"), DOMAIN):
         assert repr(batch) == "<Batch: private>"
+
+
+@pytest.mark.parametrize("name", ["csv", "gzip", "parquet", "folder", "pandas", "arrow", "duckdb"])
+def test_the_contract_of_psd_testing_holds(name):
+    check_source(lambda table, folder: TABLES[name](folder, table, None))

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.epsilon import NANO
 from psd.testing import RecordingSampler, Script, run_method
 from support.privacy.shape_paths import (
@@ -21,7 +22,7 @@ from support.privacy.shape_paths import (
     path_loss,
     rule_of,
 )
-from support.privacy.shapes import ROUNDING, answers_log_probability, worst_path
+from support.privacy.shapes import ROUNDING, answers_log_probability, log_above, worst_path
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
@@ -135,3 +136,17 @@ def test_every_shape_over_more_data(epsilon, k):
     places = ((0, 0), (2, 0), (2, 2))
     worst = worst_of_all_shapes((4, 4), places, numbers, epsilon, k)
     assert 0.6 * epsilon <= worst <= epsilon
+
+
+@pytest.mark.parametrize("numerator", [1, 7, 1_000])
+@pytest.mark.parametrize("above", [False, True])
+def test_the_law_of_thresholds_is_that_of_the_oracle(numerator, above):
+    """Replay reads the probabilities of splits from the mechanism itself."""
+    values = np.repeat(np.arange(-60, 61), 3)
+    denominator = np.tile([1, 3, 10**9], 121)
+    mechanism = ThresholdMechanism(
+        values=values, numerator=numerator, denominator=denominator, cost=denominator
+    )
+    answer = np.full(len(values), above)
+    expected = log_above(values if above else 1 - values, numerator / denominator)
+    assert mechanism.log_probability(answer) == pytest.approx(expected, rel=1e-9, abs=1e-12)

@@ -13,6 +13,7 @@ import shapely
 import psd
 from psd.errors import ParameterError, WriteError
 from psd.export import suffixes
+from psd.testing import check_export
 from support.trees import SOUTH_UP, grid_release, random_tree, release_of
 
 COLUMNS = ["cell", "level", "estimate", "perturbation_error", "density"]
@@ -195,3 +196,22 @@ def test_rasters_and_tables_take_each_its_own_arguments(tmp_path):
         release.export(tmp_path / "r.csv", size=(3, 3))
     with pytest.raises(ParameterError, match="leaves"):
         release.export(tmp_path / "r.npy", cells="all")
+
+
+READERS = {
+    ".csv": pd.read_csv,
+    ".geojson": gpd.read_file,
+    ".gpkg": gpd.read_file,
+    ".parquet": gpd.read_parquet,
+    ".npy": np.load,
+}
+
+
+@pytest.mark.parametrize("suffix", READERS)
+def test_the_contract_of_psd_testing_holds(suffix):
+    check_export(suffix, READERS[suffix])
+
+
+def test_the_contract_sees_a_format_that_leaves_cells_out():
+    with pytest.raises(AssertionError, match="must write cell of every cell"):
+        check_export(".csv", lambda path: pd.read_csv(path).iloc[1:])
