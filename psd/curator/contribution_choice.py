@@ -1,7 +1,7 @@
-"""A private choice of the most rows of a user that are kept. Private side.
+"""Private choice of max_contributions, the number of records kept of each user. Private side.
 
-The numbers of rows of users are looked at once, through one question that counts users; the
-curator gets what is left of epsilon.
+One question about the numbers of records of users is answered, by counting users. The curator
+gets what is left of epsilon.
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.curator._constants import (
+    BOUND_STEPS,
+    CHOICE_MAX,
+    CHOICE_OVER,
+    CHOICE_SHARE,
+    SMALL_BOUNDS,
+)
 from psd.errors import ParameterError
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
 from psd.privacy.epsilon import NANO
@@ -27,26 +34,19 @@ if TYPE_CHECKING:
 
 __all__ = ["BoundChoice", "candidate_bounds", "choose_bound"]
 
-# Steps of about a quarter, so that the best of the list is close to the best of all.
-_STEPS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
-_SMALL = (1, 2, 3, 4, 5, 6, 8)
-
-# Users over the bound, times epsilon: measured, see docs/guide/units.md.
-_OVER = 250
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundChoice:
-    """How the most rows of a user are chosen. Public.
+    """How max_contributions is chosen privately. Public.
 
     Parameters
     ----------
     share : decimal in (0, 1)
-        Of epsilon, paid for the choice. Public.
+        Share of epsilon that the choice costs. Public.
     over : int, optional
-        How many users may have more rows than the bound; 250 / epsilon where not given. Public.
+        Number of users that may have more records than the bound; 250 / epsilon by default. Public.
     most : int
-        The largest bound that is tried, 1 to 1,000,000,000. Public.
+        Largest candidate, 1 to 1,000,000,000. Public.
 
     Examples
     --------
@@ -54,11 +54,11 @@ class BoundChoice:
     20
     """
 
-    share: Decimal = public_field(Decimal("0.05"), share, "share of epsilon for the choice")
+    share: Decimal = public_field(CHOICE_SHARE, share, "share of epsilon for the choice")
     over: int | None = public_field(
         None, integer_between(0, 2**53), "users with more rows than the bound"
     )
-    most: int = public_field(1_000, integer_between(1, MAX_CONTRIBUTIONS), "largest bound")
+    most: int = public_field(CHOICE_MAX, integer_between(1, MAX_CONTRIBUTIONS), "largest bound")
 
     name: ClassVar[str] = "max_contributions"
 
@@ -66,7 +66,7 @@ class BoundChoice:
         """Check the parameters."""
         check_parameters(self)
         if self.share == 0:
-            raise ParameterError("share 0 of epsilon pays for no choice of a bound")
+            raise ParameterError("share must be above 0, got 0; a choice costs epsilon")
 
     def allot(self, budget: Budget) -> Budget:
         """Set the share of the choice apart from the budget of a release, and state it.
@@ -80,12 +80,12 @@ class BoundChoice:
         return budget.allot("bound", Fraction(self.share), states=stated)
 
     def target(self, epsilon: int) -> int:
-        """Users over the bound that is looked for."""
-        return -(-_OVER * NANO // epsilon) if self.over is None else self.over
+        """Number of users that may be over the bound."""
+        return -(-CHOICE_OVER * NANO // epsilon) if self.over is None else self.over
 
 
 def candidate_bounds(most: int) -> NDArray[np.int64]:
-    """Public list of bounds, 1 to the largest one.
+    """Public list of candidates, 1 to the largest one.
 
     Examples
     --------
@@ -93,20 +93,20 @@ def candidate_bounds(most: int) -> NDArray[np.int64]:
     array([ 1,  2,  3,  4,  5,  6,  8, 10, 12, 15, 20, 25, 30, 40, 50])
     """
     decades = range(len(str(most)))
-    bounds = [*_SMALL, *(step * 10**decade for decade in decades for step in _STEPS)]
+    bounds = [*SMALL_BOUNDS, *(step * 10**decade for decade in decades for step in BOUND_STEPS)]
     return np.array([*(bound for bound in bounds if bound < most), most], np.int64)
 
 
 def choose_bound(
     rows: NDArray[np.int64], choice: BoundChoice, budget: Budget, sampler: Sampler
 ) -> int:
-    """Smallest bound that about so many units of privacy exceed, for all of its budget.
+    """Smallest bound that about so many units of privacy exceed; spends all of its budget.
 
-    Sensitivity: 1 of the score -max(over(c) - t, t - over(b), 0), over(c) being the number of
-    units with more than c rows, b the next smaller bound, without which its term is 0, and t a
-    public number; not times k, since it is the unit that counts and not its rows.
-    Charged to: every point of the domain, the whole of the allotted budget once; nothing else is
-    asked of these numbers, and the curator of the rows gets what the release has left.
+    Sensitivity: 1 of the score -max(over(c) - t, t - over(b), 0), where over(c) is the number of
+    units with more than c rows, b the next smaller bound (without one, its term is 0) and t a
+    public number. It is not multiplied by k, because units are counted and not their rows.
+    Charged to: every point of the domain, all of the allotted budget once. No other question reads
+    these numbers, and the curator of the rows gets what the release has left.
     Proof: a unit more or less changes over(c) by 1 for the bounds c below its own number of
     rows and no other unit's number, so both differences change by at most 1, and the largest of
     numbers that change by at most 1 does so too. The exponential mechanism with weights
@@ -117,7 +117,7 @@ def choose_bound(
     Parameters
     ----------
     rows : ndarray, shape (units,), int64
-        Rows inside the domain of each unit of privacy. Private.
+        Number of rows of each unit of privacy inside the domain. Private.
     choice : BoundChoice
         Public.
     budget : Budget
@@ -131,11 +131,11 @@ def choose_bound(
 
     Notes
     -----
-    A question about rows would have to pay for all rows of a user, and the sum of what a bound
-    drops changes by as much as the largest bound.
+    A question that counts rows would have to pay for all rows of a user: the number of rows that a
+    bound drops changes by as much as the largest bound.
 
-    With -abs(over(c) - t) alone, all bounds that nobody exceeds would be equally good, and where
-    users have few rows the choice among them would be by chance.
+    With the score -abs(over(c) - t), all bounds that no user exceeds would be equally good, and if
+    users have few rows the choice among them would be random.
 
     References
     ----------
@@ -158,7 +158,7 @@ def choose_bound(
 
 
 def _misses(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
-    """How many units too many exceed each bound, or too few the next smaller one."""
+    """Number of units by which too many exceed each bound, or too few the next smaller one."""
     smaller = np.append(0, target - over[:-1])
     misses: NDArray[np.int64] = np.maximum(np.maximum(over - target, smaller), 0)
     return misses

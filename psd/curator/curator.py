@@ -1,8 +1,8 @@
-"""The curator: the only holder of points, and the only one who spends epsilon on them.
+"""The curator: the only holder of points, and the only object that answers questions about them.
 
-Every look at true data that can influence an output is a method of `Curator`. It charges first
-and draws second; a refused question changes nothing. A decomposition is given the curator and
-public parameters, so a mistake in it costs accuracy and never privacy.
+Every read of true data that can influence an output is a method of `Curator`. It charges first and
+draws second; a refused question changes nothing. A decomposition gets the curator and public
+parameters, so a mistake in it costs accuracy and never privacy.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ from psd.space.hilbert import MAX_ORDER, lattice_codes
 if TYPE_CHECKING:
     from psd.space.covariate import Covariate
 
-__all__ = ["Curator", "Question"]
+__all__ = ["ChargedQuestion", "Curator"]
 
-# Below it, noise leaves the 62 bits it is kept in with a probability under exp(-2^20).
-_LARGEST_SCALE = 2**42
+# At scales below it, noise exceeds 62 bits with a probability under exp(-2^20).
+_MAX_SCALE = 2**42
 
 # Keeps products of two numbers of bins within 64 bits.
-_MOST_BINS = 2**10
+_MAX_BINS = 2**10
 
 # Keeps scores q * below within 64 bits for 2^49 records, or 2^29 users of weight 2^20.
-_LARGEST_QUANTILE = 2**14
+_MAX_QUANTILE = 2**14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
-    """What was asked, as anybody may know it.
+class ChargedQuestion:
+    """A question without its answer. Public.
 
     Parameters
     ----------
     kind : str
         Name of the curator's method.
     boxes : ndarray, shape (n, 4), int64
-        Cells that it was asked about.
+        Cells of the question.
     epsilon : ndarray, shape (n,), int64
-        Nano-epsilon charged to each.
+        Nano-epsilon charged to each cell.
     curve : int
         Order of the Hilbert curve whose codes the columns of the boxes are; 0 for the lattice.
     """
@@ -100,12 +100,11 @@ class Curator:
     sampler : Sampler
         Draws the answers; for a release, `psd.mechanisms.sampler.SecureSampler`.
     covariate : Covariate, optional
-        What is known of the domain without the points. Public: handed on to the
-        decompositions, read by no question.
+        Public density of the domain. Decompositions may read it; no question does.
     boundary : Covariate, optional
-        Mask of a public boundary, 0 where every row was dropped before the tally was made.
-        Public: cells where it is 0 are empty in all data sets, so they are answered without a
-        draw and charged nothing; see `psd.space.boundary.Boundary`.
+        Mask of a public boundary, 0 where all records were dropped before counting. Cells where it
+        is 0 are empty in all data sets, so they are answered without a draw and charged nothing;
+        see `psd.space.boundary.Boundary`. Public.
 
     Notes
     -----
@@ -132,8 +131,8 @@ class Curator:
         self._budget = budget
         self._sampler = sampler
         self._layers: list[_Layer] = []
-        self._questions: list[Question] = []
-        self._stated: dict[str, int | str] = {}
+        self._questions: list[ChargedQuestion] = []
+        self._declared: dict[str, int | str] = {}
         self._lock = threading.RLock()
         self.domain = domain
         self.epsilon = budget.left
@@ -143,7 +142,7 @@ class Curator:
 
     @property
     def spent(self) -> int:
-        """Nano-epsilon charged so far at the dearest lattice point (layers add up)."""
+        """Largest sum of nano-epsilon charged to a lattice point so far; layers add up."""
         return sum(layer.charges.total for layer in self._layers)
 
     @property
@@ -152,31 +151,31 @@ class Curator:
         return LaplaceMechanism.noise_law
 
     @property
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[ChargedQuestion, ...]:
         """All questions so far, without their answers."""
         return tuple(self._questions)
 
     @property
-    def stated(self) -> dict[str, int | str]:
-        """What the method said that it picked. Public: it has seen answers alone."""
-        return dict(self._stated)
+    def declared(self) -> dict[str, int | str]:
+        """Picks that the method declared. Public, since a method sees only answers."""
+        return dict(self._declared)
 
-    def state(self, name: str, value: int | str) -> None:
-        """Note what a method picked, for the parameters of the release. Costs nothing.
+    def declare(self, name: str, value: int | str) -> None:
+        """Declare what a method picked, for the parameters of the release. Costs nothing.
 
         Parameters
         ----------
         name : str
-            What was picked.
+            Name of the pick.
         value : int or str
-            The pick, a function of public parameters and of answers.
+            A function of public parameters and of answers.
         """
-        self._stated[name] = value
+        self._declared[name] = value
 
     def root(self) -> Cells:
-        """Start a layer: one cell, the whole domain. Costs nothing.
+        """Start a layer: one cell, the domain. Costs nothing.
 
-        A second layer overlaps the first, so what it is charged comes on top.
+        A second layer overlaps the first, so its charges are added to those of the first.
         """
         growing = GrowingTree(self.domain.lattice, layer=len(self._layers))
         return self._start_layer(growing, Points(self._tally))
@@ -186,10 +185,10 @@ class Curator:
 
         The x of its cells is the code of `psd.space.hilbert.lattice_codes`, their y is 0 to 1, so
         that cutting at x makes intervals of codes. Each lattice cell has one code: disjoint
-        intervals are disjoint sets of lattice cells, and what a path of intervals is charged is
-        charged to every lattice cell whose code they hold. The layer overlaps all others, so it
-        comes on top of them. It has no tree, since intervals are no boxes; the boxes around them
-        overlap.
+        intervals are disjoint sets of lattice cells, and the charges of a path of intervals are
+        charged to every lattice cell whose code is in them. The layer overlaps all others, so its
+        charges are added to theirs. It has no tree, since intervals are not boxes, and the boxes
+        around them overlap.
 
         Parameters
         ----------
@@ -202,7 +201,7 @@ class Curator:
             If the order is out of range.
         """
         if not 1 <= order <= MAX_ORDER:
-            raise ParameterError(f"order {order} of a curve is not between 1 and {MAX_ORDER}")
+            raise ParameterError(f"order must be between 1 and {MAX_ORDER}, got {order}")
         tally = self._tally
         codes = lattice_codes(tally.columns, tally.rows, self.domain.lattice, order)
         growing = GrowingTree((4**order, 1), layer=len(self._layers), curve=order)
@@ -222,8 +221,8 @@ class Curator:
         cells : Cells
             Cells to cut, each once.
         x, y : array_like of int, shape (n,), optional
-            Lattice lines inside each cell; an axis without lines, or whose line is on an
-            edge, stays whole. Public: given numbers or answers of earlier questions.
+            Lattice lines inside each cell. An axis without lines, or whose line is on an edge, is
+            not cut. Public: parameters, or answers of earlier questions.
 
         Returns
         -------
@@ -244,7 +243,7 @@ class Curator:
     def count(self, cells: Cells, epsilon: ArrayLike) -> NDArray[np.int64]:
         """Noisy number of records in each cell.
 
-        Sensitivity: k, the most records of one user; 1 where a record is the unit.
+        Sensitivity: k, the maximum number of records of one user; 1 where a record is the unit.
         Charged to: every point of the cell, epsilon once.
         Proof: a record changes the count of the one cell it lies in by 1. Discrete Laplace
         noise of scale k / epsilon changes probability by exp(epsilon / k) per unit [1]_, so k
@@ -275,11 +274,11 @@ class Curator:
         .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy
            Mechanisms." STOC 2009. https://doi.org/10.1145/1536414.1536464
         """
-        cells, (nano,) = _owned(cells, epsilon)
+        cells, (nano,) = _copied(cells, epsilon)
         with self._lock:
             growing, points = self._layer_of(cells)
-            held, counts = self._held(growing, cells), np.zeros(len(cells), np.int64)
-            cells, nano = cells[held], nano[held]
+            inside, counts = self._inside_boundary(growing, cells), np.zeros(len(cells), np.int64)
+            cells, nano = cells[inside], nano[inside]
             if growing.epsilon[cells.nodes].any():
                 raise ParameterError("a cell is counted twice; measure once with the sum")
             self._charge("count", cells, nano)
@@ -289,7 +288,7 @@ class Curator:
                 )
             )
             growing.measure(cells.nodes, noisy, nano)
-            counts[held] = noisy
+            counts[inside] = noisy
             return counts
 
     def quantile(
@@ -327,7 +326,7 @@ class Curator:
         -------
         ndarray, shape (n,), int64
             A line inside each cell, for `cut`; the west or south edge of a cell that is one
-            lattice cell thin, which leaves it whole; the middle of one outside the boundary.
+            lattice cell thin, where no cut is possible; the middle of one outside the boundary.
 
         Raises
         ------
@@ -343,28 +342,29 @@ class Curator:
            section 6.1, where the exponential mechanism is the best private median.
         """
         if axis not in (0, 1):
-            raise ParameterError(f"axis {axis} is neither 0 for x nor 1 for y")
-        cells, (nano, p, q) = _owned(cells, epsilon, p, q)
-        if ((p <= 0) | (p >= q) | (q > _LARGEST_QUANTILE)).any():
-            raise ParameterError(f"a quantile p/q needs 0 < p < q <= {_LARGEST_QUANTILE}")
+            raise ParameterError(f"axis must be 0 for x or 1 for y, got {axis}")
+        cells, (nano, p, q) = _copied(cells, epsilon, p, q)
+        if ((p <= 0) | (p >= q) | (q > _MAX_QUANTILE)).any():
+            raise ParameterError(f"p and q must be integers with 0 < p < q <= {_MAX_QUANTILE}")
         with self._lock:
             growing, points = self._layer_of(cells)
-            held, lines = self._held(growing, cells), growing.cells(cells.nodes).middle(axis)
-            cells, nano, p, q = cells[held], nano[held], p[held], q[held]
+            inside = self._inside_boundary(growing, cells)
+            lines = growing.cells(cells.nodes).middle(axis)
+            cells, nano, p, q = cells[inside], nano[inside], p[inside], q[inside]
             self._charge("quantile", cells, nano)
             if len(cells):
                 ends = growing.boxes_of(cells.nodes)[:, [axis, axis + 2]]
                 scores = points.rank_scores(cells.nodes, ends, axis, p, q)
                 sensitivity = np.maximum(p, q - p) * self.contributions
-                lines[held] = self._sampler.draw(
+                lines[inside] = self._sampler.draw(
                     ExponentialMechanism(candidates=scores, epsilon=nano, sensitivity=sensitivity)
                 )
             return lines
 
-    def division(
+    def homogeneous_split(
         self, cells: Cells, *, axis: int, epsilon: ArrayLike, bins: int, lines: int
     ) -> NDArray[np.int64]:
-        """Lattice line whose two sides are each about as even as they can be.
+        """Lattice line that makes the density of both of its sides about as even as possible.
 
         Sensitivity: 2k of the score -(h(W) + h(E)), where W and E are the parts of the cell
         below and above the line and h of a part is the sum over its bins of abs(x - mean), x
@@ -391,14 +391,14 @@ class Curator:
         bins : int
             Bins per side of the domain, 1 to 1,024; a cell has those that it meets. Public.
         lines : int
-            Candidates: all lines between bins inside the cell, or so many evenly spaced ones
-            where there are more. Public.
+            Maximum number of candidates: all lines between bins inside the cell, or so many evenly
+            spaced ones. Public.
 
         Returns
         -------
         ndarray, shape (n,), int64
-            A line inside each cell, for `cut`; the west or south edge of a cell that no line
-            of the bins crosses, or that is outside the boundary, which leaves it whole.
+            A line inside each cell, for `cut`; the west or south edge, where no cut is possible, of
+            a cell that no line of the bins crosses or that is outside the boundary.
 
         Raises
         ------
@@ -415,34 +415,36 @@ class Curator:
            https://arxiv.org/abs/2107.13749, where the score is from.
         """
         if axis not in (0, 1):
-            raise ParameterError(f"axis {axis} is neither 0 for x nor 1 for y")
-        if not (1 <= bins <= _MOST_BINS and lines >= 1):
-            raise ParameterError(f"a division needs 1 to {_MOST_BINS} bins and at least one line")
-        cells, (nano,) = _owned(cells, epsilon)
+            raise ParameterError(f"axis must be 0 for x or 1 for y, got {axis}")
+        if not (1 <= bins <= _MAX_BINS and lines >= 1):
+            raise ParameterError(f"bins must be between 1 and {_MAX_BINS}, and lines at least 1")
+        cells, (nano,) = _copied(cells, epsilon)
         with self._lock:
             growing, points = self._layer_of(cells)
-            held, found = self._held(growing, cells), growing.boxes_of(cells.nodes)[:, axis]
-            cells, nano = cells[held], nano[held]
-            self._charge("division", cells, nano)
+            inside = self._inside_boundary(growing, cells)
+            chosen = growing.boxes_of(cells.nodes)[:, axis]
+            cells, nano = cells[inside], nano[inside]
+            self._charge("homogeneous_split", cells, nano)
             if len(cells):
                 boxes, lattice = growing.boxes_of(cells.nodes), (*growing.boxes[0, 2:].tolist(),)
                 grid = BinGrid(lattice=lattice, bins=bins)
                 scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
                 sensitivity = np.full(len(cells), 2 * self.contributions)
-                found[held] = self._sampler.draw(
+                chosen[inside] = self._sampler.draw(
                     ExponentialMechanism(candidates=scores, epsilon=nano, sensitivity=sensitivity)
                 )
-            return found
+            return chosen
 
-    def shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
-        """Grow each cell into a tree that is deep where points are dense; the shape alone.
+    def privtree_shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
+        """Grow each cell into a tree that is deep where points are dense, without counts.
 
         A node v at a depth below its own cell is split, both axes halved, if
         b(v) + L > 0, b(v) = max(c(v) - depth delta, -delta), c(v) its number of records and L
         discrete Laplace noise of scale lambda = 7 k / (3 epsilon). Delta is the least integer
-        that is at least lambda ln 4. Both are the curator's, and nothing that was drawn is kept.
+        that is at least lambda ln 4. The curator fixes both, and keeps none of the noise.
 
-        Sensitivity: k, the most records of one user, in every count on the path to a record.
+        Sensitivity: k, the maximum number of records of one user, in every count on the path to a
+        record.
         Charged to: every point of the cell, epsilon once, however deep the shape goes.
         Proof: let one record be added, u' = c(v) - depth delta without it, u = u' + 1 with it,
         q = exp(-1 / lambda), q^delta <= 1/4. Only the nodes that hold the record count. Each
@@ -467,7 +469,7 @@ class Curator:
         epsilon : array_like of int, shape () or (n,)
             Nano-epsilon for each cell, above 0.
         height : int
-            Most levels below each cell. Public.
+            Maximum number of levels below each cell. Public.
 
         Returns
         -------
@@ -487,70 +489,72 @@ class Curator:
         .. [1] Zhang, Xiao, Xie. "PrivTree: A Differentially Private Algorithm for Hierarchical
            Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
         """
-        cells, (nano,) = _owned(cells, epsilon)
+        cells, (nano,) = _copied(cells, epsilon)
         if height < 0:
-            raise ParameterError(f"height {height} of a shape is negative")
+            raise ParameterError(f"height must be at least 0, got {height}")
         with self._lock:
             growing, points = self._layer_of(cells)
             if growing.is_cut(cells.nodes).any():
-                raise ParameterError("a cell that was cut before cannot be grown; its leaves can")
-            self._charge("shape", cells, nano)
+                raise ParameterError("a cell that was cut before cannot be grown; grow its leaves")
+            self._charge("privtree_shape", cells, nano)
             rule = split_rule(nano, self.contributions)
-            held = None if self.boundary is None else partial(self._held, growing)
-            return grow(growing, points, cells, rule, height, self._sampler, held)
+            inside = None if self.boundary is None else partial(self._inside_boundary, growing)
+            return grow(growing, points, cells, rule, height, self._sampler, inside)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("a curator is not copied: its budget is for one set of answers")
+        raise TypeError("a curator cannot be copied: its budget is for one set of answers")
 
     def _layer_of(self, cells: Cells) -> tuple[GrowingTree, Points]:
-        """Tree and points that cells belong to; cells that nobody was given are refused."""
+        """Tree and points that cells belong to; cells of another curator are refused."""
         nodes = cells.nodes
         if not 0 <= cells.layer < len(self._layers):
             raise ParameterError(f"layer {cells.layer} does not exist")
         layer = self._layers[cells.layer]
         growing, points = layer.growing, layer.points
         if nodes.ndim != 1 or nodes.dtype.kind != "i":
-            raise ParameterError("cells are given by a list of node numbers")
+            raise ParameterError("nodes of cells must be an array of integers, shape (n,)")
         if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(growing.parent):
-            raise ParameterError("cells hold numbers of nodes that do not exist")
+            raise ParameterError("cells have numbers of nodes that do not exist")
         return growing, points
 
-    def held(self, cells: Cells) -> NDArray[np.bool_]:
+    def inside_boundary(self, cells: Cells) -> NDArray[np.bool_]:
         """Which cells may have records: not those wholly outside the boundary. Costs nothing."""
-        return self._held(self._layer_of(cells)[0], cells)
+        return self._inside_boundary(self._layer_of(cells)[0], cells)
 
-    def _held(self, growing: GrowingTree, cells: Cells) -> NDArray[np.bool_]:
-        """Which cells have something of the boundary in them; all where there is none."""
+    def _inside_boundary(self, growing: GrowingTree, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells intersect the boundary; all cells without a boundary."""
         if self.boundary is None or growing.curve:
             return np.ones(len(cells), bool)
         return self.boundary.mass(growing.boxes_of(cells.nodes)) > 0
 
     def _charge(self, kind: str, cells: Cells, nano: NDArray[np.int64]) -> None:
-        """Charge a question to its cells and note it down, or refuse it whole."""
+        """Charge a question to its cells and record it, or refuse it and change nothing."""
         if (nano <= 0).any():
-            raise ParameterError("a question with epsilon 0 is not asked; leave the cells out")
-        if len(nano) and self.contributions * NANO > int(nano.min()) * _LARGEST_SCALE:
+            raise ParameterError(
+                "epsilon of a question must be above 0; leave out cells with epsilon 0"
+            )
+        if len(nano) and self.contributions * NANO > int(nano.min()) * _MAX_SCALE:
             raise ParameterError(
                 f"epsilon {epsilon_text(int(nano.min()))} of a question is too small for "
-                f"{self.contributions} rows per user; no count would be told from noise"
+                f"{self.contributions} rows per user; the noise would exceed every count"
             )
         layer = self._layers[cells.layer]
         limit = self._budget.left + layer.charges.total
         if not layer.charges.charge(cells.nodes, nano, limit, self._budget.spend):
             raise BudgetError(
                 f"a question would spend more than epsilon {epsilon_text(self.epsilon)} at some "
-                "point; the method asks for more than it was given"
+                "point; the method asks for more than its budget"
             )
         boxes, curve = layer.growing.boxes_of(cells.nodes), layer.growing.curve
-        self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
+        self._questions.append(ChargedQuestion(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
 
     def tree(self, layer: int = 0) -> Tree:
-        """Cells of a layer with their noisy counts. Public: answers and cuts alone."""
+        """Cells of a layer with their noisy counts. Public: it has only answers and cuts."""
         return self._layers[layer].growing.tree(self.noise_law)
 
 
-def _owned(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:
+def _copied(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:
     """Copies that the caller cannot change between the charge and the draw."""
     nodes = np.array(cells.nodes)
-    owned = [np.array(np.broadcast_to(np.asarray(v, np.int64), nodes.shape)) for v in values]
-    return dataclasses.replace(cells, nodes=nodes), owned
+    copies = [np.array(np.broadcast_to(np.asarray(v, np.int64), nodes.shape)) for v in values]
+    return dataclasses.replace(cells, nodes=nodes), copies

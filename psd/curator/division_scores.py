@@ -1,7 +1,7 @@
-"""How unevenly points lie in the bins of the two parts of a cell, for many lines at once. Private.
+"""Scores of lines that divide a cell, by the unevenness of its two parts. Private side.
 
-What the curator's question of divisions is worked out from. Bins are a public grid over the
-lattice; a cell has those that it meets. Everything is an integer.
+`Curator.homogeneous_split` uses them. Bins are a public grid over the lattice; a cell has those
+that it intersects. All values are integers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Entries:
     Parameters
     ----------
     node : ndarray, shape (n,), int64
-        Place of the node among those asked about, ascending.
+        Index of the node in the question, ascending.
     cell : tuple of ndarray, shape (n,)
         Lattice columns and rows.
     count : ndarray, shape (n,), int64
-        Records there.
+        Records in each lattice cell.
     """
 
     node: Integers
@@ -48,18 +48,18 @@ class Divisions:
         0 for lines of constant x, 1 for y.
     grid : BinGrid
         Candidates are lines of its bins inside the cell.
-    most : int
-        As many evenly spaced ones at the most.
+    max_lines : int
+        Maximum number of candidates, evenly spaced.
     """
 
-    def __init__(self, boxes: Integers, axis: int, grid: BinGrid, most: int) -> None:
+    def __init__(self, boxes: Integers, axis: int, grid: BinGrid, max_lines: int) -> None:
         self.axis, self.grid = axis, grid
         self.edge = boxes[:, axis]
         self.low, self.high = grid.reach(axis, boxes)
         south, north = grid.reach(1 - axis, boxes)
         self.across = north - south
         inside = self.high - self.low - 1
-        self.lines = np.minimum(inside, most)
+        self.lines = np.minimum(inside, max_lines)
         self.first = np.cumsum(self.lines) - self.lines
         self.node = np.repeat(np.arange(len(boxes)), self.lines)
         step = np.arange(len(self.node)) - self.first[self.node] + 1
@@ -68,7 +68,7 @@ class Divisions:
         )
 
     def candidates(self, entries: Entries) -> Candidates:
-        """Every line with its score; a cell without lines has its edge, which leaves it whole."""
+        """Every line with its score; the edge for a cell without lines, which is not divided."""
         score = -self._heterogeneity(*self._occupied(entries))
         bare = np.flatnonzero(self.lines == 0)
         group = np.concatenate([self.node, bare])
@@ -82,10 +82,10 @@ class Divisions:
         )
 
     def _occupied(self, entries: Entries) -> tuple[Integers, Integers, Integers, Integers]:
-        """Node, slot between lines and count of occupied bins, and how many bins are like that.
+        """Node, slot between lines and count of occupied bins, and how many bins share all three.
 
-        Bins of one node, slot and count lie on the same side of every line, so they need to be
-        looked at once.
+        Bins of one node, slot and count lie on the same side of every line, so one entry stands for
+        all of them.
         """
         x, y = (self.grid.number(a, entries.cell[a]) for a in (self.axis, 1 - self.axis))
         bins = self.grid.bins
@@ -94,10 +94,10 @@ class Divisions:
         slot = np.searchsorted(self.node * bins + self.bin, at, side="right")
         node = at // bins
         # Along the lines of all nodes, the slots of a node begin at its number plus its first.
-        place, count, alike = _count_equal(node + slot, count)
+        key, count, alike = _count_equal(node + slot, count)
         starts = self.first + np.arange(len(self.first))
-        node = np.searchsorted(starts, place, side="right") - 1
-        return node, place - starts[node], count, alike
+        node = np.searchsorted(starts, key, side="right") - 1
+        return node, key - starts[node], count, alike
 
     def _heterogeneity(
         self, node: Integers, slot: Integers, count: Integers, alike: Integers
@@ -107,12 +107,12 @@ class Divisions:
         for step in range(int(self.lines.max(initial=0))):
             able = self.lines[node] > step
             node, slot, count, alike = (array[able] for array in (node, slot, count, alike))
-            asked = np.flatnonzero(self.lines > step)
-            place = self.first[asked] + step
-            west, east = self.bin[place] - self.low[asked], self.high[asked] - self.bin[place]
-            bins = np.stack([west, east], axis=1).ravel() * np.repeat(self.across[asked], 2)
-            part = 2 * np.searchsorted(asked, node) + (slot > step)
-            total[place] = deviations(part, count, alike, bins).reshape(-1, 2).sum(axis=1)
+            nodes = np.flatnonzero(self.lines > step)
+            line = self.first[nodes] + step
+            west, east = self.bin[line] - self.low[nodes], self.high[nodes] - self.bin[line]
+            bins = np.stack([west, east], axis=1).ravel() * np.repeat(self.across[nodes], 2)
+            part = 2 * np.searchsorted(nodes, node) + (slot > step)
+            total[line] = deviations(part, count, alike, bins).reshape(-1, 2).sum(axis=1)
         return total
 
 
@@ -131,7 +131,7 @@ def deviations(part: Integers, count: Integers, alike: Integers, bins: Integers)
     count : ndarray, shape (n,), int64
         Records in each of them.
     alike : ndarray, shape (n,), int64
-        How many bins each entry stands for.
+        Number of bins that each entry stands for.
     bins : ndarray, shape (p,), int64
         Bins of each part, occupied or not, at least 1.
 
@@ -139,11 +139,11 @@ def deviations(part: Integers, count: Integers, alike: Integers, bins: Integers)
     -------
     ndarray, shape (p,), int64
     """
-    whole, rest = np.divmod(_sums(part, count * alike, len(bins)), bins)
-    above = count > whole[part]
+    mean, rest = np.divmod(_sums(part, count * alike, len(bins)), bins)
+    above = count > mean[part]
     part, count, alike = part[above], count[above], alike[above]
-    held, many = _sums(part, count * alike, len(bins)), _sums(part, alike, len(bins))
-    return 2 * (held - many * whole) + -2 * many * rest // bins
+    records, many = _sums(part, count * alike, len(bins)), _sums(part, alike, len(bins))
+    return 2 * (records - many * mean) + -2 * many * rest // bins
 
 
 def _sums(group: Integers, values: Integers, groups: int) -> Integers:

@@ -1,6 +1,6 @@
-"""The occupied lattice cells, kept so that those of each node stand together. Private.
+"""The occupied lattice cells, sorted so that those of each node are contiguous. Private side.
 
-What the curator's questions are worked out from: exact integers that nobody else sees.
+Exact integers from which the curator computes its questions.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ __all__ = ["Points"]
 
 
 class Points:
-    """The occupied lattice cells, kept so that those of each node stand together. Private."""
+    """The occupied lattice cells, sorted so that those of each node are contiguous. Private."""
 
     def __init__(self, tally: Tally, codes: NDArray[np.int64] | None = None) -> None:
         if codes is None:
-            # Halves, and halves of those, stand together from the start.
+            # In this order, the cells of repeated halves are contiguous from the start.
             order = np.argsort(morton_codes(tally.columns, tally.rows))
             self.columns: NDArray[np.integer] = tally.columns[order]
             self.rows = tally.rows[order]
-        else:  # a line of codes in place of the plane
+        else:  # a line of codes in index of the plane
             order = np.argsort(codes)
             self.columns, self.rows = codes[order], np.zeros(len(codes), np.int32)
         self.counts = tally.counts[order]
@@ -44,14 +44,14 @@ class Points:
         return true
 
     def cut(self, cut: Cut) -> None:
-        """Put the entries of each cut node in the order of its quadrants; note who has which."""
+        """Sort the entries of each cut node by quadrant, and record the range of each child."""
         lengths = self.stop[cut.nodes] - self.start[cut.nodes]
         owner = np.repeat(np.arange(len(cut.nodes)), lengths)
-        place = ranges(self.start[cut.nodes], lengths)
-        east = self.columns[place] >= cut.lines[owner, 0]
-        north = self.rows[place] >= cut.lines[owner, 1]
+        index = ranges(self.start[cut.nodes], lengths)
+        east = self.columns[index] >= cut.lines[owner, 0]
+        north = self.rows[index] >= cut.lines[owner, 1]
         quadrant = owner * 4 + 2 * north + east
-        self._reorder(place, quadrant)
+        self._reorder(index, quadrant)
         sizes = np.bincount(quadrant, minlength=4 * len(cut.nodes)).reshape(-1, 4)
         ends = self.start[cut.nodes, None] + np.cumsum(sizes, axis=1)
         filled = cut.child >= 0
@@ -60,14 +60,14 @@ class Points:
         self.start[cut.child[filled]] = (ends - sizes)[filled]
         self.stop[cut.child[filled]] = ends[filled]
 
-    def _reorder(self, place: NDArray[np.int64], quadrant: NDArray[np.int64]) -> None:
-        """Sort the entries at given places by quadrant; those in order already cost one look."""
+    def _reorder(self, index: NDArray[np.int64], quadrant: NDArray[np.int64]) -> None:
+        """Sort the entries at some indices by quadrant; sorted ones are left as they are."""
         if (np.diff(quadrant) >= 0).all():
             return
-        source = place[np.argsort(quadrant, kind="stable")]
+        source = index[np.argsort(quadrant, kind="stable")]
         for name in ("columns", "rows", "counts"):
             values = getattr(self, name).copy()
-            values[place] = values[source]
+            values[index] = values[source]
             setattr(self, name, values)
         self._sum_counts()
 
@@ -109,9 +109,9 @@ class Points:
         right[is_first] = np.where(thin, left[is_first], right[is_first])
         below = np.zeros(len(group), np.int64)
         below[~is_first] = counts
-        own = self.count(nodes)
-        below = np.cumsum(below) - np.repeat(np.cumsum(own) - own, entries + 1)
-        score = -np.abs(q[group] * below - (p * own)[group])
+        inside = self.count(nodes)
+        below = np.cumsum(below) - np.repeat(np.cumsum(inside) - inside, entries + 1)
+        score = -np.abs(q[group] * below - (p * inside)[group])
         return Candidates(group=group, first=left, length=right - left + 1, score=score)
 
     def division_scores(
@@ -120,28 +120,28 @@ class Points:
         boxes: NDArray[np.int64],
         axis: int,
         grid: BinGrid,
-        most: int,
+        max_lines: int,
     ) -> Candidates:
         """Scores of the bin lines inside each node; see `psd.curator.division_scores`."""
         entries = self.stop[nodes] - self.start[nodes]
-        place = ranges(self.start[nodes], entries)
+        index = ranges(self.start[nodes], entries)
         records = Entries(
             node=np.repeat(np.arange(len(nodes)), entries),
-            cell=(self.columns[place], self.rows[place]),
-            count=self.counts[place],
+            cell=(self.columns[index], self.rows[index]),
+            count=self.counts[index],
         )
-        return Divisions(boxes, axis, grid, most).candidates(records)
+        return Divisions(boxes, axis, grid, max_lines).candidates(records)
 
     def _sorted(
         self, nodes: NDArray[np.int64], entries: NDArray[np.int64], axis: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Lattice coordinates of the entries of each node in ascending order, and their counts."""
-        place = ranges(self.start[nodes], entries)
-        values = (self.columns, self.rows)[axis][place].astype(np.int64)
+        index = ranges(self.start[nodes], entries)
+        values = (self.columns, self.rows)[axis][index].astype(np.int64)
         owner = np.repeat(np.arange(len(nodes)), entries)
         # Lattice lines have up to 30 bits, codes of a curve up to 36.
         order = np.argsort(owner << int(values.max(initial=0)).bit_length() | values)
-        return values[order], self.counts[place][order]
+        return values[order], self.counts[index][order]
 
 
 def _ends_of_groups(sizes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -1,7 +1,7 @@
-"""Bounds that are found privately, where nobody has public ones. Private side.
+"""Private bounds: a bounding box that is estimated from the records for a share of epsilon.
 
-Four quantiles are asked for, and paid, on a public outer lattice; the domain of the release is
-made of them, and the rows are read once more.
+Four quantiles on a public outer lattice are drawn. The domain of the release is the box between
+them, and the records are read a second time. Private side.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.fields import check_parameters, integer_between, public_field
+from psd.curator._constants import BOUNDS_BEYOND, BOUNDS_SHARE, OUTER_LINES
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.privacy.shares import share
@@ -26,32 +27,30 @@ if TYPE_CHECKING:
 
 __all__ = ["PrivateBounds", "find_bounds"]
 
-# Lines an axis of the outer lattice has: fewer are told apart with fewer rows.
-_OUTER = 2**16
 _SIDES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateBounds:
-    """How the bounds of a release are found; takes the place of its domain. Public.
+    """How the bounds of a release are estimated; used in place of a domain. Public.
 
     Parameters
     ----------
     crs : str
-        Of the columns, and of the release. Public.
+        CRS of the columns and of the release. Public.
     share : decimal in (0, 1)
-        Of epsilon, paid for the four sides together. Public.
+        Share of epsilon that the four sides cost together. Public.
     beyond : int
-        About one in so many rows lies beyond each side, 3 to 10,000. Public.
+        About one record in so many lies beyond each side, 3 to 10,000. Public.
     lattice : tuple of int
-        Of the domain that is made. Public.
+        Lattice of the resulting domain. Public.
 
     Raises
     ------
     ParameterError
         If a field is out of range.
     DomainError
-        If the CRS has no area of use; then only public bounds will do.
+        If the CRS has no area of use; then public bounds are needed.
 
     Examples
     --------
@@ -60,9 +59,9 @@ class PrivateBounds:
     """
 
     crs: str = public_field("EPSG:4326", lambda name, value: value, "coordinate reference system")
-    share: Decimal = public_field(Decimal("0.1"), share, "share of epsilon for the bounds")
+    share: Decimal = public_field(BOUNDS_SHARE, share, "share of epsilon for the bounds")
     beyond: int = public_field(
-        50, integer_between(3, 10_000), "one row in so many beyond each side"
+        BOUNDS_BEYOND, integer_between(3, 10_000), "one row in so many beyond each side"
     )
     lattice: tuple[int, int] = public_field(DEFAULT_LATTICE, lambda name, value: value, "lattice")
 
@@ -70,13 +69,13 @@ class PrivateBounds:
         """Check the fields."""
         check_parameters(self)
         if self.share == 0:
-            raise ParameterError("share 0 of epsilon pays for no bounds")
+            raise ParameterError("share must be above 0, got 0; private bounds cost epsilon")
         _ = self.outer
 
     @property
     def outer(self) -> Domain:
-        """Public domain that the bounds are looked for in: the area of use of the CRS."""
-        return Domain.area_of_use(self.crs, lattice=(_OUTER, _OUTER))
+        """Public domain in which the bounds are estimated: the area of use of the CRS."""
+        return Domain.area_of_use(self.crs, lattice=(OUTER_LINES, OUTER_LINES))
 
     def allot(self, budget: Budget) -> Budget:
         """Set the share of the four sides apart from the budget of a release, and state it.
@@ -90,11 +89,11 @@ class PrivateBounds:
         return budget.allot("bounds", Fraction(self.share), draws=_SIDES, states=stated)
 
 
-def find_bounds(counts: Tally, how: PrivateBounds, budget: Budget, sampler: Sampler) -> Domain:
-    """Domain between four private quantiles of the rows, for all of its budget.
+def find_bounds(counts: Tally, request: PrivateBounds, budget: Budget, sampler: Sampler) -> Domain:
+    """Domain between four private quantiles of the records; spends all of its budget.
 
     Sensitivity, charge and proof: those of `psd.curator.curator.Curator.quantile`, asked four
-    times of the one cell that is the whole outer lattice. The quantiles are 1/q and (q - 1)/q of
+    times about one cell, the outer lattice. The quantiles are 1/q and (q - 1)/q of
     each axis, whose integer scores have the sensitivity max(p, q - p) k = (q - 1) k, about twice
     that of a median's q/2. The epsilons of all four add up at every point of the outer domain; a
     curator that has no more than them refuses anything else. The domain is a function of the
@@ -105,7 +104,7 @@ def find_bounds(counts: Tally, how: PrivateBounds, budget: Budget, sampler: Samp
     ----------
     counts : Tally
         Over the outer lattice. Private.
-    how : PrivateBounds
+    request : PrivateBounds
         Public.
     budget : Budget
         Of `PrivateBounds.allot`; all of it is spent.
@@ -115,15 +114,17 @@ def find_bounds(counts: Tally, how: PrivateBounds, budget: Budget, sampler: Samp
     Returns
     -------
     Domain
-        An axis whose two answers are out of order is taken whole.
+        If the two answers of an axis are out of order, the domain spans the outer axis.
     """
-    each, outer = budget.left // _SIDES, how.outer
+    each, outer = budget.left // _SIDES, request.outer
     curator = Curator(counts, outer, budget=budget, sampler=sampler)
     root, sides = curator.root(), np.zeros(4, np.int64)
-    for side, (axis, p) in enumerate(((0, 1), (1, 1), (0, how.beyond - 1), (1, how.beyond - 1))):
-        sides[side] = curator.quantile(root, axis=axis, epsilon=each, p=p, q=how.beyond)[0]
+    for side, (axis, p) in enumerate(
+        ((0, 1), (1, 1), (0, request.beyond - 1), (1, request.beyond - 1))
+    ):
+        sides[side] = curator.quantile(root, axis=axis, epsilon=each, p=p, q=request.beyond)[0]
     for axis in (0, 1):
         if sides[axis] >= sides[axis + 2]:
             sides[axis], sides[axis + 2] = 0, outer.lattice[axis]
     bounds: Any = tuple(outer.from_lattice(sides[None])[0].tolist())
-    return Domain(bounds=bounds, crs=how.crs, lattice=how.lattice)
+    return Domain(bounds=bounds, crs=request.crs, lattice=request.lattice)

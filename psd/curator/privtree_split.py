@@ -1,7 +1,7 @@
-"""The integer split rule of PrivTree, and the walk that grows a shape by it. Private.
+"""The integer split rule of PrivTree, and the growth of a tree by it. Private side.
 
-What `Curator.shape` is worked out from: the rule reads exact counts, and of all it draws nothing
-leaves but which cells were split.
+`Curator.privtree_shape` uses this module. The rule reads exact counts, and its only output is
+which cells were split.
 
 References
 ----------
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.curator._constants import MAX_SHAPE_NODES
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import MAX_CHILDREN
@@ -32,24 +33,22 @@ __all__ = ["SplitRule", "grow", "split_rule"]
 
 # ln 4, rounded up.
 _LN_4 = Fraction(1_386_294_361_119_890_619, 10**18)
-# A shape ends at the level that would take its layer above this many nodes.
-_MOST_NODES = 2**24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SplitRule:
-    """When a node is split, for each cell that a shape is grown from; public numbers.
+    """When a node is split, for each cell that a shape grows from. Public.
 
     Parameters
     ----------
     numerator : int
         The scale of the noise, lambda, is numerator / denominator.
     denominator : ndarray, shape (n,), int64
-        One for each cell.
+        Denominator for each cell.
     epsilon : ndarray, shape (n,), int64
-        Nano-epsilon of each cell's shape, all of its tests together.
+        Nano-epsilon of the shape of each cell, all of its tests together.
     delta : ndarray, shape (n,), int64
-        Records by which a node is held back for each level below its cell.
+        Records that are subtracted from the count of a node per level below its cell.
     """
 
     numerator: int
@@ -69,7 +68,7 @@ class SplitRule:
         depth : int
             Levels between the nodes and the cells that they descend from.
         family : ndarray, shape (m,), int64
-            Which of the cells each descends from.
+            Index of the cell that each descends from.
         """
         delta = self.delta[family]
         floored: NDArray[np.int64] = np.maximum(counts - depth * delta, -delta)
@@ -90,15 +89,15 @@ class SplitRule:
 def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     """Lambda = 7 k / (3 epsilon) and delta, the least integer that is at least lambda ln 4.
 
-    A delta that is no integer, or is rounded down, would cost more than epsilon; see
-    `Curator.shape`.
+    A delta that is not an integer, or is rounded down, would cost more than epsilon; see
+    `Curator.privtree_shape`.
 
     Parameters
     ----------
     epsilon : ndarray, shape (n,), int64
         Nano-epsilon of each cell's shape, above 0.
     contributions : int
-        k, the most records of one user.
+        k, the maximum number of records of one user.
 
     Examples
     --------
@@ -129,32 +128,30 @@ def grow(
     rule: SplitRule,
     height: int,
     sampler: Sampler,
-    held: Callable[[Cells], NDArray[np.bool_]] | None = None,
+    inside_boundary: Callable[[Cells], NDArray[np.bool_]] | None = None,
 ) -> Cells:
     """Halve both axes of the nodes that the rule splits, level by level.
 
-    Every node draws, an empty one too; only a single lattice cell, and a node at the greatest
-    height, are leaves without a draw. Where the nodes to come would be too many, the level is
-    not split: the answer is then a part of the whole shape, cut off at a level that the shape
-    itself determines.
+    Every node draws, also an empty one. Only a single lattice cell and a node at the largest height
+    are leaves without a draw. If the nodes of a level would be too many, the level is not split:
+    the answer is then a part of the shape, cut off at a level that the shape itself determines.
 
     Parameters
     ----------
     growing : GrowingTree
-        Gets the nodes.
+        Tree that the nodes are added to.
     points : Points
-        Private.
+        Records of the tree. Private.
     cells : Cells
-        Where to start; their depth is 0.
+        Cells to grow from; their depth is 0.
     rule : SplitRule
-        For each cell.
+        Rule of each cell.
     height : int
-        Most levels below the cells.
+        Maximum number of levels below the cells.
     sampler : Sampler
         Draws whether a node is split.
-    held : callable, optional
-        Which cells may have points in any data set; the others are leaves without a draw.
-        Public.
+    inside_boundary : callable, optional
+        Which cells may have records in any data set; the others are leaves without a draw. Public.
 
     Returns
     -------
@@ -166,14 +163,14 @@ def grow(
     for depth in range(height):
         boxes = growing.boxes[nodes]
         divisible = (boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)
-        if held is not None:
-            divisible &= held(growing.cells(nodes))
+        if inside_boundary is not None:
+            divisible &= inside_boundary(growing.cells(nodes))
         leaves.append(nodes[~divisible])
         nodes, family = nodes[divisible], family[divisible]
         if len(nodes) == 0:
             break
         splits = sampler.draw(rule.test(points.count(nodes), depth, family))
-        if len(growing.parent) + MAX_CHILDREN * int(splits.sum()) > _MOST_NODES:
+        if len(growing.parent) + MAX_CHILDREN * int(splits.sum()) > MAX_SHAPE_NODES:
             break
         leaves.append(nodes[~splits])
         nodes, parts = _halved(growing, points, nodes[splits])

@@ -71,18 +71,18 @@ class Curator(Protocol):
     ) -> NDArray[np.int64]:
         """Lattice line below which about p/q of each cell's records lie; the median by default."""
 
-    def division(
+    def homogeneous_split(
         self, cells: Cells, *, axis: int, epsilon: ArrayLike, bins: int, lines: int
     ) -> NDArray[np.int64]:
         """Lattice line whose two sides are each as even as possible."""
 
-    def shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
+    def privtree_shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
         """Leaves of trees that grow deep where points are dense; the counts are not returned."""
 
-    def held(self, cells: Cells) -> NDArray[np.bool_]:
+    def inside_boundary(self, cells: Cells) -> NDArray[np.bool_]:
         """Which cells are not wholly outside the public boundary. Costs nothing."""
 
-    def state(self, name: str, value: int | str) -> None:
+    def declare(self, name: str, value: int | str) -> None:
         """Declare what the method picked, for the parameters of the release. Costs nothing.
 
         The name stands in ``picks`` of the method's class, and the value follows from public
@@ -99,7 +99,7 @@ class Decomposition(Protocol):
     A frozen dataclass whose fields are made by `psd._util.fields.public_field`. Three members are
     optional: ``view``, the `psd.release.post_processing.View` that suits the method; ``step``,
     a function from the lattice to the columns and rows of it that the method never divides; and
-    ``picks``, names under which it declares what it picked, see `Curator.state`.
+    ``picks``, names under which it declares what it picked, see `Curator.declare`.
 
     Guarantees
     ----------

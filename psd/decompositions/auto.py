@@ -89,19 +89,19 @@ class Auto:
         left, paid = split_total(curator.epsilon, self.look_share)
         root = curator.root()
         total = int(curator.count(root, paid)[0])
-        curator.state("look_epsilon", epsilon_text(paid))
-        curator.state("look_total", total)
+        curator.declare("look_epsilon", epsilon_text(paid))
+        curator.declare("look_total", total)
         expected_signal = max(total, 0) * left / (NANO * curator.contributions)
         columns, rows = curator.domain.lattice
         if (
             expected_signal >= Cascade().signal * columns * rows
             and max(columns, rows) <= 2**_MAX_HEIGHT
         ):
-            curator.state("picked", "quadtree")
+            curator.declare("picked", "quadtree")
             return _complete(curator, root, left)
         signal = min(max(Cascade().signal, math.ceil(expected_signal / self.cells)), _MAX_SIGNAL)
-        curator.state("picked", "cascade")
-        curator.state("signal", signal)
+        curator.declare("picked", "cascade")
+        curator.declare("signal", signal)
         return Cascade(signal=signal).descend(curator, root, total=total, epsilon=left)
 
 

@@ -130,7 +130,7 @@ class HTF:
         selectable = (high - low > 1) & (line > 0)
         lines = cells.middle(axis)
         if selectable.any():
-            lines[selectable] = curator.division(
+            lines[selectable] = curator.homogeneous_split(
                 cells[selectable], axis=axis, epsilon=line, bins=self.bins, lines=self.lines
             )
         parts = 1 + (lines > cells.boxes[:, axis])

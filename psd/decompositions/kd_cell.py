@@ -157,7 +157,10 @@ class NoisyGrid:
             root = curator.root()
             cells = cut_grid(curator.cut, root, curator.domain.lattice, (columns, rows))
             index = np.searchsorted(x, cells.boxes[:, 0]), np.searchsorted(y, cells.boxes[:, 1])
-            counts[index], noisy[index] = curator.count(cells, epsilon), curator.held(cells)
+            counts[index], noisy[index] = (
+                curator.count(cells, epsilon),
+                curator.inside_boundary(cells),
+            )
         return NoisyGrid(
             lines=(x, y),
             weight=_corner_sums(np.maximum(counts, 0)),

@@ -50,7 +50,7 @@ class PrivTree:
     References
     ----------
     .. [1] Zhang, Xiao, Xie, SIGMOD 2016: four parts to a split and half of epsilon for the
-       shape. The integer form and its proof are at `Curator.shape`.
+       shape. The integer form and its proof are at `Curator.privtree_shape`.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class PrivTree:
         structure = int(curator.epsilon * Fraction(self.structure_share)) if self.height else 0
         leaves = curator.root()
         if structure:
-            leaves = curator.shape(leaves, structure, height=self.height)
+            leaves = curator.privtree_shape(leaves, structure, height=self.height)
         curator.count(leaves, curator.epsilon - structure)
         return curator.tree()
 

@@ -311,7 +311,7 @@ def release_of(
         epsilon=budget.total,
         method=method.name,
         parameters=dict(
-            parameters.with_statement(STATEMENTS, budget.statement).with_picks(curator.stated)
+            parameters.with_statement(STATEMENTS, budget.statement).with_picks(curator.declared)
         ),
         unit=unit,
         view=given.view,

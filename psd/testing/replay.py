@@ -83,7 +83,7 @@ def compare_runs(first: Run, second: Run) -> None:
     for a, b in zip(questions, others, strict=True):
         if a.kind != b.kind or not np.array_equal(a.boxes, b.boxes):
             raise LeakError("questions about other cells than on the other data set")
-    if curator.stated != other.stated:
+    if curator.declared != other.declared:
         raise LeakError("the method declares another pick than on the other data set")
     for name in ("boxes", "parent", "count", "epsilon"):
         if not np.array_equal(getattr(tree, name), getattr(other_tree, name)):

@@ -183,7 +183,7 @@ FAULTS = {
     "epsilon that is left": ("curator.epsilon)", "curator.epsilon // 2)"),
     "a pick that was not declared": (
         "return curator.tree()",
-        "curator.state('columns', 4)\n        return curator.tree()",
+        "curator.declare('columns', 4)\n        return curator.tree()",
     ),
     "a look at the data": (
         "range(self.doublings)",

@@ -65,7 +65,9 @@ def test_scores_are_those_of_the_bins(seed):
     cells = curator.root()
     for depth in range(4):
         axis = depth % 2
-        lines = curator.division(cells, axis=axis, epsilon=NANO // 8, bins=bins, lines=most)
+        lines = curator.homogeneous_split(
+            cells, axis=axis, epsilon=NANO // 8, bins=bins, lines=most
+        )
         call = recorder.draws[-1]
         for place, box in enumerate(cells.boxes.tolist()):
             here = call.group == place
@@ -104,7 +106,9 @@ def largest_change(side, k, rows=3, bins=1024):
             calls = []
             for axis in (0, 1):
                 curator, recorder = asked(data, side, k=k)
-                curator.division(curator.root(), axis=axis, epsilon=1, bins=bins, lines=1023)
+                curator.homogeneous_split(
+                    curator.root(), axis=axis, epsilon=1, bins=bins, lines=1023
+                )
                 calls.append(recorder.draws[0].true)
             scores[data] = np.concatenate(calls)
         return scores[data]
@@ -148,14 +152,14 @@ def test_squared_deviations_leave_the_sensitivity():
 def test_a_sensitivity_of_one_is_too_small():
     with divisions_of_sensitivity_one():
         curator, recorder = asked((), 3)
-        curator.division(curator.root(), axis=0, epsilon=1, bins=3, lines=3)
+        curator.homogeneous_split(curator.root(), axis=0, epsilon=1, bins=3, lines=3)
     assert recorder.draws[0].sensitivity.tolist() == [1]
     assert largest_change(3, 1) > 1
 
 
 def test_sensitivity_of_a_division_carries_k():
     curator, recorder = asked((), 3, k=5)
-    curator.division(curator.root(), axis=0, epsilon=NANO, bins=3, lines=3)
+    curator.homogeneous_split(curator.root(), axis=0, epsilon=NANO, bins=3, lines=3)
     assert recorder.draws[0].sensitivity.tolist() == [10]
 
 
@@ -165,16 +169,16 @@ def test_sensitivity_of_a_division_carries_k():
 def test_a_division_outside_its_range_is_refused_before_the_charge(axis, bins, lines):
     curator, _ = asked((), 3)
     with pytest.raises(ParameterError):
-        curator.division(curator.root(), axis=axis, epsilon=1, bins=bins, lines=lines)
+        curator.homogeneous_split(curator.root(), axis=axis, epsilon=1, bins=bins, lines=lines)
     assert curator.spent == 0
 
 
 def test_a_division_beyond_the_budget_is_refused():
     curator, recorder = asked((), 3)
     root = curator.root()
-    curator.division(root, axis=0, epsilon=NANO - 1, bins=3, lines=3)
+    curator.homogeneous_split(root, axis=0, epsilon=NANO - 1, bins=3, lines=3)
     with pytest.raises(BudgetError):
-        curator.division(root, axis=1, epsilon=2, bins=3, lines=3)
+        curator.homogeneous_split(root, axis=1, epsilon=2, bins=3, lines=3)
     assert (curator.spent, len(recorder.draws)) == (NANO - 1, 1)
 
 

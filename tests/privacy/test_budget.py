@@ -132,7 +132,7 @@ def test_a_question_without_epsilon_is_refused(epsilon):
     curator = Curator(small_tally(3, (0,)), small_domain(3), budget=Budget(100), sampler=recorder)
     root = curator.root()
     cells = curator.cut(root, x=root.middle(0))
-    with pytest.raises(ParameterError, match="with epsilon 0 is not asked"):
+    with pytest.raises(ParameterError, match="epsilon of a question must be above 0"):
         curator.count(cells, epsilon)
     assert not recorder.draws
 

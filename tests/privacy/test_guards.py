@@ -51,7 +51,7 @@ def test_forged_cells_are_refused(nodes):
     for question in (
         lambda: asked.count(forged, 1),
         lambda: asked.cut(forged, x=[2]),
-        lambda: asked.shape(forged, 1, height=2),
+        lambda: asked.privtree_shape(forged, 1, height=2),
     ):
         with pytest.raises(ParameterError):
             question()
@@ -70,7 +70,7 @@ def test_boxes_of_cells_are_not_believed():
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_curator_is_not_copied(copied):
-    with pytest.raises(TypeError, match="not copied"):
+    with pytest.raises(TypeError, match="cannot be copied"):
         copied(curator())
 
 

@@ -794,7 +794,7 @@ UNITS = (
         refused(f"U03-{name}", f"`--max-contributions auto:{settings}`", users("u"), 2, told,
                 f"--user user --max-contributions auto:{settings}")
         for name, settings, told in (
-            ("share-0", "share=0", "share 0 of epsilon"),
+            ("share-0", "share=0", "share must be above 0"),
             ("share-1", "share=1", "not in [0, 1)"),
             ("share-text", "share=much", "not a decimal number"),
             ("over", "over=-1", "must be between 0 and"),
@@ -818,7 +818,7 @@ UNITS = (
     *(
         refused(f"U04-{name}", f"`{option}`", GOOD, 2, told, option)
         for name, option, told in (
-            ("share-0", "--bounds private:share=0", "share 0 of epsilon"),
+            ("share-0", "--bounds private:share=0", "share must be above 0"),
             ("share-1", "--bounds private:share=1", "not in [0, 1)"),
             ("share-text", "--bounds private:share=some", "not a decimal number"),
             ("beyond", "--bounds private:share=0.1,beyond=2", "must be between 3 and"),

@@ -57,7 +57,7 @@ def test_shapes_of_empty_cells(epsilon, k):
             small_tally(2**20, (), k), DOMAIN, budget=Budget(epsilon), sampler=SecureSampler()
         )
         cells = cut_grid(curator.cut, curator.root(), DOMAIN.lattice, (256, 256))
-        leaves = curator.shape(cells, epsilon, height=2)
+        leaves = curator.privtree_shape(cells, epsilon, height=2)
         width = leaves.boxes[:, 2] - leaves.boxes[:, 0]
         whole, halves = (int((width == 2**20 // 256 // part).sum()) for part in (1, 2))
         split, scale = len(cells) - whole, 7 * k * NANO / (3 * epsilon)

@@ -78,7 +78,9 @@ def test_division_of_the_curator():
                 sampler=SecureSampler(),
             )
             root = curator.root()
-            lines += curator.division(root, axis=0, epsilon=2 * NANO, bins=8, lines=7).tolist()
+            lines += curator.homogeneous_split(
+                root, axis=0, epsilon=2 * NANO, bins=8, lines=7
+            ).tolist()
         observed = np.bincount(lines, minlength=side)[1:]
         return stats.chisquare(observed, 4_000 * weights / weights.sum()).pvalue
 

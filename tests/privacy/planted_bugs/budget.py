@@ -10,7 +10,7 @@ import numpy as np
 import psd.privacy.epsilon
 import psd.privacy.shares
 from privacy.planted_bugs.mutant import Mutant, replaced
-from psd.curator.curator import Curator, Question
+from psd.curator.curator import ChargedQuestion, Curator
 from psd.curator.path_charges import PathCharges
 from psd.decompositions.kd_cell import NoisyGrid
 from psd.decompositions.quadtree import Quadtree
@@ -189,7 +189,7 @@ def layers_take_the_largest():
         if not layer.charges.charge(cells.nodes, nano, self.epsilon):
             raise BudgetError("too much within one layer")
         boxes, curve = growing.boxes[cells.nodes], growing.curve
-        self._questions.append(Question(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
+        self._questions.append(ChargedQuestion(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
 
     return replaced(Curator, "_charge", charge)
 

@@ -111,7 +111,7 @@ class PicksByTheExactTotal:
     def build(self, curator):
         cells = curator.root()
         curator.count(cells, curator.epsilon)
-        curator.state("signal", 5 + int(true_counts(curator, cells)[0]))
+        curator.declare("signal", 5 + int(true_counts(curator, cells)[0]))
         return curator.tree()
 
 

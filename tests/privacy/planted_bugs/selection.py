@@ -106,7 +106,7 @@ def half_as_sensitivity_of_every_quantile():
 
 def divisions_of_sensitivity_one():
     """A division as if a record moved one bin and not the mean."""
-    return _question_with("division", lambda curator, cells, asked, options: asked // 2)
+    return _question_with("homogeneous_split", lambda curator, cells, asked, options: asked // 2)
 
 
 def rank_among_all_records():

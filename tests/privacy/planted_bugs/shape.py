@@ -105,7 +105,7 @@ def empty_nodes_do_not_draw():
     """A node without records is a leaf of the shape for sure."""
     original = psd.curator.privtree_split.grow
 
-    def grow(growing, points, cells, rule, height, sampler, held):
+    def grow(growing, points, cells, rule, height, sampler, inside_boundary):
         class Remembered:
             cut = points.cut
 
@@ -123,7 +123,7 @@ def empty_nodes_do_not_draw():
                 return answer
 
         seen = Remembered()
-        return original(growing, seen, cells, rule, height, Sparse(), held)
+        return original(growing, seen, cells, rule, height, Sparse(), inside_boundary)
 
     with replaced(psd.curator.curator, "grow", grow):
         yield

@@ -225,7 +225,7 @@ def exact_counts_outside():
 
     def count(self, cells, epsilon):
         found, layer = original(self, cells, epsilon), self._layers[cells.layer]
-        outside = ~self.held(cells)
+        outside = ~self.inside_boundary(cells)
         found[outside] = layer.points.count(cells.nodes[outside])
         layer.growing.measure(cells.nodes[outside], found[outside], 0)
         return found

@@ -35,7 +35,7 @@ class ShapeAlone:
     height: int = LEVELS
 
     def build(self, curator):
-        curator.shape(curator.root(), curator.epsilon, height=self.height)
+        curator.privtree_shape(curator.root(), curator.epsilon, height=self.height)
         return curator.tree()
 
 

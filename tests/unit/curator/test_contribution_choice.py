@@ -98,7 +98,7 @@ def test_what_it_costs_is_a_share_of_epsilon():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"share": "0"}, "share 0"),
+        ({"share": "0"}, "share must be above 0"),
         ({"share": "1"}, "share"),
         ({"share": "-0.1"}, "share"),
         ({"over": -1}, "over"),

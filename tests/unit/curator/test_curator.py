@@ -39,9 +39,9 @@ def test_public_knowledge_is_handed_on():
 
 def test_what_a_method_picks_is_stated_as_it_said():
     made, _ = curator()
-    made.state("size", 7)
-    made.state("way", "grid")
-    assert made.stated == {"size": 7, "way": "grid"}
+    made.declare("size", 7)
+    made.declare("way", "grid")
+    assert made.declared == {"size": 7, "way": "grid"}
 
 
 def test_questions_are_noted_by_their_names_and_in_whole_numbers():
@@ -49,10 +49,10 @@ def test_questions_are_noted_by_their_names_and_in_whole_numbers():
     root = made.root()
     made.count(root, np.array([NANO // 4], np.int32))
     made.quantile(root, axis=0, epsilon=[NANO // 4])
-    made.division(root, axis=0, epsilon=NANO // 4, bins=4, lines=3)
-    made.shape(root, NANO // 4, height=1)
+    made.homogeneous_split(root, axis=0, epsilon=NANO // 4, bins=4, lines=3)
+    made.privtree_shape(root, NANO // 4, height=1)
     kinds = [question.kind for question in made.questions]
-    assert kinds == ["count", "quantile", "division", "shape"]
+    assert kinds == ["count", "quantile", "homogeneous_split", "privtree_shape"]
     assert {question.epsilon.dtype for question in made.questions} == {np.dtype(np.int64)}
     assert [question.epsilon.tolist() for question in made.questions] == [[NANO // 4]] * 4
 
@@ -65,7 +65,7 @@ def test_counts_are_whole_numbers_also_where_nobody_is():
     found = made.count(cells, NANO)
     assert found.dtype == np.int64
     outside = (cells.boxes == [2, 0, 3, 1]).all(axis=1) | (cells.boxes == [2, 1, 3, 3]).all(axis=1)
-    empty = outside & ~made.held(cells)
+    empty = outside & ~made.inside_boundary(cells)
     assert empty.any()
     assert (found[empty] == 0).all()
     assert len(noise.draws[0].true) == (~empty).sum()
@@ -78,7 +78,7 @@ def test_a_cell_with_a_single_place_is_held():
     masses = made.boundary.mass(cells.boxes)
     assert 1 in masses
     assert 0 in masses
-    assert made.held(cells).tolist() == (masses > 0).tolist()
+    assert made.inside_boundary(cells).tolist() == (masses > 0).tolist()
 
 
 def test_shapes_draw_for_no_node_where_nobody_can_be():
@@ -86,11 +86,11 @@ def test_shapes_draw_for_no_node_where_nobody_can_be():
     raster[:2, :2] = 1
     everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
     made, noise = curator(side=4, script=everything, boundary=mask(raster, 4))
-    leaves = made.shape(made.root(), NANO, height=3)  # and none for a single lattice cell
+    leaves = made.privtree_shape(made.root(), NANO, height=3)  # and none for a single lattice cell
     assert [len(call.true) for call in noise.draws] == [1, 1]
     assert len(leaves) == 7
     free, noise = curator(side=4, script=everything)
-    assert len(free.shape(free.root(), NANO, height=3)) == 16
+    assert len(free.privtree_shape(free.root(), NANO, height=3)) == 16
     assert [len(call.true) for call in noise.draws] == [1, 4]
 
 
@@ -106,8 +106,8 @@ def test_a_curve_is_one_line_of_codes():
         (-1, [0], "layer -1 does not exist"),
         (0, [3], "numbers of nodes that do not exist"),
         (0, [-1], "numbers of nodes that do not exist"),
-        (0, [0.0], "a list of node numbers"),
-        (0, [[0]], "a list of node numbers"),
+        (0, [0.0], "an array of integers"),
+        (0, [[0]], "an array of integers"),
     ],
 )
 def test_cells_that_nobody_was_given_are_refused(layer, nodes, words):
@@ -147,7 +147,7 @@ def test_nodes_that_change_after_the_charge_change_no_question():
 
     made, _ = curator(side=4, script=Script("altering", *[None] * 2, compare=alter))
     cells = made.cut(made.root(), x=[2])[np.array([0])]
-    leaves = made.shape(cells, NANO, height=1)
+    leaves = made.privtree_shape(cells, NANO, height=1)
     assert (leaves.boxes[:, 2] <= 2).all()
     assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
 
@@ -161,14 +161,14 @@ def test_nodes_that_another_thread_changes_change_no_question(monkeypatch):
     made, _ = curator(side=4, script=everything)
     cells = made.cut(made.root(), x=[2])[np.array([0])]
     monkeypatch.setattr("psd.curator.curator.split_rule", alter)
-    leaves = made.shape(cells, NANO, height=1)
+    leaves = made.privtree_shape(cells, NANO, height=1)
     assert (leaves.boxes[:, 2] <= 2).all()
     assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
 
 
 @pytest.mark.parametrize(("most", "leaves"), [(4, 1), (5, 4), (20, 4), (21, 16)])
 def test_a_shape_has_so_many_nodes_and_no_more(most, leaves, monkeypatch):
-    monkeypatch.setattr("psd.curator.privtree_split._MOST_NODES", most)
+    monkeypatch.setattr("psd.curator.privtree_split.MAX_SHAPE_NODES", most)
     everything = Script("all", *[None] * 2, compare=lambda step, biased: np.ones(len(biased), bool))
     made, _ = curator(side=4, script=everything)
-    assert len(made.shape(made.root(), NANO, height=2)) == leaves
+    assert len(made.privtree_shape(made.root(), NANO, height=2)) == leaves

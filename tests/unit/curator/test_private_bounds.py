@@ -37,7 +37,7 @@ def test_a_crs_that_nobody_placed_has_no_area_of_use():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"share": "0"}, "share 0"),
+        ({"share": "0"}, "share must be above 0"),
         ({"share": "1"}, "share"),
         ({"beyond": 2}, "beyond"),
         ({"beyond": 10_001}, "beyond"),

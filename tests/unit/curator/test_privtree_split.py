@@ -67,17 +67,20 @@ def test_biased_counts():
 
 def test_a_shape_is_charged_once_however_deep():
     asked = curator()
-    leaves = asked.shape(asked.root(), NANO // 2, height=20)
+    leaves = asked.privtree_shape(asked.root(), NANO // 2, height=20)
     assert (len(leaves), asked_about(asked)) == (64, [1, 4, 16])
     assert (asked.spent, len(asked.questions)) == (NANO // 2, 1)
-    assert (asked.questions[0].kind, asked.questions[0].boxes.tolist()) == ("shape", [[0, 0, 8, 8]])
+    assert (asked.questions[0].kind, asked.questions[0].boxes.tolist()) == (
+        "privtree_shape",
+        [[0, 0, 8, 8]],
+    )
     asked.count(leaves, NANO // 2)
     assert asked.spent == NANO
 
 
 def test_the_answer_is_the_shape_alone():
     asked = curator(rows=(0,) * 50, script=ECHO)
-    leaves = asked.shape(asked.root(), NANO, height=2)
+    leaves = asked.privtree_shape(asked.root(), NANO, height=2)
     assert type(leaves) is Cells
     assert leaves.boxes.tolist() == [
         [4, 0, 8, 4], [0, 4, 4, 8], [4, 4, 8, 8],
@@ -90,29 +93,29 @@ def test_the_answer_is_the_shape_alone():
 
 def test_empty_nodes_draw_like_others():
     asked = curator(rows=(0,) * 50)
-    asked.shape(asked.root(), NANO, height=20)
+    asked.privtree_shape(asked.root(), NANO, height=20)
     assert asked_about(asked) == [1, 4, 16]
 
 
 @pytest.mark.parametrize(("height", "leaves"), [(0, 1), (1, 4), (2, 16), (30, 64)])
 def test_height(height, leaves):
     asked = curator()
-    assert len(asked.shape(asked.root(), NANO, height=height)) == leaves
+    assert len(asked.privtree_shape(asked.root(), NANO, height=height)) == leaves
 
 
 def test_thin_cells_have_two_parts_and_lattice_cells_none():
     asked = curator(side=3)
-    leaves = asked.shape(asked.root(), NANO, height=20)
+    leaves = asked.privtree_shape(asked.root(), NANO, height=20)
     assert (len(leaves), asked_about(asked)) == (9, [1, 3])
     single = curator(side=1)
-    assert len(single.shape(single.root(), NANO, height=20)) == 1
+    assert len(single.privtree_shape(single.root(), NANO, height=20)) == 1
     assert (asked_about(single), single.spent) == ([], NANO)
 
 
 def test_depth_counts_from_the_cells_that_were_asked():
     asked = curator(rows=(0, 63, 63))
     cells = asked.cut(asked.root(), x=[4], y=[4])
-    asked.shape(cells[np.array([0, 3])], [NANO, NANO // 2], height=2)
+    asked.privtree_shape(cells[np.array([0, 3])], [NANO, NANO // 2], height=2)
     first, second = asked._sampler.draws
     assert first.true.tolist() == [1, 2]
     assert second.true.tolist() == [-3, -4, -4, -4, -7, -7, -7, -5]
@@ -121,9 +124,9 @@ def test_depth_counts_from_the_cells_that_were_asked():
 
 
 def test_too_many_nodes_end_the_shape_at_a_level(monkeypatch):
-    monkeypatch.setattr(psd.curator.privtree_split, "_MOST_NODES", 40)
+    monkeypatch.setattr(psd.curator.privtree_split, "MAX_SHAPE_NODES", 40)
     asked = curator()
-    leaves = asked.shape(asked.root(), NANO, height=20)
+    leaves = asked.privtree_shape(asked.root(), NANO, height=20)
     assert (len(leaves), len(asked.tree()), asked.spent) == (16, 21, NANO)
 
 
@@ -131,25 +134,25 @@ def test_too_many_nodes_end_the_shape_at_a_level(monkeypatch):
 def test_a_refused_shape_draws_and_cuts_nothing(epsilon):
     asked = curator()
     with pytest.raises((BudgetError, ParameterError)):
-        asked.shape(asked.root(), epsilon, height=3)
+        asked.privtree_shape(asked.root(), epsilon, height=3)
     assert (asked.spent, asked_about(asked), len(asked.tree())) == (0, [], 1)
 
 
 def test_cells_that_were_cut_and_heights_below_0_are_refused():
     asked = curator()
     root = asked.root()
-    with pytest.raises(ParameterError, match="negative"):
-        asked.shape(root, NANO, height=-1)
+    with pytest.raises(ParameterError, match="height must be at least 0, got -1"):
+        asked.privtree_shape(root, NANO, height=-1)
     asked.cut(root, x=[4])
     with pytest.raises(ParameterError, match="cut before"):
-        asked.shape(root, NANO, height=3)
+        asked.privtree_shape(root, NANO, height=3)
     assert asked.spent == 0
 
 
 def test_no_cells_no_draw():
     asked = curator()
     none = asked.root()[np.zeros(0, np.int64)]
-    assert len(asked.shape(none, NANO, height=3)) == 0
+    assert len(asked.privtree_shape(none, NANO, height=3)) == 0
     assert exceeds(np.zeros(0, np.int64), 7, np.zeros(0, np.int64)).tolist() == []
 
 
@@ -160,6 +163,6 @@ def test_any_epsilon_ends(epsilon):
     asked = Curator(
         small_tally(1024, (0,), 4_000), small_domain(1024), budget=Budget(epsilon), sampler=noise
     )
-    leaves = asked.shape(asked.root(), epsilon, height=20)
+    leaves = asked.privtree_shape(asked.root(), epsilon, height=20)
     area = np.diff(leaves.boxes[:, [0, 2]]) * np.diff(leaves.boxes[:, [1, 3]])
     assert area.sum() == 1024 * 1024

@@ -30,7 +30,7 @@ def stated(total, *, side=2**12, epsilon=NANO, k=1, **parameters):
         answering(total),
     )
     assert curator.spent == epsilon
-    return curator.stated, tree
+    return curator.declared, tree
 
 
 def test_a_fine_lattice_gets_a_cascade():

@@ -30,7 +30,9 @@ def test_cells_that_no_bin_line_crosses_are_halved_and_ask_nothing():
     curator, tree = run_method(
         HTF(height=4, bins=2), small_tally(16, ()), small_domain(16), NANO, RecordingSampler()
     )
-    divided = [question.boxes for question in curator.questions if question.kind == "division"]
+    divided = [
+        question.boxes for question in curator.questions if question.kind == "homogeneous_split"
+    ]
     assert [len(boxes) for boxes in divided] == [1, 2]
     assert int(tree.is_leaf.sum()) == 16
     assert (tree.area[tree.is_leaf] == 16).all()

@@ -148,7 +148,7 @@ def asked(shape, rows=((2, 2), (3, 3))):
 def test_cells_outside_are_not_drawn_and_not_charged():
     curator, noise = asked(shapely.box(0, 0, 4, 8))
     halves = curator.cut(curator.root(), x=[4])
-    assert curator.held(halves).tolist() == [True, False]
+    assert curator.inside_boundary(halves).tolist() == [True, False]
     assert curator.count(halves, NANO).tolist() == [2 + 40, 0]
     assert sum(len(call.true) for call in noise.draws) == 1
     assert curator.questions[0].boxes.tolist() == [[0, 0, 4, 8]]
@@ -156,7 +156,9 @@ def test_cells_outside_are_not_drawn_and_not_charged():
     # Nothing was charged there, however often it is asked about.
     assert curator.count(halves[1:], NANO).tolist() == [0]
     assert curator.quantile(halves[1:], axis=1, epsilon=NANO).tolist() == [4]
-    assert curator.division(halves[1:], axis=0, epsilon=NANO, bins=4, lines=3).tolist() == [4]
+    assert curator.homogeneous_split(
+        halves[1:], axis=0, epsilon=NANO, bins=4, lines=3
+    ).tolist() == [4]
     assert sum(len(call.true) for call in noise.draws) == 1
     assert curator.spent == NANO
 
