@@ -38,8 +38,8 @@ def bernoulli_exp(
 
     Notes
     -----
-    Algorithm 1 of [1]_. Write x = whole + rest with rest in [0, 1). The coin is true if a run of
-    coins of probability exp(-1) reaches the length `whole`, and so does one of probability
+    Algorithm 1 of [1]_. Write x = integer + rest with rest in [0, 1). The coin is true if a run of
+    coins of probability exp(-1) reaches the length `integer`, and so does one of probability
     exp(-rest). The run is a geometric variable with P(V >= k) = exp(-k), drawn at once.
 
     For the rest, flip coins of probability rest / k, k = 1, 2, ..., up to the first that is
@@ -59,10 +59,10 @@ def bernoulli_exp(
     [True, False]
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=0)
-    whole, rest = np.divmod(numerators, denominators)
-    if not whole.any():
+    integer, rest = np.divmod(numerators, denominators)
+    if not integer.any():
         return _bernoulli_exp_below_one(rest, denominators)
-    coins = unit_geometric(whole.size) >= whole
+    coins = unit_geometric(integer.size) >= integer
     open_ = np.flatnonzero(coins)
     coins[open_] = _bernoulli_exp_below_one(rest[open_], denominators[open_])
     return coins

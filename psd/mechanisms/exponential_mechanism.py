@@ -140,7 +140,7 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     Guarantees
     ----------
     - P(c) is proportional to exp(-a * gap(c)) exactly. The gap is the distance to the best score
-      of the group, cut at the whole number where a * gap passes 64 (but not below 1), and a is
+      of the group, cut at the integer where a * gap passes 64 (but not below 1), and a is
       the rate epsilon / (2 * sensitivity), at most 64 and rounded down to a multiple of 2**-50.
     - Only integers decide an outcome; every candidate of a group has a positive probability.
 
@@ -151,7 +151,7 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     epsilon : ndarray, shape (g,), int64
         Nano-epsilon of each group's selection, above 0. **Public.**
     sensitivity : ndarray, shape (g,), int64
-        Most that one unit changes any score of the group, above 0. **Public.**
+        Largest change of any score of the group by one unit of privacy, above 0. **Public.**
 
     Returns
     -------
@@ -165,7 +165,7 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     exponential mechanism of a score of the same sensitivity [1]_, and a rate rounded down only
     lessens the loss.
 
-    Law: write a * gap = t + r with t whole and r in [0, 1). A candidate is proposed with the
+    Law: write a * gap = t + r with an integer t and r in [0, 1). A candidate is proposed with the
     integer weight w(t), at least 2**b exp(-t), and accepted with probability
     2**b exp(-t) / w(t) * exp(-r): the product is 2**b exp(-a gap). The first factor is a coin of
     certified thresholds (`_coin_floor`), the second one of `bernoulli_exp`. A proposal is
@@ -185,19 +185,19 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     """
     if (candidates.length < 0).any():
         raise ValueError("an interval of candidates has a negative length")
-    whole, rest, starts = _depths(candidates, epsilon, sensitivity)
+    depth, rest, starts = _depths(candidates, epsilon, sensitivity)
     bits = _BITS - int(np.add.reduceat(candidates.length, starts).max()).bit_length()
-    weight = _weights(bits)[whole]
+    weight = _weights(bits)[depth]
     total = np.cumsum((candidates.length * weight).view(np.uint64))
     before = total - (candidates.length * weight).view(np.uint64)
     stops = np.append(starts[1:], len(total))
     chosen = np.empty(len(starts), np.int64)
     pending = np.arange(len(starts))
     while pending.size:
-        place, offset = _proposed(total, before, starts[pending], stops[pending])
-        kept = _coins(whole[place], bits)
-        kept &= bernoulli_exp(rest[place], np.full(place.size, 1 << _RATE_BITS))
-        line = candidates.first[place] + offset // weight[place]
+        index, offset = _proposed(total, before, starts[pending], stops[pending])
+        kept = _coins(depth[index], bits)
+        kept &= bernoulli_exp(rest[index], np.full(index.size, 1 << _RATE_BITS))
+        line = candidates.first[index] + offset // weight[index]
         chosen[pending[kept]] = line[kept]
         pending = pending[~kept]
     return chosen
@@ -208,7 +208,7 @@ def _depths(
 ) -> tuple[Integers, Integers, NDArray[np.intp]]:
     """Whole part and 2**50-ths of rate times gap, and where each group starts."""
     starts = np.searchsorted(candidates.group, np.arange(len(epsilon)))
-    # An interval without candidates has a score too, but nobody to have it.
+    # An empty interval has a score too, which must not be the best.
     score = np.where(candidates.length > 0, candidates.score, np.iinfo(np.int64).min)
     best = np.maximum.reduceat(score, starts)[candidates.group]
     gap = np.where(candidates.length > 0, best - candidates.score, 0)

@@ -1,7 +1,7 @@
 """Random words of the operating system, and exact uniform integers made of them.
 
 Every random bit of the library comes through `random_words` or `random_bits`, that is, from
-`os.urandom`: there is no seed, no state in user space that a fork could copy, and no float.
+`os.urandom`: there is no seed, no state that a fork could copy, and no float.
 """
 
 import os
@@ -32,7 +32,7 @@ def random_words(size: int) -> NDArray[np.uint64]:
     Raises
     ------
     RandomnessError
-        The system has no randomness to give. Nothing else is used in its place.
+        The operating system gives no randomness. No other source is used.
 
     Examples
     --------
@@ -49,13 +49,13 @@ def random_bits(size: int) -> NDArray[np.bool_]:
 
 
 def _random_bytes(size: int) -> bytes:
-    """Bytes of the operating system, or none at all."""
+    """Bytes of the operating system; no other source is used."""
     try:
         return os.urandom(size)
     except (OSError, NotImplementedError):
         raise RandomnessError(
-            "the operating system gives no random numbers, and nothing takes their place; what "
-            "was charged stays charged"
+            "the operating system gives no random numbers, so nothing is drawn; a charge to a "
+            "ledger stays"
         ) from None
 
 

@@ -1,7 +1,7 @@
 """Epsilon as an integer number of 1e-9, read from decimal text.
 
-Floats cannot keep a budget: 0.1 + 0.2 > 0.3 refuses what is allowed and 1.0 + 1e-17 == 1.0
-spends for nothing. How epsilon is divided is in `psd.privacy.shares`.
+Floats cannot represent a budget: 0.1 + 0.2 > 0.3 would refuse a valid charge, and 1.0 + 1e-17 ==
+1.0 would spend without a charge. `psd.privacy.shares` divides epsilon.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parse_epsilon(value: str | float | Decimal) -> int:
     Raises
     ------
     ParameterError
-        If the text is no decimal number or out of range.
+        If the text is not a decimal number, or out of range.
 
     Examples
     --------
@@ -46,24 +46,22 @@ def parse_epsilon(value: str | float | Decimal) -> int:
     """
     number = parse_decimal("epsilon", value)
     if number <= 0:
-        raise ParameterError(f"epsilon {value} is not above 0; usual values are 0.1 to 10")
+        raise ParameterError(f"epsilon must be above 0, got {value}; usual values are 0.1 to 10")
     if number > MAX_EPSILON:
         raise ParameterError(
-            f"epsilon {value} is above {MAX_EPSILON:,}; usual values are 0.1 to 10"
+            f"epsilon must be at most {MAX_EPSILON:,}, got {value}; usual values are 0.1 to 10"
         )
     nano = Fraction(number) * NANO
     if nano.denominator != 1:
-        raise ParameterError(
-            f"epsilon {value} has more than nine decimals; round it down, for instance to nine"
-        )
+        raise ParameterError(f"epsilon must have at most nine decimals, got {value}; round it down")
     return nano.numerator
 
 
 def parse_decimal(name: str, value: str | float | Decimal) -> Decimal:
-    """Decimal of plain ASCII text; exponents stay small, so no number explodes."""
-    text = str(value)  # of a float, as few digits as tell it from all others
+    """Decimal from plain ASCII text; exponents have at most four digits."""
+    text = str(value)  # of a float, the shortest text that reads back as it
     if isinstance(value, bool) or not _DECIMAL.fullmatch(text):
-        raise ParameterError(f"{name} {text!r} is not a decimal number such as 0.5")
+        raise ParameterError(f"{name} must be a decimal number such as 0.5, got {text!r}")
     return Decimal(text)
 
 

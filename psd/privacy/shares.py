@@ -30,11 +30,11 @@ def parse_share(name: str, value: str | float | Decimal) -> Fraction:
     Raises
     ------
     ParameterError
-        If the value is no decimal number in [0, 1).
+        If the value is not a decimal number in [0, 1).
     """
     number = parse_decimal(name, value)
     if not 0 <= number < 1:
-        raise ParameterError(f"{name} {value} is not in [0, 1); it is a share of epsilon")
+        raise ParameterError(f"{name} must be in [0, 1), got {value}; it is a share of epsilon")
     return Fraction(number)
 
 
@@ -68,10 +68,10 @@ def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
     >>> weighted_shares(10, (1, 1, 1))
     (3, 3, 4)
     """
-    whole = sum(weights)
-    if total < 0 or whole <= 0 or min(weights) < 0:
+    weight_sum = sum(weights)
+    if total < 0 or weight_sum <= 0 or min(weights) < 0:
         raise ParameterError("shares need a total of at least 0 and weights that sum above 0")
-    shares = [total * weight // whole for weight in weights[:-1]]
+    shares = [total * weight // weight_sum for weight in weights[:-1]]
     return (*shares, total - sum(shares))
 
 

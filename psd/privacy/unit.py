@@ -1,4 +1,4 @@
-"""The unit of privacy: whose presence a release hides, and what one of them may add to it."""
+"""The unit of privacy: what a release protects, and how much one unit may add to it."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ __all__ = [
 
 MAX_CONTRIBUTIONS = 10**9
 
-# A multiple of all numbers to 16, so that shares of users with few rows lose nothing.
+# A multiple of all integers up to 16, so that the weights of users with few rows are exact.
 WEIGHT = 720_720
 
 Kind = Literal["record", "user", "user-day", "user-slice"]
 
 Per = Literal["day"]
-"""What a user's rows are bounded in, each by itself."""
+"""Part of a user that is bounded and protected by itself."""
 
 Count = Literal["rows", "users"]
 """What is counted."""
 
 
 ContributionScope = Literal["series", "slice"]
-"""Whether the most rows of a user hold for all slices of a series together, or for each."""
+"""Whether max_contributions holds for all slices of a series together, or for each slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyUnit:
-    """What is added or removed between two data sets that a release hardly tells apart.
+    """What is added to or removed from a data set in the guarantee of a release.
 
     Guarantees
     ----------
-    - `contributions` is the factor of every sensitivity, and it follows from the unit alone.
+    - `contributions` is the factor of every sensitivity. It is a function of the unit.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class PrivacyUnit:
         One row, all rows of a user, those of a user on one day of the wall clock, or those of
         a user in one time slice. Public.
     max_contributions : int
-        k, the most rows kept of one unit; 1 for a record. Public.
+        k, the maximum number of rows kept of one unit; 1 for a record. Public.
     weight : int
         M, where users are counted instead of rows: each of the k_u rows of a user weighs
         floor(M / k_u), all of them are kept, and a count of M is one user. 0 counts rows.
         Public.
     time_zone : str, optional
-        On whose wall clocks days begin; given if and only if the unit has days. Public.
+        Zone of the clock whose days are the unit; given if and only if the unit has days. Public.
 
     Raises
     ------
@@ -78,29 +78,29 @@ class PrivacyUnit:
     def __post_init__(self) -> None:
         """Check the fields."""
         if self.kind not in get_args(Kind):
-            raise ParameterError(f"unit {self.kind!r} is none of {', '.join(get_args(Kind))}")
+            raise ParameterError(
+                f"unit must be one of {', '.join(get_args(Kind))}, got {self.kind!r}"
+            )
         bound = integer_between(1, MAX_CONTRIBUTIONS)("max_contributions", self.max_contributions)
         object.__setattr__(self, "max_contributions", bound)
         if self.kind == "record" and (self.max_contributions > 1 or self.weight):
-            raise ParameterError("a record is one row of weight 1; other units have users")
+            raise ParameterError("a record is one row of weight 1; units with a bound have users")
         if self.weight and (self.kind != "user" or self.max_contributions > 1):
             raise ParameterError(
-                "counting users keeps all rows of a user, each with a share; it goes with unit "
+                "counting users keeps all rows of a user, each with a weight; it goes with unit "
                 "user and without max_contributions"
             )
         if (self.kind == "user-day") != (self.time_zone is not None):
-            raise ParameterError(
-                "a unit of days has the time zone that they begin in, and no other"
-            )
+            raise ParameterError("time_zone must be given for unit user-day, and for no other unit")
 
     @property
     def contributions(self) -> int:
-        """Most that one unit adds to all counts together."""
+        """Largest amount that one unit adds to all counts together."""
         return self.weight or self.max_contributions
 
     @property
     def scale(self) -> int:
-        """What one of the things counted adds to a count: M where users are counted, else 1."""
+        """Amount of one counted row or user in a count: M where users are counted, else 1."""
         return self.weight or 1
 
     @property
@@ -114,7 +114,7 @@ class PrivacyUnit:
 
     @property
     def guarantee_text(self) -> str:
-        """Whose presence epsilon hides, to follow it: per row, per user, and so on."""
+        """What epsilon protects, to be read after it: per row, per user, and so on."""
         if self.kind == "record":
             return "per row"
         if self.weight:
@@ -128,14 +128,14 @@ class PrivacyUnit:
 
     @property
     def _whose(self) -> str:
-        """Whose rows are bounded."""
+        """Unit whose rows are bounded, in words."""
         return {"user-day": "user and day", "user-slice": "user and time slice"}.get(
             self.kind, "user"
         )
 
     @property
     def has_user(self) -> bool:
-        """Whether rows need an id."""
+        """Whether rows need the id of a user."""
         return self.kind != "record"
 
 
@@ -148,27 +148,27 @@ def privacy_unit(
     time_zone: str = "UTC",
     count: Count = "rows",
 ) -> PrivacyUnit:
-    """The unit that a column of ids, a bound, and what goes with them say.
+    """Unit of privacy from the arguments of a build.
 
     Parameters
     ----------
     user : str or None
-        Column of ids.
+        Column of user ids.
     max_contributions : int or None
-        k, for each user or each day of one; goes with ``user`` unless users are counted.
+        k, for each user or each day of a user; goes with ``user`` unless users are counted.
     per : {"day"}, optional
-        Bounds and protects each day of a user by itself; goes with ``time``.
+        Bound and protect each day of a user by itself; goes with ``time``.
     time : str, optional
-        Column of moments.
+        Column of times.
     time_zone : str
-        On whose wall clocks days begin.
+        Zone of the clock whose days are the unit.
     count : {"rows", "users"}
         What is counted.
 
     Raises
     ------
     ParameterError
-        If one is given without what it needs, or the bound is no whole number in its range.
+        If an argument lacks another one that it needs, or the bound is out of range.
 
     Examples
     --------
@@ -191,31 +191,28 @@ def privacy_unit(
 def _check(
     user: str | None, bound: int | None, per: str | None, time: str | None, count: str
 ) -> None:
-    """Refuse what does not go together."""
+    """Refuse arguments that do not go together."""
     for name, value, words in (("per", per, (None, "day")), ("count", count, ("rows", "users"))):
         if value not in words:
-            raise ParameterError(f"{name} {value!r} is none of {', '.join(filter(None, words))}")
+            raise ParameterError(
+                f"{name} must be one of {', '.join(filter(None, words))}, got {value!r}"
+            )
     faults = {
-        "max_contributions is given without user (--user); name the column of ids": (
-            user is None and bound is not None
+        "max_contributions= needs user=, the column of user ids": user is None
+        and bound is not None,
+        'count="users" needs user=, the column of user ids': user is None and count == "users",
+        "per= needs user=, the column of user ids": user is None and per is not None,
+        'count="users" keeps all rows of a user; leave out max_contributions=': (
+            count == "users" and bound is not None
         ),
-        "count users (--count users) is given without user (--user); name the column of ids": (
-            user is None and count == "users"
-        ),
-        "per (--per) is given without user (--user); name the column of ids": (
-            user is None and per is not None
-        ),
-        "counting users (--count users) keeps all rows of a user; leave out max_contributions "
-        "(--max-contributions)": count == "users" and bound is not None,
-        "counting users (--count users) protects all rows of a user; leave out per (--per)": (
+        'count="users" protects all rows of a user; leave out per=': (
             count == "users" and per is not None
         ),
-        "per day (--per day) is given without time (--time); name the column of moments": (
-            per is not None and time is None
+        'per="day" needs time=, the column of times': per is not None and time is None,
+        "user= needs max_contributions=; without it, one user could change every count": (
+            user is not None and bound is None and count == "rows"
         ),
-        "user is given without max_contributions (--max-contributions); without a bound one user "
-        "could change everything": user is not None and bound is None and count == "rows",
     }
-    for fault, found in faults.items():
-        if found:
+    for fault, applies in faults.items():
+        if applies:
             raise ParameterError(fault)

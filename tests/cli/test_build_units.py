@@ -171,7 +171,7 @@ def test_a_release_with_a_boundary_is_evaluated_with_its_tally(points, plot, out
         ),
         (
             2,
-            "--max-contributions: share 2 is not in [0, 1)",
+            "--max-contributions: share must be in [0, 1), got 2",
             (*USER, "--max-contributions", "auto:share=2"),
         ),
         (2, "--max-contributions: over must be", (*USER, "--max-contributions", "auto:over=-5")),
@@ -193,7 +193,7 @@ def test_messages_name_the_option(points, out, code, told, options):
 @pytest.mark.parametrize(
     ("told", "options"),
     [
-        ("--bounds: share 1.5 is not in [0, 1)", ("--bounds", "private:share=1.5")),
+        ("--bounds: share must be in [0, 1), got 1.5", ("--bounds", "private:share=1.5")),
         ("--bounds: beyond must be", ("--bounds", "private:share=0.1,beyond=1")),
         ("--bounds must be given for records, or a boundary", ()),
         ("--bounds is given 2 times", (*BOUNDS, "--bounds", "area-of-use")),

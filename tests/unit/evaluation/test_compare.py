@@ -162,14 +162,14 @@ def test_finished_builds_are_counted(jobs):
         pytest.param({"methods": ["grid", psd.Grid()]}, "grid is given 2 times", id="method twice"),
         pytest.param({"epsilons": []}, "no epsilon", id="no epsilon"),
         pytest.param({"epsilons": [".1", "0.10"]}, "0.1 is given 2 times", id="epsilon twice"),
-        pytest.param({"epsilons": [0]}, "not above 0", id="epsilon 0"),
+        pytest.param({"epsilons": [0]}, "must be above 0", id="epsilon 0"),
         pytest.param({"epsilons": range(1, 22)}, "more than 20", id="many epsilons"),
         pytest.param({"runs": 0}, "runs must be between 1 and .*, got 0", id="no run"),
         pytest.param({"runs": True}, "runs", id="boolean for a number"),
         pytest.param({"jobs": 0}, "jobs must be between 1 and .*, got 0", id="no job"),
         pytest.param({"jobs": 1.5}, "jobs", id="half a job"),
-        pytest.param({"user": "user_id"}, "without max_contributions", id="no bound"),
-        pytest.param({"max_contributions": 2}, "without user", id="no user"),
+        pytest.param({"user": "user_id"}, "needs max_contributions=", id="no bound"),
+        pytest.param({"max_contributions": 2}, "needs user=", id="no user"),
     ],
 )
 def test_parameters_come_before_the_data(monkeypatch, arguments, words):

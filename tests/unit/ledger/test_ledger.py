@@ -323,9 +323,9 @@ def test_trying_leaves_a_ledger_as_it_was(ledger, ended, monkeypatch):
         ((" visits", 1), "^dataset must be a name .*, got ' visits'$"),
         (("a\nb", 1), "must be a name"),
         (("a" * 101, 1), "must be a name"),
-        (("roads", 0), "^budget 0 is not above 0"),
-        (("roads", "nan"), "budget 'nan' is not a decimal"),
-        (("roads", "1e-10"), "more than nine decimals"),
+        (("roads", 0), "^budget must be above 0, got 0"),
+        (("roads", "nan"), "budget must be a decimal number such as 0.5, got 'nan'"),
+        (("roads", "1e-10"), "at most nine decimals"),
         (("roads", 1, "row"), "one of record, user, user-day, got 'row'"),
     ],
 )
@@ -344,7 +344,7 @@ def test_datasets_that_are_none(arguments, words, ledger):
         ({"unit": "user", "max_contributions": 0}, "^max_contributions must be between 1"),
         ({"unit": "user", "max_contributions": 10**9 + 1}, "^max_contributions must be between"),
         ({"unit": "user-day", "time_zone": "Asia/Nowhere"}, "Nowhere"),
-        ({"caps": {"ann": 0}}, "^cap 0 is not above 0"),
+        ({"caps": {"ann": 0}}, "^cap must be above 0, got 0"),
         (
             {"caps": {"ann": 1, "bob": "1.1"}},
             "^the cap of bob must be at most the budget 1, got 1.1;",
@@ -807,5 +807,5 @@ def test_a_budget_is_not_lowered(ledger, budget):
 def test_only_a_dataset_that_is_there_is_raised(ledger):
     with pytest.raises(LedgerError, match="not registered"):
         ledger.raise_budget("roads", 2)
-    with pytest.raises(ParameterError, match=r"^budget 'much'"):
+    with pytest.raises(ParameterError, match=r"^budget must be a decimal number"):
         ledger.raise_budget("visits", "much")

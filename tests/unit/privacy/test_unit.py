@@ -40,20 +40,22 @@ def test_what_the_arguments_say(arguments, unit):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param({"max_contributions": 4}, "without user", id="bound"),
-        pytest.param({"count": "users"}, "without user", id="count"),
-        pytest.param(DAY, "without user", id="day"),
-        pytest.param({"user": "u"}, "without max_contributions", id="user"),
-        pytest.param({"user": "u", **DAY}, "without max_contributions", id="day without bound"),
+        pytest.param({"max_contributions": 4}, "needs user=", id="bound"),
+        pytest.param({"count": "users"}, "needs user=", id="count"),
+        pytest.param(DAY, "needs user=", id="day"),
+        pytest.param({"user": "u"}, "needs max_contributions=", id="user"),
+        pytest.param({"user": "u", **DAY}, "needs max_contributions=", id="day without bound"),
         pytest.param(
-            {"user": "u", "max_contributions": 4, "per": "day"}, "without time", id="no time"
+            {"user": "u", "max_contributions": 4, "per": "day"}, "needs time=", id="no time"
         ),
         pytest.param(
             {"user": "u", "max_contributions": 4, "count": "users"}, "leave out", id="both"
         ),
         pytest.param({"user": "u", "count": "users", **DAY}, "leave out per", id="users by day"),
-        pytest.param({"user": "u", "max_contributions": 4, "per": "hour"}, "none of day", id="per"),
-        pytest.param({"user": "u", "count": "people"}, "none of rows, users", id="counted"),
+        pytest.param(
+            {"user": "u", "max_contributions": 4, "per": "hour"}, "one of day, got", id="per"
+        ),
+        pytest.param({"user": "u", "count": "people"}, "one of rows, users, got", id="counted"),
         pytest.param({"user": "u", "max_contributions": "x"}, "integer", id="bound as text"),
     ],
 )

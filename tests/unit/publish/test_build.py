@@ -22,8 +22,8 @@ def build(data=TABLE, **arguments):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param({"user": "id"}, "without max_contributions", id="user-without-bound"),
-        pytest.param({"max_contributions": 2}, "without user", id="bound-without-user"),
+        pytest.param({"user": "id"}, "needs max_contributions=", id="user-without-bound"),
+        pytest.param({"max_contributions": 2}, "needs user=", id="bound-without-user"),
         *(
             pytest.param({"user": "id", "max_contributions": k}, "max_contributions", id=f"k-{k}")
             for k in (0, -1, 10**9 + 1, True, "many", "1e3", 1.5, "")
