@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from psd._util.arrays import Integers
-from psd.curator.curator import Question
+from psd.curator.curator import ChargedQuestion
 from psd.space.hilbert import lattice_codes
 
 __all__ = ["spent_by_cell"]
 
 
-def spent_by_cell(questions: Iterable[Question], side: int) -> Integers:
+def spent_by_cell(questions: Iterable[ChargedQuestion], side: int) -> Integers:
     """Nano-epsilon of all questions at each cell of a small lattice.
 
     Parameters
