@@ -33,7 +33,7 @@ PAGES = [
     "CONTRIBUTING.md",
     *(
         str(path.relative_to(ROOT))
-        for folder in ("guide", "privacy")  # contract/test_outside_packages.py has contributing
+        for folder in ("guide", "privacy", "contributing")
         for path in sorted((ROOT / "docs" / folder).glob("*.md"))
     ),
 ]
