@@ -30,6 +30,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/command-line.md": _page_of("generators.command_line"),
     "reference/api.md": _page_of("generators.api"),
     "reference/exit-codes.md": _page_of("generators.exit_codes"),
+    "reference/file-format.md": _page_of("generators.file_format"),
     "reference/bad-input.md": _page_of("robustness.bad_input"),
     "privacy/planted-bugs.md": _page_of("privacy.planted_bugs.table"),
 }

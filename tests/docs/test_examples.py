@@ -207,7 +207,7 @@ def test_examples_of_the_ledger_run(folder):
 def test_releases_of_parts_have_the_bound_that_the_page_states(folder):
     run_page("docs/guide/tallies.md")
     names = ("whole", "parts", "users", "again")
-    releases = [psd.Release.load(f"{name}.psd.parquet") for name in names]
+    releases = [psd.load(f"{name}.psd.parquet") for name in names]
     assert [release.unit.max_contributions for release in releases] == [1, 1, 4, 4]
 
 
