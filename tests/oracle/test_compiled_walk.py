@@ -176,5 +176,5 @@ def test_what_is_no_table_is_not_taken_for_one():
     grid = psd.Release.from_counts(
         psd.grid_tree(domain_of((8, 8)), 2), [1, 2, 3, 4], 1.0, domain=domain_of((8, 8))
     )
-    grid = replace(grid, covariate=covariate_of(grid.domain), view=by_covariate)
+    grid = changed(grid, covariate=covariate_of(grid.domain), view=by_covariate)
     assert grid.index.mesh is None

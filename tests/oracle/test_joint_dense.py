@@ -72,7 +72,7 @@ def test_polygons_covary_as_the_boxes_that_they_are(density):
         ways = [regions_of(release.model, boxes), regions_of(release.model, polygons)]
         assert np.array_equal(ways[0].overlapping(), ways[1].overlapping())
         for covariance in (perturbation_covariance, nonuniformity_covariance):
-            a, b = (covariance(release, way) for way in ways)
+            a, b = (covariance(release.model, way) for way in ways)
             assert np.abs(a - b).max() < 1e-7 * max(a.max(), 1)
 
 

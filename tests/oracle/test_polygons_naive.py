@@ -1,7 +1,5 @@
 """Polygon answers under every density, leaf by leaf and part by part with overlays of GEOS."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import shapely
@@ -9,6 +7,7 @@ import shapely
 from psd.estimation.density import PARTS
 from psd.release.post_processing import DENSITIES, View
 from psd.space.covariate import Covariate
+from support.releases import changed
 from support.trees import METRES, dense_least_squares, random_tree, release_of
 
 SIDE = 64
@@ -85,7 +84,7 @@ def test_answers_and_both_errors_are_those_of_the_naive_way(density, seed):
     tree = random_tree(rng, height=5, leaf_share=0.1)
     raster = rng.integers(0, 3, (20, 24)).astype(np.uint16)
     release = release_of(tree)
-    release = dataclasses.replace(
+    release = changed(
         release,
         covariate=Covariate(domain=release.domain, raster=raster),
         view=View(density=density),

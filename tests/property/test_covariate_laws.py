@@ -1,7 +1,5 @@
 """Laws of masses and of densities by a covariate."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import shapely
@@ -118,7 +116,7 @@ def test_a_leaf_without_mass_keeps_its_count_and_has_it_evenly():
     made = release_of(random_tree(np.random.default_rng(2), lattice=(16, 16), height=1))
     raster = np.zeros((16, 16), np.uint16)
     raster[0, 0] = 1
-    by = replace(
+    by = changed(
         made,
         covariate=Covariate(domain=made.domain, raster=raster),
         view=View(density="covariate"),

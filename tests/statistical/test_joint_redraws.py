@@ -1,7 +1,5 @@
 """Noise drawn again and again for a frozen tree: intervals hold together, odds are right."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -13,6 +11,7 @@ from psd.query.simultaneous import level_of_each
 from psd.space.box_tree import Tree
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
+from support.releases import changed
 from support.trees import domain_of, leaf_fractions, release_of
 
 DRAWS = 1500
@@ -150,7 +149,7 @@ def test_breaks_are_covered(weight):
     count = truth[raster_overlay(base.model, 16, 16).node].astype(float)
     covered = []
     for seed in range(60):
-        release = replace(base, tree=redrawn(tree, truth, rng))
+        release = changed(base, tree=redrawn(tree, truth, rng))
         table = release.quantiles(5, size=(16, 16), weight=weight, draws=60, seed=seed)
         area = (64 / 16) ** 2 / 1e6
         weights = np.ones(256) if weight == "area" else count
