@@ -102,11 +102,13 @@ def _levels(release: Release) -> list[dict[str, Any]]:
     from psd.privacy.epsilon import epsilon_text
     from psd.privacy.noise_variance import noise_variance
 
-    rows = []
+    rows, law = [], release.tree.noise_law
     for depth, level in enumerate(release.tree.levels):
         nano = int(release.tree.epsilon[level].max())
         unit = release.unit
-        noise = float(noise_variance(np.array([nano]), unit.contributions)[0] ** 0.5) / unit.scale
+        noise = (
+            float(noise_variance(np.array([nano]), unit.contributions, law)[0] ** 0.5) / unit.scale
+        )
         rows.append(
             {
                 "level": depth,

@@ -47,6 +47,10 @@ class Curator(Protocol):
         """k, the largest number of records of one user; scales of noise are multiples of it."""
 
     @property
+    def noise_law(self) -> str:
+        """Name of the law of the noise of counts; see `psd.privacy.noise_laws`. Public."""
+
+    @property
     def covariate(self) -> Covariate | None:
         """Public density of the domain, if the caller gave one."""
 

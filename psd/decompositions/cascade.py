@@ -152,7 +152,8 @@ class Cascade:
             counts = curator.count(cells[due], plan.now[due])
             onward = np.flatnonzero(due)[plan.later[due] > 0]
             counts, k = counts[plan.later[due] > 0], curator.contributions
-            rough = _roughness(counts, owner[onward], plan.now[onward], k, weight[onward])
+            variance = noise_variance(plan.now[onward], k, curator.noise_law)
+            rough = _roughness(counts, owner[onward], variance, weight[onward])
             decided = self._plan(counts, plan.later[onward], rough, k, depth)
             cells = Cells.join([cells[~due], cells[onward]])
             plan = _Plan.join([plan[~due], decided])
@@ -241,8 +242,7 @@ def _covariate_mass(curator: Curator, cells: Cells) -> NDArray[np.float64]:
 def _roughness(
     counts: NDArray[np.int64],
     owner: NDArray[np.int64],
-    epsilon: NDArray[np.int64],
-    contributions: int,
+    variance: NDArray[np.float64],
     weight: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Factor on the signal of each cell, by how far its family's counts are from expected."""
@@ -250,7 +250,7 @@ def _roughness(
     total, mass = np.bincount(family, counts), np.bincount(family, weight)
     mean, expected = total / size, total[family] * weight / mass[family]
     spread = np.bincount(family, (counts - expected) ** 2) / np.maximum(size - 1, 1)
-    excess = spread[family] - noise_variance(epsilon, contributions)
+    excess = spread[family] - variance
     comparable = (size > 1)[family] & (mean[family] > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.sqrt(CASCADE_ROUGHNESS * mean[family] ** 2 / np.maximum(excess, 0))

@@ -136,6 +136,8 @@ class NoisyGrid:
         Variance of the noise of one count.
     contributions : int
         k.
+    noise_law : str
+        Law of the noise of counts.
     """
 
     lines: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -145,6 +147,7 @@ class NoisyGrid:
     noisy: NDArray[np.float64]
     variance: float
     contributions: int
+    noise_law: str
 
     @staticmethod
     def count(curator: Curator, resolution: int, epsilon: int) -> NoisyGrid:
@@ -167,8 +170,9 @@ class NoisyGrid:
             signed=_corner_sums(counts),
             squares=_corner_sums(counts**2),
             noisy=_corner_sums(noisy),
-            variance=float(noise_variance(np.array([epsilon]), curator.contributions)[0]),
+            variance=_count_variance(epsilon, curator.contributions, curator.noise_law),
             contributions=curator.contributions,
+            noise_law=curator.noise_law,
         )
 
     def is_uniform(self, cells: Cells, epsilon: int) -> NDArray[np.bool_]:
@@ -179,7 +183,7 @@ class NoisyGrid:
             _range_sums(self.squares, low, high) - _range_sums(self.signed, low, high) ** 2 / number
         )
         of_noise = self.variance * (number - 1 - KD_CELL_TOLERANCE * np.sqrt(5 * number))
-        leaf = float(noise_variance(np.array([epsilon]), self.contributions)[0])
+        leaf = _count_variance(epsilon, self.contributions, self.noise_law)
         uniform: NDArray[np.bool_] = (distance - of_noise <= KD_CELL_TOLERANCE**2 * leaf) | (
             number == 1
         )
@@ -219,6 +223,11 @@ class NoisyGrid:
         """Indices in the grid of the first and last line of each cell, each of shape (n, 2)."""
         edges = [np.searchsorted(self.lines[side % 2], cells.boxes[:, side]) for side in range(4)]
         return np.stack(edges[:2], axis=1), np.stack(edges[2:], axis=1)
+
+
+def _count_variance(epsilon: int, contributions: int, law: str) -> float:
+    """Variance of the noise of one count."""
+    return float(noise_variance(np.array([epsilon]), contributions, law)[0])
 
 
 def _corner_sums(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.estimation.least_squares import Estimates
-from psd.privacy.epsilon import NANO
+from psd.privacy.noise_laws import NoiseLaw, noise_law
 from psd.space.hierarchy import Hierarchy
 
 __all__ = ["posterior_count"]
@@ -74,10 +74,11 @@ class _Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Noisy:
-    """Noisy counts of nodes, and how fast their likelihood falls; rate 0 where not measured."""
+    """Noisy counts of nodes, and the rate of their likelihood; rate 0 where not measured."""
 
     count: Floats
     rate: Floats
+    law: NoiseLaw
 
 
 def posterior_count(
@@ -112,7 +113,7 @@ def posterior_count(
     -----
     A Polya tree [1]_ whose divisions in two have all on one side with probability 0.4 and else
     a uniform share. Likelihoods go up by convolution (belief propagation) and take in the
-    Laplace noise of each node's own count; the median of each division, given the count of the
+    noise of each node's own count; the median of each division, given the count of the
     node, goes down. Families of three and four are divided in two repeatedly.
 
     References
@@ -120,7 +121,10 @@ def posterior_count(
     .. [1] Lavine. "Some Aspects of Polya Tree Distributions for Statistical Modelling." The
        Annals of Statistics 20(3), 1992.
     """
-    noisy = _Noisy(count=tree.count / scale, rate=tree.epsilon * scale / (NANO * contributions))
+    law = noise_law(tree.noise_law)
+    noisy = _Noisy(
+        count=tree.count / scale, rate=law.rate(tree.epsilon, contributions, scale), law=law
+    )
     if empty is not None:
         noisy.rate[empty] = _CERTAIN
     likelihoods = _upward(tree, estimates, noisy)
@@ -156,7 +160,7 @@ def _upward(tree: Hierarchy, estimates: Estimates, noisy: _Noisy) -> list[_Likel
         start = level.stop
         for nodes, kids in _families(tree, level):
             joined = _fold([levels[-1][kid - start] for kid in kids])
-            measured = _measured(joined, noisy.count[nodes], noisy.rate[nodes])
+            measured = _measured(joined, noisy, nodes)
             made.append((nodes - level.start, measured))
         levels.append(_assembled(made))
     return levels[::-1]
@@ -182,7 +186,7 @@ def _of_leaves(estimates: Estimates, noisy: _Noisy, leaves: Integers) -> _Likeli
     deviation = np.where(known, own, deviation)
     center = np.where(known, noisy.count[leaves], estimates.signed[leaves])
     low, step = _grid(np.maximum(center, -3 * deviation), deviation)
-    noise = rate[:, None] * np.abs(center[:, None] - _points(low, step))
+    noise = noisy.law.misfit(center[:, None] - _points(low, step), rate[:, None])
     return _scaled(low, step, np.exp(noise.min(axis=1, keepdims=True) - noise))
 
 
@@ -215,13 +219,14 @@ def _scaled(low: Floats, step: Floats, value: Floats) -> _Likelihood:
     )
 
 
-def _measured(joined: _Likelihood, count: Floats, rate: Floats) -> _Likelihood:
+def _measured(joined: _Likelihood, noisy: _Noisy, nodes: Integers) -> _Likelihood:
     """Likelihood from the children, and from the node's own noisy count, on a fresh grid."""
-    known, from_kids = rate**2 / 2, joined.deviation**-2
+    count, rate = noisy.count[nodes], noisy.rate[nodes]
+    known, from_kids = noisy.law.precision(rate), joined.deviation**-2
     mean = (joined.mean * from_kids + count * known) / (from_kids + known)
     low, step = _grid(mean, 1.2 / np.sqrt(from_kids + known))
     points = _points(low, step)
-    noise = rate[:, None] * np.abs(count[:, None] - points)
+    noise = noisy.law.misfit(count[:, None] - points, rate[:, None])
     value = joined.at(points) * np.exp(noise.min(axis=1, keepdims=True) - noise)
     # Where the two contradict each other beyond all points, the mean of both stands.
     lost = value.max(axis=1) <= 0

@@ -50,6 +50,27 @@ class NoiseLaw(Protocol):
             As in `variance`; every epsilon is above 0.
         """
 
+    def rate(
+        self, epsilon: NDArray[np.int64], contributions: int, scale: int = 1
+    ) -> NDArray[np.float64]:
+        """Parameter of the likelihood of counts in units of ``scale``; 0 where epsilon is 0.
+
+        Parameters
+        ----------
+        epsilon, contributions
+            As in `variance`.
+        scale : int
+            Amount of one counted user, or 1 where records are counted.
+        """
+
+    def misfit(
+        self, distance: NDArray[np.float64], rate: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Minus the log-likelihood at distances from a noisy count, 0 at distance 0."""
+
+    def precision(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
+        """About the inverse of the variance of the noise; 0 where the rate is 0."""
+
     def reach(self, epsilon: int, contributions: int, outside: float) -> int:
         """Least integer t such that the noise exceeds t in magnitude with at most a probability.
 

@@ -46,6 +46,25 @@ class DiscreteLaplace:
         density: NDArray[np.float64] = np.log(np.tanh(rate / 2)) - rate * np.abs(noise)
         return density
 
+    def rate(
+        self, epsilon: NDArray[np.int64], contributions: int, scale: int = 1
+    ) -> NDArray[np.float64]:
+        """Parameter of the likelihood of counts; see `psd.privacy.noise_laws.NoiseLaw`."""
+        rate: NDArray[np.float64] = epsilon * scale / (NANO * contributions)
+        return rate
+
+    def misfit(
+        self, distance: NDArray[np.float64], rate: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Minus the log-likelihood at distances; see `psd.privacy.noise_laws.NoiseLaw`."""
+        misfit: NDArray[np.float64] = rate * np.abs(distance)
+        return misfit
+
+    def precision(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
+        """About the inverse of the variance; see `psd.privacy.noise_laws.NoiseLaw`."""
+        precision: NDArray[np.float64] = rate**2 / 2
+        return precision
+
     def reach(self, epsilon: int, contributions: int, outside: float) -> int:
         """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`."""
         rate = epsilon / (NANO * contributions)

@@ -10,6 +10,7 @@ from psd.decompositions._constants import CASCADE_MAX_ROUGHNESS
 from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
+from psd.privacy.noise_variance import noise_variance
 from psd.testing import SCRIPTS, RecordingSampler, Script, run_method, small_domain, small_tally
 
 MANY = Script("many", lambda step, true: true + 10_000, lambda step, scores: 0)
@@ -102,7 +103,7 @@ def test_roughness_is_between_its_limits(k):
     rng = np.random.default_rng(k)
     counts = rng.integers(-50, 10_000, 400) * rng.integers(0, 2, 400)
     owner, nano = np.repeat(np.arange(100), 4), np.full(400, NANO // 3)
-    factor = cascade._roughness(counts, owner, nano, k, np.ones(400))
+    factor = cascade._roughness(counts, owner, noise_variance(nano, k), np.ones(400))
     assert factor.min() == 1 / CASCADE_MAX_ROUGHNESS
     assert factor.max() <= CASCADE_MAX_ROUGHNESS
     assert (factor.reshape(100, 4) == factor.reshape(100, 4)[:, :1]).all()
@@ -122,8 +123,7 @@ def test_roughness_of_families(counts, factor):
     found = cascade._roughness(
         np.array(counts),
         np.zeros(len(counts), np.int64),
-        np.full(len(counts), NANO),
-        1,
+        noise_variance(np.full(len(counts), NANO), 1),
         np.ones(len(counts)),
     )
     assert found.tolist() == [factor] * len(counts)

@@ -55,3 +55,23 @@ def test_the_interval_is_the_shortest_that_covers(rate, outside):
 def test_an_unknown_law_is_refused():
     with pytest.raises(ParameterError, match="discrete-laplace"):
         noise_law("uniform")
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("scale", [1, 720_720])
+def test_the_misfit_is_that_of_the_density(name, scale):
+    """In counted units, up to the constant that a likelihood does not need."""
+    law, epsilon, k = noise_law(name), np.array([0, NANO // 2, NANO]), 3 * scale
+    rate, distance = law.rate(epsilon, k, scale), np.array([-7.5, 0, 0.5, 20])
+    assert rate[0] == law.precision(rate)[0] == 0
+    misfit = law.misfit(distance, rate[1:, None])
+    density = law.log_density(distance * scale, epsilon[1:, None], k)
+    np.testing.assert_allclose(misfit, density.max(axis=1, keepdims=True) - density, rtol=1e-9)
+    assert (misfit[:, 1] == 0).all()
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_precision_is_near_the_inverse_variance_of_small_epsilons(name):
+    law, epsilon = noise_law(name), np.array([NANO // 100])
+    precision = law.precision(law.rate(epsilon, 1))
+    assert precision[0] * law.variance(epsilon, 1)[0] == pytest.approx(1, rel=1e-3)
