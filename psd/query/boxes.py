@@ -12,6 +12,7 @@ from psd.errors import ParameterError
 from psd.query.answer_table import report
 from psd.query.totals import Sums, cover_sums, joined
 from psd.query.traversal import Cover, Fraction, cover, total
+from psd.space.boxes import SIDES
 
 if TYPE_CHECKING:
     import pandas
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
     from psd.query.index import QueryIndex
     from psd.space.domain import Domain
 
-__all__ = ["SIDES", "answer_boxes", "as_boxes", "box_estimates", "box_totals"]
-
-SIDES = ("west", "south", "east", "north")
+__all__ = ["answer_boxes", "as_boxes", "box_estimates", "box_totals"]
 
 # Queries walked down together by numpy; bounds the memory, not the answers.
 _BOXES_PER_BATCH = 512

@@ -7,7 +7,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["box_sides", "quadrants"]
+__all__ = ["SIDES", "box_sides", "quadrants"]
+
+SIDES = ("west", "south", "east", "north")
+"""Names of the four columns."""
 
 Number = TypeVar("Number", bound=np.generic)
 

@@ -24,7 +24,7 @@ def read_boxes(path: Path) -> pandas.DataFrame:
     """
     import pandas as pd
 
-    from psd.query.boxes import SIDES
+    from psd.space.boxes import SIDES
 
     _check_file(path)
     table = _csv(path, "boxes")
