@@ -18,7 +18,7 @@ def spent_by_cell(questions: Iterable[ChargedQuestion], side: int) -> Integers:
 
     Parameters
     ----------
-    questions : iterable of Question
+    questions : iterable of ChargedQuestion
         From `Curator.questions`.
     side : int
         Columns and rows of the lattice.
