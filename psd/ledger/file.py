@@ -170,8 +170,8 @@ def append(ledger: sqlite3.Connection, row: Row) -> None:
 
 def last_number(ledger: sqlite3.Connection) -> int:
     """Last number that was given to an entry, which may have been removed since."""
-    found = ledger.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
-    return int(found[0]) if found else 0
+    last = ledger.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
+    return int(last[0]) if last else 0
 
 
 def is_intact(ledger: sqlite3.Connection) -> bool:

@@ -244,10 +244,10 @@ class Ledger:
         """
         with exclusive(self.path) as ledger:
             state = replay_entries(rows(ledger))
-            known = state.charges.get(charge)
-            if known is not None and digest is not None and known.digest == digest:
+            recorded = state.charges.get(charge)
+            if recorded is not None and digest is not None and recorded.digest == digest:
                 return
-            if known is None or known.done:
+            if recorded is None or recorded.done:
                 raise LedgerError(f"charge {charge} is finished, or is not in {self.path}")
             append(ledger, entry(state.hashes, "done", {"id": charge, "digest": digest}))
 
@@ -327,14 +327,14 @@ def _cap(who: str, value: str | float | Decimal, budget: int) -> int:
 
 def _body(request: ChargeRequest) -> dict[str, object]:
     """Public fields of a charge, for its entry."""
-    place = request.region and {
+    region = request.region and {
         "bounds": request.region.bounds,
         "crs": request.region.crs,
         "columns": request.region.columns,
         "lattice": request.region.lattice,
     }
     bound = None if request.chosen else request.unit.contributions
-    return {"what": request.what, "epsilon": request.epsilon, "bound": bound, "region": place}
+    return {"what": request.what, "epsilon": request.epsilon, "bound": bound, "region": region}
 
 
 def _random_id() -> str:

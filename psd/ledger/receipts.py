@@ -48,9 +48,9 @@ def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, ChargeRecei
     relying on one.
     """
     for path in sorted(Path(folder).glob("*.parquet")):
-        found = read_receipt(path)
-        if found is not None:
-            yield path, found
+        receipt = read_receipt(path)
+        if receipt is not None:
+            yield path, receipt
 
 
 def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
@@ -65,8 +65,8 @@ def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
     try:
         header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"")
         # A series has parameters of each slice, all with the same receipt.
-        said = header["parameters"][0] if SERIES_KEY in footer else header["parameters"]
-        return ChargeReceipt(ledger=str(said["ledger"]), charge=str(said["charge"]))
+        parameters = header["parameters"][0] if SERIES_KEY in footer else header["parameters"]
+        return ChargeReceipt(ledger=str(parameters["ledger"]), charge=str(parameters["charge"]))
     except (ReleaseFormatError, KeyError, IndexError, TypeError):
         return None
 

@@ -159,8 +159,8 @@ class LedgerState:
 
     def charges_of(self, name: str, analyst: str | None = None) -> list[Charge]:
         """Charges to a dataset, or those of one analyst, in their order."""
-        found = [charge for charge in self.charges.values() if charge.dataset == name]
-        return [charge for charge in found if analyst is None or charge.analyst == analyst]
+        charges = [charge for charge in self.charges.values() if charge.dataset == name]
+        return [charge for charge in charges if analyst is None or charge.analyst == analyst]
 
     def marks(self, request: ChargeRequest) -> list[str]:
         """Marks by which this ledger recognises the input files of a charge.
@@ -174,8 +174,8 @@ class LedgerState:
     def elsewhere(self, name: str, request: ChargeRequest) -> list[str]:
         """Other datasets that were charged for one of the same files."""
         marks = set(self.marks(request))
-        found = {c.dataset for c in self.charges.values() if marks.intersection(c.files)}
-        return sorted(found - {name})
+        datasets = {c.dataset for c in self.charges.values() if marks.intersection(c.files)}
+        return sorted(datasets - {name})
 
     def spent(self, name: str, region: Region | None = None, analyst: str | None = None) -> int:
         """Nano-epsilon spent on a dataset, at the point of a region with the largest sum."""
@@ -200,9 +200,9 @@ class LedgerState:
         _check_unit(dataset, request)
         if dataset.caps:
             if analyst is None or analyst not in dataset.caps:
-                given = "none was given" if analyst is None else f"not {analyst!r}"
+                refused = "none was given" if analyst is None else f"not {analyst!r}"
                 raise LedgerError(
-                    f"dataset {name!r} is for the analysts {', '.join(dataset.caps)}; {given}"
+                    f"dataset {name!r} is for the analysts {', '.join(dataset.caps)}; {refused}"
                 )
             by_analyst = self.spent(name, request.region, analyst)
             self._check_left(f"analyst {analyst!r}", dataset.caps[analyst], by_analyst, request)

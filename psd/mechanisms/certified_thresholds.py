@@ -40,13 +40,13 @@ def exp_enclosure(numerator: int, denominator: int, bits: int) -> tuple[int, int
     """
     if numerator >= bits * denominator:
         return 0, 1  # exp(-x) < 2**-x
-    one = 1 << bits
+    unit = 1 << bits
     halvings = (2 * numerator // denominator).bit_length()
-    total, term, count = 0, one, 0
+    total, term, count = 0, unit, 0
     while term:
         total, count = total + term, count + 1
         term = term * numerator // (denominator * count << halvings)
-    low, high = one * one // (total + 2 * count + 2), -(-one * one // total)
+    low, high = unit * unit // (total + 2 * count + 2), -(-unit * unit // total)
     for _ in range(halvings):
         low, high = low * low >> bits, -(-high * high >> bits)
     return low, high
@@ -77,9 +77,9 @@ class Survival:
         low, high = exp_enclosure(k * self.denominator, self.numerator, bits)
         if not self.two_sided:
             return low, high
-        one = 1 << bits
+        unit = 1 << bits
         low_q, high_q = exp_enclosure(self.denominator, self.numerator, bits)
-        return 2 * low * one // (one + high_q), -(-2 * high * one // (one + low_q))
+        return 2 * low * unit // (unit + high_q), -(-2 * high * unit // (unit + low_q))
 
     def floor(self, k: int, bits: int) -> int:
         """Compute the floor of 2**bits * P(X >= k).

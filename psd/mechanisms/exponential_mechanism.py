@@ -195,11 +195,11 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     pending = np.arange(len(starts))
     while pending.size:
         index, offset = _proposed(total, before, starts[pending], stops[pending])
-        kept = _coins(depth[index], bits)
-        kept &= bernoulli_exp(rest[index], np.full(index.size, 1 << _RATE_BITS))
+        accepted = _coins(depth[index], bits)
+        accepted &= bernoulli_exp(rest[index], np.full(index.size, 1 << _RATE_BITS))
         line = candidates.first[index] + offset // weight[index]
-        chosen[pending[kept]] = line[kept]
-        pending = pending[~kept]
+        chosen[pending[accepted]] = line[accepted]
+        pending = pending[~accepted]
     return chosen
 
 

@@ -60,13 +60,13 @@ def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
 
 
 def until_kept(size: int, attempt: Attempt) -> Integers:
-    """Repeat an attempt on the elements, shape (size,), that it has not kept yet."""
+    """Repeat an attempt on the elements, shape (size,), that it has not accepted yet."""
     values = np.empty(size, dtype=np.int64)
     pending = np.arange(size)
     while pending.size:
-        drawn, kept = attempt(pending)
-        values[pending[kept]] = drawn[kept]
-        pending = pending[~kept]
+        drawn, accepted = attempt(pending)
+        values[pending[accepted]] = drawn[accepted]
+        pending = pending[~accepted]
     return values
 
 
