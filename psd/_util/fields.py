@@ -98,6 +98,9 @@ class DeclaredParameters(Mapping[str, Value]):
     def __repr__(self) -> str:
         return f"<DeclaredParameters: {dict(self._values)}>"
 
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[dict[str, Value]]]:
         return parameters_from_file, (dict(self._values),)
 

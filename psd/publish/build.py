@@ -310,8 +310,8 @@ def release_of(
         domain=domain,
         epsilon=budget.total,
         method=method.name,
-        parameters=dict(
-            parameters.with_statement(STATEMENTS, budget.statement).with_picks(curator.declared)
+        parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(
+            curator.declared
         ),
         unit=unit,
         view=given.view,

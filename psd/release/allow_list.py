@@ -1,7 +1,8 @@
 """The last check before a record is written: every value is exactly of a public type.
 
 Writers of releases, series and exports call it first. It is an allow-list: a value of another
-type, an attribute that its type does not have, or a parameter that no method declares is refused.
+type, or an attribute that its type does not have, is refused. Parameters are public by their type,
+which only declared fields, picks and statements can fill.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from functools import cached_property
-from types import MappingProxyType, NoneType
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
+from psd._util.fields import DeclaredParameters
 from psd.errors import ParameterError
 from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import View
@@ -24,20 +26,7 @@ from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["PARAMETERS", "check_release", "check_series"]
-
-PARAMETERS = frozenset({
-    # of methods
-    "bins", "budget", "cells", "first_share", "height", "lines", "look_share", "order",
-    "private_levels", "prune", "resolution", "signal", "size", "step_share", "structure_share",
-    "total_share", "workload",
-    # what a method picked by answers that it paid for, and what was paid before it was asked
-    "look_epsilon", "look_total", "picked", "bound_epsilon", "bound_over", "bound_most",
-    "bounds_epsilon", "bounds_beyond", "counting_epsilon",
-    # which charge of which ledger paid
-    "ledger", "charge",
-})  # fmt: skip
-"""Names of parameters that a release may state."""
+__all__ = ["check_release", "check_series"]
 
 _NAME = re.compile("[a-z0-9-]{1,40}")
 
@@ -54,7 +43,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "domain": (Domain,),
     "epsilon": (int,),
     "method": (str,),
-    "parameters": (dict, MappingProxyType),
+    "parameters": (DeclaredParameters,),
     "unit": (PrivacyUnit,),
     "view": (View,),
     "covariate": (Covariate, NoneType),
@@ -91,13 +80,6 @@ def check_release(record: ReleaseRecord) -> None:
         raise ParameterError(
             f"method must be 1 to 40 small letters, digits and hyphens, got {record.method[:100]!r}"
         )
-    for name, value in record.parameters.items():
-        _check_exact("the name of a parameter", name, (str,))
-        _check_exact(f"parameter {name}", value, (int, str, NoneType))
-        if name not in PARAMETERS:
-            raise ParameterError(
-                f"parameter {name[:100]!r} is not declared public; declare it with public_field()"
-            )
     for name, dtype in _ARRAYS.items():
         array = getattr(record.tree, name)
         if type(array) is not np.ndarray or array.dtype != dtype:

@@ -6,13 +6,13 @@ from it by `psd.estimation.model.CountModel`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.fields import NO_PARAMETERS, DeclaredParameters
 from psd._version import __version__
 from psd.errors import ParameterError
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
@@ -47,8 +47,8 @@ class ReleaseRecord:
         Nano-epsilon that was enforced before the first draw.
     method : str
         Name of the decomposition.
-    parameters : mapping
-        Its public parameters.
+    parameters : DeclaredParameters
+        Its public parameters, from `psd._util.fields.declared` or from a release file.
     unit : PrivacyUnit
         PrivacyUnit of privacy, and what the counts count.
     view : View
@@ -73,7 +73,7 @@ class ReleaseRecord:
     domain: Domain
     epsilon: int
     method: str
-    parameters: Mapping[str, int | str | None] = field(default_factory=dict)
+    parameters: DeclaredParameters = NO_PARAMETERS
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     view: View = field(default_factory=View)
     covariate: Covariate | None = None
@@ -84,6 +84,11 @@ class ReleaseRecord:
 
     def __post_init__(self) -> None:
         """Check that the fields fit together."""
+        if type(self.parameters) is not DeclaredParameters:
+            raise ParameterError(
+                f"parameters must be DeclaredParameters, got {type(self.parameters).__name__}; "
+                "psd._util.fields.declared(method) makes them"
+            )
         if self.boundary and self.covariate is None:
             raise ParameterError(
                 "covariate must be the raster of the boundary, got None; the record says that "

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, get_args
 
+from psd._util.fields import parameters_from_file
 from psd.errors import ReleaseFormatError
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
@@ -268,8 +269,9 @@ def record_fields(header: Any) -> dict[str, Any]:
             raise ReleaseFormatError(f"header field {field.name} is not valid")
     unit = ("max_contributions", "weight", "time_zone")
     return {
-        **{name: values[name] for name in ("library", "inference", "method", "parameters")},
+        **{name: values[name] for name in ("library", "inference", "method")},
         **{name: values[name] for name in ("covariate", "boundary")},
+        "parameters": parameters_from_file(values["parameters"]),
         "epsilon": parse_epsilon(values["epsilon"]),
         "domain": _domain_of(values["domain"]),
         "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),

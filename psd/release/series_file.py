@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_file
+from psd._util.fields import parameters_from_file
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import (
     MAX_ROWS,
@@ -175,7 +176,11 @@ def _fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, 
     if not all(map(is_parameters, parameters)):
         raise ReleaseFormatError("header field parameters is not valid")
     common = record_fields(release)
-    return slices, header["bound"], [{**common, "parameters": own} for own in parameters]
+    return (
+        slices,
+        header["bound"],
+        [{**common, "parameters": parameters_from_file(own)} for own in parameters],
+    )
 
 
 _NAMES = {"series", "by", "time_zone", "slices", "bound", "parameters", "release"}

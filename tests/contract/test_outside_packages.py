@@ -23,8 +23,6 @@ GROUPS = {
     "psd.sources": ("bars", "psd_bars", BARS),
     "psd.exports": ("lines", "psd_lines", LINES),
 }
-# Until the record of a release takes declared parameters, in place of a list of names.
-PENDING = pytest.mark.xfail(reason="releases accept the parameters of this package alone")
 BOUNDS = ("--bounds", 126.4, 37.0, 127.6, 38.0)
 
 
@@ -90,7 +88,6 @@ def test_the_page_registers_what_the_test_installs():
     assert len(STRIPES.splitlines()) <= 36, "the method has about 30 lines"
 
 
-@PENDING
 def test_the_method_is_built_saved_loaded_and_queried(outside, points, tmp_path):
     method = psd.method("stripes", {"doublings": "3"})
     domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
@@ -103,7 +100,6 @@ def test_the_method_is_built_saved_loaded_and_queried(outside, points, tmp_path)
     pd.testing.assert_frame_equal(again.query(boxes), release.query(boxes))
 
 
-@PENDING
 def test_the_method_is_listed_built_and_queried_by_the_command(command, points, tmp_path):
     assert "Columns of equal width, each counted once." in command("methods")
     out = tmp_path / "out.psd.parquet"
@@ -113,7 +109,6 @@ def test_the_method_is_listed_built_and_queried_by_the_command(command, points, 
     assert "estimate" in command("query", out, "--box", 126.4, 37.0, 127.0, 38.0)
 
 
-@PENDING
 def test_a_release_of_the_method_needs_no_package_to_be_read_and_saved(
     points, tmp_path, monkeypatch
 ):
@@ -133,7 +128,6 @@ def test_a_release_of_the_method_needs_no_package_to_be_read_and_saved(
     assert again.read_bytes() == out.read_bytes()
 
 
-@PENDING
 def test_the_method_passes_the_checks_of_psd_testing(outside):
     run_tests(STRIPES_TEST)
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import psd
+from psd._util.fields import parameters_from_file
 from psd.curator.curator import Curator
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
@@ -126,18 +127,21 @@ def test_an_undeclared_field_of_a_method_is_refused():
         psd.build(table, domain=DOMAIN, epsilon=1, method=Hinted(tuple(table["lon"])))
 
 
-def test_a_header_that_a_reader_would_refuse_is_not_written(tmp_path):
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"hints": [1.0, 2.0]}, "parameter hints must be an int, a str"),
+        ({"size": 2**63}, "parameter size must be between"),
+        ({"size": "s" * 101}, "parameter size must be a printable text"),
+    ],
+)
+def test_parameters_that_a_reader_would_refuse_are_not_stated(parameters, says):
     table = pd.DataFrame({"lon": [1.0, 2, 3], "lat": [1.0, 2, 3]})
     release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
-    for parameters, says in (
-        ({"hints": [1.0, 2.0]}, "parameter hints is no int or str"),
-        ({"size": 2**63}, "parameters is not valid"),
-        ({"size": "s" * 101}, "parameters is not valid"),
-    ):
-        leaking = changed(release, parameters=parameters)
-        with pytest.raises(psd.PsdError, match=says):
-            leaking.save(tmp_path / "r.psd.parquet")
-    assert not list(tmp_path.iterdir())
+    with pytest.raises(ParameterError, match="must be DeclaredParameters"):
+        changed(release, parameters=parameters)
+    with pytest.raises(ParameterError, match=says):
+        parameters_from_file(parameters)
 
 
 def kept(ids):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ import pytest
 
 import psd
 from psd._util import atomic_write as files
+from psd._util.fields import parameters_from_file
 from psd.ledger import entries as journal
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
@@ -33,6 +34,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge
 from robustness.bad_input import SECRET, table
 from support.cli_runner import Outcome, cli
+from support.releases import changed
 
 TESTS = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
@@ -397,7 +399,9 @@ def worded(patch):
 
 def forged(patch):
     """A release that somebody made with this library."""
-    replace(psd.Release.load(OUTPUT), parameters=never()).save("out/a.parquet")
+    changed(psd.Release.load(OUTPUT), parameters=parameters_from_file(never())).save(
+        "out/a.parquet"
+    )
 
 
 def head_of_later(args):

@@ -12,6 +12,7 @@ import pytest
 
 import psd.publish.build
 from privacy.planted_bugs.mutant import Mutant, replaced
+from psd._util.fields import parameters_from_file
 from psd.errors import DomainError
 from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.laplace import LaplaceMechanism
@@ -69,7 +70,9 @@ def _stated(name, value):
 
     def release_of(counts, *arguments, **options):
         made = original(counts, *arguments, **options)
-        return changed(made, parameters={**made.parameters, name: value(counts)})
+        return changed(
+            made, parameters=parameters_from_file({**made.parameters, name: value(counts)})
+        )
 
     return replaced(psd.publish.build, "release_of", release_of)
 
@@ -98,9 +101,8 @@ def file_name_stated():
     def named(*arguments, **options):
         made = release_of(*arguments, **options)
         name = str(seen[-1][0] if isinstance(seen[-1], list | tuple) else seen[-1])
-        return dataclasses.replace(
-            made, parameters={**made.parameters, "source": name.rsplit("/", 1)[-1]}
-        )
+        stated = {**made.parameters, "source": name.rsplit("/", 1)[-1]}
+        return changed(made, parameters=parameters_from_file(stated))
 
     with (
         replaced(psd.publish.build, "count_rows", count_rows),

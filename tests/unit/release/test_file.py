@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import psd
+from psd._util.fields import parameters_from_file
 from psd.errors import ReleaseFormatError, WriteError
 from psd.privacy.unit import PrivacyUnit
 from psd.release.file import SCHEMA
@@ -36,7 +37,9 @@ def small_release():
         domain=domain,
         epsilon=made.record.epsilon,
         method="quadtree",
-        parameters={"height": 2, "budget": "uniform", "total_share": "0.02", "size": None},
+        parameters=parameters_from_file(
+            {"height": 2, "budget": "uniform", "total_share": "0.02", "size": None}
+        ),
         unit=PrivacyUnit(kind="user", max_contributions=4),
         view=View(estimate="posterior", density="smooth", prune=3),
     )
@@ -97,7 +100,7 @@ def test_the_same_release_gives_the_same_bytes(content):
     assert encode(small_release()) == content
     assert encode(decode(content)) == content
     release = small_release()
-    shuffled = dict(reversed(release.parameters.items()))
+    shuffled = parameters_from_file(dict(reversed(list(release.parameters.items()))))
     assert encode(changed(release, parameters=shuffled)) == content
 
 
