@@ -5,14 +5,13 @@ from dataclasses import replace
 import pytest
 
 import psd
-from privacy.planted_bugs.curator import PrunesOnTrueCounts, sensitivity_forgets_k
-from privacy.planted_bugs.mutant import replaced
-from privacy.planted_bugs.selection import rates_without_the_factor_two
+from privacy.planted_bugs.bug import replaced
+from privacy.planted_bugs.curator import prunes_on_true_counts, sensitivity_forgets_k
+from privacy.planted_bugs.selection import selection_without_factor_2
 from psd.audit.audit import audit
 from psd.audit.canaries import Plot, one_run
 from psd.audit.pairs import Pair, losses
 from psd.audit.transcripts import DivergenceError
-from psd.decompositions.quadtree import Quadtree
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.unit import PrivacyUnit
 
@@ -74,7 +73,7 @@ def by_pairs(method, epsilon, pairs=1_600, confidence=SURE, jobs=1):
 
 
 def test_pairs_catch_the_factor_of_the_exponential_mechanism():
-    with rates_without_the_factor_two():
+    with selection_without_factor_2():
         found, (more, _) = by_pairs(ONE_CUT, 1.5, confidence=0.999)
     assert found.failed
     assert more.verdict in ("above the claim", "tells too much")
@@ -89,14 +88,15 @@ def test_pairs_pass_a_sound_cut_and_bound_its_epsilon():
 
 
 def test_what_steers_a_build_past_the_curator_is_told_from_the_first_pair():
-    pair = Pair.of(PrunesOnTrueCounts(), 10**9, PrivacyUnit())
-    with pytest.raises(DivergenceError):
-        losses(pair, 3, more=False)
+    with prunes_on_true_counts():
+        pair = Pair.of(psd.Quadtree(height=2), 10**9, PrivacyUnit())
+        with pytest.raises(DivergenceError):
+            losses(pair, 3, more=False)
 
 
-def test_a_steered_method_fails(monkeypatch):
-    monkeypatch.setattr(Quadtree, "build", lambda _, asked: PrunesOnTrueCounts().build(asked))
-    found, _ = by_pairs(psd.Quadtree(height=2), 1, pairs=100)
+def test_a_steered_method_fails():
+    with prunes_on_true_counts():
+        found, _ = by_pairs(psd.Quadtree(height=2), 1, pairs=100)
     assert found.failed
     assert found.sentence.startswith("not private: after the same answers")
 

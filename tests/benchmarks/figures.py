@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 import psd  # noqa: E402
-from privacy.planted_bugs.registry import MUTANTS  # noqa: E402
+from privacy.planted_bugs.registry import BUGS  # noqa: E402
 from privacy.test_exact_loss import FEWER  # noqa: E402
 from privacy.test_replay import SPACES, part  # noqa: E402
 from psd.privacy.epsilon import NANO  # noqa: E402
@@ -56,7 +56,7 @@ def rows():
     """Label and figure, line by line."""
     yield "tests of every run", f"{collected('not nightly and not spark'):,}"
     yield "tests of the nightly run", f"{collected('nightly'):,}"
-    yield "planted bugs", f"{len(MUTANTS)}"
+    yield "planted bugs", f"{len(BUGS)}"
     losses, pairs = replayed()
     yield "replay, 3 x 3, records: settings of methods", f"{len(losses)}"
     yield "replay, 3 x 3, records: pairs of neighbours", f"{pairs:,}"

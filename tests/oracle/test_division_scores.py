@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privacy.planted_bugs.selection import divisions_of_sensitivity_one, squared_deviations
 from psd.curator.curator import Curator
 from psd.curator.division_scores import deviations
 from psd.errors import BudgetError, ParameterError
@@ -142,19 +141,6 @@ def test_the_sensitivity_is_attained_where_bins_are_many(k):
     assert max(moves) == 2 * k
     exact = Fraction(2 * k * 2047, 2048)
     assert 2 * k - exact < Fraction(1, 300)
-
-
-def test_squared_deviations_leave_the_sensitivity():
-    with squared_deviations():
-        assert largest_change(3, 1) > 2
-
-
-def test_a_sensitivity_of_one_is_too_small():
-    with divisions_of_sensitivity_one():
-        curator, recorder = asked((), 3)
-        curator.homogeneous_split(curator.root(), axis=0, epsilon=1, bins=3, lines=3)
-    assert recorder.draws[0].sensitivity.tolist() == [1]
-    assert largest_change(3, 1) > 1
 
 
 def test_sensitivity_of_a_division_carries_k():

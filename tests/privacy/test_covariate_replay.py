@@ -11,7 +11,7 @@ from psd.space import covariate, raster_files
 from psd.space import polygon_pieces as pieces
 from psd.space import raster_density as rasters
 from psd.space.covariate import Covariate
-from psd.testing import LeakError, replay_loss, small_domain
+from psd.testing import replay_loss, small_domain
 
 
 def known(side, raster):
@@ -35,25 +35,6 @@ def test_a_steered_cascade_tells_no_more_than_epsilon(name, side, k, every):
     )
     assert worst == 1
     assert checked > 90
-
-
-class CovariateOfTheData(Cascade):
-    """Planted: steered by a covariate that is made from the points."""
-
-    __slots__ = ()
-
-    def build(self, curator):
-        tally = curator._tally
-        raster = np.zeros((curator.domain.lattice[1], curator.domain.lattice[0]), np.uint16)
-        raster[tally.rows, tally.columns] = 1
-        if raster.any():
-            curator.covariate = Covariate(domain=curator.domain, raster=raster)
-        return super().build(curator)
-
-
-def test_a_covariate_made_from_the_points_is_caught():
-    with pytest.raises(LeakError):
-        replay_loss(CovariateOfTheData(), 3, 1, every=6)
 
 
 @pytest.mark.parametrize("module", [covariate, dasymetric, pieces, rasters, raster_files])

@@ -1,4 +1,4 @@
-"""Planted bugs of the curator and of methods that peek past it.
+"""Planted bugs of the curator, and methods that peek past it.
 
 Methods peek at the curator's private members, which the linter forbids in the package.
 """
@@ -6,12 +6,10 @@ Methods peek at the curator's private members, which the linter forbids in the p
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
-from privacy.planted_bugs.checks import REPLAYED, Replayed
-from privacy.planted_bugs.mutant import Mutant, replaced
+from privacy.planted_bugs.bug import planted, replaced
 from psd.curator.curator import Curator
 from psd.curator.points import Points
 from psd.decompositions import adaptive_grid
@@ -24,54 +22,67 @@ from psd.space.covariate import Covariate
 from psd.space.grids import cut_grid, cut_grids
 from support.hilbert_oracle import walk
 
+REPLAY = "tests/privacy/test_replay.py::test_no_answer_tells_more_than_epsilon"
+QUADTREE = REPLAY + "[3x3-record-quadtree,height=2]"
+KD_TREE = REPLAY + "[3x3-record-kd-standard,height=2]"
+CASCADE = REPLAY + "[3x3-record-cascade,signal=1]"
+
+EXACT = "the exact number of records outside of a question"
+OVERLAP = "overlapping halves"
+
 
 def true_counts(curator, cells):
     return curator._layers[cells.layer].points.count(cells.nodes)
 
 
-@dataclass(frozen=True)
-class PrunesOnTrueCounts:
-    """Empty nodes are not divided: the shape shows where nobody is."""
+def quarters(curator, cells):
+    return curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+
+
+@planted(test=QUADTREE, like="pruning on true counts")
+def prunes_on_true_counts():
+    """Empty nodes are not divided, so that the shape shows where no record is."""
 
     def build(self, curator):
         cells = curator.root()
         curator.count(cells, curator.epsilon // 2)
-        cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        cells = quarters(curator, cells)
         curator.count(cells, curator.epsilon // 4)
-        cells = cells[true_counts(curator, cells) > 0]
-        cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        cells = quarters(curator, cells[true_counts(curator, cells) > 0])
         curator.count(cells, curator.epsilon // 4)
         return curator.tree()
 
+    return replaced(Quadtree, "build", build)
 
-@dataclass(frozen=True)
-class OmitsEmptyCells:
-    """Only occupied cells are counted, so each one published betrays a point."""
+
+@planted(test=QUADTREE, like="sparse histograms, and joins that drop empty groups")
+def omits_empty_cells():
+    """Only occupied cells are published, so that each of them betrays a record."""
 
     def build(self, curator):
-        cells = curator.root()
-        cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+        cells = quarters(curator, curator.root())
         curator.count(cells[true_counts(curator, cells) > 0], curator.epsilon)
         return curator.tree()
 
+    return replaced(Quadtree, "build", build)
 
-@dataclass(frozen=True)
-class CutsAtTheData:
-    """A cut line is the westernmost point."""
+
+@planted(test=KD_TREE, like="bounds from the data")
+def cuts_at_the_data():
+    """A cut line is the westernmost record."""
 
     def build(self, curator):
-        layers = curator._layers
-        points = layers[0].points if layers else Points(curator._tally)
-        west = int(points.columns.min(initial=curator.domain.lattice[0] - 1))
-        cells = curator.root()
-        cells = curator.cut(cells, x=np.array([west]))
-        curator.count(cells, curator.epsilon)
+        last = curator.domain.lattice[0] - 1
+        west = int(curator._tally.columns.min(initial=last))
+        curator.count(curator.cut(curator.root(), x=np.array([west])), curator.epsilon)
         return curator.tree()
 
+    return replaced(KDStandard, "build", build)
 
-@dataclass(frozen=True)
-class ReadsExactTotal:
-    """The size of the grid follows from the exact N."""
+
+@planted(test=REPLAY + "[3x3-record-grid]", like=EXACT)
+def size_of_the_exact_total():
+    """The size of a grid follows from the exact N."""
 
     def build(self, curator):
         root = curator.root()
@@ -81,18 +92,29 @@ class ReadsExactTotal:
         )
         return curator.tree()
 
+    return replaced(Grid, "build", build)
 
-@dataclass(frozen=True)
-class FirstGridOfExactTotal:
+
+@planted(test=REPLAY + "[3x3-record-adaptive-grid]", like=EXACT)
+@contextmanager
+def first_grid_of_the_exact_total():
     """The first of two grids has the size that suits the exact N."""
+    original = AdaptiveGrid.build
 
     def build(self, curator):
         size = first_size(200 * int(curator._tally.counts.sum()), curator.epsilon, 1)
-        return AdaptiveGrid(size=size).build(curator)
+        return original(AdaptiveGrid(size=size), curator)
+
+    # Without the lower limit of a first grid, its size shows on a small lattice.
+    with (
+        replaced(AdaptiveGrid, "build", build),
+        replaced(adaptive_grid, "FIRST_GRID_MIN_SIZE", 1),
+    ):
+        yield
 
 
-@dataclass(frozen=True)
-class SecondGridsOfExactCounts:
+@planted(test=REPLAY + "[3x3-record-adaptive-grid]", like=EXACT)
+def second_grids_of_exact_counts():
     """The cells of a counted grid are cut as their exact counts deserve."""
 
     def build(self, curator):
@@ -103,21 +125,13 @@ class SecondGridsOfExactCounts:
         curator.count(cut_grids(curator.cut, cells, sizes[:, None]), half)
         return curator.tree()
 
-
-@dataclass(frozen=True)
-class PicksByTheExactTotal:
-    """What auto picks follows from the exact total, and is stated in the release."""
-
-    def build(self, curator):
-        cells = curator.root()
-        curator.count(cells, curator.epsilon)
-        curator.declare("signal", 5 + int(true_counts(curator, cells)[0]))
-        return curator.tree()
+    return replaced(AdaptiveGrid, "build", build)
 
 
-@dataclass(frozen=True)
-class TiersOfExactCounts:
+@planted(test=CASCADE, like=EXACT)
+def tiers_of_exact_counts():
     """The tiers of a cascade go as deep as the exact counts pay for."""
+    original = Cascade.build
 
     def build(self, curator):
         class Peeking:
@@ -128,16 +142,40 @@ class TiersOfExactCounts:
                 curator.count(cells, epsilon)
                 return 40 * true_counts(curator, cells)
 
-        return Cascade(signal=1).build(Peeking())
+        return original(self, Peeking())
+
+    return replaced(Cascade, "build", build)
 
 
-def first_grids_may_be_coarse():
-    """No leak: without its lower limit, the size of a first grid shows on a small lattice."""
-    return replaced(adaptive_grid, "FIRST_GRID_MIN_SIZE", 1)
+@planted(test=REPLAY + "[3x3-record-auto]", like=EXACT)
+def picks_by_the_exact_total():
+    """What a method picks and states in the release follows from the exact total."""
+    original = Curator.declare
+
+    def declare(self, name, value):
+        total = int(self._tally.counts.sum())
+        return original(self, name, value + total if isinstance(value, int) else value)
+
+    return replaced(Curator, "declare", declare)
+
+
+@planted(test=CASCADE, like="public knowledge that was taken from the data")
+def covariate_of_the_data():
+    """A cascade is steered by a covariate that is made from the records."""
+    original = Cascade.build
+
+    def build(self, curator):
+        tally = curator._tally
+        raster = np.zeros((curator.domain.lattice[1], curator.domain.lattice[0]), np.uint16)
+        raster[tally.rows, tally.columns] = 1
+        if raster.any():
+            curator.covariate = Covariate(domain=curator.domain, raster=raster)
+        return original(self, curator)
+
+    return replaced(Cascade, "build", build)
 
 
 def sensitivity_forgets_k():
-    """Noise for one record where a user has k."""
     original = Curator.__init__
 
     def init(self, tally, domain, **options):
@@ -147,11 +185,35 @@ def sensitivity_forgets_k():
     return replaced(Curator, "__init__", init)
 
 
-def halves_overlap():
-    """Cells are closed on both sides: a point on a border is counted twice."""
+@planted(test=REPLAY + "[3x3-two-rows-quadtree,height=2]", like="sensitivity 1 for k = 2")
+def counts_forget_k():
+    """Counts have the noise of one row where a user has k = 2."""
+    return sensitivity_forgets_k()
 
+
+@planted(test=REPLAY + "[3x3-two-rows-kd-standard,height=2]", like="sensitivity 1 for k = 2")
+def medians_forget_k():
+    """Medians have the sensitivity of one row where a user has k = 2."""
+    return sensitivity_forgets_k()
+
+
+@contextmanager
+def with_boxes(count):
+    """Let the private points know the tree of the nodes, then replace their count."""
+    original = Curator._charge
+
+    def charge(self, kind, cells, nano):
+        layer = self._layers[cells.layer]
+        layer.points.growing = layer.growing
+        return original(self, kind, cells, nano)
+
+    with replaced(Curator, "_charge", charge), replaced(Points, "count", count):
+        yield
+
+
+def halves_overlap():
     def count(self, nodes):
-        boxes = self.boxes[nodes]
+        boxes = self.growing.boxes[nodes]
         inside = (
             (self.columns >= boxes[:, :1])
             & (self.columns <= boxes[:, 2:3])
@@ -160,9 +222,22 @@ def halves_overlap():
         )
         return (inside * self.counts).sum(axis=1)
 
-    return _with_boxes(count)
+    return with_boxes(count)
 
 
+@planted(test=REPLAY + "[3x3-record-grid,size=2]", like=OVERLAP)
+def cells_overlap():
+    """Cells are closed on both sides (<= and >=), so that a point on a border is in two."""
+    return halves_overlap()
+
+
+@planted(test=KD_TREE, like=OVERLAP)
+def halves_of_a_kd_tree_overlap():
+    """The halves of a kd-tree both hold the points on the cut."""
+    return halves_overlap()
+
+
+@planted(test=QUADTREE, like="a question that reads more than its own cell")
 def cells_read_the_total():
     """A question about a cell mixes in the number of all records."""
 
@@ -173,172 +248,23 @@ def cells_read_the_total():
     return replaced(Points, "count", count)
 
 
-@contextmanager
-def _with_boxes(count):
-    """Let the private points know the boxes of the nodes, then replace their count."""
-    original = Curator._charge
-
-    def charge(self, kind, cells, nano):
-        layer = self._layers[cells.layer]
-        layer.points.boxes = layer.growing.boxes
-        return original(self, kind, cells, nano)
-
-    with replaced(Curator, "_charge", charge), replaced(Points, "count", count):
-        yield
-
-
-@dataclass(frozen=True)
-class CountsIntervals:
-    """Two intervals of the curve are counted as such, which is sound."""
-
-    def build(self, curator):
-        curator.root()
-        cells = curator.curve(2)
-        curator.count(curator.cut(cells, x=[6]), curator.epsilon)
-        return curator.tree()
-
-
-def intervals_are_their_bounding_boxes():
-    """An interval of codes counts the points in the box around it."""
-    places = np.array(walk(2))
+@planted(
+    test=REPLAY + "[3x3-record-hilbert-rtree,order=1]",
+    like="bounding boxes of intervals, which overlap",
+)
+def intervals_in_bounding_boxes():
+    """An interval of the Hilbert curve counts the points in the box around it."""
+    original = Points.count
 
     def count(self, nodes):
-        at, counts = places[self.columns], []
-        for first, _, last, _ in self.boxes[nodes]:
-            box = places[first:last]
+        if not self.growing.curve:
+            return original(self, nodes)
+        cells = np.array(walk(self.growing.curve))
+        at, counts = cells[self.columns], []
+        for first, _, last, _ in self.growing.boxes[nodes]:
+            box = cells[first:last]
             inside = ((at >= box.min(axis=0)) & (at <= box.max(axis=0))).all(axis=1)
             counts.append(int((inside * self.counts).sum()))
         return np.array(counts)
 
-    return _with_boxes(count)
-
-
-@dataclass(frozen=True)
-class CovariateOfTheData(Cascade):
-    """Steered by a covariate that is made from the points."""
-
-    def build(self, curator):
-        tally = curator._tally
-        raster = np.zeros((curator.domain.lattice[1], curator.domain.lattice[0]), np.uint16)
-        raster[tally.rows, tally.columns] = 1
-        if raster.any():
-            curator.covariate = Covariate(domain=curator.domain, raster=raster)
-        return super().build(curator)
-
-
-def _replayed(id, wrong, like, **more):
-    """A bug that answers given back show."""
-    return Mutant(id=id, wrong=wrong, like=like, test=REPLAYED, **{"check": Replayed(), **more})
-
-
-EXACT = "the exact number of records outside of a question"
-MUTANTS = (
-    _replayed(
-        "prunes-on-true-counts",
-        "empty nodes are not divided, so that the shape shows where nobody is",
-        "pruning on true counts",
-        sound=Quadtree(height=2),
-        instead=PrunesOnTrueCounts(),
-    ),
-    _replayed(
-        "omits-empty-cells",
-        "only occupied cells are published, so that each of them betrays a point",
-        "sparse histograms, and joins that drop empty groups",
-        sound=Quadtree(height=1),
-        instead=OmitsEmptyCells(),
-    ),
-    _replayed(
-        "cuts-at-the-data",
-        "a cut line is the westernmost point",
-        "bounds from the data",
-        sound=KDStandard(height=1),
-        instead=CutsAtTheData(),
-    ),
-    _replayed(
-        "size-of-the-exact-total",
-        "the size of a grid follows from the exact N",
-        EXACT,
-        sound=Grid(),
-        instead=ReadsExactTotal(),
-    ),
-    _replayed(
-        "first-grid-of-the-exact-total",
-        "the first of two grids has the size that suits the exact N",
-        EXACT,
-        plant=first_grids_may_be_coarse,
-        sound=AdaptiveGrid(),
-        instead=FirstGridOfExactTotal(),
-    ),
-    _replayed(
-        "second-grids-of-exact-counts",
-        "the cells of a counted grid are cut as their exact counts deserve",
-        EXACT,
-        sound=AdaptiveGrid(),
-        instead=SecondGridsOfExactCounts(),
-    ),
-    _replayed(
-        "tiers-of-exact-counts",
-        "the tiers of a cascade go as deep as the exact counts pay for",
-        EXACT,
-        sound=Cascade(signal=1),
-        instead=TiersOfExactCounts(),
-    ),
-    _replayed(
-        "picks-by-the-exact-total",
-        "what a method picks and states in the release follows from the exact total",
-        EXACT,
-        sound=Cascade(),
-        instead=PicksByTheExactTotal(),
-    ),
-    _replayed(
-        "covariate-of-the-data",
-        "a cascade is steered by a covariate that is made from the points",
-        "public knowledge that was taken from the data",
-        sound=Cascade(),
-        instead=CovariateOfTheData(),
-    ),
-    _replayed(
-        "counts-forget-k",
-        "counts have the noise of one row where a user has k = 2",
-        "sensitivity 1 for k = 2",
-        plant=sensitivity_forgets_k,
-        sound=Quadtree(height=2),
-        check=Replayed(k=2, every=48),
-    ),
-    _replayed(
-        "medians-forget-k",
-        "medians have the sensitivity of one row where a user has k = 2",
-        "sensitivity 1 for k = 2",
-        plant=sensitivity_forgets_k,
-        sound=KDStandard(height=1),
-        check=Replayed(k=2, every=48),
-    ),
-    _replayed(
-        "cells-overlap",
-        "cells are closed on both sides (<= and >=), so that a point on a border is in two",
-        "overlapping halves",
-        plant=halves_overlap,
-        sound=Grid(size=2),
-    ),
-    _replayed(
-        "halves-of-a-kd-tree-overlap",
-        "the halves of a kd-tree both hold the points on the cut",
-        "overlapping halves",
-        plant=halves_overlap,
-        sound=KDStandard(height=2),
-    ),
-    _replayed(
-        "cells-read-the-total",
-        "a question about a cell mixes in the number of all records",
-        "a question that reads more than its own cell",
-        plant=cells_read_the_total,
-        sound=Quadtree(height=1),
-    ),
-    _replayed(
-        "intervals-in-bounding-boxes",
-        "an interval of the Hilbert curve counts the points in the box around it",
-        "bounding boxes of intervals, which overlap",
-        plant=intervals_are_their_bounding_boxes,
-        sound=CountsIntervals(),
-    ),
-)
+    return with_boxes(count)

@@ -4,154 +4,227 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import logging
-from contextlib import contextmanager
+import sys
+from pathlib import Path
 
 import numpy as np
-import pytest
 
 import psd.publish.build
-from privacy.planted_bugs.mutant import Mutant, replaced
-from psd._util.fields import parameters_from_file
+import psd.publish.pipeline
+from privacy.planted_bugs.bug import planted, replaced
 from psd.errors import DomainError
 from psd.ingest.tally_builder import TallyBuilder
-from psd.mechanisms.laplace import LaplaceMechanism
-from support.cli_runner import BOUNDS, cli, write_points
 from support.releases import changed
 
-# Two data sets that differ in size and place, in files whose names should stay unknown.
-PLACES = {"d": [(0.5, 0.5), (1.5, -2.5)], "secret-clinic": [(-3.5, 3.5)] * 7}
+SAME = "tests/privacy/test_identical.py::test_builds_differ_in_nothing_but_the_answers"
+GRID = SAME + "[grid-record]"
 
-# Checks
-
-
-def everything_but_the_answers_is_the_same(_, folder):
-    """With the answers of the first build given back: file, output and log, byte by byte."""
-    left = [_left_by(folder / name, name, places) for name, places in PLACES.items()]
-    assert left[0] == left[1]
+EXACT = "exact N"
 
 
-def _left_by(folder, name, places):
-    folder.mkdir()
-    points, target = write_points(folder / f"{name}.csv", places), folder / "out.psd.parquet"
-    kept, log = logging.getLogger("psd"), []
-    handler = logging.Handler()
-    handler.emit = lambda record: log.append(record.getMessage())
-    level = kept.level
-    kept.addHandler(handler)
-    kept.setLevel(logging.DEBUG)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(LaplaceMechanism, "sample", lambda self: np.arange(len(self.true)) + 40)
-            method = ("--epsilon", 1, "--method", "quadtree", "--set", "height=2")
-            outcome = cli("build", points, "-o", target, *BOUNDS, *method)
-    finally:
-        kept.removeHandler(handler)
-        kept.setLevel(level)
-    assert outcome.code == 0, outcome.err
-    said = outcome.out.replace(str(folder), "")
-    return target.read_bytes(), said, outcome.err, log, sorted(p.suffix for p in folder.iterdir())
+def rows_of(counts):
+    return int(counts.counts.sum())
 
 
-def messages_quote_no_value(_, folder):
-    points = write_points(folder / "points.csv", [(1, 1), (98.7654321, 97.5310864)])
-    outcome = cli("build", points, "-o", folder / "out", *BOUNDS, "--epsilon", 1)
-    assert outcome.code == 3, outcome
-    assert "97.531" not in outcome.err
-    assert "98.765" not in outcome.err
+def around(module, name, wrapper):
+    """Wrap a function of a module."""
+    return replaced(module, name, wrapper(getattr(module, name)))
 
 
-# Bugs
+def stated(value):
+    """The header states something of the tally, under the name of a declared statement."""
+
+    def wrapper(release_of):
+        def stating(counts, domain, **options):
+            options["budget"]._statement["bound_most"] = value(counts)
+            return release_of(counts, domain, **options)
+
+        return stating
+
+    return around(psd.publish.build, "release_of", wrapper)
 
 
-def _stated(name, value):
-    """Something of the tally among the public parameters of a release."""
-    original = psd.publish.build.release_of
-
-    def release_of(counts, *arguments, **options):
-        made = original(counts, *arguments, **options)
-        return changed(
-            made, parameters=parameters_from_file({**made.parameters, name: value(counts)})
-        )
-
-    return replaced(psd.publish.build, "release_of", release_of)
+@planted(test=GRID, like=EXACT)
+def rows_in_the_header():
+    """The header states the exact N."""
+    return stated(rows_of)
 
 
-def total_stated():
-    return _stated("rows", lambda counts: int(counts.counts.sum()))
+@planted(test=GRID, like=EXACT)
+def cells_in_the_header():
+    """The header states how many cells are occupied."""
+    return stated(lambda counts: len(counts.counts))
 
 
-def fingerprint_stated():
-    return _stated("input", lambda counts: hashlib.sha256(counts.rows.tobytes()).hexdigest())
+@planted(test=GRID, like="bounds from min and max")
+def westernmost_point_in_the_header():
+    """The header states the westernmost column of a record."""
+    return stated(lambda counts: int(counts.columns.min(initial=2**20)))
 
 
-def occupied_cells_stated():
-    return _stated("cells", lambda counts: len(counts.counts))
+def built(change):
+    """A release is changed after it was built, past its checks."""
+
+    def wrapper(build):
+        def telling(data, **options):
+            library = f"1+{change(Path(data[0]))}"
+            return changed(build(data, **options), library=library)
+
+        return telling
+
+    return around(psd.publish.pipeline, "build", wrapper)
 
 
-@contextmanager
-def file_name_stated():
-    """The name of the input stands in the release."""
-    original, release_of, seen = psd.publish.build.count_rows, psd.publish.build.release_of, []
-
-    def count_rows(data, *arguments, **options):
-        seen.append(data)
-        return original(data, *arguments, **options)
-
-    def named(*arguments, **options):
-        made = release_of(*arguments, **options)
-        name = str(seen[-1][0] if isinstance(seen[-1], list | tuple) else seen[-1])
-        stated = {**made.parameters, "source": name.rsplit("/", 1)[-1]}
-        return changed(made, parameters=parameters_from_file(stated))
-
-    with (
-        replaced(psd.publish.build, "count_rows", count_rows),
-        replaced(psd.publish.build, "release_of", named),
-    ):
-        yield
+@planted(test=GRID, like="hashes of private data, which confirm a guessed row")
+def fingerprint_in_the_header():
+    """The header holds a hash of the rows."""
+    return built(lambda path: hashlib.sha256(path.read_bytes()).hexdigest()[:8])
 
 
-def _counted(change):
-    """What is counted, changed or told."""
-    original = psd.publish.build.count_rows
-
-    def count_rows(*arguments, **options):
-        return change(original(*arguments, **options))
-
-    return replaced(psd.publish.build, "count_rows", count_rows)
+@planted(test=GRID, like="names of files that tell whose data it is")
+def file_name_in_the_header():
+    """The header names the file that was read."""
+    return built(lambda path: path.stem)
 
 
-def rows_logged():
-    def tell(counted):
-        logging.getLogger("psd").info("kept %d rows", int(counted.tally.counts.sum()))
-        return counted
+def after_reading(say):
+    """Something is said as soon as the rows have been counted."""
 
-    return _counted(tell)
+    def wrapper(count_rows):
+        def saying(data, *arguments, **options):
+            counted = count_rows(data, *arguments, **options)
+            say(data, counted.tally)
+            return counted
 
+        return saying
 
-def rows_printed():
-    def tell(counted):
-        print(f"counted {len(counted.tally.counts)} cells")
-        return counted
-
-    return _counted(tell)
+    return around(psd.publish.build, "count_rows", wrapper)
 
 
+def logged(text, level=logging.DEBUG):
+    log = logging.getLogger("psd.ingest.sources")
+    return after_reading(lambda _, counts: log.log(level, text, rows_of(counts)))
+
+
+@planted(test=GRID, like="exact N in a log")
+def rows_in_the_log():
+    """The log says how many rows were kept."""
+    return logged("kept %d rows", logging.INFO)
+
+
+@planted(test=GRID, like="exact N in a log")
+def rows_in_the_log_of_details():
+    """The log for debugging says how many rows were kept."""
+    return logged("kept %d rows")
+
+
+@planted(test=GRID, like="exact N in a log")
+def many_rows_in_the_log():
+    """A record is logged only where there are many rows."""
+    return after_reading(
+        lambda _, counts: rows_of(counts) > 10 and logging.getLogger("x").debug("many rows")
+    )
+
+
+@planted(test=GRID, like="names of files that tell whose data it is")
+def file_name_in_the_log():
+    """The log names the file that was read."""
+    return after_reading(lambda data, _: logging.getLogger("psd").debug(Path(data[0]).stem))
+
+
+@planted(test=GRID, like="exact N on the screen")
+def rows_on_the_screen():
+    """A build prints how many rows were kept."""
+    return after_reading(lambda _, counts: sys.stdout.write(f"{rows_of(counts)} rows\n"))
+
+
+@planted(test=GRID, like="exact N on the screen")
+def warning_of_few_rows():
+    """A build warns where the rows are very few."""
+    return after_reading(
+        lambda _, counts: rows_of(counts) < 2 and sys.stderr.write("very few rows\n")
+    )
+
+
+@planted(test=GRID, like="exact N on the screen")
+def rows_in_the_progress():
+    """Progress shows how many rows were read."""
+
+    def wrapper(build):
+        def showing(data, *, progress, private_report, **options):
+            def shown(report):
+                progress(f"read {sum(report.values())} rows")
+
+            return build(data, progress=progress, private_report=shown, **options)
+
+        return showing
+
+    return around(psd.publish.pipeline, "build", wrapper)
+
+
+@planted(test=GRID, like="caches and temporary files")
+def counts_in_a_cache():
+    """A file beside the release holds the counts."""
+    return after_reading(
+        lambda _, counts: Path(".psd-cache").write_text(json.dumps(counts.counts.tolist()))
+    )
+
+
+@planted(test=GRID, like="caches and temporary files")
+def rows_in_a_file_name():
+    """The name of an empty file is the number of rows."""
+    return after_reading(lambda _, counts: Path(f".psd-{rows_of(counts)}").touch())
+
+
+@planted(test=GRID, like="caches and temporary files")
+def permissions_of_the_rows():
+    """The permissions of an empty file follow from the number of rows."""
+
+    def lock(_, counts):
+        Path(".psd-lock").touch()
+        Path(".psd-lock").chmod(0o600 if rows_of(counts) > 2 else 0o644)
+
+    return after_reading(lock)
+
+
+@planted(test=GRID, like="bounds from min and max")
 def box_of_the_rows():
-    """The domain of the release ends where the rows do."""
+    """The domain of the release is the box around the rows."""
 
-    def shrink(counted):
+    def shrunk(counted):
         tally, domain = counted.tally, counted.domain
-        sides = [[int(tally.columns.min()), int(tally.rows.min())]]
-        sides[0] += [int(tally.columns.max()) + 1, int(tally.rows.max()) + 1]
-        bounds = tuple(domain.from_lattice(np.array(sides))[0].tolist())
+        sides = [tally.columns.min(initial=0), tally.rows.min(initial=0)]
+        sides += [tally.columns.max(initial=0) + 1, tally.rows.max(initial=0) + 1]
+        bounds = tuple(domain.from_lattice(np.array([sides]))[0].tolist())
         return dataclasses.replace(counted, domain=dataclasses.replace(domain, bounds=bounds))
 
-    return _counted(shrink)
+    def wrapper(count_rows):
+        return lambda *arguments, **options: shrunk(count_rows(*arguments, **options))
+
+    return around(psd.publish.build, "count_rows", wrapper)
 
 
-def value_quoted():
-    """The message about a value that is no coordinate quotes it."""
+@planted(test=SAME + "[grid-record]", like="a size that is a function of the exact N")
+def size_by_the_rows():
+    """The grid has as many cells as suits the exact N."""
+    from psd.decompositions.grid import Grid
+
+    original = Grid.build
+
+    def build(self, curator):
+        return original(Grid(size=2 if rows_of(curator._tally) < 10 else 3), curator)
+
+    return replaced(Grid, "build", build)
+
+
+@planted(
+    test="tests/robustness/test_bad_input.py::test_refused",
+    like="rows in messages and tracebacks",
+)
+def message_quotes_a_value():
+    """The message about a value that is no coordinate quotes the value."""
 
     def check(self, batch):
         for values, limit in ((batch.x, 180), (batch.y, 90)):
@@ -159,63 +232,3 @@ def value_quoted():
                 raise DomainError(f"{np.abs(values).max()} is no coordinate")
 
     return replaced(TallyBuilder, "_check_coordinates", check)
-
-
-SAME = "tests/privacy/test_identical.py::test_builds_differ_in_nothing_but_the_answers"
-
-
-def _metadata(id, plant, wrong, like):
-    return Mutant(
-        id=id,
-        wrong=wrong,
-        like=like,
-        plant=plant,
-        check=everything_but_the_answers_is_the_same,
-        test=SAME,
-    )
-
-
-MUTANTS = (
-    _metadata("rows-in-the-header", total_stated, "the header states the exact N", "exact N"),
-    _metadata(
-        "cells-in-the-header",
-        occupied_cells_stated,
-        "the header states how many cells are occupied",
-        "exact N",
-    ),
-    _metadata(
-        "fingerprint-in-the-header",
-        fingerprint_stated,
-        "the header holds a hash of the rows",
-        "hashes of private data, which confirm a guessed row",
-    ),
-    _metadata(
-        "file-name-in-the-header",
-        file_name_stated,
-        "the header names the file that was read",
-        "names of files that tell whose data it is",
-    ),
-    _metadata(
-        "rows-in-the-log", rows_logged, "the log says how many rows were kept", "exact N in a log"
-    ),
-    _metadata(
-        "cells-on-the-screen",
-        rows_printed,
-        "a build prints how many cells are occupied",
-        "exact N on the screen",
-    ),
-    _metadata(
-        "box-of-the-rows",
-        box_of_the_rows,
-        "the domain of the release is the box around the rows",
-        "bounds from min and max",
-    ),
-    Mutant(
-        id="message-quotes-a-value",
-        wrong="the message about a value that is no coordinate quotes the value",
-        like="rows in messages and tracebacks",
-        plant=value_quoted,
-        check=messages_quote_no_value,
-        test="tests/robustness/test_bad_input.py::test_refused",
-    ),
-)

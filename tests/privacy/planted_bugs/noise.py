@@ -4,83 +4,30 @@ from __future__ import annotations
 
 import os
 import random
-import warnings
 from contextlib import contextmanager
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 
-import psd
 import psd.mechanisms.random_words
-from privacy.planted_bugs.mutant import Mutant, replaced
+from privacy.planted_bugs.bug import planted, replaced
 from psd.mechanisms import laplace, threshold
 from psd.mechanisms.geometric import geometric_each
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.epsilon import NANO
-from support.goodness_of_fit import discrete_laplace_p_value, holds
-from support.privacy.exact_loss import ROUNDING, worst_exact_loss
-from support.privacy.samplers import counts
-from support.privacy.split_law import p_value
 
-N = 100_000
+COUNTS = (
+    "tests/statistical/test_build_noise.py::test_noise_is_discrete_laplace_of_scale_k_over_epsilon"
+)
+SPLITS = "tests/statistical/test_exceeds.py::test_splits_have_their_probability"
+LAWS = "tests/statistical/test_discrete_laplace.py::"
+EXACT = "tests/privacy/test_exact_loss.py::test_loss_is_at_most_epsilon_and_uses_it"
+UNIT = "tests/unit/mechanisms/"
 
-
-# Checks
-
-
-def law_of_counts(epsilon, _):
-    """Counts have the noise that their epsilon says, in whole numbers."""
-    nano = np.broadcast_to(np.array(epsilon), (N // len(epsilon), len(epsilon))).ravel()
-
-    def fresh():
-        noise = counts(np.zeros(N, np.int64), nano, 1)
-        assert noise.dtype == np.int64
-        return discrete_laplace_p_value(noise, NANO / epsilon[0])
-
-    assert holds(fresh)
-
-
-def law_of_splits(scale, _):
-    assert holds(lambda: p_value(scale))
-
-
-def exact_loss(k, _):
-    """Scales are read off the calls of the samplers, and log-ratios summed exactly."""
-    method = psd.Quadtree(height=2, budget="uniform")
-    assert worst_exact_loss(method, side=2, rows=2, k=k) <= 1 + ROUNDING
-
-
-def some_counts():
-    return counts(np.zeros(64, np.int64), np.full(64, NANO // 1000), 1)
-
-
-def draws_do_not_repeat(*_):
-    assert (some_counts() != some_counts()).any()
-
-
-def forks_differ(*_):
-    """Two children of one process, which inherit all of its state."""
-    drawn = []
-    for _ in range(2):
-        read, write = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside threads
-            child = os.fork()
-        if child == 0:
-            os.write(write, some_counts().tobytes())
-            os._exit(0)
-        os.waitpid(child, 0)
-        drawn.append(os.read(read, 512))
-        os.close(read)
-        os.close(write)
-    assert len(drawn[0]) == 512
-    assert drawn[0] != drawn[1]
-
-
-# Bugs
+FACTORS = "a wrong scale, by a factor that an average would not show"
+FLOATS = "float samplers (Mironov 2012)"
 
 
 @contextmanager
@@ -98,8 +45,33 @@ def scaled(tenths):
     return noise_is(lambda original, n, d: original(n * tenths, d * 10))
 
 
-def cut_off():
-    """Noise stays within five scales, so that some counts tell their true value's side."""
+@planted(test=COUNTS, like=FACTORS)
+def noise_times_0_7():
+    """The scale of the noise of counts is 0.7 of what it should be."""
+    return scaled(7)
+
+
+@planted(test=COUNTS, like=FACTORS)
+def noise_times_1_3():
+    """The scale of the noise of counts is 1.3 of what the release says."""
+    return scaled(13)
+
+
+@planted(test=SPLITS, like=FACTORS)
+def split_noise_times_0_7():
+    """The scale of the noise that divides a node is 0.7 of what it should be."""
+    return scaled(7)
+
+
+@planted(test=SPLITS, like=FACTORS)
+def split_noise_times_1_3():
+    """The scale of the noise that divides a node is 1.3 of what it should be."""
+    return scaled(13)
+
+
+@planted(test=COUNTS, like="truncated noise, which has an infinite loss")
+def noise_cut_off():
+    """Noise is cut off at five scales: some counts are possible on one data set alone."""
 
     def within(original, numerator, denominator):
         limit = 5 * numerator // denominator
@@ -108,7 +80,9 @@ def cut_off():
     return noise_is(within)
 
 
-def floats_rounded():
+@planted(test=COUNTS, like=FLOATS + ", and randomness that can be predicted")
+def noise_floats_rounded():
+    """Noise is a float of NumPy, rounded to an integer."""
     random_state = np.random.default_rng()
 
     def rounded(original, numerator, denominator):
@@ -117,11 +91,19 @@ def floats_rounded():
     return noise_is(rounded)
 
 
-def floats():
+@planted(test=UNIT + "test_sampler.py::test_no_question_draws_nothing", like=FLOATS)
+def noise_floats():
+    """Noisy counts are floats, whose last bits tell where they came from."""
     return noise_is(lambda original, n, d: original(n, d) + 0.0)
 
 
-def zero_counted_twice():
+@planted(
+    test=LAWS + "test_a_scale_per_draw_has_the_laws",
+    like="two-sided noise made of a one-sided draw and a sign",
+)
+def noise_zero_twice():
+    """Zero and minus zero are both taken, so that zero is too frequent."""
+
     def by_rejection(numerators, denominators):
         signs = np.where(psd.mechanisms.random_words.random_bits(numerators.size), -1, 1)
         return signs * geometric_each(numerators, denominators)
@@ -129,8 +111,12 @@ def zero_counted_twice():
     return replaced(laplace, "_by_rejection", by_rejection)
 
 
-def one_sided():
-    """The sign is left out: a noisy count is never below the true one."""
+@planted(
+    test=LAWS + "test_one_scale_has_the_law",
+    like="one-sided noise, which rules out all smaller counts",
+)
+def noise_one_sided():
+    """The sign of the noise is left out: a noisy count is never below the true one."""
     return replaced(laplace, "_signed", lambda magnitudes, negative: magnitudes)
 
 
@@ -138,15 +124,26 @@ def words_of(source):
     return replaced(psd.mechanisms.random_words, "os", SimpleNamespace(urandom=source))
 
 
-def seeded():
+@planted(
+    test=UNIT + "test_random_words.py::test_words_are_those_of_the_operating_system",
+    like="releases with a seed, which anybody can subtract",
+)
+def noise_seeded():
+    """The generator starts from a fixed seed at each draw."""
     return words_of(lambda size: random.Random(7).randbytes(size))
 
 
-def shared_by_forks():
+@planted(
+    test=UNIT + "test_laplace.py::test_forked_children_draw_different_noise",
+    like="equal noise of two workers, which cancels when their counts are subtracted",
+)
+def noise_shared_by_forks():
+    """The generator has a state in memory, which forked workers inherit."""
     return words_of(random.Random(os.urandom(8)).randbytes)
 
 
-def _count(change):
+def counts_with(change):
+    """Counts are drawn with another epsilon and sensitivity."""
     sample = LaplaceMechanism.sample
 
     def other(self):
@@ -156,130 +153,19 @@ def _count(change):
     return replaced(LaplaceMechanism, "sample", other)
 
 
-def epsilon_rounded_up():
-    tenth = NANO // 10
-    return _count(lambda epsilon, sensitivity: (-(-epsilon // tenth) * tenth, sensitivity))
-
-
+@planted(
+    test=EXACT + "[quadtree,height=2,budget=uniform-2-2]",
+    like="sensitivity 1 where a user has k = 2 rows",
+)
 def noise_for_one_record():
-    return _count(lambda epsilon, _: (epsilon, 1))
+    """The noise is that of one record, for every sensitivity."""
+    return counts_with(lambda epsilon, _: (epsilon, 1))
 
 
-LAW = "tests/statistical/test_discrete_laplace.py::test_one_scale_has_the_law"
-BUILD = (
-    "tests/statistical/test_build_noise.py::test_noise_is_discrete_laplace_of_scale_k_over_epsilon"
+@planted(
+    test=EXACT + "[quadtree,height=2,budget=uniform-2-2]", like="rounding in the cheap direction"
 )
-WHOLE = "tests/unit/mechanisms/test_sampler.py::test_no_question_draws_nothing"
-EACH = "tests/statistical/test_discrete_laplace.py::test_a_scale_per_draw_has_the_laws"
-SPLITS = "tests/statistical/test_exceeds.py::test_splits_have_their_probability"
-EXACT = "tests/privacy/test_exact_loss.py::test_loss_is_at_most_epsilon_and_uses_it"
-FORKS = "tests/unit/mechanisms/test_laplace.py::test_forked_children_draw_different_noise"
-COUNTS = {"check": law_of_counts, "sound": (NANO // 10,), "test": BUILD}
-FACTORS = "a wrong scale, by a factor that an average would not show"
-
-MUTANTS = (
-    Mutant(
-        id="noise-x0.7",
-        wrong="the scale of the noise of counts is 0.7 of what it should be",
-        like=FACTORS,
-        plant=partial(scaled, 7),
-        **COUNTS,
-    ),
-    Mutant(
-        id="noise-x1.3",
-        wrong="the scale of the noise of counts is 1.3 of what the release says",
-        like=FACTORS,
-        plant=partial(scaled, 13),
-        **COUNTS,
-    ),
-    Mutant(
-        id="split-noise-x0.7",
-        wrong="the scale of the noise that divides a node is 0.7 of what it should be",
-        like=FACTORS,
-        plant=partial(scaled, 7),
-        check=law_of_splits,
-        sound=Fraction(7, 3),
-        test=SPLITS,
-    ),
-    Mutant(
-        id="split-noise-x1.3",
-        wrong="the scale of the noise that divides a node is 1.3 of what it should be",
-        like=FACTORS,
-        plant=partial(scaled, 13),
-        check=law_of_splits,
-        sound=Fraction(7, 3),
-        test=SPLITS,
-    ),
-    Mutant(
-        id="noise-cut-off",
-        wrong="noise is cut off at five scales, so that the counts of two data sets can be those "
-        "of one alone",
-        like="truncated noise, which has an infinite loss",
-        plant=cut_off,
-        **COUNTS,
-    ),
-    Mutant(
-        id="noise-floats-rounded",
-        wrong="noise is a float of numpy, rounded to a whole number",
-        like="float samplers (Mironov 2012), and randomness that can be predicted",
-        plant=floats_rounded,
-        **{**COUNTS, "sound": (NANO,)},
-    ),
-    Mutant(
-        id="noise-floats",
-        wrong="noisy counts are floats, whose last bits tell where they came from",
-        like="float samplers (Mironov 2012)",
-        plant=floats,
-        **{**COUNTS, "test": WHOLE},
-    ),
-    Mutant(
-        id="noise-zero-twice",
-        wrong="zero and minus zero are both kept, so that zero is too frequent",
-        like="two-sided noise made of a one-sided draw and a sign",
-        plant=zero_counted_twice,
-        check=law_of_counts,
-        sound=(NANO, NANO - 1),
-        test=EACH,
-    ),
-    Mutant(
-        id="noise-one-sided",
-        wrong="the sign of the noise is left out",
-        like="one-sided noise, which rules out all smaller counts",
-        plant=one_sided,
-        **{**COUNTS, "test": LAW},
-    ),
-    Mutant(
-        id="noise-seeded",
-        wrong="the generator starts from a fixed seed at each draw",
-        like="releases with a seed, which anybody can subtract",
-        plant=seeded,
-        check=draws_do_not_repeat,
-        test="tests/unit/mechanisms/test_random_words.py::test_words_are_those_of_the_operating_system",
-    ),
-    Mutant(
-        id="noise-shared-by-forks",
-        wrong="the generator has a state in memory, which forked workers inherit",
-        like="equal noise of two workers, which cancels when their counts are subtracted",
-        plant=shared_by_forks,
-        check=forks_differ,
-        test=FORKS,
-    ),
-    Mutant(
-        id="noise-for-one-record",
-        wrong="the noise is that of one record, whatever the sensitivity is",
-        like="sensitivity 1 where a user has k = 2 rows",
-        plant=noise_for_one_record,
-        check=exact_loss,
-        sound=2,
-        test=EXACT,
-    ),
-    Mutant(
-        id="noise-epsilon-rounded-up",
-        wrong="epsilon is rounded up to a tenth before it becomes a scale",
-        like="rounding in the cheap direction",
-        plant=epsilon_rounded_up,
-        check=exact_loss,
-        sound=1,
-        test=EXACT,
-    ),
-)
+def noise_epsilon_rounded_up():
+    """Epsilon is rounded up to a tenth before it becomes a scale."""
+    tenth = NANO // 10
+    return counts_with(lambda epsilon, sensitivity: (-(-epsilon // tenth) * tenth, sensitivity))

@@ -16,20 +16,23 @@ from privacy.planted_bugs import (
     tallies,
     units,
 )
-from privacy.planted_bugs.mutant import Mutant
+from privacy.planted_bugs.bug import BUGS
 
-THEMES = {
-    "Noise": noise.MUTANTS,
-    "Selections": selection.MUTANTS,
-    "Questions and shapes": (*curator.MUTANTS, *shape.MUTANTS),
-    "Budget": budget.MUTANTS,
-    "Domain and rows": domain.MUTANTS,
-    "Units and bounding": units.MUTANTS,
-    "Tallies and merging": tallies.MUTANTS,
-    "Time slices": slices.MUTANTS,
-    "Ledger": ledger.MUTANTS,
-    "Metadata and messages": metadata.MUTANTS,
-    "Release file": release_file.MUTANTS,
+_MODULES = {
+    "Noise": (noise,),
+    "Selections": (selection,),
+    "Questions and shapes": (curator, shape),
+    "Budget": (budget,),
+    "Domain and rows": (domain,),
+    "Units and bounding": (units,),
+    "Tallies and merging": (tallies,),
+    "Time slices": (slices,),
+    "Ledger": (ledger,),
+    "Metadata and messages": (metadata,),
+    "Release file": (release_file,),
 }
 
-MUTANTS: tuple[Mutant, ...] = tuple(mutant for theme in THEMES.values() for mutant in theme)
+THEMES = {
+    theme: [bug for module in modules for bug in BUGS if bug.plant.__module__ == module.__name__]
+    for theme, modules in _MODULES.items()
+}

@@ -1,0 +1,52 @@
+"""The tests have power: each planted bug is caught by the test that it names.
+
+The named tests run in processes of their own, which collect them with the bug in the package.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from privacy.planted_bugs import run
+from privacy.planted_bugs.registry import BUGS, THEMES
+
+# Bugs of every run, from all themes; their tests take seconds.
+QUICK = (
+    *("noise-floats", "noise-seeded", "selection-underflow", "selection-without-factor-2"),
+    *("counts-forget-k", "omits-empty-cells", "second-layer-beside", "epsilon-by-float"),
+    *("nan-is-inside", "ids-as-they-are", "part-merged-twice", "float-balances"),
+)
+
+
+def are_caught(names):
+    """Run the tests of bugs, by their names, and check that each fails as it should."""
+    command = [sys.executable, run.__file__, *names]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [*names]
+    assert [line for line in lines if " caught: " not in line] == []
+
+
+@pytest.mark.slow
+def test_twelve_bugs_are_caught():
+    are_caught(QUICK)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("theme", THEMES)
+def test_each_bug_is_caught(theme):
+    are_caught([bug.id for bug in THEMES[theme]])
+
+
+def test_bugs_have_a_name_and_a_sentence_each():
+    assert len({bug.id for bug in BUGS}) == len(BUGS)
+    assert all(bug.wrong and bug.like for bug in BUGS)
+
+
+def test_the_named_tests_exist():
+    root = Path(run.TESTS).parent
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    named = sorted({bug.test for bug in BUGS})
+    ended = subprocess.run([*command, *named], cwd=root, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout
