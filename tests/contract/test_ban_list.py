@@ -1,7 +1,7 @@
 """What the sources do not say: a list of banned words, rule by rule, read off the syntax trees.
 
-Each rule fires on what was planted for it, and each exception is one line, or one import, with
-its reason; an exception that nothing needs any more fails as well.
+Each rule fires on what was planted for it, and each exception is one name in one module, with its
+reason; an exception that nothing needs any more fails as well.
 """
 
 import ast
@@ -53,7 +53,7 @@ EXACT = (
     "psd.space.hilbert",
 )
 
-Found = Iterator[tuple[int, str]]
+Found = Iterator[str]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def imported(tree: ast.Module, banned: set[str]) -> Found:
             names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
         for name in names:
             if any(name == word or name.startswith(word + ".") for word in banned):
-                yield node.lineno, name
+                yield name
                 break
 
 
@@ -88,18 +88,28 @@ def called(tree: ast.Module, names: set[str], methods: set[str]) -> Found:
     """Calls of banned builtins, and of methods of any object."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in names:
-            yield node.lineno, node.id
+            yield node.id
         if isinstance(node, ast.Attribute) and node.attr in methods:
-            yield node.lineno, ast.unparse(node)
+            yield node.attr
 
 
 def randomness(tree: ast.Module) -> Found:
     """Any randomness but the operating system's; to name the type of a generator draws nothing."""
     yield from imported(tree, {"random", "numpy.random", "uuid"})
     makers = {"random", "default_rng", "RandomState", "SeedSequence", "rvs"}
-    for node in without_annotations(tree):
-        if isinstance(node, ast.Attribute) and node.attr in makers:
-            yield node.lineno, ast.unparse(node)
+    made = [
+        node
+        for node in without_annotations(tree)
+        if isinstance(node, ast.Attribute) and node.attr in makers
+    ]
+    modules = {id(node.value) for node in made}  # `np.random` in `np.random.default_rng`
+    yield from (node.attr for node in made if id(node) not in modules)
+
+
+def other_sources(tree: ast.Module) -> Found:
+    """What mechanisms could draw from, and does not pass through the one place that draws."""
+    yield from imported(tree, {"secrets", "time", "decimal"})
+    yield from called(tree, set(), {"urandom"})
 
 
 def code_in_data(tree: ast.Module) -> Found:
@@ -110,11 +120,11 @@ def code_in_data(tree: ast.Module) -> Found:
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
             if not (isinstance(node.value, ast.Constant) and node.value.value is False):
-                yield node.value.lineno, "allow_pickle"
+                yield "allow_pickle"
         elif isinstance(node, ast.Call):
             said = "allow_pickle" in [keyword.arg for keyword in node.keywords]
             if not said and ast.unparse(node.func) in ("np.load", "np.save"):
-                yield node.lineno, ast.unparse(node.func)
+                yield ast.unparse(node.func)
 
 
 def code_from_text(tree: ast.Module) -> Found:
@@ -132,9 +142,9 @@ def processes(tree: ast.Module) -> Found:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "os":
             if node.attr in spawned or node.attr.startswith(("exec", "spawn")):
-                yield node.lineno, ast.unparse(node)
+                yield ast.unparse(node)
         elif isinstance(node, ast.keyword) and node.arg == "shell":
-            yield node.value.lineno, "shell"
+            yield "shell"
 
 
 def talk(tree: ast.Module) -> Found:
@@ -160,16 +170,16 @@ def floats(tree: ast.Module) -> Found:
     for node in without_annotations(tree, functions={"log_probability"}):
         if isinstance(node, ast.Constant):
             if isinstance(node.value, float | complex) or FLOAT_TEXT.fullmatch(str(node.value)):
-                yield node.lineno, repr(node.value)
+                yield repr(node.value)
         elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div):
-            yield node.lineno, "/"
+            yield "/"
         elif isinstance(node, ast.Name) and node.id in {"float", "complex"}:
-            yield node.lineno, node.id
+            yield node.id
         elif isinstance(node, ast.Attribute):
             owner = getattr(node.value, "id", "")
             of_numpy = owner in ("np", "numpy") and node.attr in FLOAT_TYPES | FLOAT_NUMPY
             if of_numpy or (owner == "math" and node.attr not in WHOLE_MATH):
-                yield node.lineno, ast.unparse(node)
+                yield ast.unparse(node)
     yield from imported(tree, {"cmath", "statistics", "decimal.getcontext", "scipy"})
 
 
@@ -214,6 +224,12 @@ RULES = {
             "import secrets",
             "from psd.mechanisms.random_words import random_bits",
         ),
+    ),
+    "sources of the noise": Rule(
+        other_sources,
+        ("psd.mechanisms",),
+        ("import secrets", "from time import monotonic", "os.urandom(8)", "import decimal"),
+        ("random_words(3)",),
     ),
     "code in data": Rule(
         code_in_data,
@@ -297,67 +313,54 @@ RULES = {
     ),
 }
 
-# Rule, module, and the line or import: why it is there.
+# Rule, module, and what is imported or named there: why.
 ALLOWED = {
-    (
-        "randomness",
-        "psd.planning.plan",
-        "for answers in _answers(question, density, np.random.default_rng((seed, run))):",
-    ): "populations of a plan, made up from public densities",
-    (
-        "randomness",
-        "psd.query.simultaneous",
-        "inside = np.clip(sequence.random(1 << 10), 1e-12, 1 - 1e-12)",
-    ): "points of a Sobol sequence, over which a public law is integrated",
-    ("randomness", "psd.statistics.error_draws", "random = np.random.default_rng(seed)"): (
+    ("randomness", "psd.planning.plan", "default_rng"): (
+        "populations of a plan, made up from public densities"
+    ),
+    ("randomness", "psd.query.simultaneous", "random"): (
+        "points of a Sobol sequence, over which a public law is integrated"
+    ),
+    ("randomness", "psd.statistics.error_draws", "default_rng"): (
         "draws of errors around a release, which is public by then"
     ),
-    (
-        "randomness",
-        "psd.statistics.error_draws",
-        "model, random = overlay.model, np.random.default_rng(seed)",
-    ): "draws of errors around a release, which is public by then",
-    ("randomness", "psd.evaluation.workload", "random = np.random.RandomState(seed)"): (
+    ("randomness", "psd.evaluation.workload", "RandomState"): (
         "rectangles of an evaluation, which is PRIVATE and releases nothing"
     ),
-    (
-        "code from text",
-        "psd.__main__",
-        "import runpy",
-    ): "runs the command, whose name is written there",
-    ("processes and network", "psd.ingest.engines._spark_session", "import socket"): (
+    ("randomness", "psd.testing.method", "default_rng"): "data sets of tests, made up",
+    ("randomness", "psd.testing.source", "default_rng"): "data sets of tests, made up",
+    ("sources of the noise", "psd.mechanisms.random_words", "urandom"): (
+        "the one place that asks the operating system"
+    ),
+    ("code from text", "psd.__main__", "runpy"): "runs the command, whose name is written there",
+    ("processes and network", "psd.ingest.engines._spark_session", "socket"): (
         "asks whether the port of a Spark server answers"
     ),
-    (
-        "processes and network",
-        "psd._util.processes",
-        "from concurrent.futures import ProcessPoolExecutor, as_completed",
-    ): "builds of one command in processes of this machine, started afresh and not forked",
-    (
-        "processes and network",
-        "psd._util.processes",
-        "from concurrent.futures.process import BrokenProcessPool",
-    ): "says that a process was ended from outside",
-    ("processes and network", "psd._util.processes", "from multiprocessing import get_context"): (
+    ("processes and network", "psd._util.processes", "concurrent.futures"): (
+        "builds of one command in processes of this machine, started afresh and not forked"
+    ),
+    ("processes and network", "psd._util.processes", "concurrent.futures.process"): (
+        "says that a process was ended from outside"
+    ),
+    ("processes and network", "psd._util.processes", "multiprocessing"): (
         "starts these processes afresh"
     ),
-    (
-        "processes and network",
-        "psd._util.processes",
-        "from multiprocessing.connection import Connection",
-    ): "ends these processes with their parent",
-    (
-        "processes and network",
-        "psd.ingest.tally_builder",
-        "from concurrent.futures import ThreadPoolExecutor",
-    ): "threads of this process, which draw nothing",
-    ("talk", "psd.ledger.account", "warn: Callable[[str], None] = warnings.warn,"): (
+    ("processes and network", "psd._util.processes", "multiprocessing.connection"): (
+        "ends these processes with their parent"
+    ),
+    ("processes and network", "psd.ingest.tally_builder", "concurrent.futures"): (
+        "threads of this process, which draw nothing"
+    ),
+    ("talk", "psd.ledger.account", "warn"): (
         "where the ledger lies, and whether a file was paid for under another name: no value of it"
     ),
-    ("talk", "psd.ingest.engines._spark_session", "import logging"): (
+    ("talk", "psd.ingest.engines._spark_session", "logging"): (
         "silences what PySpark logs, which may quote rows"
     ),
-    ("talk", "psd.ingest.engines._spark_session", "for stream in (sys.stdout, sys.stderr):"): (
+    ("talk", "psd.ingest.engines._spark_session", "stdout"): (
+        "holds back what PySpark prints, which may quote rows"
+    ),
+    ("talk", "psd.ingest.engines._spark_session", "stderr"): (
         "holds back what PySpark prints, which may quote rows"
     ),
 }
@@ -378,14 +381,13 @@ MODULES = modules()
 
 
 def offences(rule: str) -> set[tuple[str, str, str]]:
-    """Rule, module and line of all that a rule finds."""
-    found = set()
-    for module, source in MODULES.items():
-        if RULES[rule].reads(module):
-            lines = source.splitlines()
-            for number, _ in RULES[rule].finds(ast.parse(source)):
-                found.add((rule, module, lines[number - 1].strip()))
-    return found
+    """Rule, module and name of all that a rule finds."""
+    return {
+        (rule, module, name)
+        for module, source in MODULES.items()
+        if RULES[rule].reads(module)
+        for name in RULES[rule].finds(ast.parse(source))
+    }
 
 
 @pytest.mark.parametrize("rule", RULES)
