@@ -1,17 +1,21 @@
 """Mutation testing: each guarding module is changed in one place at a time, and tests must fail.
 
 Run as ``python tests/mutation.py [GROUP]...``, with the extra ``mutation``; `mutation.toml` says
-which modules and tests. It ends with 1 if a change survives that is not listed as equivalent, or
-if one is listed that did not survive. Messages are not changed.
+which modules and tests, and which changes have no effect, by function and operator. It ends with 1
+if more changes of an operator survive in a function than are listed there, or fewer. Messages are
+not changed.
 """
 
 import ast
+import difflib
 import json
+import keyword
 import re
 import subprocess
 import sys
 import tempfile
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +26,12 @@ NOTICED = ("killed", "timeout", "caught by type check", "suspicious", "segfault"
 CLOCK = "timeout"
 
 
+TOKEN = re.compile(
+    r"""[rbfu]{0,2}(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\d[\w.]*|[^\W\d]\w*"""
+    r"""|//=?|\*\*=?|<<|>>|[<>=!+\-*/%&|^]=|->|:=|\S"""
+)
+
+
 @dataclass(frozen=True)
 class Change:
     """One change of a function: the lines that went and those that came."""
@@ -30,8 +40,43 @@ class Change:
     before: str
     after: str
 
+    @property
+    def operator(self) -> str:
+        """What became what, without the names: a name, a number or a text is one like another.
+
+        Examples
+        --------
+        >>> Change("f", "if size > limit + 1:", "if size >= limit + 1:").operator
+        '> -> >='
+        >>> Change("f", "part(whole, axis=0)", "part(whole, axis=None)").operator
+        'number -> None'
+        """
+        before, after = TOKEN.findall(self.before), TOKEN.findall(self.after)
+        steps = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        return "; ".join(
+            f"{spelled(before[a:b])} -> {spelled(after[c:d])}"
+            for tag, a, b, c, d in steps
+            if tag != "equal"
+        )
+
     def __str__(self) -> str:
-        return f"{self.function}\n    - {self.before}\n    + {self.after}"
+        return f"{self.function}: {self.operator}\n    - {self.before}\n    + {self.after}"
+
+
+def spelled(tokens: list[str]) -> str:
+    """Tokens by their kinds."""
+    return " ".join(map(kind, tokens)) or "nothing"
+
+
+def kind(token: str) -> str:
+    """A token, or the kind of token that it is where any other of its kind would do."""
+    if keyword.iskeyword(token):
+        return token
+    if token[-1] in "\"'":
+        return "text"
+    if token[0].isdigit():
+        return "number"
+    return "name" if token[0].isalpha() or token[0] == "_" else token
 
 
 def copied(group: str, work: Path) -> None:
@@ -130,27 +175,43 @@ def tried(group: str) -> Tried:
         )
 
 
+def listed(group: str) -> Counter[tuple[str, str]]:
+    """How many changes of an operator have no effect in a function, for the modules of a group."""
+    modules = [
+        name.removesuffix(".py").replace("/", ".") for name in PLAN["groups"][group]["mutate"]
+    ]
+    modules = [name.removesuffix(".__init__") for name in modules]
+    return Counter(
+        {
+            (entry["function"], entry["operator"]): entry.get("times", 1)
+            for entry in PLAN.get("equivalent", [])
+            if any(entry["function"].startswith(f"{name}.") for name in modules)
+        }
+    )
+
+
 def main(groups: list[str]) -> int:
     """Run groups; print figures and what is left to do."""
     wrong, counted = 0, [0, 0]
-    listed = {
-        Change(entry["function"], entry["before"], entry["after"]): entry["group"]
-        for entry in PLAN.get("equivalent", [])
-    }
     for group in groups or PLAN["groups"]:
-        found = tried(group)
-        known = {change for change, of in listed.items() if of == group}
-        left, gone = [c for c in found.alive if c not in known], known - {*found.alive, *found.late}
-        noticed = found.number - len(known) - len(left)
-        print(f"{group}: {found.number} changes, {noticed} noticed, {len(known)} equivalent")
+        found, known = tried(group), listed(group)
+        alive = Counter((change.function, change.operator) for change in found.alive)
+        late = Counter((change.function, change.operator) for change in found.late)
+        left, gone = alive - known, known - (alive + late)
+        equivalent = known.total() - gone.total()
+        noticed = found.number - equivalent - left.total()
+        print(f"{group}: {found.number} changes, {noticed} noticed, {equivalent} equivalent")
         for change in found.late:
             print(f"  noticed by the clock alone: {change}")
-        for change in left:
-            print(f"  survives: {change}")
-        for change in gone:
-            print(f"  listed as equivalent, and noticed or not made: {change}")
-        wrong += len(left) + len(gone)
-        counted = [counted[0] + found.number, counted[1] + len(known)]
+        for key, number in left.items():
+            print(f"  {number} more than listed survive: {': '.join(key)}")
+            for change in found.alive:
+                if (change.function, change.operator) == key:
+                    print(f"    - {change.before}\n    + {change.after}")
+        for key, number in gone.items():
+            print(f"  {number} fewer than listed survive: {': '.join(key)}")
+        wrong += left.total() + gone.total()
+        counted = [counted[0] + found.number, counted[1] + equivalent]
         sys.stdout.flush()
     print(f"in all: {counted[0]:,} changes, {counted[1]} equivalent, {wrong} to look at")
     return int(wrong > 0)

@@ -22,6 +22,7 @@ ELSEWHERE = {
     "audit/*": "audit",
     "curator/division_scores.py": "oracle/test_division_scores.py",
     "curator/points.py": "unit/curator/test_curator.py",
+    "*/_constants.py": "contract/test_decompositions.py",
     "decompositions/*": "contract/test_decompositions.py",
     "estimation/covariate_density.py": "property/test_covariate_laws.py",
     "estimation/model.py": "unit/api/test_release_estimate.py",

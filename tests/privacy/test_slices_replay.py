@@ -10,12 +10,12 @@ from fractions import Fraction
 import pytest
 
 import psd
+from psd.api.series import SeriesRelease
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.series import counted_unit, series_of
-from psd.release.series import Series
 from psd.testing import RecordingSampler, small_domain
 from support.privacy.slices_replay import DAYS, OTHERS, batch, loss_of, run, users
 
@@ -51,7 +51,7 @@ def test_the_series_asks_what_was_checked():
                        key=b"fixed", slices=DAYS)  # fmt: skip
         series = series_of(counts, small_domain(2), DAYS, bound=bound, budget=Budget(NANO),
                            method=psd.Quadtree(height=1), unit=unit, sampler=whole)  # fmt: skip
-        assert isinstance(series, Series)
+        assert isinstance(series, SeriesRelease)
         asked = [call for recorder in recorders for call in recorder.draws]
         for a, b in zip(asked, whole.draws, strict=True):
             assert a.true.tolist() == b.true.tolist()
