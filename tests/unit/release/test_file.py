@@ -421,7 +421,7 @@ def test_the_unedited_header_is_read():
         pytest.param(view_with(prune=True), "view", id="prune True"),
         pytest.param(view_with(prune="3"), "view", id="prune as text"),
         pytest.param({"epsilon": 1.0}, "epsilon", id="epsilon as number"),
-        pytest.param({"epsilon": "0"}, "epsilon 0", id="epsilon 0"),
+        pytest.param({"epsilon": "0"}, "epsilon must be above 0", id="epsilon 0"),
         pytest.param({"epsilon": "1e999"}, "epsilon", id="endless epsilon"),
         pytest.param({"epsilon": "nan"}, "epsilon", id="epsilon nan"),
         pytest.param({"epsilon": "0.999999999"}, "at most epsilon", id="less than was spent"),
