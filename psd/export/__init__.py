@@ -32,7 +32,7 @@ _SIZE = (256, 256)
 
 
 def suffixes() -> tuple[str, ...]:
-    """Endings of all tables of cells.
+    """Endings of the formats that hold a table of cells.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def suffixes() -> tuple[str, ...]:
 
 
 def raster_suffixes() -> tuple[str, ...]:
-    """Endings of all rasters.
+    """Endings of the formats that hold a raster.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def is_database(module: ModuleType) -> bool:
 
 
 def format_of(target: str | os.PathLike[str]) -> ModuleType:
-    """Writer for the address of a database, or for the ending of a name.
+    """Module of the format of an output: the address of a database, or the ending of a name.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def _suffix(target: str | os.PathLike[str]) -> str:
 
 
 def _modules(faults: list[str] | None = None) -> Iterator[ModuleType]:
-    """Writers of all formats, those of this package first; sentences about broken ones go along."""
+    """Modules of all formats, those of this package first; what is wrong with others is noted."""
     for name in plugins.names(__name__):
         try:
             yield plugins.load(__name__, "format", name)
@@ -113,18 +113,24 @@ def export(
     check_release(model.record)
     model = CountModel(record=model.record)  # computed anew: a cached array is not checked
     writer, tags = format_of(path), _tags(model.record)
-    if size is not None and is_database(writer):
-        raise ParameterError("a database holds a table of cells, which has no size of a raster")
+    if size is not None and not is_raster(writer):
+        raise ParameterError(
+            f"size must be left out unless output is a raster, got {size}; the format is a table "
+            "of cells"
+        )
     if is_database(writer):
-        cells_of = cells_table(model, cells)
-        writer.write_database(cells_of, path, table=table, tags=tags, overwrite=overwrite)
+        rows = cells_table(model, cells)
+        writer.write_database(rows, path, table=table, tags=tags, overwrite=overwrite)
         return
     if table is not None:
-        raise ParameterError(f"output {path} is a file; a table goes with postgresql://...")
-    if size is not None and not is_raster(writer):
-        raise ParameterError(f"output {path} is a table of cells, which has no size of a raster")
+        raise ParameterError(
+            f"table must be left out unless output is postgresql://..., got {table!r}; output is "
+            "a file"
+        )
     if cells != "leaves" and is_raster(writer):
-        raise ParameterError(f"output {path} is a raster, which is made of the leaves alone")
+        raise ParameterError(
+            f"cells must be leaves if output is a raster, got {cells!r}; a raster has no levels"
+        )
     with temporary_target(path, overwrite=overwrite) as target:
         try:
             if is_raster(writer):
@@ -136,7 +142,7 @@ def export(
 
 
 def _tags(record: ReleaseRecord) -> dict[str, str]:
-    """What was promised about a release, for the header of a raster, the comment of a table."""
+    """Privacy guarantee of a release, for the header of a raster or the comment of a table."""
     return {
         "epsilon": epsilon_text(record.epsilon),
         "unit_of_privacy": record.unit.guarantee_text,

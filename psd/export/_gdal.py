@@ -1,4 +1,4 @@
-"""Vector files of GDAL, by way of memory."""
+"""Vector files of GDAL, written in memory first."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["write_layer"]
 
 
 def write_layer(table: geopandas.GeoDataFrame, path: Path, driver: str, **options: str) -> None:
-    """Write a table in a format of GDAL, which by itself does not always say that a disk is full.
+    """Write a table in a format of GDAL; GDAL itself does not always report a full disk.
 
     Raises
     ------
     OSError
-        If the file cannot be written whole.
+        If the file cannot be written completely.
     """
     content = io.BytesIO()
     table.to_file(content, driver=driver, engine="pyogrio", **options)

@@ -1,4 +1,4 @@
-"""CSV: one row per cell with its four sides, numbers alone."""
+"""CSV: one row of numbers per cell, with its four sides."""
 
 from __future__ import annotations
 

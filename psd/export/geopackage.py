@@ -1,4 +1,4 @@
-"""GeoPackage: what QGIS and ArcGIS open by a double click."""
+"""GeoPackage: one layer, for QGIS and ArcGIS."""
 
 from __future__ import annotations
 

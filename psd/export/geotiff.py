@@ -20,7 +20,7 @@ SUFFIX = ".tif"
 
 
 def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
-    """Write bands count, density and error; cells without data would be NaN, and there are none.
+    """Write the bands count, density and error; every cell has a value.
 
     Raises
     ------
@@ -37,11 +37,11 @@ def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
         ) from None
     rows, columns = raster.count.shape
     west, south, east, north = raster.bounds
-    counted = "users" if tags.get("counts", "").startswith("users") else "records"
+    counted_unit = "users" if tags.get("counts", "").startswith("users") else "records"
     bands = {
-        "count": (raster.count, counted),
-        "density": (raster.density, f"{counted} per {raster.unit}"),
-        "error": (raster.error, counted),
+        "count": (raster.count, counted_unit),
+        "density": (raster.density, f"{counted_unit} per {raster.unit}"),
+        "error": (raster.error, counted_unit),
     }
     profile = dict(  # noqa: C408
         driver="GTiff",
@@ -56,7 +56,7 @@ def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
         nodata=float("nan"),
         compress="deflate",
     )
-    # By way of memory: GDAL alone does not say that a disk is full.
+    # In memory first: GDAL itself does not report a full disk.
     with MemoryFile() as memory:
         with memory.open(**profile) as image:
             _fill(image, bands, tags)
@@ -66,7 +66,7 @@ def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
 def _fill(
     image: Any, bands: Mapping[str, tuple[NDArray[np.float64], str]], tags: dict[str, str]
 ) -> None:
-    """Bands with their names and units, and the tags."""
+    """Write bands with their names and units, and the tags."""
     for number, (name, (band, unit)) in enumerate(bands.items(), start=1):
         image.write(band, number)
         image.set_band_description(number, name)

@@ -18,7 +18,7 @@ SUFFIX = ".npy"
 def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
     """Write shape (3, rows, columns): count, density, error, the first row in the north.
 
-    Bounds, CRS and tags have no place in the file; they are those of the release.
+    The file holds no bounds, CRS or tags; they are those of the release.
     """
     with path.open("wb") as file:
         np.save(file, np.stack([raster.count, raster.density, raster.error]), allow_pickle=False)

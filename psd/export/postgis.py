@@ -42,7 +42,7 @@ def write_database(
     table : str
         Name of the table, with its schema before a dot.
     tags : dict of str to str
-        What was promised about the release; becomes the comment of the table.
+        Privacy guarantee of the release; becomes the comment of the table.
     overwrite : bool
         Whether an existing table is replaced.
 
@@ -56,7 +56,9 @@ def write_database(
         If the driver is not installed.
     """
     if table is None:
-        raise ParameterError("say which table of the database is written (--table, table=)")
+        raise ParameterError(
+            "table must name a table of the database, such as public.seoul, got None"
+        )
     name = quote_table(table)
     with connect(url, f"table {table}", WriteError) as cursor:
         postgis = postgis_schema(cursor)
@@ -78,7 +80,7 @@ def write_database(
 
 
 def _srid(cursor: Any, postgis: str, crs: Any) -> int:
-    """Number that the database gives to a CRS."""
+    """Number of a CRS in the database."""
     authority = crs.to_authority(min_confidence=100) or ("", "0")
     cursor.execute(
         f"SELECT srid FROM {postgis}.spatial_ref_sys WHERE auth_name = $1 AND auth_srid::text = $2",
@@ -94,7 +96,7 @@ def _srid(cursor: Any, postgis: str, crs: Any) -> int:
 
 
 def _fill(cursor: Any, name: str, cells: geopandas.GeoDataFrame, geometry: str) -> None:
-    """Bring the rows over in bulk, as bytes, and make geometries of them there."""
+    """Send the rows in bulk, as bytes, and make geometries of them in the database."""
     import pyarrow as pa
     import shapely
 

@@ -192,7 +192,7 @@ def test_no_path_and_no_user_name_is_in_the_file(seoul, tmp_path, suffix):
 
 def test_rasters_and_tables_take_each_its_own_arguments(tmp_path):
     release = grid_release(SOUTH_UP)
-    with pytest.raises(ParameterError, match="no size"):
+    with pytest.raises(ParameterError, match="size must be left out"):
         release.export(tmp_path / "r.csv", size=(3, 3))
     with pytest.raises(ParameterError, match="leaves"):
         release.export(tmp_path / "r.npy", cells="all")

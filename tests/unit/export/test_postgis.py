@@ -105,10 +105,10 @@ def test_views_and_their_tables_are_not_replaced(database, release):
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({}, ParameterError, "--table"),
+        ({}, ParameterError, "^table must name a table"),
         ({"table": "a.b.c"}, ParameterError, "public.visits"),
         ({"table": "nowhere.cells"}, WriteError, "schema that does not exist"),
-        ({"table": "shop.x", "size": (3, 3)}, ParameterError, "no size of a raster"),
+        ({"table": "shop.x", "size": (3, 3)}, ParameterError, "size must be left out"),
     ],
 )
 def test_what_is_refused(database, release, given, error, words):
