@@ -157,7 +157,7 @@ def _as_json(found: Audit) -> str:
     def finite(value: object) -> object:
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    rows = [{**dataclasses.asdict(f), "verdict": f.verdict} for f in found.findings]
+    rows = [{**dataclasses.asdict(f), "verdict": f.verdict} for f in found.results]
     content = {
         "method": found.method,
         "epsilon": epsilon_text(found.epsilon),
@@ -180,7 +180,7 @@ def _show(found: Audit) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("attack", "samples", "seen", "lower", "upper", "expected", "verdict"):
         table.add_column(heading, justify="left" if heading in ("attack", "verdict") else "right")
-    for row in found.findings:
+    for row in found.results:
         figures = (row.seen, row.lower, row.upper, row.expected)
         shown = ("-" if math.isnan(figure) else f"{figure:.3f}" for figure in figures)
         table.add_row(row.attack, f"{row.samples:,}", *shown, row.verdict)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from psd._util.fields import integer_between
 from psd.audit.binomial_bounds import epsilon_of, log_ratio_limits, lower_limit, upper_limit
 from psd.audit.canaries import Guesses, Plot, best_plot, guesses, one_run
-from psd.audit.pairs import Pair, Samples, Threshold, learned, losses, sampled, worth
+from psd.audit.pairs import Pair, Samples, Threshold, draw_samples, event_loss, learn_event, losses
 from psd.audit.transcripts import DivergenceError
 from psd.decompositions import method as method_by_name
 from psd.errors import ParameterError
@@ -34,14 +34,14 @@ from psd.space.domain import Domain
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
 
-__all__ = ["Audit", "Finding", "audit"]
+__all__ = ["AttackResult", "Audit", "audit"]
 
 Verdict = Literal["above the claim", "tells too much", "tells too little", "as expected"]
 
 # Recorded builds, which say what an event is worth, for each build, and how many of their errors
 # are allowed for.
 _RECORDED = Fraction(1, 10)
-_FEWEST = 200
+_MIN_RECORDED = 200
 _ERRORS = 5
 
 # How many limits share the chance of error: one attack with canaries, two directions of pairs.
@@ -49,7 +49,7 @@ _ATTACKS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class AttackResult:
     """What one attack got out of the releases.
 
     Parameters
@@ -118,30 +118,30 @@ class Audit:
     epsilon: int
     unit: PrivacyUnit
     confidence: float
-    findings: tuple[Finding, ...]
+    results: tuple[AttackResult, ...]
     reach: float = 0.0
     steered: bool = False
 
     @property
     def lower(self) -> float:
         """Lower bound on the epsilon of the builds."""
-        return max((finding.lower for finding in self.findings), default=0.0)
+        return max((result.lower for result in self.results), default=0.0)
 
     @property
     def expected(self) -> float:
         """What the best attack sees of a sound build."""
-        return max((finding.expected for finding in self.findings), default=0.0)
+        return max((result.expected for result in self.results), default=0.0)
 
     @property
     def failed(self) -> bool:
         """Whether the builds are shown to be less private than claimed."""
         bad = ("above the claim", "tells too much")
-        return self.steered or any(finding.verdict in bad for finding in self.findings)
+        return self.steered or any(result.verdict in bad for result in self.results)
 
     @property
     def sentence(self) -> str:
         """The outcome in one sentence."""
-        verdicts, claim = {f.verdict for f in self.findings}, epsilon_text(self.epsilon)
+        verdicts, claim = {f.verdict for f in self.results}, epsilon_text(self.epsilon)
         if self.steered:
             return "not private: after the same answers, other data are asked something else"
         if "above the claim" in verdicts:
@@ -216,8 +216,8 @@ def audit(
     Examples
     --------
     >>> import psd
-    >>> found = audit(psd.Quadtree(height=2), 1, canaries=256, runs=1, pairs=0)
-    >>> found.failed, [finding.attack for finding in found.findings]
+    >>> report = audit(psd.Quadtree(height=2), 1, canaries=256, runs=1, pairs=0)
+    >>> report.failed, [result.attack for result in report.results]
     (False, ['canaries'])
     """
     nano, unit = parse_epsilon(epsilon), unit or PrivacyUnit()
@@ -230,17 +230,17 @@ def audit(
     plot = best_plot(maker, canaries, runs, nano, unit, beta)
     tossed = [one_run(maker(plot), plot) for _ in range(runs)]
     odds, present = (np.concatenate(parts) for parts in zip(*tossed, strict=True))
-    found = Audit(
+    audited = Audit(
         method=method.name,
         epsilon=nano,
         unit=unit,
         confidence=confidence,
-        findings=(_of_guesses(guesses(odds, present, beta), nano, beta),),
+        results=(_of_guesses(guesses(odds, present, beta), nano, beta),),
     )
     if pairs == 0:
-        return found
+        return audited
     progress("pairs of small trees")
-    return _with_pairs(found, Pair.of(method, nano, unit), pairs, beta, jobs)
+    return _with_pairs(audited, Pair.of(method, nano, unit), pairs, beta, jobs)
 
 
 def _check(unit: PrivacyUnit, confidence: float, *, canaries: int, runs: int, pairs: int) -> None:
@@ -264,42 +264,42 @@ def _made_of(plot: Plot, *, epsilon: int, method: Decomposition) -> Callable[[Pa
 
     def make(rows: Path, release: Path) -> None:
         domain = Domain(bounds=plot.bounds, crs="EPSG:3857")
-        made = build(rows, domain=domain, epsilon=epsilon_text(epsilon), method=method, **who)
-        made.save(release)
+        built = build(rows, domain=domain, epsilon=epsilon_text(epsilon), method=method, **who)
+        built.save(release)
 
     return make
 
 
-def _of_guesses(made: Guesses, epsilon: int, beta: float) -> Finding:
+def _of_guesses(attempt: Guesses, epsilon: int, beta: float) -> AttackResult:
     """Finding of the attack with canaries."""
-    low, high = (limit(made.right, made.made, beta) for limit in (lower_limit, upper_limit))
-    share = made.right / made.made if made.made else 0.5
-    return Finding(
+    low, high = (limit(attempt.right, attempt.number, beta) for limit in (lower_limit, upper_limit))
+    share = attempt.right / attempt.number if attempt.number else 0.5
+    return AttackResult(
         attack="canaries",
-        samples=made.made,
+        samples=attempt.number,
         seen=epsilon_of(share),
         lower=epsilon_of(low),
         upper=epsilon_of(high),
-        expected=epsilon_of(made.expected),
+        expected=epsilon_of(attempt.expected),
         claim=epsilon / NANO,
     )
 
 
-def _with_pairs(found: Audit, pair: Pair, number: int, beta: float, jobs: int) -> Audit:
+def _with_pairs(audited: Audit, pair: Pair, number: int, beta: float, jobs: int) -> Audit:
     """The audit with the findings of the attacks on small trees."""
     try:
-        often = max(int(number * _RECORDED), _FEWEST)
+        often = max(int(number * _RECORDED), _MIN_RECORDED)
         recorded = [losses(pair, often, more=more) for more in (True, False)]
     except DivergenceError:
-        return replace(found, steered=True)
-    without, having = sampled(pair, number, jobs=jobs)
+        return replace(audited, steered=True)
+    without, having = draw_samples(pair, number, jobs=jobs)
     first, rest = slice(None, number // 2), slice(number // 2, None)
     attacks = []
-    for more, known in zip((True, False), recorded, strict=True):
-        event = learned(without[first], having[first], more=more, beta=beta)
-        attacks.append(_of_event(event, without[rest], having[rest], known, pair, beta))
+    for more, of_data_set in zip((True, False), recorded, strict=True):
+        event = learn_event(without[first], having[first], more=more, beta=beta)
+        attacks.append(_of_event(event, without[rest], having[rest], of_data_set, pair, beta))
     reach = max(float(np.abs(loss).max()) for _, loss in recorded)
-    return replace(found, findings=(*found.findings, *attacks), reach=reach)
+    return replace(audited, results=(*audited.results, *attacks), reach=reach)
 
 
 def _of_event(
@@ -309,15 +309,15 @@ def _of_event(
     recorded: tuple[Samples, NDArray[np.float64]],
     pair: Pair,
     beta: float,
-) -> Finding:
+) -> AttackResult:
     """Finding of one event on builds that it was not learned from."""
-    low, high = ((int(held.sum()), len(held)) for held in map(event.holds, (without, having)))
+    low, high = ((int(hits.sum()), len(hits)) for hits in map(event.holds, (without, having)))
     likely, unlikely = (high, low) if event.more else (low, high)
     lower, upper = log_ratio_limits(likely, unlikely, beta)
-    expected, error = worth(event, *recorded)
-    return Finding(
+    expected, error = event_loss(event, *recorded)
+    return AttackResult(
         attack="one unit more" if event.more else "one unit less",
-        samples=len(without.told),
+        samples=len(without.log_odds),
         seen=float(np.log((likely[0] + 0.5) / (unlikely[0] + 0.5))),
         lower=lower,
         upper=upper,

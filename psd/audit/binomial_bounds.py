@@ -80,6 +80,6 @@ def log_ratio_limits(
     [1.2, 2.05]
     """
     low, high = lower_limit(*likely, beta / 2), upper_limit(*likely, beta / 2)
-    least, most = lower_limit(*unlikely, beta / 2), upper_limit(*unlikely, beta / 2)
-    lower = math.log(low / most) if low > 0 else 0.0
-    return max(lower, 0.0), math.log(high / least) if least > 0 else math.inf
+    smallest, largest = lower_limit(*unlikely, beta / 2), upper_limit(*unlikely, beta / 2)
+    lower = math.log(low / largest) if low > 0 else 0.0
+    return max(lower, 0.0), math.log(high / smallest) if smallest > 0 else math.inf

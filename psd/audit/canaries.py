@@ -39,8 +39,8 @@ Build = Callable[[Path, Path], None]
 # Expected count of a place, in units of noise: as much as methods that size cells by noisy counts
 # want in a cell, so that places come apart.
 _SIGNAL = 20
-_MOST_ROWS = 1_000_000
-_FEWEST = 4
+_MAX_ROWS = 1_000_000
+_MIN_SIDE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +64,8 @@ class Plot:
     @staticmethod
     def of(side: int, epsilon: int, unit: PrivacyUnit) -> Plot:
         """Places whose counts stand out from the noise as far as a number of rows allows."""
-        most = _MOST_ROWS // (side * side * unit.contributions)
-        return Plot(side=side, others=min(-(-_SIGNAL * NANO // epsilon), max(most, 1)), unit=unit)
+        limit = _MAX_ROWS // (side * side * unit.contributions)
+        return Plot(side=side, others=min(-(-_SIGNAL * NANO // epsilon), max(limit, 1)), unit=unit)
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -77,10 +77,10 @@ class Plot:
         k, user = self.unit.contributions, self.unit.has_user
         with path.open("w", encoding="ascii") as file:
             file.write("lon,lat,user\n" if user else "lon,lat\n")
-            for place, extra in enumerate(present.tolist()):
-                y, x = divmod(place, self.side)
+            for point, extra in enumerate(present.tolist()):
+                y, x = divmod(point, self.side)
                 for number in range(self.others + extra):
-                    name = f",u{place}-{number}" if user else ""
+                    name = f",u{point}-{number}" if user else ""
                     file.write(f"{x}.5,{y}.5{name}\n" * k)
 
     def odds(self, release: Release) -> NDArray[np.float64]:
@@ -91,16 +91,16 @@ class Plot:
         and what cuts may tell, are left out.
         """
         tree, k = release.tree, self.unit.contributions
-        first, number = self._held(tree, release.domain.lattice)
+        first, number = self._points_in_cells(tree, release.domain.lattice)
         alone = (number.prod(axis=0) == 1) & (tree.epsilon > 0)
         off = tree.count[alone] - self.others * k
         nearer = (np.abs(off) - np.abs(off - k)) * (tree.epsilon[alone] / (NANO * k))
-        place = first[1][alone] * self.side + first[0][alone]
+        point = first[1][alone] * self.side + first[0][alone]
         odds = np.zeros(self.side**2)
-        np.add.at(odds, place, nearer)
+        np.add.at(odds, point, nearer)
         return odds
 
-    def _held(
+    def _points_in_cells(
         self, tree: Tree, lattice: tuple[int, int]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First place along each axis that a cell holds, and how many."""
@@ -119,13 +119,13 @@ class Guesses:
 
     Parameters
     ----------
-    made, right : int
-        Canaries that were guessed, and those guessed right.
+    number, right : int
+        Canaries that were guessed, and those that were guessed right.
     expected : float
         Share that is right, by the epsilons in the releases.
     """
 
-    made: int
+    number: int
     right: int
     expected: float
 
@@ -161,21 +161,23 @@ def best_plot(
     Many places are many guesses; of few, each has more cells to itself. What is compared follows
     from the epsilons in the releases, and these builds are not used again.
     """
-    sides, told = [], []
+    sides, scores = [], []
     side = math.isqrt(number)
-    while side >= _FEWEST:
+    while side >= _MIN_SIDE:
         plot = Plot.of(side, epsilon, unit)
         odds, present = one_run(build(plot), plot)
-        made = guesses(np.tile(odds, runs), np.tile(present, runs), beta)
+        attempt = guesses(np.tile(odds, runs), np.tile(present, runs), beta)
         sides.append(side)
-        told.append((_bound(made.expected, made.made, beta), made.made * made.expected))
+        scores.append(
+            (_bound(attempt.expected, attempt.number, beta), attempt.number * attempt.expected)
+        )
         side //= 2
-    return Plot.of(sides[told.index(max(told))], epsilon, unit)
+    return Plot.of(sides[scores.index(max(scores))], epsilon, unit)
 
 
-def _bound(share: float, made: int, beta: float) -> float:
+def _bound(share: float, number: int, beta: float) -> float:
     """Bound on epsilon from a share of right guesses."""
-    return epsilon_of(lower_limit(int(share * made), made, beta)) if made else 0.0
+    return epsilon_of(lower_limit(int(share * number), number, beta)) if number else 0.0
 
 
 def guesses(odds: NDArray[np.float64], present: NDArray[np.bool_], beta: float) -> Guesses:
@@ -185,7 +187,7 @@ def guesses(odds: NDArray[np.float64], present: NDArray[np.bool_], beta: float) 
     """
     clear = np.sort(np.abs(odds[odds != 0]))[::-1]
     if not len(clear):
-        return Guesses(made=0, right=0, expected=0.5)
+        return Guesses(number=0, right=0, expected=0.5)
     mean = np.cumsum(1 / (1 + np.exp(-clear))) / np.arange(1, len(clear) + 1)
     # Canaries that are equally clear are guessed together.
     ends = np.flatnonzero(np.append(clear[1:] < clear[:-1] - 1e-12, True))
@@ -196,4 +198,4 @@ def guesses(odds: NDArray[np.float64], present: NDArray[np.bool_], beta: float) 
     end = ends[int(np.argmax(bounds))]
     guessed = np.abs(odds) >= clear[end]
     right = int(((odds > 0) == present)[guessed].sum())
-    return Guesses(made=int(guessed.sum()), right=right, expected=float(mean[end]))
+    return Guesses(number=int(guessed.sum()), right=right, expected=float(mean[end]))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from psd.privacy.unit import PrivacyUnit
     from psd.space.box_tree import Tree
 
-__all__ = ["Pair", "Samples", "Threshold", "learned", "losses", "sampled", "worth"]
+__all__ = ["Pair", "Samples", "Threshold", "draw_samples", "event_loss", "learn_event", "losses"]
 
 
 # A unit in the west, one near the middle, and the one that comes and goes in the east: lines west
@@ -108,22 +108,22 @@ class Samples:
     ----------
     shape : ndarray, shape (n,), int64
         Which cells were published, as a number.
-    told : ndarray, shape (n,), float64
+    log_odds : ndarray, shape (n,), float64
         Log-odds of the unit by the counts of its cells, by the epsilons in the release.
     """
 
     shape: NDArray[np.int64]
-    told: Floats
+    log_odds: Floats
 
     def __getitem__(self, which: slice) -> Samples:
-        return Samples(shape=self.shape[which], told=self.told[which])
+        return Samples(shape=self.shape[which], log_odds=self.log_odds[which])
 
     @staticmethod
     def join(parts: list[Samples]) -> Samples:
         """Samples one after another."""
         return Samples(
             shape=np.concatenate([part.shape for part in parts]),
-            told=np.concatenate([part.told for part in parts]),
+            log_odds=np.concatenate([part.log_odds for part in parts]),
         )
 
 
@@ -147,11 +147,11 @@ class Threshold:
 
     def holds(self, samples: Samples) -> NDArray[np.bool_]:
         """Which releases belong to the event."""
-        held: NDArray[np.bool_] = _scores(samples, self.shapes, self.more) >= self.least
-        return held
+        hits: NDArray[np.bool_] = _scores(samples, self.shapes, self.more) >= self.least
+        return hits
 
 
-def sampled(
+def draw_samples(
     pair: Pair, number: int, *, jobs: int = 1, done: Callable[[int], None] = lambda number: None
 ) -> tuple[Samples, Samples]:
     """Releases without and with the unit, ``number`` of each, by the noise of real releases."""
@@ -164,21 +164,21 @@ def sampled(
 def _lot(pair: Pair, task: tuple[bool, int]) -> Samples:
     """Some releases of one of the two data sets."""
     more, number = task
-    domain, tally, known = pair.domain, pair.tally(more), pair.tally(more=False)
+    domain, tally, fixed = pair.domain, pair.tally(more), pair.tally(more=False)
     trees = [
         release_of(
             tally, domain, budget=Budget(pair.epsilon), method=pair.method, unit=pair.unit
         ).tree
         for _ in range(number)
     ]
-    return _seen(trees, known)
+    return _seen(trees, fixed)
 
 
-def _seen(trees: list[Tree], known: Tally) -> Samples:
+def _seen(trees: list[Tree], fixed: Tally) -> Samples:
     """What an attacker who knows all but one unit makes of releases."""
     return Samples(
         shape=np.array([_shape(tree) for tree in trees], np.int64),
-        told=np.array([_told(tree, known) for tree in trees]),
+        log_odds=np.array([_log_odds_of_counts(tree, fixed) for tree in trees]),
     )
 
 
@@ -188,18 +188,18 @@ def _shape(tree: Tree) -> int:
     return int.from_bytes(blake2b(content, digest_size=8).digest(), signed=True)
 
 
-def _told(tree: Tree, known: Tally) -> float:
+def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
     """Log-odds of the unit from the counts of all cells that it would be in."""
     x0, y0, x1, y1 = tree.boxes.T
     hit = (x1 == _COLUMNS) & (y1 == _ROWS) & (tree.epsilon > 0)
-    inside = (known.columns >= x0[hit, None]) & (known.rows >= y0[hit, None])
-    off = tree.count[hit] - (inside * known.counts).sum(axis=1)
-    k = known.contributions
+    inside = (fixed.columns >= x0[hit, None]) & (fixed.rows >= y0[hit, None])
+    off = tree.count[hit] - (inside * fixed.counts).sum(axis=1)
+    k = fixed.contributions
     nearer = np.abs(off) - np.abs(off - k)
     return float((nearer * (tree.epsilon[hit] / (NANO * k))).sum())
 
 
-def learned(without: Samples, having: Samples, *, more: bool, beta: float) -> Threshold:
+def learn_event(without: Samples, having: Samples, *, more: bool, beta: float) -> Threshold:
     """The event that bounds epsilon best, among thresholds on the log-odds.
 
     Parameters
@@ -213,7 +213,7 @@ def learned(without: Samples, having: Samples, *, more: bool, beta: float) -> Th
     """
     # Odds of shapes and the threshold are from different builds: shapes that happened to come
     # more often on one side would else look better than they are.
-    half = len(without.told) // 2
+    half = len(without.log_odds) // 2
     shapes = _odds(without.shape[:half], having.shape[:half])
     low, high = (_scores(samples[half:], shapes, more) for samples in (without, having))
     unlikely, likely = (low, high) if more else (high, low)
@@ -236,12 +236,12 @@ def _odds(without: NDArray[np.int64], having: NDArray[np.int64]) -> dict[int, fl
 def _scores(samples: Samples, shapes: dict[int, float], more: bool) -> Floats:
     """Log-odds of the unit, or of its absence, rounded so that equal sums stay equal."""
     odds = np.array([shapes.get(shape, 0.0) for shape in samples.shape.tolist()])
-    return np.round((odds + samples.told) * (1 if more else -1), 9)
+    return np.round((odds + samples.log_odds) * (1 if more else -1), 9)
 
 
-def _frequency(held: NDArray[np.bool_]) -> tuple[int, int]:
+def _frequency(hits: NDArray[np.bool_]) -> tuple[int, int]:
     """Successes and trials."""
-    return int(held.sum()), len(held)
+    return int(hits.sum()), len(hits)
 
 
 def losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
@@ -261,13 +261,13 @@ def losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
     DivergenceError
         If the other data set is asked something else, although the answers are the same.
     """
-    domain, here, there = pair.domain, pair.tally(more), pair.tally(not more)
+    domain, recorded_on, replayed_on = pair.domain, pair.tally(more), pair.tally(not more)
     trees, loss = [], []
     for _ in range(number):
         recorded = RecordingSampler(SecureSampler())
-        trees.append(_tree(pair, here, domain, recorded))
+        trees.append(_tree(pair, recorded_on, domain, recorded))
         replayed = ReplayingSampler(recorded.draws)
-        _tree(pair, there, domain, replayed)
+        _tree(pair, replayed_on, domain, replayed)
         replayed.close()
         loss.append(replayed.loss)
     return _seen(trees, pair.tally(more=False)), np.array(loss)
@@ -279,7 +279,7 @@ def _tree(pair: Pair, tally: Tally, domain: Domain, sampler: Sampler) -> Tree:
     return pair.method.build(Curator(tally, domain, budget=budget, sampler=sampler))
 
 
-def worth(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float, float]:
+def event_loss(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float, float]:
     """Log-ratio of the event's two probabilities under the law of the draws, and its error.
 
     P'(A) = E[exp(loss); A], so the ratio is the mean of exp(loss) over the recorded builds in A.

@@ -28,7 +28,7 @@ every_method = pytest.mark.parametrize("name", psd.methods())
 def test_canaries_of_every_method(name, unit):
     found = audit(name, 1, unit=unit, canaries=64, runs=2, pairs=0, confidence=1 - 1e-6)
     assert not found.failed, found
-    assert found.findings[0].samples > 0
+    assert found.results[0].samples > 0
     assert 0 < found.expected <= 1 + 1e-9
 
 
@@ -100,11 +100,11 @@ def test_guesses_are_chosen_without_the_truth():
     odds = np.array([2.0, -2.0, 0.1, 0.0, 2.0] * 20)
     for present in (np.ones(100, bool), np.zeros(100, bool)):
         made = guesses(odds, present, 0.01)
-        assert made.made == 60
+        assert made.number == 60
         assert made.expected == pytest.approx(accuracy(2))
     assert made.right == 20
 
 
 def test_nothing_to_guess():
     made = guesses(np.zeros(4), np.ones(4, bool), 0.01)
-    assert (made.made, made.right, made.expected) == (0, 0, 0.5)
+    assert (made.number, made.right, made.expected) == (0, 0, 0.5)

@@ -43,9 +43,9 @@ def test_a_sound_build_passes(unit):
     found = by_canaries(unit=unit)
     assert not found.failed
     assert "no fault: " in found.sentence
-    assert [finding.verdict for finding in found.findings] == ["as expected"]
+    assert [finding.verdict for finding in found.results] == ["as expected"]
     assert 0 < found.lower < 1
-    assert found.lower < found.findings[0].expected <= 1
+    assert found.lower < found.results[0].expected <= 1
 
 
 CAUGHT = {
@@ -69,7 +69,7 @@ def by_pairs(method, epsilon, pairs=1_600, confidence=SURE, jobs=1):
     found = audit(
         method, epsilon, canaries=16, runs=1, pairs=pairs, confidence=confidence, jobs=jobs
     )
-    return found, found.findings[1:]
+    return found, found.results[1:]
 
 
 def test_pairs_catch_the_factor_of_the_exponential_mechanism():
