@@ -13,13 +13,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from psd._util import plugins
-from psd._util.fields import (
-    check_parameters,
-    choice,
-    from_settings,
-    integer_between,
-    public_field,
-)
+from psd._util.fields import check_parameters, choice, from_settings, integer_between, public_field
 from psd.decompositions._base import Curator, Decomposition
 from psd.errors import ParameterError
 from psd.privacy.shares import share

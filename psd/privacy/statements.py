@@ -2,14 +2,14 @@
 
 One table of names. A part of the library that spends epsilon before the method does, or that
 charges a ledger, states what it spent under names from this table, and no others are accepted by
-`psd._util.fields.DeclaredParameters.with_statement`.
+`psd._util.declared_parameters.DeclaredParameters.with_statement`.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from psd._util.fields import DeclaredParameters, declared
+from psd._util.declared_parameters import DeclaredParameters, declared
 from psd.errors import ParameterError
 
 __all__ = ["BUDGET_STATEMENTS", "RECEIPT_STATEMENTS", "STATEMENTS", "method_parameters"]
@@ -40,8 +40,9 @@ def method_parameters(method: Any) -> DeclaredParameters:
     Raises
     ------
     ParameterError
-        As `psd._util.fields.declared`, or if the method declares a name of `STATEMENTS`. A build
-        calls this before it reads a row, so that a method with a mistake costs nothing.
+        As `psd._util.declared_parameters.declared`, or if the method declares a name of
+        `STATEMENTS`. A build calls this before it reads a row, so that a method with a mistake
+        costs nothing.
     """
     parameters = declared(method)
     for name in (*parameters, *parameters.picks):

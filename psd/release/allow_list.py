@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from psd._util.fields import DeclaredParameters
+from psd._util.declared_parameters import DeclaredParameters
 from psd.errors import ParameterError
 from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import View

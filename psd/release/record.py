@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.fields import NO_PARAMETERS, DeclaredParameters
+from psd._util.declared_parameters import NO_PARAMETERS, DeclaredParameters
 from psd._version import __version__
 from psd.errors import ParameterError
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
@@ -48,7 +48,7 @@ class ReleaseRecord:
     method : str
         Name of the decomposition.
     parameters : DeclaredParameters
-        Its public parameters, from `psd._util.fields.declared` or from a release file.
+        Its public parameters, from `psd._util.declared_parameters.declared` or from a release file.
     unit : PrivacyUnit
         PrivacyUnit of privacy, and what the counts count.
     view : View
@@ -87,7 +87,7 @@ class ReleaseRecord:
         if type(self.parameters) is not DeclaredParameters:
             raise ParameterError(
                 f"parameters must be DeclaredParameters, got {type(self.parameters).__name__}; "
-                "psd._util.fields.declared(method) makes them"
+                "psd._util.declared_parameters.declared(method) makes them"
             )
         if self.boundary and self.covariate is None:
             raise ParameterError(

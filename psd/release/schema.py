@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, get_args
 
-from psd._util.fields import parameters_from_file
+from psd._util.declared_parameters import parameters_from_file
 from psd.errors import ReleaseFormatError
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_file
-from psd._util.fields import parameters_from_file
+from psd._util.declared_parameters import parameters_from_file
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import (
     MAX_ROWS,

@@ -52,27 +52,29 @@ def check_export(suffix: str, read: Callable[[Path], pd.DataFrame | NDArray[np.f
     for cells in ("leaves",) if raster else ("leaves", "all"):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"cells{suffix}"
-            _check_written(release, path, read, cells=cells, raster=raster)
+            _check_written(release, path, read, cells, is_array=raster)
 
 
-def _check_written(release: Any, path: Path, read: Callable[[Path], Any], **how: Any) -> None:
+def _check_written(
+    release: Any, path: Path, read: Callable[[Path], Any], cells: str, *, is_array: bool
+) -> None:
     """Write one file and look at it."""
-    release.export(path, cells=how["cells"])
+    release.export(path, cells=cells)
     _expect([each.name for each in path.parent.iterdir()] == [path.name], "must write one file")
     content = path.read_bytes()
     _expect(str(path.parent).encode() not in content, "must not write paths of this machine")
     try:
-        release.export(path, cells=how["cells"])
+        release.export(path, cells=cells)
     except WriteError:
         _expect(path.read_bytes() == content, "must leave a file that is there as it is")
     else:
         raise AssertionError("the format must not replace a file")
-    if how["raster"]:
+    if is_array:
         raster = release.raster(256, 256)
         expected = np.stack([raster.count, raster.density, raster.error])
         _expect(np.allclose(read(path), expected, equal_nan=True), "must write the raster")
         return
-    table, expected_table = read(path), release.to_geopandas(how["cells"])
+    table, expected_table = read(path), release.to_geopandas(cells)
     for name in _COLUMNS:
         same = len(table) == len(expected_table) and np.allclose(
             table[name].to_numpy(float), expected_table[name].to_numpy(float), rtol=1e-9

@@ -219,8 +219,8 @@ def check_release(method: Decomposition) -> None:
     same = again.query(boxes).equals(release.query(boxes))
     _expect(same, "must give the same answers from a file")
     stated = {**method_parameters(method)}
-    kept = {name: again.parameters.get(name) for name in stated}
-    _expect(kept == stated, "must have its parameters in the release file")
+    loaded = {name: again.parameters.get(name) for name in stated}
+    _expect(loaded == stated, "must have its parameters in the release file")
     _expect(again.method == method.name, "must have its name in the release file")
 
 

@@ -78,9 +78,10 @@ def _check_same_rows(item: Any, table: pd.DataFrame, columns: Columns) -> None:
     batches, expected = (list(read(data, columns, _DOMAIN)) for data in (item, table))
     for batch in batches:
         _check_batch(batch, columns)
-    found, rows = _rows(batches), _rows(expected)
-    _expect(len(found) == len(rows), f"must read every row once, got {len(found)} of {len(rows)}")
-    _expect(found.equals(rows), "must read coordinates, ids and times as they are")
+    read_rows, rows = _rows(batches), _rows(expected)
+    count = f"{len(read_rows)} of {len(rows)}"
+    _expect(len(read_rows) == len(rows), f"must read every row once, got {count}")
+    _expect(read_rows.equals(rows), "must read coordinates, ids and times as they are")
 
 
 def _check_batch(batch: Batch, columns: Columns) -> None:

@@ -44,7 +44,7 @@ ELSEWHERE = {
     "mechanisms/threshold.py": "contract/test_mechanisms.py",
     "planning/figure.py": "unit/planning/test_plan.py",
     "privacy/noise_variance.py": "unit/privacy/noise_laws/test_discrete_laplace.py",
-    "privacy/statements.py": "unit/_util/test_fields.py",
+    "privacy/statements.py": "unit/_util/test_declared_parameters.py",
     "publish/observer.py": "unit/publish/test_build.py",
     "publish/option_text.py": "unit/publish/test_request.py",
     "publish/pipeline.py": "unit/publish/test_build.py",

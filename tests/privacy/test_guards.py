@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import psd
-from psd._util.fields import parameters_from_file
+from psd._util.declared_parameters import parameters_from_file
 from psd.curator.curator import Curator
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns, read

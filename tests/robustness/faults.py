@@ -22,7 +22,7 @@ import pytest
 
 import psd
 from psd._util import atomic_write as files
-from psd._util.fields import parameters_from_file
+from psd._util.declared_parameters import parameters_from_file
 from psd.ledger import entries as journal
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account

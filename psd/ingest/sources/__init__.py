@@ -197,9 +197,9 @@ def _source_of(item: Any) -> Source:
             if suffix and suffix in source.SUFFIXES:
                 return source
     for name in plugins.own_names(__name__):
-        own: Source = plugins.load(__name__, _KIND, name)
-        if own.accepts(item):
-            return own
+        module: Source = plugins.load(__name__, _KIND, name)
+        if module.accepts(item):
+            return module
     for source in _others(faults):
         if source.accepts(item):
             return source
@@ -213,8 +213,8 @@ def _source_of(item: Any) -> Source:
 
 def _others(faults: list[str]) -> Iterator[Source]:
     """Sources of other packages; the sentences about those that cannot be loaded are noted."""
-    own = plugins.own_names(__name__)
-    for name in plugins.names(__name__)[len(own) :]:
+    number = len(plugins.own_names(__name__))
+    for name in plugins.names(__name__)[number:]:
         try:
             yield _checked(name, plugins.load(__name__, _KIND, name))
         except ParameterError as error:

@@ -1,29 +1,20 @@
 """Public parameters of a method: texts and values that are read, and those that are refused."""
 
 import dataclasses
-import pickle
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
-from psd._util.fields import (
-    NO_PARAMETERS,
-    DeclaredParameters,
-    check_parameters,
-    choice,
+from psd._util.declared_parameters import (
     declared,
-    from_settings,
-    integer_between,
-    parameters_from_file,
-    public_field,
 )
+from psd._util.fields import check_parameters, choice, from_settings, integer_between, public_field
 from psd.decompositions import method, methods
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
 from psd.privacy.shares import share
-from psd.privacy.statements import STATEMENTS, method_parameters
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -153,114 +144,3 @@ def test_methods_read_their_own_settings():
 def test_unknown_methods_and_keys_are_refused(name, settings, says):
     with pytest.raises(ParameterError, match=says):
         method(name, settings)
-
-
-# --- parameters that a release may state ------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Picking(Example):
-    """A method that picks something during a build."""
-
-    picks = ("picked",)
-
-
-def test_declared_parameters_are_the_fields_in_order():
-    parameters = declared(Example(part="0.10"))
-    assert list(parameters.items()) == [
-        ("height", 8),
-        ("size", None),
-        ("budget", "uniform"),
-        ("part", "0.10"),
-    ]
-
-
-def test_a_field_that_was_not_declared_is_refused():
-    @dataclasses.dataclass(frozen=True)
-    class Undeclared:
-        rows: int = 3
-        name = "undeclared"
-
-    with pytest.raises(ParameterError, match="rows of undeclared is not a declared public"):
-        declared(Undeclared())
-
-
-def test_nothing_else_makes_declared_parameters():
-    for seal in (None, object(), True):
-        with pytest.raises(ParameterError, match="those that its method declares"):
-            DeclaredParameters(seal, {"rows": 1234}, ())
-    parameters = declared(Example())
-    for change in (
-        lambda: setattr(parameters, "rows", 1234),
-        lambda: setattr(parameters, "_values", {"rows": 1234}),
-        lambda: delattr(parameters, "_values"),
-    ):
-        with pytest.raises(AttributeError):
-            change()
-    with pytest.raises(TypeError):
-        parameters["rows"] = 1234
-    with pytest.raises(TypeError):
-        parameters | {"rows": 1234}
-
-
-def test_picks_are_those_of_the_class():
-    parameters = declared(Picking()).with_picks({"picked": "grid"})
-    assert parameters["picked"] == "grid"
-    with pytest.raises(ParameterError, match="pick 'rows' is not declared public"):
-        declared(Picking()).with_picks({"rows": 1234})
-    with pytest.raises(ParameterError, match="pick 'picked' is not declared public"):
-        declared(Example()).with_picks({"picked": "grid"})
-
-
-def test_statements_are_those_of_the_table():
-    parameters = declared(Example()).with_statement(STATEMENTS, {"bound_epsilon": "0.1"})
-    assert parameters["bound_epsilon"] == "0.1"
-    with pytest.raises(ParameterError, match="statement 'rows' is not declared public"):
-        declared(Example()).with_statement(STATEMENTS, {"rows": 1234})
-
-
-def test_no_parameter_is_stated_twice():
-    for again in (
-        lambda: declared(Example()).with_statement(frozenset({"height"}), {"height": 1}),
-        lambda: declared(Picking()).with_picks({"picked": 1}).with_picks({"picked": 2}),
-    ):
-        with pytest.raises(ParameterError, match="is stated twice"):
-            again()
-
-
-def test_a_method_may_not_take_the_name_of_a_statement():
-    kind = dataclasses.make_dataclass(
-        "Taking",
-        [("ledger", int, public_field(1, integer_between(0, 2), "taken"))],
-        namespace={"name": "taking"},
-        frozen=True,
-    )
-    with pytest.raises(ParameterError, match="ledger of taking states the budget"):
-        method_parameters(kind())
-
-
-@pytest.mark.parametrize(
-    "value",
-    [0.5, True, [1], b"1", np.int64(3), "", "two\nlines", "x" * 101, 2**62 + 1],
-    ids=repr,
-)
-def test_a_value_that_no_release_file_can_have_is_refused(value):
-    with pytest.raises(ParameterError, match="parameter size must be"):
-        parameters_from_file({"size": value})
-
-
-@pytest.mark.parametrize("name", ["Size", "1st", "", "größe", "a" * 41, "two words"])
-def test_a_name_is_an_identifier_in_small_letters(name):
-    kind = dataclasses.make_dataclass("Named", [], namespace={"name": "named", "picks": (name,)})
-    with pytest.raises(ParameterError, match="must be small letters"):
-        declared(kind())
-
-
-def test_parameters_of_a_file_are_kept_in_a_copy_and_survive_pickling():
-    mine = {"size": 3, "Of another program": None}
-    parameters = parameters_from_file(mine)
-    mine["rows"] = 1234
-    again = pickle.loads(pickle.dumps(parameters))
-    assert dict(parameters) == dict(again) == {"size": 3, "Of another program": None}
-    assert type(again) is DeclaredParameters
-    assert dict(NO_PARAMETERS) == {}

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import psd
-from psd._util.fields import parameters_from_file
+from psd._util.declared_parameters import parameters_from_file
 from psd.errors import ReleaseFormatError, WriteError
 from psd.privacy.unit import PrivacyUnit
 from psd.release.file import SCHEMA

@@ -10,7 +10,7 @@ import pytest
 
 import psd
 from psd import export as exporting
-from psd._util.fields import parameters_from_file
+from psd._util.declared_parameters import parameters_from_file
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.mechanisms.sampler import SecureSampler

@@ -1,0 +1,226 @@
+"""Parameters that a release states: public because they were declared, and of a type of their own.
+
+The only ways into the type are declared fields of a method, its declared picks, statements of a
+declared table, and a release file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, NoReturn, Self, final
+
+from psd._util.fields import check_declared
+from psd.errors import ParameterError
+
+__all__ = ["NO_PARAMETERS", "DeclaredParameters", "declared", "parameters_from_file"]
+
+Value = int | str | None
+"""Of a parameter, as it stands in a release file."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
+
+# Limits of a release file: its reader refuses what passes them.
+_MAX_TEXT = 100
+_MAX_INTEGER = 2**62
+_MAX_PARAMETERS = 100
+
+# What only this module can hand to the constructor of `DeclaredParameters`.
+_SEAL = object()
+
+
+@final
+class DeclaredParameters(Mapping[str, Value]):
+    """Parameters that a release may state: each of them was declared public in code.
+
+    An immutable mapping from names to values. `declared` makes one of the public fields of a
+    method, `with_picks` and `with_statement` add what else was declared, and
+    `parameters_from_file` is for what was published before.
+
+    Guarantees
+    ----------
+    - Every name was declared before a row was read: by `psd._util.fields.public_field`, in
+      ``picks`` of a method, or among the names of a statement.
+    - Every value is exactly an int, a str or None, and fits the release file.
+    - Nothing is replaced or removed, and nothing else can be added.
+
+    Raises
+    ------
+    ParameterError
+        If it is called by its name: only the functions of this module make one.
+    """
+
+    __slots__ = ("_picks", "_values")
+
+    _picks: frozenset[str]
+    _values: Mapping[str, Value]
+
+    def __init__(self, seal: object, values: Mapping[str, Value], picks: Iterable[str]) -> None:
+        if seal is not _SEAL:
+            raise ParameterError(
+                "parameters of a release are those that its method declares; take them from "
+                "declared(method)"
+            )
+        _check_values(values)
+        object.__setattr__(self, "_values", MappingProxyType(dict(values)))
+        object.__setattr__(self, "_picks", frozenset(picks))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("declared parameters do not change")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("declared parameters do not change")
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<DeclaredParameters: {dict(self._values)}>"
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[dict[str, Value]]]:
+        return parameters_from_file, (dict(self._values),)
+
+    @property
+    def picks(self) -> frozenset[str]:
+        """Names under which the method may state what it picked."""
+        return self._picks
+
+    def with_picks(self, picked: Mapping[str, int | str]) -> Self:
+        """Add what the method picked by answers that it paid for.
+
+        Parameters
+        ----------
+        picked : mapping
+            From `Curator.declare`.
+
+        Raises
+        ------
+        ParameterError
+            If a name does not stand in ``picks`` of the method's class, or is a field of it.
+        """
+        for name in picked:
+            if name not in self._picks:
+                raise ParameterError(
+                    f"pick {str(name)[:100]!r} is not declared public; list it in picks of the "
+                    "class of the method"
+                )
+        return self._with(picked)
+
+    def with_statement(self, names: frozenset[str], values: Mapping[str, int | str]) -> Self:
+        """Add what another part of the library states, such as what bounds cost.
+
+        Parameters
+        ----------
+        names : frozenset of str
+            Names that this part has declared.
+        values : mapping
+            What it states.
+
+        Raises
+        ------
+        ParameterError
+            If a name is not declared, or is a parameter of the method already.
+        """
+        for name in values:
+            if name not in names:
+                raise ParameterError(f"statement {str(name)[:100]!r} is not declared public")
+            _check_name(name)
+        return self._with(values)
+
+    def _with(self, values: Mapping[str, int | str]) -> Self:
+        """Add values under new names."""
+        for name in values:
+            if name in self._values:
+                raise ParameterError(f"parameter {name} is stated twice; rename it in the method")
+        return type(self)(_SEAL, {**self._values, **values}, self._picks)
+
+
+def declared(method: Any) -> DeclaredParameters:
+    """Public parameters of a method, as they stand in a release file; shares as decimal text.
+
+    Parameters
+    ----------
+    method : dataclass instance
+        Every field of it was made by `psd._util.fields.public_field`. Names of what it picks
+        during a build stand in ``picks``, a class variable.
+
+    Raises
+    ------
+    ParameterError
+        If a field was not made by `psd._util.fields.public_field`, or has a value that no release
+        can state.
+    """
+    values = {}
+    for field in dataclasses.fields(method):
+        check_declared(method, field)
+        _check_name(field.name)
+        value = getattr(method, field.name)
+        values[field.name] = str(value) if isinstance(value, Decimal) else value
+    picks = tuple(getattr(type(method), "picks", ()))
+    for name in picks:
+        _check_name(name)
+    return DeclaredParameters(_SEAL, values, picks)
+
+
+def parameters_from_file(values: Mapping[str, Value]) -> DeclaredParameters:
+    """Parameters of a release that was published before, read from its file.
+
+    For readers of release files alone: what they read is public already. The method that declared
+    the parameters need not be installed.
+
+    Raises
+    ------
+    ParameterError
+        If a release file cannot have a name or a value.
+    """
+    return DeclaredParameters(_SEAL, values, ())
+
+
+def _check_values(values: Mapping[str, Value]) -> None:
+    """Refuse names and values that the reader of a release file would refuse."""
+    if len(values) > _MAX_PARAMETERS:
+        raise ParameterError(f"a release states at most {_MAX_PARAMETERS} parameters")
+    for name, value in values.items():
+        if type(name) is not str or not _is_text(name):
+            raise ParameterError("a name of a parameter must be a short printable text")
+        if type(value) is str and not _is_text(value):
+            raise ParameterError(
+                f"parameter {name} must be a printable text of 1 to {_MAX_TEXT} characters"
+            )
+        if type(value) is int and abs(value) > _MAX_INTEGER:
+            raise ParameterError(f"parameter {name} must be between -2^62 and 2^62")
+        if type(value) not in (int, str, type(None)):
+            raise ParameterError(
+                f"parameter {name} must be an int, a str, a Decimal or None, got a "
+                f"{type(value).__name__}"
+            )
+
+
+def _is_text(value: str) -> bool:
+    """Whether a text fits a release file."""
+    return 0 < len(value) <= _MAX_TEXT and value.isprintable()
+
+
+def _check_name(name: object) -> None:
+    """Refuse a name of a parameter that is not a short identifier in small ASCII letters."""
+    if type(name) is not str or not _NAME.fullmatch(name):
+        raise ParameterError(
+            f"parameter name {str(name)[:100]!r} must be small letters, digits and underscores, at "
+            "most 40, with a letter first"
+        )
+
+
+NO_PARAMETERS = parameters_from_file({})
+"""Parameters of a release from given counts, which has no method."""
