@@ -74,7 +74,7 @@ def morton_codes(columns: NDArray[np.integer], rows: NDArray[np.integer]) -> NDA
 
     Examples
     --------
-    >>> interleaved(np.array([0, 1, 0, 1, 2]), np.array([0, 0, 1, 1, 0]))
+    >>> morton_codes(np.array([0, 1, 0, 1, 2]), np.array([0, 0, 1, 1, 0]))
     array([0, 1, 2, 3, 4])
     """
     codes = _spread(rows)

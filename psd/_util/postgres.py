@@ -67,7 +67,7 @@ def display_name(url: str) -> str:
 
     Examples
     --------
-    >>> shown("postgresql://ann:secret@db.example.org/city?sslmode=require")
+    >>> display_name("postgresql://ann:secret@db.example.org/city?sslmode=require")
     'database city on db.example.org'
     """
     rest = url.partition("://")[2]
@@ -83,7 +83,7 @@ def quote_identifier(name: str) -> str:
 
     Examples
     --------
-    >>> identifier("visits of 2024")
+    >>> quote_identifier("visits of 2024")
     '"visits of 2024"'
     """
     return '"' + name.replace('"', '""') + '"'
@@ -99,7 +99,7 @@ def quote_table(text: str) -> str:
 
     Examples
     --------
-    >>> table_name("public.visits")
+    >>> quote_table("public.visits")
     '"public"."visits"'
     """
     parts = text.split(".")

@@ -113,7 +113,7 @@ def max_rows(size: int, floor: int, each: int) -> int:
 
     Examples
     --------
-    >>> most_rows(1000, floor=100, each=2)
+    >>> max_rows(1000, floor=100, each=2)
     2100
     """
     return min(MAX_ROWS, floor + each * size)

@@ -27,6 +27,6 @@ def load(path: str | os.PathLike[str]) -> Release | SeriesRelease:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     release.save(folder + "/r.psd.parquet")
     ...     psd.load(folder + "/r.psd.parquet")
-    <Release: given, 1 cells, epsilon 1 per record>
+    <Release: given, 2 cells, epsilon 1 per record>
     """
     return SeriesRelease.load(path) if is_series(path) else Release.load(path)

@@ -38,7 +38,7 @@ def normalise_ids(ids: Any) -> Any:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> normalised(pa.array([" 007", "7", "NULL"])).to_pylist()
+    >>> normalise_ids(pa.array([" 007", "7", "NULL"])).to_pylist()
     ['007', '7', None]
     """
     import pyarrow as pa
