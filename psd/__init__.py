@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from psd.ingest.engines.spark import Spark, SparkTable
     from psd.ingest.sources.postgis import PostGIS
     from psd.publish.build import build
-    from psd.publish.series import build_series
     from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
@@ -50,7 +49,6 @@ __all__ = [
     "Tree",
     "__version__",
     "build",
-    "build_series",
     "difference",
     "grid_tree",
     "load",
@@ -74,7 +72,6 @@ _HOMES = {
     "SparkTable": "psd.ingest.engines.spark",
     "Tree": "psd.space.box_tree",
     "build": "psd.publish.build",
-    "build_series": "psd.publish.series",
     "difference": "psd.api.differences",
     "grid_tree": "psd.space.grids",
     "load": "psd.api.loading",

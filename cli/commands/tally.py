@@ -20,7 +20,7 @@ from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
     from psd.ingest.partial_tally import PartialTally
-    from psd.publish.from_tallies import TallyRequest
+    from psd.publish.tally_parts import TallyRequest
     from psd.space.domain import Domain
 
 __all__ = ["command"]
@@ -97,10 +97,10 @@ def _recipe(domain: Domain, key: str | None, how: dict[str, Any]) -> TallyReques
     """How the rows are counted, from the options."""
     from psd.decompositions import method as method_by_name
     from psd.ingest.hash_key import load_key
-    from psd.publish.build import step_of
-    from psd.publish.from_tallies import TallyRequest
+    from psd.publish.drawing import coarsest_step
     from psd.publish.option_text import slices_from_text
     from psd.publish.request_arguments import reading_fields
+    from psd.publish.tally_parts import TallyRequest
 
     how = {name: value for name, value in how.items() if value is not None}
     method, settings = how.get("method"), how["settings"]
@@ -112,7 +112,7 @@ def _recipe(domain: Domain, key: str | None, how: dict[str, Any]) -> TallyReques
         raise click.UsageError("--carry-users goes with --key, the same for all parts")
     step = (1, 1)
     if method is not None:
-        step = step_of(method_by_name(method, parse_settings(settings)), domain.lattice)
+        step = coarsest_step(method_by_name(method, parse_settings(settings)), domain.lattice)
     slices = how.pop("slices", None)
     if slices is not None:
         slices = slices_from_text(slices, how.get("time_zone", "UTC"))
@@ -140,7 +140,7 @@ def _write(
 ) -> None:
     """Count rows and write their tally."""
     from psd.ingest.tally_file import write_tally
-    from psd.publish.from_tallies import tally_rows
+    from psd.publish.tally_parts import tally_rows
 
     kept = tally_rows(data, recipe, part=part, memory=memory)
     write_tally(kept, output, overwrite=overwrite)
@@ -187,7 +187,7 @@ def _is_of(kept: PartialTally, path: Path, recipe: TallyRequest) -> bool:
     from psd.ingest.partial_tally import EMPTY
     from psd.ingest.tally_file import file_digest
     from psd.ingest.user_rows import UserRows
-    from psd.publish.from_tallies import origin_of
+    from psd.publish.tally_parts import origin_of
 
     found, wanted = kept.origins[0], origin_of(recipe, ())
     parts = ("contributions",) if recipe.key is None else ("contributions", "key")

@@ -71,10 +71,10 @@ def keep(
 
     from psd.ingest.tally import Tally
     from psd.ingest.tally_file import file_digest, write_tally
-    from psd.publish.from_tallies import kept_for
+    from psd.publish.tally_parts import tally_of_build
 
     if isinstance(tally, Tally):
-        kept = kept_for(tally, made, data, time_zone=time_zone, release=Path(release))
+        kept = tally_of_build(tally, made, data, time_zone=time_zone, release=Path(release))
     else:
         kept = replace(tally, release=file_digest(release))
     write_tally(kept, path, overwrite=overwrite)
@@ -83,9 +83,9 @@ def keep(
 def kept_of(tally: str, loaded: Release, release: str, slice_name: str | None) -> Tally:
     """Tally that a build kept, or its slice."""
     from psd.ingest.tally_file import read_tally_of_release
-    from psd.publish.series import of_slice
+    from psd.publish.series import slice_tally
 
     kept = read_tally_of_release(tally, loaded.domain, release)
     if slice_name is None or kept.terms.slices is None:
         return kept.tally
-    return of_slice(kept.tally, kept.terms.slices.names.index(slice_name))
+    return slice_tally(kept.tally, kept.terms.slices.names.index(slice_name))

@@ -85,13 +85,12 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
 def _request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
     """Request of a release, with what the tallies state themselves."""
     from psd.errors import ParameterError
-    from psd.publish.pipeline import reading_of
+    from psd.publish.count_inputs import count_input
 
-    if tallies is None:
-        request = release.request()
-    else:
-        domain = tallies.terms.domain
-        request = release.request(domain).completed(domain, reading_of(tallies))
+    domain = None if tallies is None else tallies.terms.domain
+    request = release.request(domain)
+    if tallies is not None:
+        request = count_input(tallies).completed(request)
     if request.slices is not None and release.export:
         raise ParameterError("export must be left out with slices; export a slice of the series")
     return request

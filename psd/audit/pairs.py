@@ -35,7 +35,7 @@ from psd.mechanisms.base import Sampler
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _lot(pair: Pair, task: tuple[bool, int]) -> Samples:
     more, number = task
     domain, tally, fixed = pair.domain, pair.tally(more), pair.tally(more=False)
     trees = [
-        release_of(
+        draw_release(
             tally, domain, budget=Budget(pair.epsilon), method=pair.method, unit=pair.unit
         ).tree
         for _ in range(number)

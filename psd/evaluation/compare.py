@@ -27,7 +27,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import PrivacyUnit, privacy_unit
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 from psd.publish.request_arguments import ColumnArguments
 from psd.space.domain import Domain
 
@@ -225,7 +225,7 @@ def _read(data: Any, domain: Domain, columns: Columns, unit: PrivacyUnit) -> _Da
 
 def _errors(found: _Data, task: _Task) -> NDArray[np.float64]:
     """Build once; the errors of the eight classes, and nothing else of the release."""
-    release = release_of(
+    release = draw_release(
         found.truth.counts,
         found.domain,
         budget=Budget(task.epsilon),

@@ -20,7 +20,7 @@ from psd.evaluation.workload import Workload, workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
-from psd.publish.series import within
+from psd.publish.series import rows_in_slices
 from psd.query.boxes import box_totals
 from psd.space.box_tree import locate
 
@@ -217,7 +217,7 @@ def _points(data: Any, columns: Columns, domain: Domain, during: TimeSlices | No
         batches = read(data, columns, domain)
     else:
         columns = replace(columns, time_zone=during.time_zone)
-        batches = within(read(data, columns, domain), during)
+        batches = rows_in_slices(read(data, columns, domain), during)
     for _ in seen.of(batches):
         pass
     return seen.points

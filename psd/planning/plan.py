@@ -25,7 +25,7 @@ from psd.planning.population import DENSITIES, AssumedDensity, population
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, PrivacyUnit
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 
@@ -326,7 +326,7 @@ def _answers(
     base = np.maximum(true, SANITY * question.count)
     for epsilon in question.epsilons:
         for chosen in question.methods:
-            release = release_of(
+            release = draw_release(
                 people, question.domain, budget=Budget(epsilon), method=chosen, unit=question.unit
             )
             off = np.abs(release.estimate(boxes) - true)

@@ -13,13 +13,11 @@ from psd.ledger.state import ChargeRequest
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
-    from psd.curator.private_bounds import PrivateBounds
-    from psd.ingest.engines import Engine
     from psd.ingest.sources import Columns
     from psd.ledger.account import Account
     from psd.ledger.receipts import ChargeReceipt
     from psd.privacy.budget import Statement
-    from psd.publish.count_rows import Wanted
+    from psd.publish.request import BuildRequest
 
 __all__ = ["PendingCharge", "charge_request", "csv_region"]
 
@@ -59,44 +57,32 @@ class PendingCharge:
 
 
 def charge_request(
-    what: str,
-    epsilon: int,
-    asked: Wanted,
-    place: Domain | PrivateBounds,
-    data: Any,
-    *,
-    engine: Engine | None = None,
+    request: BuildRequest, data: Any = (), *, by_fields: bool = True
 ) -> ChargeRequest:
-    """Charge of a build of rows, from its public arguments.
+    """ChargeRequest of a build, from its request.
 
     Parameters
     ----------
-    what : str
-        What is built, in a word or two.
-    epsilon : int
-        Nano-epsilon.
-    asked : Wanted
-        Columns and unit.
-    place : Domain or PrivateBounds
-        Area of the release; private bounds are charged everywhere.
+    request : BuildRequest
+        Public.
     data : object or list of objects
-        Input. Only rows of CSV files are charged to a region: the fields of such a row give it one
-        position. A geometry may differ from the fields beside it, and a view, a query, a table in
-        memory or a stream may show the same row at several positions.
-    engine : Engine, optional
-        Engine that reads by its own rules of what is CSV; then nothing is charged to a region.
+        What is read; nothing for tallies. A row of CSV has one place, by its fields. A geometry may
+        lie elsewhere than the fields beside it, and a view, a query, a table in memory or a stream
+        may show the same record in several places.
+    by_fields : bool
+        Whether this process reads the data; an engine has its own rules of what is CSV.
     """
     files = _files(data if isinstance(data, list | tuple) else [data])
-    by_fields = engine is None and {kind(path) for path in files} == {"csv"}
+    in_csv = by_fields and {kind(path) for path in files} == {"csv"}
     region = None
-    if by_fields and isinstance(place, Domain):
-        region = csv_region(place, asked.columns)
+    if in_csv and isinstance(request.domain, Domain) and request.columns is not None:
+        region = csv_region(request.domain, request.columns)
     return ChargeRequest(
-        epsilon=epsilon,
-        unit=asked.unit,
-        what=what,
+        epsilon=request.nano_epsilon,
+        unit=request.unit,
+        what=request.charge_text,
         region=region,
-        chosen=asked.choice is not None,
+        chosen=request.contribution_choice is not None,
         files=tuple(files.values()),
     )
 

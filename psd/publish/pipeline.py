@@ -1,24 +1,34 @@
-"""From a request and its data to a release."""
+"""From a request and its data to a release: the only way that one is built.
+
+1. The request is completed and checked; public files are read. 2. The ledger is asked whether it
+could be charged. 3. Records are read and counted. 4. The ledger is charged. 5. Noise is drawn.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from psd.errors import ParameterError
-from psd.ingest.partial_tally import PartialTally
-from psd.publish.build import build
-from psd.publish.from_tallies import build_tally
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.budget import Budget
+from psd.publish.charging import PendingCharge
+from psd.publish.count_inputs import count_input
+from psd.publish.drawing import draw_release
+from psd.publish.insecure import refuse_paid
 from psd.publish.observer import SILENT, Observer
-from psd.publish.request import BuildRequest, ReadRequest
-from psd.publish.series import build_series
+from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
+from psd.publish.request import BuildRequest
+from psd.publish.series import check_shares, draw_series
+from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
     from psd.ingest.engines import Engine
     from psd.ledger.account import Account
+    from psd.mechanisms.base import Sampler
+    from psd.publish.count_rows import CountedRows
 
-__all__ = ["publish", "reading_of"]
+__all__ = ["publish"]
 
 
 def publish(
@@ -28,13 +38,16 @@ def publish(
     engine: Engine | None = None,
     memory: str | int | None = None,
     account: Account | None = None,
+    sampler: Sampler | None = None,
     observer: Observer = SILENT,
 ) -> Release | SeriesRelease:
     """Build what a request says.
 
     Guarantees
     ----------
-    - The release is ``request.epsilon``-differentially private for the unit of the request.
+    - The release is ``request.epsilon``-differentially private for adding or removing one unit of
+      the request; twice epsilon for replacing one.
+    - It holds the noisy answers, public parameters and nothing else.
     - Reading comes first: an input that cannot be read costs no epsilon.
     - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn.
 
@@ -43,25 +56,28 @@ def publish(
     request : BuildRequest
         Public.
     data : object or list of objects
-        As in `psd.build`, or a `PartialTally`. Private.
+        Records as in `psd.build`, tallies, or a `psd.publish.count_inputs.CountInput`. Private.
     engine : Engine, optional
         Where records are read and counted.
     memory : str or int, optional
         Limit on the memory that reading takes, such as ``"2GB"``.
     account : Account, optional
         Dataset of a ledger that is charged.
+    sampler : Sampler, optional
+        For tests and demonstrations; a release of another sampler than `SecureSampler` cannot be
+        saved.
     observer : Observer
         What is called while the build runs.
 
     Returns
     -------
     Release or SeriesRelease
-        A series if the request has slices.
+        A series if the request, or its tallies, have slices.
 
     Raises
     ------
     ParameterError
-        If the request has no bounds and the data are records.
+        If the request does not fit the data, such as no bounds for records.
     InputDataError
         If the input cannot be read.
     DomainError
@@ -69,49 +85,53 @@ def publish(
     BudgetError, LedgerError
         If the account cannot be charged.
     """
+    source = count_input(data, engine=engine, memory=memory)
+    request = source.completed(request)
+    inputs = _resolved(request)
+    if request.slices is not None:
+        shares = (len(request.slices), request.unit, request.contribution_scope)
+        check_shares(request.nano_epsilon, *shares)
+    sampler = SecureSampler() if sampler is None else sampler
+    refuse_paid(sampler, account)
+    pending = PendingCharge(account, source.charge_request(request))
+    budget = Budget(request.nano_epsilon, on_first_spend=pending.charge)
+    counted = source.count(
+        request, budget=budget, sampler=sampler, boundary=inputs.boundary, observer=observer
+    )
+    budget.open()
+    observer.progress("counting with noise")
+    return _drawn(request, counted, inputs, budget, sampler)
+
+
+def _resolved(request: BuildRequest) -> PublicInputs:
+    """Public knowledge of a request, read from its files."""
     assert request.post_processing is not None
-    given: dict[str, Any] = {
-        "epsilon": request.epsilon,
+    return resolve_public_inputs(
+        request.domain if isinstance(request.domain, Domain) else None,
+        request.post_processing,
+        covariate=request.covariate,
+        boundary=request.boundary,
+    )
+
+
+def _drawn(
+    request: BuildRequest,
+    counted: CountedRows,
+    inputs: PublicInputs,
+    budget: Budget,
+    sampler: Sampler,
+) -> Release | SeriesRelease:
+    """The release of the counts, or the series of their slices."""
+    scope = request.contribution_scope
+    common: dict[str, Any] = {
+        "budget": budget,
         "method": request.method,
-        "estimate": request.post_processing.estimate,
-        "density": request.post_processing.density,
-        "covariate": request.covariate,
-        "account": account,
-        "progress": observer.progress,
+        "unit": request.unit if scope == "slice" else counted.unit,
+        "view": inputs.view,
+        "covariate": inputs.covariate,
+        "boundary": inputs.boundary,
+        "sampler": sampler,
     }
-    if isinstance(data, PartialTally):
-        return build_tally(data, **given)
-    if request.domain is None or request.columns is None:
-        raise ParameterError(
-            "bounds must be given for records, or a boundary, got neither; only tallies state "
-            "their own"
-        )
-    columns = request.columns
-    given |= {"domain": request.domain, "boundary": request.boundary, "memory": memory}
-    given |= {
-        name: getattr(columns, name) for name in ("x", "y", "user", "geometry", "layer", "time")
-    }
-    unit = request.unit
-    given["max_contributions"] = request.contribution_choice or (
-        unit.max_contributions if unit.has_user and not unit.weight else None
-    )
-    given["per"] = "day" if unit.kind == "user-day" else None
-    given["count"] = "users" if unit.weight else "rows"
-    given["private_report"] = observer.private_report
-    given["private_tally"] = observer.private_tally
     if request.slices is None:
-        return build(data, time_zone=columns.time_zone, engine=engine, **given)
-    if engine is not None:
-        raise ParameterError("slices must be left out with an engine; build in this process")
-    given["per"] = "slice" if request.contribution_scope == "slice" else given["per"]
-    return build_series(data, slices=request.slices, **given)
-
-
-def reading_of(tally: PartialTally) -> ReadRequest:
-    """The part of a request that tallies state themselves."""
-    return ReadRequest(
-        columns=None,
-        unit=tally.unit,
-        slices=tally.terms.slices,
-        contribution_scope=tally.terms.bound,
-    )
+        return draw_release(counted.tally, counted.domain, **common)
+    return draw_series(counted.tally, counted.domain, request.slices, scope=scope, **common)

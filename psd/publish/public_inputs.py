@@ -1,4 +1,4 @@
-"""What is known of a domain without its points, and the view that is made of the counts."""
+"""Public knowledge about a domain that a build is given: covariate, boundary, post-processing."""
 
 from __future__ import annotations
 
@@ -14,21 +14,28 @@ from psd.space.public_files import BoundaryFile, CovariateFile
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
-__all__ = ["Known", "boundary_of", "covariate_of", "known", "view_of", "view_with"]
+__all__ = [
+    "PublicInputs",
+    "boundary_of",
+    "covariate_of",
+    "default_view",
+    "resolve_public_inputs",
+    "view_with",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Known:
+class PublicInputs:
     """Public knowledge that a build is given.
 
     Parameters
     ----------
     view : View
-        What is made of the counts.
+        How estimates are made from the counts.
     covariate : Covariate, optional
         Where people can be.
     boundary : Boundary, optional
-        Outside of which nobody is.
+        Outside of which there are no records.
     """
 
     view: View
@@ -37,12 +44,12 @@ class Known:
 
     @property
     def steering(self) -> Covariate | None:
-        """What a method is told of where people can be."""
+        """What the method gets of where people can be."""
         return self.covariate if self.boundary is None else self.boundary.steered(self.covariate)
 
     @property
     def mask(self) -> Covariate | None:
-        """Where the curator knows that nobody is."""
+        """Where the curator knows that there are no records."""
         return None if self.boundary is None else self.boundary.mask
 
     @property
@@ -51,85 +58,95 @@ class Known:
         return self.covariate if self.boundary is None else self.boundary.published(self.covariate)
 
 
-def known(
-    method: object,
+def resolve_public_inputs(
     domain: Domain | None,
+    view: View,
     *,
-    estimate: str | None = None,
-    density: str | None = None,
-    covariate: Any = None,
-    boundary: Any = None,
-) -> Known:
-    """Knowledge from the arguments of `psd.build`.
+    covariate: Covariate | CovariateFile | None = None,
+    boundary: Boundary | BoundaryFile | None = None,
+) -> PublicInputs:
+    """Read public files, and check that what they hold fits the domain and the view.
 
     Parameters
     ----------
-    method : Decomposition
-        Whose view is taken where none is given.
     domain : Domain, optional
-        Of the release; none if it is not known yet.
-    estimate, density, covariate, boundary
-        As in `psd.build`.
+        Of the release; None if its bounds are estimated privately.
+    view : View
+        How estimates are made from the counts.
+    covariate, boundary
+        As in `psd.publish.request.BuildRequest`.
 
     Raises
     ------
     ParameterError
-        If something is given that does not fit.
+        If they do not fit.
+    InputDataError
+        If a file cannot be read.
     """
-    if domain is None and (covariate is not None or boundary is not None):
-        raise ParameterError(
-            "private bounds are known too late for a covariate or a boundary; give public bounds"
-        )
-    if density is None and not (covariate is None and boundary is None):
-        density = "covariate"
-    found = Known(
-        view=view_with(method, estimate=estimate, density=density),
-        covariate=None if covariate is None or domain is None else covariate_of(covariate, domain),
-        boundary=None if boundary is None or domain is None else boundary_of(boundary, domain),
+    if domain is None:
+        if view.density == "covariate":
+            raise ParameterError(
+                "density must not be covariate with private bounds, which cannot have a covariate"
+            )
+        return PublicInputs(view=view)
+    inputs = PublicInputs(
+        view=view,
+        covariate=None if covariate is None else covariate_of(covariate, domain),
+        boundary=None if boundary is None else boundary_of(boundary, domain),
     )
-    if domain is not None:
-        check_covariate(found.covariate, domain, "uniform")  # before it is cut at the boundary
-        check_covariate(found.published, domain, found.view.density)
-    elif found.view.density == "covariate":
-        raise ParameterError("density covariate goes with public bounds, and these are private")
-    return found
+    check_covariate(inputs.covariate, domain, "uniform")  # before it is cut at the boundary
+    check_covariate(inputs.published, domain, view.density)
+    return inputs
 
 
-def view_of(method: object) -> View:
-    """What a method wants made of its counts: its ``view``, least squares where it has none."""
+def default_view(method: object) -> View:
+    """How a method wants estimates made: its ``view``, least squares if it has none."""
     view: View = getattr(method, "view", View())
     return view
 
 
 def view_with(method: object, *, estimate: str | None, density: str | None) -> View:
-    """The view that a method wants, with the caller's choices in place of its own."""
-    given = {"estimate": estimate, "density": density}
-    return replace(view_of(method), **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+    """The default view of a method, with the choices of the caller."""
+    choices: dict[str, Any] = {"estimate": estimate, "density": density}
+    stated = {name: choice for name, choice in choices.items() if choice is not None}
+    return replace(default_view(method), **stated)
 
 
-def covariate_of(given: Any, domain: Domain) -> Covariate:
-    """Covariate as it is, of a file, or of polygons."""
-    if isinstance(given, Covariate):
-        return given
-    if isinstance(given, CovariateFile):
-        return given.read(domain)
-    if not hasattr(given, "geometry"):
+def covariate_of(value: Any, domain: Domain) -> Covariate:
+    """Covariate as it is, of a file, or of polygons.
+
+    Raises
+    ------
+    ParameterError
+        If the value is none of them.
+    """
+    if isinstance(value, Covariate):
+        return value
+    if isinstance(value, CovariateFile):
+        return value.read(domain)
+    if not hasattr(value, "geometry"):
         raise ParameterError(
             "covariate must be a psd.Covariate, a CovariateFile or a GeoDataFrame of polygons, got "
-            f"a value of type {type(given).__name__}"
+            f"a value of type {type(value).__name__}"
         )
-    return Covariate.from_polygons(given, domain)
+    return Covariate.from_polygons(value, domain)
 
 
-def boundary_of(given: Any, domain: Domain) -> Boundary:
-    """Boundary as it is, of a file, or of polygons."""
-    if isinstance(given, Boundary):
-        return given
-    if isinstance(given, BoundaryFile):
-        return given.read(domain)
-    if not hasattr(given, "geometry"):
+def boundary_of(value: Any, domain: Domain) -> Boundary:
+    """Boundary as it is, of a file, or of polygons.
+
+    Raises
+    ------
+    ParameterError
+        If the value is none of them.
+    """
+    if isinstance(value, Boundary):
+        return value
+    if isinstance(value, BoundaryFile):
+        return value.read(domain)
+    if not hasattr(value, "geometry"):
         raise ParameterError(
             "boundary must be a GeoDataFrame of polygons, got a value of type "
-            f"{type(given).__name__}"
+            f"{type(value).__name__}"
         )
-    return Boundary.from_polygons(given, domain)
+    return Boundary.from_polygons(value, domain)

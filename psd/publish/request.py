@@ -35,6 +35,7 @@ __all__ = [
     "as_domain",
     "as_method",
     "check_instance",
+    "counted_unit",
 ]
 
 SLICES_EXAMPLE = 'psd.TimeSlices.parse("day", "2024-01-01")'
@@ -109,11 +110,7 @@ class ReadRequest:
             return
         if self.slices is None:
             raise ParameterError("per slice must be given with slices, got none")
-        if self.unit.kind != "user" or self.unit.weight:
-            raise ParameterError(
-                "per slice must be given with user and max_contributions; other units are bounded "
-                "within a slice already"
-            )
+        counted_unit(self.unit, self.contribution_scope)
         if self.contribution_choice is not None:
             raise ParameterError(
                 "max_contributions must be a number with per slice, got auto; auto chooses one "
@@ -265,10 +262,40 @@ class BuildRequest:
         )
 
     @property
+    def charge_text(self) -> str:
+        """What a ledger notes of the build, in a word or two."""
+        kind = "build" if self.slices is None else "series"
+        text: str = getattr(self.method, "charge_text", f"{kind} {self.method.name}")
+        return text
+
+    @property
     def guarantee_text(self) -> str:
         """The guarantee in a few words."""
         each = " in each slice" * (self.contribution_scope == "slice")
         return f"epsilon {self.epsilon:f} {self.unit.guarantee_text}{each}"
+
+
+def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:
+    """Unit by which records are bounded: that of the guarantee, or a user's part of one slice.
+
+    Raises
+    ------
+    ParameterError
+        If the scope is a slice, and no user is bounded.
+
+    Examples
+    --------
+    >>> counted_unit(PrivacyUnit(kind="user", max_contributions=4), "slice").kind
+    'user-slice'
+    """
+    if scope == "series":
+        return unit
+    if unit.kind != "user" or unit.weight:
+        raise ParameterError(
+            "per slice must be given with user and max_contributions; other units are bounded "
+            "within a slice already"
+        )
+    return PrivacyUnit(kind="user-slice", max_contributions=unit.max_contributions)
 
 
 def check_instance(name: str, value: object, kind: type, example: str) -> None:

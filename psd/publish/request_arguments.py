@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from psd._util.suggestions import check_names
 from psd.curator.contribution_choice import BoundChoice
+from psd.curator.private_bounds import PrivateBounds
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
 from psd.publish.public_inputs import boundary_of, covariate_of, view_with
@@ -21,19 +22,22 @@ from psd.space.time_slices import TimeSlices
 if TYPE_CHECKING:
     import geopandas
 
-    from psd.curator.private_bounds import PrivateBounds
     from psd.decompositions import Decomposition
 
 __all__ = [
     "DEFAULT_METHOD",
     "BuildArguments",
     "ColumnArguments",
+    "DomainArgument",
     "ReadArguments",
     "reading_fields",
     "request_from_arguments",
 ]
 
 DEFAULT_METHOD = "auto"
+
+DomainArgument: TypeAlias = Domain | PrivateBounds | tuple[float, float, float, float] | None
+"""A domain, how its bounds are estimated, or west, south, east, north in degrees."""
 
 # Names of columns, which `Columns` has too.
 _COLUMNS = ("x", "y", "user", "time", "time_zone", "geometry", "layer")
@@ -111,7 +115,7 @@ class BuildArguments(ReadArguments, total=False):
 
 def request_from_arguments(
     *,
-    domain: Domain | PrivateBounds | tuple[float, float, float, float] | None,
+    domain: DomainArgument,
     epsilon: str | float | Decimal,
     method: Decomposition | str = DEFAULT_METHOD,
     slices: TimeSlices | None = None,

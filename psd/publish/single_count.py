@@ -1,39 +1,35 @@
-"""One counting question, answered once and paid from a ledger. Private side.
+"""One counting question, answered once and charged to a ledger. Private side.
 
-A release answers every question for one price; this answers one. It is for the few numbers that
-are wanted once and exactly where they are wanted: no cell is cut by the box.
+A release answers any number of questions for one epsilon; this answers one. It is for few numbers
+whose box must not be cut by cells.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
-from psd.curator.curator import Curator
+from psd.api.release import Release
 from psd.errors import ParameterError
-from psd.ingest.memory_limit import memory_for_rows, parse_memory
-from psd.ingest.sources import Columns, read
-from psd.ingest.tally_builder import TallyBuilder
-from psd.mechanisms.base import Sampler
-from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.budget import Budget
-from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.noise_laws import noise_law
 from psd.privacy.noise_variance import noise_variance
-from psd.privacy.unit import Count, Per, PrivacyUnit
-from psd.publish.charging import PendingCharge, charge_request
-from psd.publish.count_rows import wanted
-from psd.publish.insecure import refuse_paid
+from psd.publish.count_inputs import RecordInput
+from psd.publish.pipeline import publish
+from psd.publish.request_arguments import ReadArguments, request_from_arguments
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
-    from psd.ledger.account import Account
+    from decimal import Decimal
 
-__all__ = ["Answer", "ask"]
+    from psd.decompositions import Curator
+    from psd.ledger.account import Account
+    from psd.mechanisms.base import Sampler
+    from psd.space.box_tree import Tree
+
+__all__ = ["Answer", "SingleCount", "ask"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +43,27 @@ class Answer:
     error : float
         Standard deviation of the noise.
     lower, upper : float
-        The noise leaves the count in this interval with at least the probability asked for.
+        The noise leaves the count in this interval with at least the requested probability.
     """
 
     estimate: float
     error: float
     lower: float
     upper: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleCount:
+    """The method of a single count: the domain is the only cell."""
+
+    name: ClassVar[str] = "single-count"
+    paper: ClassVar[str] = "Dwork, McSherry, Nissim, Smith, TCC 2006"
+    charge_text: ClassVar[str] = "ask"
+
+    def build(self, curator: Curator) -> Tree:
+        """Count the domain with all of epsilon."""
+        curator.count(curator.root(), curator.epsilon)
+        return curator.tree()
 
 
 def ask(
@@ -64,26 +74,17 @@ def ask(
     account: Account,
     crs: str = "EPSG:4326",
     confidence: float = 0.95,
-    x: str = "lon",
-    y: str = "lat",
-    user: str | None = None,
-    max_contributions: int | None = None,
-    per: Per | None = None,
-    count: Count = "rows",
-    geometry: str | None = None,
-    layer: str | None = None,
-    time: str | None = None,
-    time_zone: str = "UTC",
     memory: str | int | None = None,
     sampler: Sampler | None = None,
+    **arguments: Unpack[ReadArguments],
 ) -> Answer:
-    """Count the rows, or users, in one box, with noise of the whole epsilon.
+    """Count the records, or users, in one box, with noise of the whole epsilon.
 
     Guarantees
     ----------
     - The answer is epsilon-differentially private for adding or removing one unit of
       `psd.build`, and epsilon is charged to the account before it is drawn.
-    - A box without a row is answered like any other; only what cannot be read is refused.
+    - A box without a record is answered like any other; only what cannot be read is refused.
 
     Parameters
     ----------
@@ -91,17 +92,20 @@ def ask(
         As in `psd.build`. Private.
     box : tuple of float
         West, south, east, north; points on its edges are in it. It is the domain of the question,
-        a lattice of one cell, so that no edge is moved. Public: never taken from the points.
+        a lattice of one cell, so that no edge is moved. Never taken from the points. Public.
     epsilon : str, int, float or Decimal
-        Price of the answer. Public.
+        Cost of the answer. Public.
     account : Account
-        Who pays.
+        Dataset of a ledger that is charged.
     crs : str
         Of the box and the columns. Public.
     confidence : float
         Of the interval, in (0, 1). Public.
-    x, y, user, max_contributions, per, count, geometry, layer, time, time_zone, memory, sampler
-        As in `psd.build`. Rows of a user are bounded among those in the box.
+    memory, sampler
+        As in `psd.build`.
+    **arguments
+        Columns and unit of privacy as in `psd.publish.request_arguments.ReadArguments`. Records of
+        a user are bounded among those in the box. Public.
 
     Returns
     -------
@@ -114,43 +118,37 @@ def ask(
     InputDataError
         If the input cannot be read; it costs nothing.
     BudgetError, LedgerError
-        If the account cannot pay.
+        If the account cannot be charged.
 
     Notes
     -----
     The question is `psd.curator.curator.Curator.count` of one cell, which has the proof. The
     error and the interval follow from the law of the noise, `psd.privacy.noise_laws`.
     """
-    nano = parse_epsilon(epsilon)
     if not 0 < confidence < 1:
-        raise ParameterError(f"confidence {confidence} is not between 0 and 1")
-    domain = Domain(bounds=box, crs=crs, lattice=(1, 1))
-    columns = Columns(
-        x=x, y=y, user=user, geometry=geometry, layer=layer, time=time, time_zone=time_zone
+        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    request = request_from_arguments(
+        domain=Domain(bounds=box, crs=crs, lattice=(1, 1)),
+        epsilon=epsilon,
+        method=SingleCount(),
+        **arguments,
     )
-    asked = wanted(columns, max_contributions=max_contributions, per=per, count=count)
-    refuse_paid(sampler, account)
-    pending = PendingCharge(account, charge_request("ask", nano, asked, domain, data))
-    budget = Budget(nano, on_first_spend=pending.charge)
-    left = memory_for_rows(None if memory is None else parse_memory(memory))
-    # A question about nobody must be answered: a refusal would tell, for nothing, that there is
-    # nobody.
-    builder = TallyBuilder(domain, unit=asked.unit, memory=left, anywhere=True)
-    for batch in read(data, columns, domain):
-        builder.add_batch(batch)
-    tally = builder.build()
-    curator = Curator(tally, domain, budget=budget, sampler=sampler or SecureSampler())
-    found = int(curator.count(curator.root(), nano)[0])
-    return _answer(found, nano, asked.unit, confidence, curator.noise_law)
+    # Records may all lie elsewhere: a refusal would reveal, at no cost, that none lies in the box.
+    source = RecordInput(data=data, memory=memory, anywhere=True)
+    release = publish(request, source, account=account, sampler=sampler)
+    assert isinstance(release, Release)
+    return _answer(release, confidence)
 
 
-def _answer(found: int, nano: int, unit: PrivacyUnit, confidence: float, law: str) -> Answer:
+def _answer(release: Release, confidence: float) -> Answer:
     """A noisy number with its error, in the things that are counted."""
-    reach = noise_law(law).reach(nano, unit.contributions, 1 - confidence)
-    variance = noise_variance(np.array([nano]), unit.contributions, law)[0]
+    count, epsilon = int(release.tree.count[0]), int(release.tree.epsilon[0])
+    unit, law = release.unit, release.tree.noise_law
+    reach = noise_law(law).reach(epsilon, unit.contributions, 1 - confidence)
+    variance = noise_variance(np.array([epsilon]), unit.contributions, law)[0]
     return Answer(
-        estimate=found / unit.scale,
+        estimate=count / unit.scale,
         error=math.sqrt(variance) / unit.scale,
-        lower=(found - reach) / unit.scale,
-        upper=(found + reach) / unit.scale,
+        lower=(count - reach) / unit.scale,
+        upper=(count + reach) / unit.scale,
     )

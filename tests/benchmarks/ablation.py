@@ -23,7 +23,7 @@ from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 from psd.release.post_processing import View
 from support.releases import changed
 
@@ -53,7 +53,7 @@ def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[f
     def built(settings):
         method = psd.method("cascade", settings)
         nano = parse_epsilon(epsilon)
-        return release_of(counts, domain, budget=Budget(nano), method=method, unit=PrivacyUnit())
+        return draw_release(counts, domain, budget=Budget(nano), method=method, unit=PrivacyUnit())
 
     def score(release):
         return float(np.exp(np.log(class_errors(release, truth)).mean()))

@@ -30,7 +30,7 @@ from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 from psd.query import boxes as engine
 
 DATA = "uk_road_accidents"
@@ -86,7 +86,7 @@ def points_of(path: Path, domain: psd.Domain) -> tuple[Tally, Points]:
 def built(method: str, counts: Tally, domain: psd.Domain, folder: Path) -> Path:
     """Release file of a method, large enough."""
     settings, epsilon = LARGE.get(method, ({}, "1"))
-    release = release_of(
+    release = draw_release(
         counts,
         domain,
         budget=Budget(parse_epsilon(epsilon)),

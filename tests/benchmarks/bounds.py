@@ -25,7 +25,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 
 SETS = {
     "uk": ("uk_road_accidents.csv", (-7.6, 49.8, 1.9, 60.9)),
@@ -81,7 +81,7 @@ def score(data, truth, bound, epsilon, paid, runs):
     unit = PrivacyUnit(kind="user", max_contributions=bound)
     errors = []
     for _ in range(runs):
-        release = release_of(
+        release = draw_release(
             truth.counts,
             data.domain,
             budget=Budget(epsilon, spent=paid),

@@ -26,7 +26,7 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 from psd.query.boxes import box_totals
 from psd.release.post_processing import View
 from support.releases import changed
@@ -67,7 +67,7 @@ def measured(counts, truth, domain, method, epsilon, runs):
     """Errors of the view and of signed least squares, one row per build."""
     found = []
     for _ in range(runs):
-        release = release_of(
+        release = draw_release(
             counts, domain, budget=Budget(parse_epsilon(epsilon)), method=method, unit="record"
         )
         found.append((class_errors(release, truth), signed_errors(release, truth)))

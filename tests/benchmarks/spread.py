@@ -29,7 +29,7 @@ from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 from psd.space.box_tree import locate
 from support.releases import changed
 
@@ -94,7 +94,7 @@ def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
     boxes = queries(seen.points, domain, options.queries)
     for epsilon in options.epsilons:
         for name in options.methods:
-            release = release_of(
+            release = draw_release(
                 counts,
                 domain,
                 budget=Budget(parse_epsilon(epsilon)),

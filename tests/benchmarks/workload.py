@@ -27,7 +27,7 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 
 HEADER = ("data", "epsilon", "class", "method", "uniform", "error", "on data", "error")
 SIZES = (32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024)
@@ -88,7 +88,7 @@ def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
             for called, method in candidates(name, options.height):
                 errors = [
                     class_errors(
-                        release_of(
+                        draw_release(
                             truth.counts,
                             domain,
                             budget=Budget(parse_epsilon(epsilon)),

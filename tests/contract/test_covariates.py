@@ -15,7 +15,7 @@ from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 from psd.release.post_processing import View
 from psd.space.covariate import Covariate
 from psd.testing import small_domain, small_tally
@@ -36,7 +36,7 @@ def half(domain, columns=8, rows=8):
 
 def built(method, rows, *, epsilon=NANO, side=SIDE, **shape):
     domain = small_domain(side)
-    return release_of(
+    return draw_release(
         small_tally(side, rows),
         domain,
         budget=Budget(epsilon),

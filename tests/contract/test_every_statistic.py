@@ -8,7 +8,7 @@ import psd
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.build import release_of
+from psd.publish.drawing import draw_release
 from psd.release.post_processing import View
 from psd.testing import small_domain, small_tally
 from support.privacy.replay import small_cases
@@ -21,7 +21,7 @@ METHODS = small_cases()
 def built(method, rows, view, epsilon=NANO):
     domain = small_domain(SIDE)
     tally = small_tally(SIDE, rows)
-    return release_of(
+    return draw_release(
         tally, domain, budget=Budget(epsilon), method=method, unit=PrivacyUnit(), view=view
     )
 

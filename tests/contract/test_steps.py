@@ -9,7 +9,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.build import release_of, step_of
+from psd.publish.drawing import coarsest_step, draw_release
 from support.privacy.samplers import ExactSampler
 
 DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(96, 64))
@@ -31,7 +31,7 @@ def batches():
 
 def answers(method, step):
     counts = tally_batches(batches(), DOMAIN, step=step)
-    release = release_of(
+    release = draw_release(
         counts,
         DOMAIN,
         budget=Budget(10**9),
@@ -44,24 +44,24 @@ def answers(method, step):
 
 @pytest.mark.parametrize("method", NAMED, ids=repr)
 def test_the_tree_is_the_same(method):
-    step = step_of(method, DOMAIN.lattice)
+    step = coarsest_step(method, DOMAIN.lattice)
     coarse, fine = answers(method, step), answers(method, (1, 1))
     np.testing.assert_array_equal(coarse.boxes, fine.boxes)
     np.testing.assert_array_equal(coarse.count, fine.count)
 
 
 def test_steps_follow_from_the_parameters():
-    assert step_of(psd.Quadtree(height=3), DOMAIN.lattice) == (12, 8)
-    assert step_of(psd.Quadtree(height=7), DOMAIN.lattice) == (1, 1)
-    assert step_of(psd.Grid(size=32), DOMAIN.lattice) == (3, 2)
-    assert step_of(psd.Grid(size=5), DOMAIN.lattice) == (1, 1)
-    assert step_of(psd.Quadtree(height=10), (2**20, 2**20)) == (1024, 1024)
+    assert coarsest_step(psd.Quadtree(height=3), DOMAIN.lattice) == (12, 8)
+    assert coarsest_step(psd.Quadtree(height=7), DOMAIN.lattice) == (1, 1)
+    assert coarsest_step(psd.Grid(size=32), DOMAIN.lattice) == (3, 2)
+    assert coarsest_step(psd.Grid(size=5), DOMAIN.lattice) == (1, 1)
+    assert coarsest_step(psd.Quadtree(height=10), (2**20, 2**20)) == (1024, 1024)
 
 
 @pytest.mark.parametrize("name", methods())
 def test_methods_that_look_at_the_data_name_none(name):
     if name not in ("quadtree", "grid"):
-        assert step_of(method(name), DOMAIN.lattice) == (1, 1)
+        assert coarsest_step(method(name), DOMAIN.lattice) == (1, 1)
 
 
 def test_too_coarse_a_step_is_noticed():

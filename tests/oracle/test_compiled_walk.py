@@ -12,7 +12,7 @@ from psd.estimation.density import PARTS
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.build import release_of as build_of
+from psd.publish.drawing import draw_release as build_of
 from psd.query import boxes as engine
 from psd.query.compiled_walk import compiled_sums, compiled_totals
 from psd.query.totals import Sums, cover_sums

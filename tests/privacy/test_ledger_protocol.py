@@ -80,10 +80,10 @@ BUILDS = {
         TABLE, domain=PrivateBounds(crs="EPSG:4326"), epsilon=1, account=account
     ),
     "auto": lambda account: psd.build(TABLE, domain=SQUARE, epsilon=1, account=account, **AUTO),
-    "series": lambda account: psd.build_series(
+    "series": lambda account: psd.build(
         TABLE, domain=SQUARE, epsilon=1, slices=DAYS, time="time", account=account
     ),
-    "auto series": lambda account: psd.build_series(
+    "auto series": lambda account: psd.build(
         TABLE, domain=SQUARE, epsilon=1, slices=DAYS, time="time", account=account, **AUTO
     ),
 }
@@ -154,7 +154,7 @@ def test_what_cannot_be_read_costs_nothing(content, code, ledger, points):
 
 def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatch):
     """Another release is paid while the rows are read."""
-    count_rows = psd.publish.build.count_rows
+    count_rows = psd.publish.count_inputs.count_rows
 
     def meanwhile(*arguments, **options):
         counted = count_rows(*arguments, **options)
@@ -162,7 +162,7 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
         ledger.charge("rows", claim)
         return counted
 
-    monkeypatch.setattr(psd.publish.build, "count_rows", meanwhile)
+    monkeypatch.setattr(psd.publish.count_inputs, "count_rows", meanwhile)
     assert "has epsilon 0.5 left" in fails(4, *build(ledger, points))
     assert not points.with_name("r.psd.parquet").exists()
     assert [charge.what for charge in ledger.state().charges.values()] == ["another"]

@@ -15,7 +15,8 @@ from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.series import counted_unit, series_of
+from psd.publish.request import counted_unit
+from psd.publish.series import draw_series
 from psd.testing import RecordingSampler, small_domain
 from support.privacy.slices_replay import DAYS, OTHERS, batch, loss_of, run, users
 
@@ -40,7 +41,7 @@ def test_one_row_and_the_days_of_a_user_lie_in_one_slice():
 
 
 def test_the_series_asks_what_was_checked():
-    """`series_of` gives each slice the epsilon and the rows that the checks above give it."""
+    """`draw_series` gives each slice the epsilon and the rows that the checks above give it."""
     for bound in ("series", "slice"):
         unit = PrivacyUnit(kind="user", max_contributions=1)
         recorders = []
@@ -49,7 +50,7 @@ def test_the_series_asks_what_was_checked():
         whole = RecordingSampler()
         counts = tally_batches([batch(OTHERS)], small_domain(2), unit=counted_unit(unit, bound),
                        key=b"fixed", slices=DAYS)  # fmt: skip
-        series = series_of(counts, small_domain(2), DAYS, bound=bound, budget=Budget(NANO),
+        series = draw_series(counts, small_domain(2), DAYS, scope=bound, budget=Budget(NANO),
                            method=psd.Quadtree(height=1), unit=unit, sampler=whole)  # fmt: skip
         assert isinstance(series, SeriesRelease)
         asked = [call for recorder in recorders for call in recorder.draws]

@@ -22,7 +22,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.user_rows import UserRows, keep_user_rows
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.from_tallies import TallyRequest, origin_of
+from psd.publish.tally_parts import TallyRequest, origin_of
 
 SIDE = 3
 DOMAIN = psd.Domain(bounds=(0, 0, SIDE, SIDE), crs="EPSG:3857", lattice=(SIDE, SIDE))
@@ -75,7 +75,7 @@ def counted(rows, how):
     x, y = np.array([(c, r) for _, c, r, _ in rows], float).reshape(-1, 2).T + 0.5
     time = START + np.array([hour for *_, hour in rows], np.int64) * np.timedelta64(3600, "s")
     ids = pa.array([user for user, *_ in rows], pa.string())
-    unit = psd.publish.series.counted_unit(how.unit, how.bound)
+    unit = psd.publish.request.counted_unit(how.unit, how.bound)
     builder = TallyBuilder(DOMAIN, unit=unit, slices=how.slices)
     builder.add_batch(Batch(x=x, y=y, user=ids, time=time.astype("datetime64[us]")))
     if how.carry:

@@ -8,7 +8,7 @@ import pandas as pd
 import psd
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.from_tallies import TallyRequest, tally_rows
+from psd.publish.tally_parts import TallyRequest, tally_rows
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
 SECRET = bytes(range(32))

@@ -15,7 +15,8 @@ import psd.ledger.file
 import psd.ledger.ledger
 import psd.ledger.regions
 import psd.ledger.state
-import psd.publish.build
+import psd.publish.count_inputs
+import psd.publish.pipeline
 from privacy.planted_bugs.bug import planted, replaced
 from psd.errors import BudgetError
 from psd.ledger.account import Account
@@ -65,7 +66,7 @@ def check_then_act():
 @contextlib.contextmanager
 def refund():
     """A build that fails gets its charge back, although a draw has been seen."""
-    original, charge, paid = psd.publish.build.release_of, Account.charge, []
+    original, charge, paid = psd.publish.pipeline.draw_release, Account.charge, []
 
     def remembering(self, claim):
         paid.append(self.ledger.path)
@@ -80,7 +81,7 @@ def refund():
             raise
 
     with (
-        replaced(psd.publish.build, "release_of", release_of),
+        replaced(psd.publish.pipeline, "draw_release", release_of),
         replaced(Account, "charge", remembering),
     ):
         yield
@@ -105,7 +106,7 @@ def float_balances():
 @contextlib.contextmanager
 def chain_over_a_fingerprint():
     """The chain of a ledger runs over a fingerprint of the rows."""
-    count, body, seen = psd.publish.build.count_rows, psd.ledger.ledger._body, []
+    count, body, seen = psd.publish.count_inputs.count_rows, psd.ledger.ledger._body, []
 
     def count_rows(*arguments, **options):
         counted = count(*arguments, **options)
@@ -116,7 +117,7 @@ def chain_over_a_fingerprint():
         return {**body(claim), "what": f"{claim.what} of {seen[-1]}"}
 
     with (
-        replaced(psd.publish.build, "count_rows", count_rows),
+        replaced(psd.publish.count_inputs, "count_rows", count_rows),
         replaced(psd.ledger.ledger, "_body", with_fingerprint),
     ):
         yield

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-import psd.publish.build
+import psd.publish.count_inputs
 import psd.publish.pipeline
 from privacy.planted_bugs.bug import planted, replaced
 from psd.errors import DomainError
@@ -43,7 +43,7 @@ def stated(value):
 
         return stating
 
-    return around(psd.publish.build, "release_of", wrapper)
+    return around(psd.publish.pipeline, "draw_release", wrapper)
 
 
 @planted(test=GRID, like=EXACT)
@@ -67,14 +67,14 @@ def westernmost_point_in_the_header():
 def built(change):
     """A release is changed after it was built, past its checks."""
 
-    def wrapper(build):
-        def telling(data, **options):
+    def wrapper(publish):
+        def telling(request, data, **options):
             library = f"1+{change(Path(data[0]))}"
-            return changed(build(data, **options), library=library)
+            return changed(publish(request, data, **options), library=library)
 
         return telling
 
-    return around(psd.publish.pipeline, "build", wrapper)
+    return around(psd.publish.pipeline, "publish", wrapper)
 
 
 @planted(test=GRID, like="hashes of private data, which confirm a guessed row")
@@ -100,7 +100,7 @@ def after_reading(say):
 
         return saying
 
-    return around(psd.publish.build, "count_rows", wrapper)
+    return around(psd.publish.count_inputs, "count_rows", wrapper)
 
 
 def logged(text, level=logging.DEBUG):
@@ -152,16 +152,17 @@ def warning_of_few_rows():
 def rows_in_the_progress():
     """Progress shows how many rows were read."""
 
-    def wrapper(build):
-        def showing(data, *, progress, private_report, **options):
+    def wrapper(publish):
+        def showing(request, data, *, observer, **options):
             def shown(report):
-                progress(f"read {sum(report.values())} rows")
+                observer.progress(f"read {sum(report.values())} rows")
 
-            return build(data, progress=progress, private_report=shown, **options)
+            seen = dataclasses.replace(observer, private_report=shown)
+            return publish(request, data, observer=seen, **options)
 
         return showing
 
-    return around(psd.publish.pipeline, "build", wrapper)
+    return around(psd.publish.pipeline, "publish", wrapper)
 
 
 @planted(test=GRID, like="caches and temporary files")
@@ -203,7 +204,7 @@ def box_of_the_rows():
     def wrapper(count_rows):
         return lambda *arguments, **options: shrunk(count_rows(*arguments, **options))
 
-    return around(psd.publish.build, "count_rows", wrapper)
+    return around(psd.publish.count_inputs, "count_rows", wrapper)
 
 
 @planted(test=SAME + "[grid-record]", like="a size that is a function of the exact N")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import psd.publish.build
+import psd.publish.pipeline
 import psd.release.file
 import psd.space.box_tree
 from privacy.planted_bugs.bug import planted, replaced
@@ -21,12 +21,12 @@ HEADERS = FILE + "test_other_headers_are_refused"
 )
 def replayed_noise_is_saved():
     """A release of scripted noise can be saved like a real one."""
-    original = psd.publish.build.release_of
+    original = psd.publish.pipeline.draw_release
 
     def release_of(*arguments, **options):
         return changed(original(*arguments, **options), source="curator")
 
-    return replaced(psd.publish.build, "release_of", release_of)
+    return replaced(psd.publish.pipeline, "draw_release", release_of)
 
 
 @planted(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import psd.ingest.tally_builder
-import psd.publish.build
+import psd.publish.count_inputs
 import psd.publish.count_rows
 from privacy.planted_bugs.bug import planted, replaced
 from privacy.planted_bugs.selection import half_as_sensitivity_of_every_quantile
@@ -118,7 +118,7 @@ def noise_of_a_day_for_one_row():
         tally = dataclasses.replace(counted.tally, contributions=1)
         return dataclasses.replace(counted, unit=unit, tally=tally)
 
-    return replaced(psd.publish.build, "count_rows", count_rows)
+    return replaced(psd.publish.count_inputs, "count_rows", count_rows)
 
 
 def weights_as(weights):

@@ -117,7 +117,7 @@ def _wrapped(header: bytes) -> bytes:
 
 def files() -> list[bytes]:
     """A release, a series, their headers, and other Parquet."""
-    series = psd.build_series(
+    series = psd.build(
         pa.table({"lon": [1.0], "lat": [2.0], "time": ["2024-01-31"]}), domain=WORLD, epsilon=1,
         method="grid", time="time",
         slices=TimeSlices(by="day", names=("2024-01-31",), time_zone="UTC"),

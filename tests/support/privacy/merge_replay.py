@@ -19,7 +19,7 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.user_rows import keep_user_rows
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.from_tallies import TallyRequest, origin_of
+from psd.publish.tally_parts import TallyRequest, origin_of
 from psd.testing import (
     SCRIPTS,
     LeakError,

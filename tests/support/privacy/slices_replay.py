@@ -16,8 +16,9 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.publish.series import counted_unit, slice_budgets
-from psd.publish.series import of_slice as part_of
+from psd.publish.request import counted_unit
+from psd.publish.series import slice_budgets
+from psd.publish.series import slice_tally as part_of
 from psd.space.time_slices import TimeSlices
 from psd.testing import (
     SCRIPTS,
@@ -42,7 +43,7 @@ def batch(rows):
 
 
 def run(rows, unit, bound, noises, slices=DAYS):
-    """One curator per slice, as `series_of` has them, with a notebook each."""
+    """One curator per slice, as `draw_series` has them, with a notebook each."""
     domain = small_domain(2)
     counted = counted_unit(unit, bound)
     counts = tally_batches([batch(rows)], domain, unit=counted, key=b"fixed", slices=slices)

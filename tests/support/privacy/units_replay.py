@@ -112,7 +112,7 @@ def release_of(rows, case, method, noise, monkeypatch):
         noise.curator = Curator(*arguments, **options)
         return noise.curator
 
-    monkeypatch.setattr("psd.publish.build.Curator", noted)
+    monkeypatch.setattr("psd.publish.drawing.Curator", noted)
     options = {"domain": small_domain(SIDE), **case.options}
     return psd.build(None, epsilon=1, method=method, sampler=noise, **options)
 

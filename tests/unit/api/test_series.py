@@ -19,7 +19,8 @@ from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.series import counted_unit, of_slice, series_of
+from psd.publish.request import counted_unit
+from psd.publish.series import draw_series, slice_tally
 from psd.release.file import SERIES_KEY
 from psd.release.post_processing import View
 from psd.release.series_file import is_series
@@ -48,11 +49,11 @@ def made(unit=K3, bound="series", epsilon=SURE, method=None, data=None, **more):
         [data or rows()], DOMAIN, unit=counted_unit(unit, bound), key=b"k", slices=MONTHS
     )
     method = method or psd.Quadtree(height=2, budget="leaf")
-    return series_of(
+    return draw_series(
         counted,
         DOMAIN,
         MONTHS,
-        bound=bound,
+        scope=bound,
         budget=Budget(epsilon),
         method=method,
         unit=unit,
@@ -111,7 +112,7 @@ def test_shares_of_epsilon_are_rounded_down():
     ],
 )
 def test_a_bound_per_slice_is_of_users(unit):
-    with pytest.raises(ParameterError, match="--per slice"):
+    with pytest.raises(ParameterError, match="per slice"):
         counted_unit(unit, "slice")
 
 
@@ -133,12 +134,12 @@ def test_a_tally_without_slices_or_with_more_is_refused():
     counts = tally_batches([rows()], DOMAIN)
     how = {"budget": Budget(SURE), "method": psd.Grid(size=2), "unit": PrivacyUnit()}
     with pytest.raises(ParameterError, match="not made with these"):
-        series_of(counts, DOMAIN, MONTHS, **how)
+        draw_series(counts, DOMAIN, MONTHS, **how)
     with pytest.raises(ParameterError, match="without time slices"):
-        of_slice(counts, 0)
+        slice_tally(counts, 0)
     counts = tally_batches([rows()], DOMAIN, slices=MONTHS)
     with pytest.raises(ParameterError, match="not made with these"):
-        series_of(counts, DOMAIN, psd.TimeSlices.parse("month", "2024-01"), **how)
+        draw_series(counts, DOMAIN, psd.TimeSlices.parse("month", "2024-01"), **how)
 
 
 def test_rows_without_a_time_are_refused():

@@ -14,6 +14,7 @@ from psd.evaluation.evaluate import class_errors, evaluate, geometric_mean
 from psd.evaluation.reporting.plots import plot_comparison
 from psd.evaluation.true_counts import truth_of
 from psd.evaluation.workload import workload
+from psd.publish.observer import Observer
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 SMALL = psd.Quadtree(height=3)
@@ -103,7 +104,12 @@ def test_class_errors_are_those_of_the_answers(name):
     table, kept = points(), []
     bound = {"user": "user_id", "max_contributions": 5}
     release = psd.build(
-        table, domain=DOMAIN, epsilon=1, method=name, private_tally=kept.append, **bound
+        table,
+        domain=DOMAIN,
+        epsilon=1,
+        method=name,
+        observer=Observer(private_tally=kept.append),
+        **bound,
     )
     judged = evaluate(release, table, kept=kept[0])
     coordinates = table["lon"].to_numpy(), table["lat"].to_numpy()

@@ -12,7 +12,8 @@ import psd
 from psd.errors import InputDataError, ParameterError
 from psd.evaluation.evaluate import evaluate
 from psd.ingest.tally_file import read_tally_of_release, write_tally
-from psd.publish.from_tallies import kept_for
+from psd.publish.observer import Observer
+from psd.publish.tally_parts import tally_of_build
 from psd.testing import RecordingSampler
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
@@ -70,7 +71,7 @@ def test_on_own_edges_only_the_noise_is_wrong():
 def test_bounded_users_have_a_third_part():
     table, kept = points(), []
     arguments = {"domain": DOMAIN, "user": "user_id", "max_contributions": 5}
-    release = psd.build(table, epsilon=1, private_tally=kept.append, **arguments)
+    release = psd.build(table, epsilon=1, observer=Observer(private_tally=kept.append), **arguments)
     answers = evaluate(release, table, boxes=BOXES, kept=kept[0]).answers
     whole = answers.iloc[0]
     assert whole["true_bounding_error"] == kept[0].counts.sum() - len(table) < 0
@@ -88,7 +89,7 @@ def test_bounded_users_need_their_own_tally():
     table, kept = points(), []
     arguments = {"domain": DOMAIN, "user": "user_id", "epsilon": 1}
     release = psd.build(table, max_contributions=5, **arguments)
-    psd.build(table, max_contributions=6, private_tally=kept.append, **arguments)
+    psd.build(table, max_contributions=6, observer=Observer(private_tally=kept.append), **arguments)
     with pytest.raises(ParameterError, match="--keep-tally"):
         evaluate(release, table, boxes=BOXES)
     with pytest.raises(ParameterError, match="not of this release"):
@@ -115,10 +116,10 @@ def built(tmp_path):
     """A tally, the path of its release, and that of the tally's file."""
     kept, release = [], tmp_path / "r.psd.parquet"
     arguments = {"domain": DOMAIN, "user": "user_id", "max_contributions": 5, "epsilon": 1}
-    made = psd.build(points(), private_tally=kept.append, **arguments)
+    made = psd.build(points(), observer=Observer(private_tally=kept.append), **arguments)
     made.save(release)
     path = tmp_path / "tally.parquet"
-    tally = kept_for(kept[0], made, [points()], time_zone=None, release=release)
+    tally = tally_of_build(kept[0], made, [points()], time_zone=None, release=release)
     write_tally(tally, path)
     return tally, release, path
 

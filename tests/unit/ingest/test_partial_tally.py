@@ -18,7 +18,7 @@ from psd.ingest.partial_tally import (
 from psd.ingest.sources import Columns
 from psd.ingest.user_rows import UserRows
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.from_tallies import build_tally, tally_rows
+from psd.publish.tally_parts import tally_rows
 from support.tallies import DOMAIN, K4, ROWS, USERS, cells, counted, recipe, table
 
 SURE = 10**12
@@ -51,7 +51,7 @@ def test_bounds_of_parts_add_up():
     both = merge([a, b])
     assert both.unit == PrivacyUnit(kind="user", max_contributions=7)
     assert both.tally.contributions == 7
-    assert build_tally(both, epsilon=1, method=psd.Grid(size=2)).unit.max_contributions == 7
+    assert psd.build(both, epsilon=1, method=psd.Grid(size=2)).unit.max_contributions == 7
 
 
 @pytest.mark.parametrize(
@@ -151,21 +151,21 @@ def test_what_is_no_file_needs_a_name():
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"columns": Columns()}, "column of users"),
-        ({"unit": PrivacyUnit()}, "column of users"),
-        ({"key": None, "carry": True}, "same --key"),
+        ({"columns": Columns()}, "user must be a column"),
+        ({"unit": PrivacyUnit()}, "user must be a column"),
+        ({"key": None, "carry": True}, "same key="),
         ({"carry": True, "step": (2, 2)}, "full lattice"),
         ({"carry": True, "unit": PrivacyUnit(kind="user", weight=12)}, "full lattice"),
-        ({"slices": psd.TimeSlices.parse("month", "2024-01")}, "need --time"),
-        ({"unit": PrivacyUnit(kind="user-day", time_zone="UTC")}, "need --time"),
+        ({"slices": psd.TimeSlices.parse("month", "2024-01")}, "time must name"),
+        ({"unit": PrivacyUnit(kind="user-day", time_zone="UTC")}, "time must name"),
         (
             {
                 "slices": psd.TimeSlices.parse("month", "2024-01", "Asia/Seoul"),
                 "columns": dataclasses.replace(USERS, time="time"),
             },
-            "another time zone",
+            "time_zone must be",
         ),
-        ({"bound": "slice", "unit": PrivacyUnit(kind="user", weight=12)}, "--per slice"),
+        ({"bound": "slice", "unit": PrivacyUnit(kind="user", weight=12)}, "per slice"),
     ],
 )
 def test_recipes_that_make_no_sense(changes, told):

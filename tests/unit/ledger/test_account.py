@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import psd
+from psd.curator.contribution_choice import BoundChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ingest.sources import Columns, read
@@ -20,7 +21,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge, charge_request
-from psd.publish.count_rows import wanted
+from psd.publish.request import BuildRequest
 from psd.release.signing import verify
 from psd.space.time_slices import TimeSlices
 
@@ -28,10 +29,10 @@ DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(8, 8))
 ADDRESS = "postgresql://db.example.org/city"
 
 
-def claim(data, place=DOMAIN, columns=None, bound=None):
-    return charge_request(
-        "build", 7, wanted(columns or Columns(), max_contributions=bound), place, data
-    )
+def claim(data, place=DOMAIN, columns=None, by_fields=True, **fields):
+    fields |= {"columns": columns or Columns(), "method": "grid"}
+    request = BuildRequest(domain=place, epsilon="0.000000007", **fields)
+    return charge_request(request, data, by_fields=by_fields)
 
 
 BY_COLUMNS = ("reader=csv", "x=lon", "y=lat")
@@ -81,8 +82,7 @@ def test_places_of_all_other_rows_are_everywhere(data):
 
 @pytest.mark.usefixtures("inputs")
 def test_an_engine_says_by_itself_what_places_a_row():
-    asked = wanted(Columns(), max_contributions=None)
-    found = charge_request("build", 7, asked, DOMAIN, "a.csv", engine=psd.Spark())
+    found = claim("a.csv", by_fields=False)
     assert (found.region, len(found.files)) == (None, 1)
 
 
@@ -102,9 +102,10 @@ def test_bounds_that_are_found_are_everywhere():
 
 
 def test_a_bound_that_is_chosen_is_not_claimed():
-    columns = Columns(user="id")
-    assert claim("points.csv", columns=columns, bound="auto").chosen
-    fixed = claim("points.csv", columns=columns, bound=4)
+    columns, unit = Columns(user="id"), PrivacyUnit(kind="user", max_contributions=4)
+    choice = BoundChoice()
+    assert claim("points.csv", columns=columns, unit=unit, contribution_choice=choice).chosen
+    fixed = claim("points.csv", columns=columns, unit=unit)
     assert (fixed.chosen, fixed.unit.contributions) == (False, 4)
 
 
@@ -113,7 +114,7 @@ def test_a_claim_says_what_it_costs_and_which_files_it_reads(tmp_path, monkeypat
     Path("a.csv").touch()
     Path("b.csv").touch()
     found = claim(("a.csv", "b.csv"))
-    assert (found.what, found.epsilon) == ("build", 7)
+    assert (found.what, found.epsilon) == ("build grid", 7)
     assert found.files == tuple((s.st_dev, s.st_ino) for s in map(os.stat, ("a.csv", "b.csv")))
     for none in ("missing.csv", pd.DataFrame({"lon": [], "lat": []}), ["a.csv", "-"]):
         assert claim(none).files == ()
@@ -258,7 +259,7 @@ def series(account, path):
     """A series that an account paid and has not noted as done."""
     table = pd.DataFrame({"lon": [1.0], "lat": [1.0], "time": ["2024-01-01"]})
     slices = TimeSlices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
-    made = psd.build_series(
+    made = psd.build(
         table, domain=DOMAIN, epsilon="0.1", method="grid", slices=slices, time="time",
         account=account,
     )  # fmt: skip

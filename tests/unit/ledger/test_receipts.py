@@ -52,7 +52,7 @@ def test_a_release_without_a_ledger_names_none(tmp_path):
 
 def test_a_series_names_its_charge(ledger, tmp_path):
     slices = TimeSlices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
-    series = psd.build_series(
+    series = psd.build(
         POINTS, domain=DOMAIN, epsilon=1, method="grid", slices=slices, time="time",
         account=Account(ledger, "rows"),
     )  # fmt: skip
@@ -113,7 +113,7 @@ def test_only_what_is_not_known_is_read_whole(ledger, tmp_path, monkeypatch):
 def test_releases_and_series_are_sound(ledger, tmp_path):
     slices = TimeSlices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
     how = {"domain": DOMAIN, "epsilon": 1, "method": "grid"}
-    psd.build_series(POINTS, slices=slices, time="time", **how).save(tmp_path / "s")
+    psd.build(POINTS, slices=slices, time="time", **how).save(tmp_path / "s")
     psd.build(POINTS, **how).save(tmp_path / "r")
     assert is_sound(tmp_path / "s")
     assert is_sound(tmp_path / "r")
@@ -125,7 +125,7 @@ def test_an_older_copy_is_noticed_by_a_series(ledger, tmp_path):
     shutil.copy(ledger.path, tmp_path / "older")
     slices = TimeSlices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
     how = {"domain": DOMAIN, "epsilon": 1, "method": "grid", "slices": slices, "time": "time"}
-    psd.build_series(POINTS, account=Account(ledger, "rows"), **how).save(tmp_path / "s.parquet")
+    psd.build(POINTS, account=Account(ledger, "rows"), **how).save(tmp_path / "s.parquet")
     shutil.copy(tmp_path / "older", ledger.path)
     with pytest.raises(LedgerError) as refused:
         Account(ledger, "rows").compare(tmp_path)

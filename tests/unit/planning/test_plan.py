@@ -109,7 +109,7 @@ def test_progress_counts_builds():
 def test_no_data_is_read(monkeypatch):
     for place in (
         "psd.publish.count_rows.read",
-        "psd.publish.build.count_rows",
+        "psd.publish.count_inputs.count_rows",
         "psd.ingest.sources.read",
     ):
         monkeypatch.setattr(place, lambda *a, **k: pytest.fail("data was read"))

@@ -8,7 +8,8 @@ import psd
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
-from psd.publish import build as publish
+from psd.publish.drawing import draw_release
+from psd.publish.observer import Observer
 from support.privacy.samplers import Echo
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
@@ -106,35 +107,35 @@ def test_a_subclass_of_the_noise_is_other_noise():
 
 def tallied(**arguments):
     kept = []
-    build(private_tally=kept.append, **arguments)
+    build(observer=Observer(private_tally=kept.append), **arguments)
     return kept[0]
 
 
-def release_of(counts, **arguments):
+def drawn(counts, **arguments):
     given = {"budget": Budget(10**9), "method": psd.Quadtree(height=1), "unit": PrivacyUnit()}
-    return publish.release_of(counts, DOMAIN, **given | arguments)
+    return draw_release(counts, DOMAIN, **given | arguments)
 
 
 def test_one_tally_serves_several_releases():
     counts = tallied()
     before = counts.counts.copy()
-    first, second = (release_of(counts, sampler=Echo()) for _ in range(2))
+    first, second = (drawn(counts, sampler=Echo()) for _ in range(2))
     np.testing.assert_array_equal(first.tree.count, build(sampler=Echo()).tree.count[:5])
     np.testing.assert_array_equal(first.tree.count, second.tree.count)
     np.testing.assert_array_equal(counts.counts, before)
-    assert (first.source, release_of(counts).source) == ("replay", "curator")
+    assert (first.source, drawn(counts).source) == ("replay", "curator")
 
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_the_unit_of_a_bounded_tally_is_the_user(k):
     unit = PrivacyUnit(kind="user", max_contributions=k)
-    release = release_of(tallied(user="id", max_contributions=k), unit=unit)
+    release = drawn(tallied(user="id", max_contributions=k), unit=unit)
     assert (release.unit.kind, release.unit.max_contributions) == ("user", k)
 
 
 def test_a_bounded_tally_makes_no_promise_for_rows():
-    with pytest.raises(ParameterError, match="another unit"):
-        release_of(tallied(user="id", max_contributions=2))
+    with pytest.raises(ParameterError, match="unit must be that of the tally"):
+        drawn(tallied(user="id", max_contributions=2))
 
 
 def test_parameters_of_the_method_go_into_the_release():
@@ -145,7 +146,7 @@ def test_parameters_of_the_method_go_into_the_release():
 
 def test_stages_and_private_counts_are_told_to_who_asks(capfd):
     stages, reports = [], []
-    build(progress=stages.append, private_report=reports.append)
+    build(observer=Observer(progress=stages.append, private_report=reports.append))
     assert stages == ["reading", "counting with noise"]
     assert reports == [{"read": 3, "without coordinates": 0, "outside": 0, "kept": 3}]
     assert capfd.readouterr() == ("", "")
@@ -164,5 +165,5 @@ def test_saved_and_loaded_it_is_the_same(tmp_path):
 
 def test_a_name_is_no_engine():
     table = pd.DataFrame({"lon": [1.0], "lat": [1.0]})
-    with pytest.raises(ParameterError, match="engine 'spark' is none"):
+    with pytest.raises(ParameterError, match="engine must be an engine"):
         psd.build(table, domain=psd.Domain(bounds=(0, 0, 2, 2)), epsilon=1, engine="spark")

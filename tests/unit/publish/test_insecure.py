@@ -30,7 +30,7 @@ def seeded_series():
     slices = psd.TimeSlices.parse("day", "2024-01-01")
     table = POINTS.assign(time="2024-01-01 10:00:00")
     how = {"domain": DOMAIN, "epsilon": 1, "time": "time", "sampler": SeededSampler(1)}
-    return psd.build_series(table, slices=slices, **how)
+    return psd.build(table, slices=slices, **how)
 
 
 @pytest.mark.parametrize("name", psd.methods())

@@ -14,7 +14,8 @@ from psd.ingest.tally import Tally
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.from_tallies import build_tally, kept_for
+from psd.publish.observer import Observer
+from psd.publish.tally_parts import tally_of_build
 from psd.testing import RecordingSampler
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
@@ -38,10 +39,12 @@ def kept_of(tmp_path, options):
             "u": random.integers(20, size=200).astype(str),
         }
     )
-    release = psd.build(rows, epsilon=1, method="grid", private_tally=found.append, **options)
+    release = psd.build(
+        rows, epsilon=1, method="grid", observer=Observer(private_tally=found.append), **options
+    )
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.psd.parquet"
     release.save(path)
-    kept = kept_for(found[0], release, [rows], time_zone=None, release=path)
+    kept = tally_of_build(found[0], release, [rows], time_zone=None, release=path)
     write_tally(kept, path.with_suffix(".tally"))
     return read_tally(path.with_suffix(".tally"))
 
@@ -52,7 +55,7 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     kept = kept_of(tmp_path, options)
     assert kept.paid == paid
     recorder = RecordingSampler()
-    release = build_tally(kept, epsilon="0.4", method=psd.Grid(size=2), sampler=recorder)
+    release = psd.build(kept, epsilon="0.4", method=psd.Grid(size=2), sampler=recorder)
     assert release.record.epsilon == 400_000_000
     assert sum(int(call.epsilon.max()) for call in recorder.draws) == 400_000_000 - paid
     stated = release.parameters.get("counting_epsilon")
@@ -63,8 +66,8 @@ def test_an_epsilon_that_was_spent_already_is_refused(tmp_path):
     kept = kept_of(tmp_path, FOUND["both"][0])
     recorder = RecordingSampler()
     for epsilon in ("0.01", "0.15"):
-        with pytest.raises(ParameterError, match=r"not above 0\.15"):
-            build_tally(kept, epsilon=epsilon, sampler=recorder)
+        with pytest.raises(ParameterError, match=r"must be above 0\.15"):
+            psd.build(kept, epsilon=epsilon, sampler=recorder)
     assert not recorder.draws
 
 

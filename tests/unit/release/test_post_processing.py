@@ -8,7 +8,7 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.publish.build import view_of, view_with
+from psd.publish.public_inputs import default_view, view_with
 from psd.release.post_processing import ESTIMATES, View
 from support.releases import changed
 from support.trees import random_tree, release_of
@@ -46,12 +46,12 @@ def test_other_choices_are_refused(choice, says):
 
 @pytest.mark.parametrize("name", psd.methods())
 def test_every_method_wants_some_view(name):
-    assert isinstance(view_of(psd.method(name)), View)
+    assert isinstance(default_view(psd.method(name)), View)
 
 
 def test_the_caller_chooses_over_the_method():
     cascade, quadtree = psd.method("cascade"), psd.method("quadtree")
-    own = view_of(cascade)
+    own = default_view(cascade)
     assert own != View()
     assert view_with(cascade, estimate=None, density=None) == own
     assert view_with(cascade, estimate="least-squares", density=None).density == own.density

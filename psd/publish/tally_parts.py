@@ -1,51 +1,39 @@
-"""From part of the rows to a tally that is kept, and from these to a release. Private side.
+"""Tallies of the parts of a data set, and the tally that a build keeps. Private side.
 
-Building from the tallies of parts gives what building from their rows at once would give, so a
-data set can be counted piece by piece, where and when its pieces are there.
+Building from the tallies of parts gives what building from their records at once would give, so a
+data set can be counted part by part, when and where each part arrives.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psd.api.release import Release
 from psd.api.series import SeriesRelease
-from psd.decompositions import Decomposition
-from psd.decompositions import method as method_by_name
 from psd.errors import ParameterError
 from psd.ingest.hash_key import key_fingerprint
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
-from psd.ingest.partial_tally import EMPTY, CountingRules, PartialTally, PartOrigin, merge
+from psd.ingest.partial_tally import EMPTY, CountingRules, PartialTally, PartOrigin
 from psd.ingest.sources import Columns, files_of, read
 from psd.ingest.sources._paths import STDIN, is_path, unchanged
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.tally_file import file_digest
 from psd.ingest.user_rows import UserRows, keep_user_rows
-from psd.ledger.account import Account
-from psd.ledger.state import ChargeRequest
-from psd.privacy.budget import Budget, spent_before_counting
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.statements import method_parameters
+from psd.privacy.budget import spent_before_counting
 from psd.privacy.unit import ContributionScope, PrivacyUnit
-from psd.publish.build import DEFAULT_METHOD, release_of, step_of
-from psd.publish.charging import PendingCharge
-from psd.publish.insecure import refuse_paid
-from psd.publish.public_inputs import known
-from psd.publish.series import counted_unit, series_of
+from psd.publish.request import ReadRequest, counted_unit
 
 if TYPE_CHECKING:
-    from psd.mechanisms.base import Sampler
+    from psd.api.release import Release
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["TallyRequest", "build_tally", "kept_for", "origin_of", "tally_rows"]
+__all__ = ["TallyRequest", "origin_of", "tally_of_build", "tally_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -87,26 +75,29 @@ class TallyRequest:
     carry: bool = False
 
     def __repr__(self) -> str:
-        return "<Recipe: private key>"
+        return "<TallyRequest: private key>"
 
     def __post_init__(self) -> None:
         """Check that the fields go together."""
-        counted_unit(self.unit, self.bound)
-        if self.unit.has_user != (self.columns.user is not None):
-            raise ParameterError("a column of users goes with a unit that has users, and only then")
-        timed = self.columns.time is not None
-        if (self.slices is not None or self.unit.kind == "user-day") and not timed:
-            raise ParameterError("time slices and days of users need --time, the column of moments")
-        if self.slices is not None and self.slices.time_zone != self.columns.time_zone:
-            raise ParameterError("the slices are of another time zone than the columns")
+        _ = self.reading
         if not self.carry:
             return
         if not self.unit.has_user or self.key is None:
             raise ParameterError(
-                "carried rows are of users, so they need --user, and the same --key for all parts"
+                "carried records are of users, so they need user= and the same key= for all parts"
             )
         if self.unit.weight or self.step != (1, 1):
-            raise ParameterError("carried rows are whole rows of the full lattice")
+            raise ParameterError("carried records are whole records of the full lattice")
+
+    @property
+    def reading(self) -> ReadRequest:
+        """Which records are read and kept."""
+        return ReadRequest(
+            columns=self.columns,
+            unit=self.unit,
+            slices=self.slices,
+            contribution_scope=self.bound,
+        )
 
     @property
     def terms(self) -> CountingRules:
@@ -123,7 +114,7 @@ class TallyRequest:
 
 def tally_rows(
     data: Any,
-    recipe: TallyRequest,
+    request: TallyRequest,
     *,
     part: str | None = None,
     memory: str | int | None = None,
@@ -141,7 +132,7 @@ def tally_rows(
     ----------
     data : object or list of objects
         Points, as in `psd.build`. Private.
-    recipe : TallyRequest
+    request : TallyRequest
         How.
     part : str, optional
         Name of the part, needed where it is no file; the same rows have the same name.
@@ -165,47 +156,47 @@ def tally_rows(
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     paths = _files(items, part)
-    key = recipe.key or secrets.token_bytes(32)
+    key = request.key or secrets.token_bytes(32)
     left = memory_for_rows(None if memory is None else parse_memory(memory))
-    columns = replace(recipe.columns, memory=left and left // 3)
     with unchanged(paths):
-        batches = read(data, columns, recipe.domain)
-        builder = _taken_in(batches, recipe, left and left * 2 // 3)
+        builder = _filled_builder(data, request, left)
         counts: Tally | UserRows
-        if recipe.carry:
-            how = (recipe.domain, recipe.slices, recipe.unit, recipe.bound)
+        if request.carry:
+            how = (request.domain, request.slices, request.unit, request.bound)
             counts = keep_user_rows(builder.user_partitions(), *how, key)
         else:
             counts = builder.build(key)
             private_report(counts.report)
         names = _names(paths, part) + (() if len(counts.counts) else (EMPTY,))
     return PartialTally(
-        terms=recipe.terms, origins=(origin_of(replace(recipe, key=key), names),), counts=counts
+        terms=request.terms, origins=(origin_of(replace(request, key=key), names),), counts=counts
     )
 
 
-def _taken_in(batches: Iterator[Any], recipe: TallyRequest, memory: int | None) -> TallyBuilder:
-    """Read the rows of a part."""
+def _filled_builder(data: Any, request: TallyRequest, memory: int | None) -> TallyBuilder:
+    """Read the records of a part."""
     builder = TallyBuilder(
-        recipe.domain,
-        unit=counted_unit(recipe.unit, recipe.bound),
-        step=recipe.step,
-        slices=recipe.slices,
-        memory=memory,
+        request.domain,
+        unit=counted_unit(request.unit, request.bound),
+        step=request.step,
+        slices=request.slices,
+        memory=memory and memory * 2 // 3,
     )
-    for batch in batches:
+    for batch in read(
+        data, replace(request.columns, memory=memory and memory // 3), request.domain
+    ):
         builder.add_batch(batch)
     return builder
 
 
-def origin_of(recipe: TallyRequest, names: Sequence[str]) -> PartOrigin:
+def origin_of(request: TallyRequest, names: Sequence[str]) -> PartOrigin:
     """Part of a recipe and of the names of what was read."""
-    has_user = recipe.unit.has_user
+    has_user = request.unit.has_user
     return PartOrigin(
         run=secrets.token_hex(16),
         names=tuple(names),
-        contributions=recipe.unit.max_contributions,
-        key=key_fingerprint(recipe.key) if has_user and recipe.key is not None else None,
+        contributions=request.unit.max_contributions,
+        key=key_fingerprint(request.key) if has_user and request.key is not None else None,
     )
 
 
@@ -228,102 +219,7 @@ def _names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:
     return (*called, *sorted(f"blake2b {file_digest(path)}" for path in paths))
 
 
-def build_tally(
-    tallies: PartialTally | Sequence[PartialTally],
-    *,
-    epsilon: str | float | Decimal,
-    method: Decomposition | str = DEFAULT_METHOD,
-    estimate: str | None = None,
-    density: str | None = None,
-    covariate: Any = None,
-    sampler: Sampler | None = None,
-    progress: Callable[[str], None] = lambda stage: None,
-    account: Account | None = None,
-) -> Release | SeriesRelease:
-    """Build the release of rows that were tallied before, in one part or in several.
-
-    Guarantees
-    ----------
-    - It is the release that the rows themselves would give, wherever
-    `psd.ingest.partial_tally.merge` gives the
-      tally of all rows together.
-    - Epsilon-differentially private for adding or removing one unit in all parts together; with
-      bounds that were added up, for at most their sum of rows of each user. What a build has
-      spent on a bound or bounds that it found is part of it.
-    - Of several releases of the same tallies the epsilons add up.
-
-    Parameters
-    ----------
-    tallies : PartialTally or sequence of PartialTally
-        Of `tally_rows` or `psd.ingest.tally_file.read_tally`. Private.
-    epsilon, method, estimate, density, covariate, sampler, progress, account
-        As in `psd.build`.
-
-    Returns
-    -------
-    Release or SeriesRelease
-        A series where the tallies were counted by time slices.
-
-    Raises
-    ------
-    ParameterError
-        If a public parameter is wrong, the method divides cells that were counted together, or
-        epsilon is no more than what was paid for how they were counted.
-    InputDataError
-        If the tallies cannot be merged.
-    """
-    kept = tallies if isinstance(tallies, PartialTally) else merge(list(tallies))
-    terms, unit = kept.terms, kept.unit
-    method = method_by_name(method) if isinstance(method, str) else method
-    given = known(method, terms.domain, estimate=estimate, density=density, covariate=covariate)
-    method_parameters(
-        method
-    )  # a method with a field that nobody declared public is not shown the data
-    check_step(method, terms)
-    nano = parse_epsilon(epsilon)
-    how: dict[str, Any] = {"method": method, "view": given.view, "covariate": given.covariate}
-    refuse_paid(sampler, account)
-    # Tallies do not say which columns placed their rows, so the claim is on all places.
-    claim = ChargeRequest(epsilon=nano, unit=unit, what=f"build {method.name}")
-    _check_counting(kept.paid, nano)
-    budget = Budget(nano, on_first_spend=PendingCharge(account, claim).charge)
-    if kept.paid:
-        budget.withhold("counting", kept.paid)
-    how |= {"budget": budget, "unit": unit, "sampler": sampler}
-    budget.open()
-    progress("counting with noise")
-    if terms.slices is not None:
-        return series_of(kept.tally, terms.domain, terms.slices, bound=terms.bound, **how)
-    return release_of(kept.tally, terms.domain, **how)
-
-
-def _check_counting(counting: int, epsilon: int) -> None:
-    """Refuse an epsilon of which counting the tallies left nothing."""
-    if counting >= epsilon:
-        raise ParameterError(
-            f"epsilon {epsilon_text(epsilon)} is not above {epsilon_text(counting)}, which finding "
-            "the bounds or the bound per user of this tally took; give more, or count rows by "
-            "public ones"
-        )
-
-
-def check_step(method: Decomposition, terms: CountingRules) -> None:
-    """Refuse a method that divides lattice cells which a tally counted together.
-
-    Raises
-    ------
-    ParameterError
-        If it does, or might.
-    """
-    own = step_of(method, terms.domain.lattice)
-    if any(width % counted for width, counted in zip(own, terms.step, strict=True)):
-        raise ParameterError(
-            f"the tally counted {terms.step[0]} x {terms.step[1]} lattice cells together, and "
-            f"{method.name} with these parameters divides finer; count it anew without --method"
-        )
-
-
-def kept_for(
+def tally_of_build(
     counts: Tally,
     made: Release | SeriesRelease,
     data: Sequence[Any],

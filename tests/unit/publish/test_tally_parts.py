@@ -9,7 +9,6 @@ import psd
 from psd.errors import ParameterError
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.privacy.budget import Budget
-from psd.publish.from_tallies import build_tally
 from support.privacy.samplers import ExactSampler
 from support.tallies import DOMAIN, ROWS, USERS, VARIANTS, counted, table
 
@@ -20,16 +19,16 @@ def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
     how = VARIANTS[name]
     kept = counted(how)
     write_tally(kept, tmp_path / "t")
-    found = build_tally(
+    found = psd.build(
         [read_tally(tmp_path / "t")], epsilon=1, method=method, sampler=ExactSampler()
     )
     from psd.ingest.sources import read
     from psd.ingest.tally_builder import tally_batches
-    from psd.publish.build import release_of
+    from psd.publish.drawing import draw_release
 
     batches = read(table(), how.columns, DOMAIN)
     counts = tally_batches(batches, DOMAIN, unit=how.unit, key=how.key)
-    want = release_of(
+    want = draw_release(
         counts, DOMAIN, budget=Budget(10**9), method=method, unit=how.unit, sampler=ExactSampler()
     )
     assert np.array_equal(found.tree.count, want.tree.count)
@@ -44,10 +43,10 @@ def test_a_tally_of_slices_gives_a_series(bound):
     columns = dataclasses.replace(USERS, time="time")
     kept = counted(slices=months, columns=columns, bound=bound)
     per = "slice" if bound == "slice" else None
-    series = build_tally(kept, epsilon=2, method=psd.Grid(size=4), sampler=ExactSampler())
+    series = psd.build(kept, epsilon=2, method=psd.Grid(size=4), sampler=ExactSampler())
     assert isinstance(series, psd.SeriesRelease)
     assert (series.scope, series.record.epsilon, series.slices) == (bound, 2 * 10**9, months)
-    want = psd.build_series(
+    want = psd.build(
         table(), domain=DOMAIN, epsilon=2, slices=months, time="time", per=per, x="x", y="y",
         user="user", max_contributions=4, method=psd.Grid(size=4), sampler=ExactSampler(),
     )  # fmt: skip
@@ -59,8 +58,8 @@ def test_a_tally_of_slices_gives_a_series(bound):
 
 def test_a_method_that_divides_finer_than_its_tally_is_refused():
     coarse = counted(dataclasses.replace(ROWS, step=(8, 8)))
-    assert build_tally(coarse, epsilon=1, method=psd.Quadtree(height=3)).method == "quadtree"
-    assert build_tally(coarse, epsilon=1, method=psd.Quadtree(height=2)).method == "quadtree"
+    assert psd.build(coarse, epsilon=1, method=psd.Quadtree(height=3)).method == "quadtree"
+    assert psd.build(coarse, epsilon=1, method=psd.Quadtree(height=2)).method == "quadtree"
     for method in (psd.Quadtree(height=4), psd.Grid(size=3), psd.Grid(), "auto", "kd-standard"):
-        with pytest.raises(ParameterError, match="8 x 8 lattice cells together"):
-            build_tally(coarse, epsilon=1, method=method)
+        with pytest.raises(ParameterError, match="8 x 8 lattice cells"):
+            psd.build(coarse, epsilon=1, method=method)

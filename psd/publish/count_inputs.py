@@ -1,0 +1,300 @@
+"""Where the counts of a build come from: records, an engine, or tallies of parts. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from psd.curator.private_bounds import PrivateBounds
+from psd.errors import ParameterError
+from psd.ingest.memory_limit import memory_for_rows, parse_memory
+from psd.ingest.partial_tally import CountingRules, PartialTally, merge
+from psd.ledger.state import ChargeRequest
+from psd.privacy.epsilon import epsilon_text
+from psd.publish.charging import charge_request
+from psd.publish.count_rows import CountedRows, count_rows
+from psd.publish.drawing import coarsest_step
+from psd.publish.request import BuildRequest, ReadRequest
+
+if TYPE_CHECKING:
+    from psd.decompositions import Decomposition
+    from psd.ingest.engines import Engine
+    from psd.mechanisms.base import Sampler
+    from psd.privacy.budget import Budget
+    from psd.publish.observer import Observer
+    from psd.space.boundary import Boundary
+
+__all__ = ["CountInput", "EngineInput", "RecordInput", "TallyInput", "count_input"]
+
+
+@runtime_checkable
+class CountInput(Protocol):
+    """What a build counts."""
+
+    def completed(self, request: BuildRequest) -> BuildRequest:
+        """The request with what the source states itself; refused if they contradict each other."""
+
+    def charge_request(self, request: BuildRequest) -> ChargeRequest:
+        """What a ledger is charged for."""
+
+    def count(
+        self,
+        request: BuildRequest,
+        *,
+        budget: Budget,
+        sampler: Sampler,
+        boundary: Boundary | None,
+        observer: Observer,
+    ) -> CountedRows:
+        """Counts of the request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class RecordInput:
+    """Records that are read in this process.
+
+    Parameters
+    ----------
+    data : object or list of objects
+        As in `psd.build`. Private.
+    memory : str or int, optional
+        Limit on the memory that reading takes.
+    anywhere : bool
+        Whether all records may lie outside the domain: such a question is answered, because a
+        refusal would reveal, at no cost, that no record lies there. Public.
+    """
+
+    data: Any
+    memory: str | int | None = None
+    anywhere: bool = False
+
+    def completed(self, request: BuildRequest) -> BuildRequest:
+        """The request as it is."""
+        _check_complete(request)
+        memory_for_rows(None if self.memory is None else parse_memory(self.memory))
+        return request
+
+    def charge_request(self, request: BuildRequest) -> ChargeRequest:
+        """Charge of the region of the records, if these are rows of CSV."""
+        return charge_request(request, self.data)
+
+    def count(
+        self,
+        request: BuildRequest,
+        *,
+        budget: Budget,
+        sampler: Sampler,
+        boundary: Boundary | None,
+        observer: Observer,
+    ) -> CountedRows:
+        """Read and count."""
+        assert request.domain is not None
+        observer.progress("reading")
+        counted = count_rows(
+            self.data,
+            request.domain,
+            request.reading,
+            budget=budget,
+            sampler=sampler,
+            step=_step(request, observer),
+            area=boundary,
+            memory=memory_for_rows(None if self.memory is None else parse_memory(self.memory)),
+            anywhere=self.anywhere,
+        )
+        return _reported(counted, observer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class EngineInput:
+    """Records that are read and counted elsewhere; nothing is estimated there.
+
+    Parameters
+    ----------
+    data : object or list of objects
+        As the engine reads it. Private.
+    engine : Engine
+        Reads and counts.
+    """
+
+    data: Any
+    engine: Engine
+
+    def completed(self, request: BuildRequest) -> BuildRequest:
+        """The request as it is, if the engine can do what it says."""
+        _check_complete(request)
+        if not hasattr(self.engine, "tally"):
+            raise ParameterError(
+                "engine must be an engine such as psd.Spark(url=...), got a value of type "
+                f"{type(self.engine).__name__}"
+            )
+        only_here = {
+            "bounds must be public": isinstance(request.domain, PrivateBounds),
+            "max_contributions must be a number": request.contribution_choice is not None,
+            "boundary must be left out": request.boundary is not None,
+            "slices must be left out": request.slices is not None,
+        }
+        for rule, is_broken in only_here.items():
+            if is_broken:
+                raise ParameterError(f"{rule} with an engine; build in this process")
+        return request
+
+    def charge_request(self, request: BuildRequest) -> ChargeRequest:
+        """Charge everywhere: the engine has its own rules of what is CSV."""
+        return charge_request(request, self.data, by_fields=False)
+
+    def count(
+        self,
+        request: BuildRequest,
+        *,
+        budget: Budget,
+        sampler: Sampler,
+        boundary: Boundary | None,
+        observer: Observer,
+    ) -> CountedRows:
+        """Count by the engine."""
+        domain, columns = request.domain, request.columns
+        assert domain is not None
+        assert columns is not None
+        assert not isinstance(domain, PrivateBounds)
+        observer.progress("reading")
+        tally = self.engine.tally(
+            self.data, columns, domain, unit=request.unit, step=_step(request, observer)
+        )
+        return _reported(CountedRows(tally=tally, domain=domain, unit=request.unit), observer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TallyInput:
+    """Records that were tallied before, in one part or in several.
+
+    Guarantees
+    ----------
+    - The release is the one that the records themselves would give, wherever
+      `psd.ingest.partial_tally.merge` gives the tally of all records together.
+    - What an earlier build spent on a bound or on bounds that the counts rest on is part of every
+      release of them.
+
+    Parameters
+    ----------
+    tally : PartialTally
+        Private.
+    """
+
+    tally: PartialTally
+
+    def completed(self, request: BuildRequest) -> BuildRequest:
+        """The request with domain, unit and slices of the tally."""
+        rules = self.tally.terms
+        reading = ReadRequest(
+            columns=None,
+            unit=self.tally.unit,
+            slices=rules.slices,
+            contribution_scope=rules.bound,
+        )
+        if request.boundary is not None:
+            raise ParameterError("boundary must be left out for tallies, which were counted before")
+        _check_step(request.method, rules)
+        if self.tally.paid >= request.nano_epsilon:
+            raise ParameterError(
+                f"epsilon must be above {epsilon_text(self.tally.paid)}, which private bounds or a "
+                f"chosen bound of these tallies cost, got {request.epsilon:f}; give more, or count "
+                "the records with public ones"
+            )
+        return request.completed(rules.domain, reading)
+
+    def charge_request(self, request: BuildRequest) -> ChargeRequest:
+        """Charge everywhere: tallies do not state which columns placed their records."""
+        return charge_request(request)
+
+    def count(
+        self,
+        request: BuildRequest,
+        *,
+        budget: Budget,
+        sampler: Sampler,
+        boundary: Boundary | None,
+        observer: Observer,
+    ) -> CountedRows:
+        """The counts, after what they cost was taken out of the budget."""
+        if self.tally.paid:
+            budget.withhold("counting", self.tally.paid)
+        return CountedRows(
+            tally=self.tally.tally, domain=self.tally.terms.domain, unit=self.tally.unit
+        )
+
+
+def count_input(
+    data: Any, *, engine: Engine | None = None, memory: str | int | None = None
+) -> CountInput:
+    """Source of the counts of some data.
+
+    Parameters
+    ----------
+    data : object
+        A `PartialTally` or a list of them, a `CountInput`, or records as in `psd.build`. Private.
+    engine : Engine, optional
+        Where records are counted.
+    memory : str or int, optional
+        Limit on the memory that reading takes.
+
+    Raises
+    ------
+    ParameterError
+        If an engine or memory is given for what is not read.
+    InputDataError
+        If tallies cannot be merged.
+    """
+    source = data if isinstance(data, CountInput) else _tallies(data)
+    if source is None and engine is None:
+        return RecordInput(data=data, memory=memory)
+    if memory is not None or (source is not None and engine is not None):
+        name = "memory" if memory is not None else "engine"
+        raise ParameterError(f"{name} must be left out; no records are read in this process")
+    if source is not None:
+        return source
+    assert engine is not None
+    return EngineInput(data=data, engine=engine)
+
+
+def _tallies(data: Any) -> TallyInput | None:
+    """Source of tallies, or None if the data are something else."""
+    items = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
+    if not items or not all(isinstance(item, PartialTally) for item in items):
+        return None
+    return TallyInput(tally=items[0] if len(items) == 1 else merge(list(items)))
+
+
+def _check_complete(request: BuildRequest) -> None:
+    """Refuse a request that leaves to tallies what records do not state."""
+    if request.domain is None or request.columns is None:
+        raise ParameterError(
+            "bounds must be given for records, or a boundary, got neither; only tallies state "
+            "their own"
+        )
+
+
+def _step(request: BuildRequest, observer: Observer) -> tuple[int, int]:
+    """How coarsely records are counted; a tally that is kept is not coarser than the lattice."""
+    assert request.domain is not None
+    if observer.private_tally is not None:
+        return (1, 1)
+    return coarsest_step(request.method, request.domain.lattice)
+
+
+def _check_step(method: Decomposition, rules: CountingRules) -> None:
+    """Refuse a method that divides lattice cells which a tally counted together, or might."""
+    own = coarsest_step(method, rules.domain.lattice)
+    if any(width % counted for width, counted in zip(own, rules.step, strict=True)):
+        raise ParameterError(
+            f"method must divide no finer than the tally, {rules.step[0]} x {rules.step[1]} "
+            f"lattice cells, got {method.name}; count the records again for this method"
+        )
+
+
+def _reported(counted: CountedRows, observer: Observer) -> CountedRows:
+    """Counted records, after the observer saw them."""
+    observer.private_report(counted.tally.report)
+    if observer.private_tally is not None:
+        observer.private_tally(counted.tally)
+    return counted
