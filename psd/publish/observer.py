@@ -16,7 +16,7 @@ def _ignore(_: object) -> None:
     """Do nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Observer:
     """Functions that a build calls.
 
@@ -35,6 +35,9 @@ class Observer:
     progress: Callable[[str], None] = _ignore
     private_report: Callable[[dict[str, int]], None] = _ignore
     private_tally: Callable[[Tally], None] | None = None
+
+    def __repr__(self) -> str:
+        return "<Observer>"
 
 
 SILENT = Observer()

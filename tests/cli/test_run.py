@@ -62,7 +62,7 @@ def test_several_releases_are_charged_each(folder):
     assert [line.split(":")[0] for line in told.splitlines()] == [
         "wrote s.psd.parquet", "wrote others.csv", "wrote r.psd.parquet", "wrote cells.csv",
     ]  # fmt: skip
-    charges = ledger.book().charges.values()
+    charges = ledger.state().charges.values()
     assert [charge.epsilon for charge in charges] == [5 * 10**8, 10**9]
     assert all(charge.done for charge in charges)
     assert "left" in fails(4, "run", "two.toml", "--overwrite")

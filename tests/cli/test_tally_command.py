@@ -63,7 +63,7 @@ def test_merged_step_by_step(folder):
     assert (folder / "m.tally").stat().st_mode & 0o777 == 0o600
     told = passes("build", "m.tally", "3.tally", "-o", "r", "--epsilon", 1)
     assert told == "wrote r: auto, epsilon 1 per user, at most 12 rows of each\n"
-    assert psd.Release.load("r").max_contributions == 12
+    assert psd.Release.load("r").unit.max_contributions == 12
     assert "would count double" in fails(8, "build", "m.tally", "1.tally", "-o", "x", *SURE)
     assert "would count double" in fails(8, "merge", "m.tally", "1.tally", "-o", "x")
     assert not (folder / "x").exists()
@@ -77,7 +77,7 @@ def test_carried_users_keep_the_bound(folder):
     passes("build", "whole.tally", "-o", "whole", *SURE)
     passes("build", "c1", "c2", "c3", "-o", "carried", *SURE)
     assert counts("whole") == counts("carried")
-    assert {psd.Release.load(p).max_contributions for p in ("whole", "carried")} == {4}
+    assert {psd.Release.load(p).unit.max_contributions for p in ("whole", "carried")} == {4}
     assert (folder / "key").stat().st_mode & 0o777 == 0o600
     release = (folder / "carried").read_bytes()
     secrets = ((folder / "key").read_bytes().strip(), b"blake2b", b"v1.csv", b"u3")
@@ -133,7 +133,7 @@ def test_a_tally_for_one_method_is_smaller_and_refuses_others(folder):
     passes("build", "coarse", "-o", "a", *sure, "--set", "height=3")
     passes("build", "full", "-o", "b", *sure, "--set", "height=3")
     assert counts("a") == counts("b")
-    assert "divides finer" in fails(2, "build", "coarse", "-o", "c", *sure, "--set", "height=4")
+    assert "divide no finer" in fails(2, "build", "coarse", "-o", "c", *sure, "--set", "height=4")
     assert "steps of the lattice" in fails(8, "merge", "coarse", "full", "-o", "x")
 
 
@@ -142,7 +142,7 @@ def test_a_kept_tally_is_one_that_merges(folder):
     passes(*build, "v1.csv", "--keep-tally", "kept")
     passes("tally", "v2.csv", "-o", "2.tally", *BOUNDS, *USER)
     passes("build", "kept", "2.tally", "-o", "both", "--epsilon", 1, "--keep-tally", "k2")
-    assert psd.Release.load("both").max_contributions == 8
+    assert psd.Release.load("both").unit.max_contributions == 8
     out = passes("evaluate", "both", "v1.csv", "v2.csv", "--tally", "k2")
     assert "bounding" in out
     assert "not of this release" in fails(8, "evaluate", "both", "v1.csv", "--tally", "kept")
@@ -207,7 +207,7 @@ REFUSED = {
     "open key": (8, "chmod 600", "tally v1.csv -o x {B} {U} --key v1.csv"),
     "set without method": (2, "--set goes with", "tally v1.csv -o x {B} --set height=3"),
     "a part of each": (2, "--part names one", "tally v1.csv --into t {B} --part p"),
-    "slices without time": (2, "--time", "tally v1.csv -o x {B} --slices 2024-01-01"),
+    "slices without time": (2, "--read time", "tally v1.csv -o x {B} --slices 2024-01-01"),
     "per without user": (
         2, "--per slice", "tally v1.csv -o x {B} --read time=time --slices 2024-01-01 "
         "--per slice",

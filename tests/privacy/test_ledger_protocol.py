@@ -272,7 +272,7 @@ def entries_of_one(folder: Path, text):
         assert outcome.code == 0, outcome.err
     paid = ("--ledger", made.path, "--dataset", "rows")
     assert cli("ask", points, "--box", 0, 0, 1, 1, "--epsilon", 1, *paid).code == 0
-    return made.declare()
+    return made.state()
 
 
 def test_ledgers_differ_in_nothing_but_the_answers(tmp_path, monkeypatch):

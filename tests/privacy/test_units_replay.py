@@ -71,7 +71,7 @@ def test_every_unit_is_removed(monkeypatch):
     """A user's rows in one slice are removed where slices are."""
     rows = rows_of([2], 1)
     found = {
-        release_of(rows, case, Grid(size=2), RecordingSampler(), monkeypatch).unit
+        release_of(rows, case, Grid(size=2), RecordingSampler(), monkeypatch).unit.kind
         for case in CASES.values()
     }
     sliced = counted_unit(PrivacyUnit(kind="user", max_contributions=1), "slice").kind

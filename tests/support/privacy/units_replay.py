@@ -122,7 +122,7 @@ def compare(first, other):
     for name in ("boxes", "parent", "level", "count", "epsilon"):
         if not np.array_equal(getattr(first.tree, name), getattr(other.tree, name)):
             raise LeakError(f"{name} of the tree depend on the data")
-    for name in ("domain", "parameters", "unit", "max_contributions", "weight", "epsilon"):
+    for name in ("domain", "parameters", "unit", "epsilon"):
         if getattr(first, name) != getattr(other, name):
             raise LeakError(f"{name} of the release depends on the data")
 

@@ -96,7 +96,7 @@ def test_polygons_in_memory_are_no_file():
         ({"domain": psd.Domain}, "got the class Domain"),
         ({"domain": "126 37 127 38"}, "got a value of type str"),
         ({"domain": (1, 2, 3)}, "four numbers"),
-        ({"epsilon": 0}, "epsilon 0"),
+        ({"epsilon": 0}, "epsilon must be above 0"),
         ({"method": psd.Quadtree}, r"got the class Quadtree; write Quadtree\(\)"),
         ({"method": 7}, "must be a name or a decomposition"),
         ({"method": "quadtre"}, "quadtre"),
