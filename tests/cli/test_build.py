@@ -216,8 +216,8 @@ def test_stages_are_named_on_a_terminal_alone(points, out):
 
 # Each: what is added to a command line that would succeed, the code, a word of the message.
 REFUSED = [
-    pytest.param(["--epsilon", "0"], 2, "epsilon 0", id="epsilon-0"),
-    pytest.param(["--epsilon", "-1"], 2, "epsilon -1", id="epsilon-negative"),
+    pytest.param(["--epsilon", "0"], 2, "--epsilon must be above 0", id="epsilon-0"),
+    pytest.param(["--epsilon", "-1"], 2, "--epsilon must be above 0", id="epsilon-negative"),
     pytest.param(["--epsilon", "nan"], 2, "nan", id="epsilon-nan"),
     pytest.param(["--epsilon", "0,5"], 2, "0,5", id="epsilon-decimal-comma"),
     pytest.param(["--epsilon", "1/3"], 2, "1/3", id="epsilon-fraction"),
@@ -240,7 +240,7 @@ REFUSED = [
         ["--method", "quadtree", "--set", "height=13"], 2, "height must be", id="set-out-of-range"
     ),
     pytest.param(["--method", "quadtree", "--set", "height=two"], 2, "two", id="set-no-number"),
-    pytest.param(["--user", "lon"], 2, "max_contributions", id="user-without-bound"),
+    pytest.param(["--user", "lon"], 2, "--max-contributions", id="user-without-bound"),
     pytest.param(["--max-contributions", "3"], 2, "user", id="bound-without-user"),
     pytest.param(["--user", "lon", "--max-contributions", "0"], 2, "0", id="bound-0"),
     pytest.param(["--user", "lon", "--max-contributions", "x"], 2, "x", id="bound-text"),
