@@ -12,6 +12,7 @@ import pytest
 import psd
 import psd.testing
 from psd._util import plugins
+from psd.privacy.noise_laws import noise_law
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing" / "method.md"
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
@@ -26,14 +27,19 @@ GROUPS = {
 BOUNDS = ("--bounds", 126.4, 37.0, 127.6, 38.0)
 
 
+def register(folder, group, name, module, text):
+    """Write a package as pip lays it down: a module, and a folder of metadata."""
+    (folder / f"{module}.py").write_text(text, encoding="utf-8")
+    metadata = folder / f"{module}-0.1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 0.1\n")
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{name} = {module}\n")
+
+
 def install(folder):
-    """Write the packages of the page as pip lays them down: modules, and a folder of metadata."""
+    """Write the packages of the page."""
     for group, (name, module, text) in GROUPS.items():
-        (folder / f"{module}.py").write_text(text, encoding="utf-8")
-        metadata = folder / f"{module}-0.1.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 0.1\n")
-        (metadata / "entry_points.txt").write_text(f"[{group}]\n{name} = {module}\n")
+        register(folder, group, name, module, text)
 
 
 @pytest.fixture
@@ -156,6 +162,13 @@ def test_a_broken_package_is_named_and_breaks_nothing(command, outside, points, 
     assert fault in command(*build, "stripes", "--overwrite", code=2)
 
 
+def test_a_package_cannot_take_the_name_of_a_method_of_ours(outside, command):
+    register(outside, "psd.decompositions", "quadtree", "psd_other", STRIPES)
+    listed = command("methods")
+    assert "Note: method 'quadtree' of psd_other 0.1 is left out: psd has one" in listed
+    assert "Complete quadtree with noisy counts" in listed
+
+
 def test_broken_sources_and_formats_are_named_where_none_of_ours_fits(outside, tmp_path):
     for module in ("psd_bars", "psd_lines"):
         (outside / f"{module}.py").write_text("raise RuntimeError('half installed')\n")
@@ -167,6 +180,36 @@ def test_broken_sources_and_formats_are_named_where_none_of_ours_fits(outside, t
     release.export(tmp_path / "cells.csv")
     with pytest.raises(psd.PsdError, match=r"format 'lines' .* cannot be loaded"):
         release.export(tmp_path / "cells.jsonl")
+
+
+ENGINE = """
+from psd.ingest.sources import read
+from psd.ingest.tally_builder import tally_batches
+
+
+class Here:
+    def tally(self, data, columns, domain, **how):
+        return tally_batches(read(data, columns, domain), domain, **how)
+
+
+def open_engine(url):
+    assert url == "host:1"
+    return Here()
+"""
+LAW = """
+from psd.privacy.noise_laws.discrete_laplace import DiscreteLaplace
+
+law = DiscreteLaplace()
+"""
+
+
+def test_an_engine_and_a_noise_law_of_others_are_found(outside, command, points, tmp_path):
+    register(outside, "psd.engines", "here", "psd_here", ENGINE)
+    register(outside, "psd.mechanisms", "twin", "psd_twin", LAW)
+    out = tmp_path / "out.psd.parquet"
+    command("build", points, *BOUNDS, "--epsilon", 1, "--engine", "here:host:1", "-o", out)
+    plugins.refresh()
+    assert noise_law("twin").reach(1_000_000_000, 1, outside=0.05) == 3
 
 
 FAULTS = {
