@@ -275,5 +275,5 @@ def test_a_boundary_has_no_name_and_no_point_in_the_file():
 
 def test_what_is_no_table_of_polygons_is_refused():
     table = pd.DataFrame({"lon": [1.5], "lat": [3.5]})
-    with pytest.raises(ParameterError, match="no GeoDataFrame"):
+    with pytest.raises(ParameterError, match="must be a GeoDataFrame"):
         psd.build(table, domain=PLANE, epsilon=1, boundary=(0, 0, 1, 1))
