@@ -1,7 +1,6 @@
 """psd info: what a release is and what it promises."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -72,7 +71,7 @@ def test_table_shows_the_same(release):
 
 def test_the_view_is_shown(tmp_path):
     path = tmp_path / "v.psd.parquet"
-    replace(three_by_three(), view=View(estimate="posterior", density="smooth")).save(path)
+    three_by_three().with_view(View(estimate="posterior", density="smooth")).save(path)
     facts = json.loads(passes("info", path, "--format", "json"))
     assert (facts["estimate"], facts["density"]) == ("posterior", "smooth")
     shown = [line.split() for line in passes("info", path).splitlines()]

@@ -72,7 +72,7 @@ def test_a_charge_without_a_file_is_shown_as_such(ledger, here, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("psd.release.record.Release.save", full)
+        patch.setattr("psd.api.release.Release.save", full)
         fails(70, *BUILD, *LEDGER)
     assert "charged, not finished" in passes("ledger", "history", "city.ledger")
     (rows,) = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))

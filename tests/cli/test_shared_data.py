@@ -74,7 +74,7 @@ def test_build_and_query(tmp_path, name, method):
     answer = pd.read_csv(io.StringIO(whole)).iloc[0]
     assert answer["nonuniformity_error"] == 0
     assert abs(answer["estimate"] - kept_count(name)) <= 6 * answer["perturbation_error"]
-    assert psd.Release.load(out).max_contributions == (20 if unit else 1)
+    assert psd.Release.load(out).unit.max_contributions == (20 if unit else 1)
 
     boxes = workload(name)
     path = write_points(tmp_path / "boxes.csv", boxes.tolist(), "west,south,east,north")

@@ -65,7 +65,7 @@ def test_the_given_tree_stays_as_it_was(tree, domain):
         pytest.param([1, 2, 3, 4], [1, 1, 1], "epsilons must be one value", id="too few epsilons"),
         pytest.param([1, 2, 3, 4], [1] * 5, "epsilons must be one value", id="too many epsilons"),
         pytest.param([1, 2, 3, 4], "a lot", "epsilon", id="epsilon in words"),
-        pytest.param([1, 2, 3, 4], [1, 1, 1, -1], "epsilon -1", id="negative epsilon"),
+        pytest.param([1, 2, 3, 4], [1, 1, 1, -1], "above 0, got -1", id="negative epsilon"),
     ],
 )
 def test_counts_that_do_not_fit_are_refused(tree, domain, counts, epsilons, says):

@@ -211,7 +211,7 @@ def test_an_error_in_a_process_is_that_error(jobs):
 
 
 def test_a_process_that_dies_is_told():
-    with pytest.raises(InternalError, match="ended from outside"):
+    with pytest.raises(InternalError, match="was killed"):
         workers.map_tasks(ending, 3, range(8), jobs=2, done=lambda number: None)
 
 

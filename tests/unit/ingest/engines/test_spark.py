@@ -149,7 +149,7 @@ def test_what_is_not_there(url, tmp_path):
         (TABLE, Columns(), InputDataError, "none that Spark reads"),
         ("a.csv", Columns(x="lat"), ParameterError, "different columns"),
         ("a.csv", Columns(geometry="geom"), ParameterError, "columns of x and y"),
-        ("a.csv", Columns(time="t", time_zone="Mars"), ParameterError, "time zone"),
+        ("a.csv", Columns(time="t", time_zone="Mars"), ParameterError, "time_zone"),
     ],
 )
 def test_refused_before_anything_is_read(url, data, columns, error, told):
@@ -228,12 +228,12 @@ def test_packages_that_are_missing(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"max_contributions": "auto", "user": "user"}, "max_contributions auto"),
-        ({"memory": "2GB"}, "memory"),
+        ({"max_contributions": "auto", "user": "user"}, "max_contributions must be a number with"),
+        ({"memory": "2GB"}, "memory must be left out"),
     ],
 )
 def test_what_is_found_in_this_process_alone(url, inputs, given, told):
-    with pytest.raises(ParameterError, match=f"{told} does not go with an engine"):
+    with pytest.raises(ParameterError, match=told):
         psd.build(
             inputs["csv"], domain=engines.DOMAIN, epsilon=1, engine=psd.Spark(url=url), **given
         )
@@ -257,8 +257,8 @@ def test_command_line(url, inputs, tmp_path):
 
 def test_command_line_refuses(url, inputs, tmp_path):
     args = ("build", inputs["csv"], "-o", tmp_path / "r.psd.parquet", "--epsilon", 1, *BOUNDS)
-    assert "goes with --engine spark" in fails(2, *args, "--spark-url", url)
-    assert "needs --spark-url" in fails(2, *args, "--engine", "spark")
+    assert "No such option" in fails(2, *args, "--spark-url", url)
+    fails(2, *args, "--engine", "spark")
     spark = ("--engine", f"spark:{url}")
     assert "--query" in fails(2, *args, *spark, "--read", "query=SELECT 1")
     assert "no single column 'x'" in fails(8, *args, *spark, "--read", "x=x")
