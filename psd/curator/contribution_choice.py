@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget
 
-__all__ = ["BoundChoice", "candidate_bounds", "choose_bound"]
+__all__ = ["ContributionChoice", "candidate_bounds", "choose_contribution_bound"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundChoice:
+class ContributionChoice:
     """How max_contributions is chosen privately. Public.
 
     Parameters
@@ -50,7 +50,7 @@ class BoundChoice:
 
     Examples
     --------
-    >>> BoundChoice(over=20).over
+    >>> ContributionChoice(over=20).over
     20
     """
 
@@ -97,8 +97,8 @@ def candidate_bounds(most: int) -> NDArray[np.int64]:
     return np.array([*(bound for bound in bounds if bound < most), most], np.int64)
 
 
-def choose_bound(
-    rows: NDArray[np.int64], choice: BoundChoice, budget: Budget, sampler: Sampler
+def choose_contribution_bound(
+    rows: NDArray[np.int64], choice: ContributionChoice, budget: Budget, sampler: Sampler
 ) -> int:
     """Smallest bound that about so many units of privacy exceed; spends all of its budget.
 
@@ -118,10 +118,10 @@ def choose_bound(
     ----------
     rows : ndarray, shape (units,), int64
         Number of rows of each unit of privacy inside the domain. Private.
-    choice : BoundChoice
+    choice : ContributionChoice
         Public.
     budget : Budget
-        Of `BoundChoice.allot`; all of it is spent.
+        Of `ContributionChoice.allot`; all of it is spent.
     sampler : Sampler
         Draws the choice.
 

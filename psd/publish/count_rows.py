@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from psd.curator.contribution_choice import choose_bound
+from psd.curator.contribution_choice import choose_contribution_bound
 from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import BudgetError, ParameterError
 from psd.ingest.sources import check_repeatable, read
@@ -82,7 +82,7 @@ class _Reading:
             builder.add_batch(batch)
         if choice is None or for_choice is None:
             return CountedRows(tally=builder.build(), domain=domain, unit=self.unit)
-        bound = choose_bound(builder.rows_per_unit(), choice, for_choice, self.sampler)
+        bound = choose_contribution_bound(builder.rows_per_unit(), choice, for_choice, self.sampler)
         unit = replace(self.unit, max_contributions=bound)
         return CountedRows(tally=builder.build(unit=unit), domain=domain, unit=unit)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, get_args
 
-from psd.curator.contribution_choice import BoundChoice
+from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
@@ -52,7 +52,7 @@ class ReadRequest:
     unit : PrivacyUnit
         Unit of privacy. If the bound is chosen privately, the bound in it is the largest one that
         can be chosen.
-    contribution_choice : BoundChoice, optional
+    contribution_choice : ContributionChoice, optional
         How the bound is chosen privately.
     contribution_scope : {"series", "slice"}
         Whether the bound holds for all time slices together, or for each of them.
@@ -67,7 +67,7 @@ class ReadRequest:
 
     columns: Columns | None = Columns()  # noqa: RUF009 - frozen
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
-    contribution_choice: BoundChoice | None = None
+    contribution_choice: ContributionChoice | None = None
     contribution_scope: ContributionScope = "series"
     slices: TimeSlices | None = None
 
@@ -163,7 +163,7 @@ class BuildRequest:
     method: Decomposition
     columns: Columns | None = Columns()  # noqa: RUF009 - frozen
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
-    contribution_choice: BoundChoice | None = None
+    contribution_choice: ContributionChoice | None = None
     contribution_scope: ContributionScope = "series"
     slices: TimeSlices | None = None
     covariate: Covariate | CovariateFile | None = None

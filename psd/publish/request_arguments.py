@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from psd._util.suggestions import check_names
-from psd.curator.contribution_choice import BoundChoice
+from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
@@ -72,7 +72,7 @@ class ReadArguments(ColumnArguments, total=False):
         Column of times.
     time_zone : str
         Zone of the wall clock that times are converted to; UTC by default.
-    max_contributions : int, "auto" or BoundChoice
+    max_contributions : int, "auto" or ContributionChoice
         k, the largest number of records kept of each user, or of each day of a user; goes with
         ``user``. "auto" pays a share of epsilon for a choice, see
         `psd.curator.contribution_choice`.
@@ -85,7 +85,7 @@ class ReadArguments(ColumnArguments, total=False):
 
     time: str | None
     time_zone: str
-    max_contributions: int | Literal["auto"] | BoundChoice | None
+    max_contributions: int | Literal["auto"] | ContributionChoice | None
     per: Literal["day", "slice"] | None
     count: Count
 
@@ -177,7 +177,13 @@ def reading_fields(arguments: Mapping[str, Any], slices: TimeSlices | None) -> d
         names.setdefault("time_zone", slices.time_zone)
     columns = Columns(**names)
     bound = arguments.get("max_contributions")
-    choice = BoundChoice() if bound == "auto" else bound if isinstance(bound, BoundChoice) else None
+    choice = (
+        ContributionChoice()
+        if bound == "auto"
+        else bound
+        if isinstance(bound, ContributionChoice)
+        else None
+    )
     per = arguments.get("per")
     unit: PrivacyUnit = privacy_unit(
         columns.user,

@@ -16,7 +16,7 @@ from typing import Any
 
 from psd._util.suggestions import check_names
 from psd._util.toml_text import toml_text
-from psd.curator.contribution_choice import BoundChoice
+from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
@@ -68,7 +68,7 @@ _ABOUT_ROWS = (
 
 _AREA_OF_USE, _PRIVATE, _AUTO = "area-of-use", "private", "auto"
 _POST_PROCESSING = ("estimate", "density")
-_CHOICE_KEYS = tuple(field.name for field in fields(BoundChoice))
+_CHOICE_KEYS = tuple(field.name for field in fields(ContributionChoice))
 _BOUNDS_KEYS = ("share", "beyond")
 _WEIGHTS = re.compile(r"\d+( \d+)*", re.ASCII)
 
@@ -211,12 +211,12 @@ def _within(key: str) -> Iterator[None]:
         raise ParameterError(f"{key}: {error}") from None
 
 
-def _bound(value: object) -> int | BoundChoice:
+def _bound(value: object) -> int | ContributionChoice:
     """The largest number of rows of a user, or how it is chosen."""
     word, settings = split_settings("max_contributions", str(value), _CHOICE_KEYS)
     if word == _AUTO:
         with _within("max_contributions"):
-            return BoundChoice(**settings)  # type: ignore[arg-type]
+            return ContributionChoice(**settings)  # type: ignore[arg-type]
     if settings or not re.fullmatch(r"-?\d{1,20}", str(value), re.ASCII):
         raise ParameterError(
             f"max_contributions must be a whole number or {_AUTO}:KEY=VALUE,... with the keys "

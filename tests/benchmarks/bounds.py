@@ -14,7 +14,12 @@ import numpy as np
 import pandas as pd
 
 import psd
-from psd.curator.contribution_choice import BoundChoice, _misses, candidate_bounds, choose_bound
+from psd.curator.contribution_choice import (
+    ContributionChoice,
+    _misses,
+    candidate_bounds,
+    choose_contribution_bound,
+)
 from psd.decompositions import method
 from psd.evaluation.evaluate import class_errors, geometric_mean
 from psd.evaluation.true_counts import Sightings, truth_of
@@ -99,7 +104,7 @@ def price(choice, epsilon):
 
 def chosen_bound(sizes, choice, epsilon):
     """A bound that is chosen for a share of epsilon."""
-    return choose_bound(sizes, choice, choice.allot(Budget(epsilon)), SecureSampler())
+    return choose_contribution_bound(sizes, choice, choice.allot(Budget(epsilon)), SecureSampler())
 
 
 def chances(data, choice, epsilon):
@@ -133,7 +138,7 @@ def main():
                 print("  ", {k: round(v, 4) for k, v in fixed.items()})
                 tune(data, fixed, epsilon)
                 continue
-            choice = BoundChoice()
+            choice = ContributionChoice()
             chosen = [chosen_bound(data.sizes, choice, epsilon) for _ in range(9)]
             scores = [score(data, truths[k], k, epsilon, price(choice, epsilon), 1) for k in chosen]
             print(
@@ -149,7 +154,7 @@ def tune(data, fixed, epsilon):
     for share in ("0.02", "0.05", "0.1", "0.2"):
         line = []
         for times in (10, 30, 100, 200, 300, 500, 1000):
-            choice = BoundChoice(share=share, over=int(times * 1e9 / epsilon), most=MOST)
+            choice = ContributionChoice(share=share, over=int(times * 1e9 / epsilon), most=MOST)
             bounds, chance = chances(data, choice, epsilon)
             mean = sum(p * fixed[int(k)] for k, p in zip(bounds, chance, strict=True))
             line.append(f"{times}: {mean / best / (1 - float(share)) ** 0.6:.2f}")

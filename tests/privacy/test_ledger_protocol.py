@@ -11,7 +11,7 @@ import psd.ledger.entries
 import psd.ledger.ledger
 import psd.publish.charging
 from psd.api.release import Release
-from psd.curator.contribution_choice import BoundChoice
+from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError
 from psd.ledger.account import Account
@@ -67,7 +67,7 @@ def watched(monkeypatch, ledger):
 
 DAYS = TimeSlices.parse("day", "2024-01-01,2024-01-02", "UTC")
 USER = {"user": "user", "max_contributions": 2}
-AUTO = {"user": "user", "max_contributions": BoundChoice()}
+AUTO = {"user": "user", "max_contributions": ContributionChoice()}
 
 BUILDS = {
     **{

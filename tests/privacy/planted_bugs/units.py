@@ -150,14 +150,14 @@ def weights_rounded_up():
     return weights_as(lambda units, weight: -(-weight // np.bincount(units))[units])
 
 
-def chosen_by(choose_bound):
-    return replaced(psd.publish.count_rows, "choose_bound", choose_bound)
+def chosen_by(choose_contribution_bound):
+    return replaced(psd.publish.count_rows, "choose_contribution_bound", choose_contribution_bound)
 
 
 @planted(test=REMOVED + "[auto]", like=CHOICE)
 def choice_counts_rows():
     """The bound per user is chosen by a score over rows, of which a user has many."""
-    original = contribution_choice.choose_bound
+    original = contribution_choice.choose_contribution_bound
     return chosen_by(lambda rows, *rest: original(np.repeat(rows, rows), *rest))
 
 
@@ -169,12 +169,12 @@ def of_epsilon(times, sampler):
 @planted(test=REMOVED + "[auto]", like=CHOICE)
 def choice_of_sensitivity_half():
     """The bound per user is drawn as if a user changed a score by 1/2."""
-    original = contribution_choice.choose_bound
+    original = contribution_choice.choose_contribution_bound
 
-    def choose_bound(rows, choice, budget, sampler):
+    def choose_contribution_bound(rows, choice, budget, sampler):
         return original(rows, choice, budget, of_epsilon(2, sampler))
 
-    return chosen_by(choose_bound)
+    return chosen_by(choose_contribution_bound)
 
 
 @planted(test=REMOVED + "[auto]", like=CHOICE)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import shapely
 
 import psd
-from psd.curator.contribution_choice import BoundChoice
+from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.curator import Curator
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions.cascade import Cascade
@@ -61,7 +61,7 @@ CASES = {
     ),
     "users": Case({"user": "u", "count": "users"}),
     "auto": Case(
-        {"user": "u", "max_contributions": BoundChoice(share="0.25", over=1, most=6)},
+        {"user": "u", "max_contributions": ContributionChoice(share="0.25", over=1, most=6)},
     ),
     "boundary": Case({"user": "u", "max_contributions": 2, "boundary": PLOT}),
     "private bounds": Case(

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psd.curator.contribution_choice import BoundChoice, candidate_bounds, choose_bound
+from psd.curator.contribution_choice import (
+    ContributionChoice,
+    candidate_bounds,
+    choose_contribution_bound,
+)
 from psd.errors import ParameterError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
@@ -19,7 +23,9 @@ from psd.testing import RecordingSampler, small_domain
 
 def chosen(rows, choice, epsilon, sampler=None):
     """A bound that is chosen for a share of epsilon."""
-    return choose_bound(rows, choice, choice.allot(Budget(epsilon)), sampler or SecureSampler())
+    return choose_contribution_bound(
+        rows, choice, choice.allot(Budget(epsilon)), sampler or SecureSampler()
+    )
 
 
 def test_the_list_of_bounds_is_public_and_ends_at_the_largest():
@@ -34,7 +40,7 @@ def test_the_list_of_bounds_is_public_and_ends_at_the_largest():
 def test_scores_count_users_over_each_bound():
     noise = RecordingSampler()
     rows = np.array([1, 1, 2, 3, 5, 5, 9])
-    choice = BoundChoice(over=2, most=8, share="0.5")
+    choice = ContributionChoice(over=2, most=8, share="0.5")
     # Over 1: 5, 2: 4, 3: 3, 4: 3, 5: 1, 6: 1, 8: 1.
     found = chosen(rows, choice, NANO, noise)
     (call,) = noise.draws
@@ -47,13 +53,13 @@ def test_bounds_that_nobody_exceeds_are_not_alike():
     """Where everybody has at most five rows, larger bounds would add noise and keep nothing."""
     noise = RecordingSampler()
     rows = np.repeat([1, 2, 3, 4, 5], 100)
-    assert chosen(rows, BoundChoice(over=50), NANO, noise) == 5
+    assert chosen(rows, ContributionChoice(over=50), NANO, noise) == 5
     assert np.sort(noise.draws[-1].true)[-2:].tolist() == [-50, 0]
 
 
 @given(st.lists(st.integers(1, 12), max_size=30), st.integers(1, 12), st.integers(0, 20))
 def test_one_user_more_changes_no_score_by_more_than_one(rows, one, over):
-    noise, choice = RecordingSampler(), BoundChoice(over=over, most=12)
+    noise, choice = RecordingSampler(), ContributionChoice(over=over, most=12)
     for sizes in (rows, [*rows, one]):
         chosen(np.array(sizes, np.int64), choice, NANO, noise)
     fewer, more = (call.true for call in noise.draws)
@@ -65,13 +71,13 @@ def test_where_everybody_has_few_rows_the_bound_is_small(epsilon):
     """The 23 larger bounds have odds of exp(-6.25) or less each, so that a draw is one of them with
     probability 0.05 at most, and 20 of 40 draws are with less than 1e-14."""
     rows = np.repeat(np.arange(1, 6), 2000)
-    drawn = [chosen(rows, BoundChoice(), epsilon) for _ in range(40)]
+    drawn = [chosen(rows, ContributionChoice(), epsilon) for _ in range(40)]
     assert sum(bound <= 5 for bound in drawn) > 20
 
 
 def test_the_law_is_that_of_the_exponential_mechanism():
     rows = np.array([1] * 6 + [2] * 3 + [4])
-    choice, epsilon, draws = BoundChoice(over=2, most=4, share="0.5"), 2 * NANO, 4000
+    choice, epsilon, draws = ContributionChoice(over=2, most=4, share="0.5"), 2 * NANO, 4000
     # Over 1: 4, 2: 1, 3: 1, 4: 0.
     weight = np.exp(-np.array([2, 0, 1, 1]) / 2)
     seen = np.bincount([chosen(rows, choice, epsilon) for _ in range(draws)], minlength=5)[1:]
@@ -81,11 +87,11 @@ def test_the_law_is_that_of_the_exponential_mechanism():
 
 
 def test_what_it_costs_is_a_share_of_epsilon():
-    choice = BoundChoice(share="0.1")
+    choice = ContributionChoice(share="0.1")
     budget = Budget(NANO)
     allotted = choice.allot(budget)
     assert (allotted.total, budget.left) == (NANO // 10, NANO - NANO // 10)
-    choose_bound(np.array([1]), choice, allotted, SecureSampler())
+    choose_contribution_bound(np.array([1]), choice, allotted, SecureSampler())
     assert (allotted.left, budget.left) == (0, NANO - NANO // 10)
     assert choice.target(NANO // 10) == 10 * choice.target(NANO)
     assert choice.target(1000 * NANO) == 1
@@ -109,7 +115,7 @@ def test_what_it_costs_is_a_share_of_epsilon():
 )
 def test_settings_out_of_range_are_refused(settings, words):
     with pytest.raises(ParameterError, match=words):
-        BoundChoice(**settings)
+        ContributionChoice(**settings)
 
 
 @pytest.mark.parametrize("memory", [None, 2000])

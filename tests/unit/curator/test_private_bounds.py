@@ -2,19 +2,26 @@
 
 import io
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import shapely
 
 import psd
-from psd.curator.contribution_choice import BoundChoice
+from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
+from psd.space.boundary import Boundary
+from psd.space.covariate import Covariate
+
+KOREA = Covariate(raster=np.ones((2, 2), np.uint16), domain=psd.Domain(bounds=(126, 37, 127, 38)))
+LAND = gpd.GeoSeries([shapely.box(126, 37, 127, 38)], crs="EPSG:4326")
 
 
 def test_the_area_of_use():
@@ -73,7 +80,7 @@ def test_bounds_are_near_the_quantiles():
 
 
 def test_a_bound_and_bounds_can_both_be_found():
-    who = {"user": "u", "max_contributions": BoundChoice(share="0.1", over=2000)}
+    who = {"user": "u", "max_contributions": ContributionChoice(share="0.1", over=2000)}
     release = psd.build(
         seoul(40_000, k=3), domain=PrivateBounds(share="0.2"), epsilon=2, method="grid", **who
     )
@@ -120,9 +127,19 @@ def test_an_input_that_is_used_up_by_reading_is_refused(data, monkeypatch):
         psd.build(data, domain=PrivateBounds(), epsilon=1)
 
 
-@pytest.mark.parametrize("given", [{"density": "covariate"}, {"covariate": 1}, {"boundary": 1}])
-def test_what_needs_bounds_beforehand_is_refused(given):
-    with pytest.raises(ParameterError, match="public bounds"):
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"density": "covariate"}, "with private bounds"),
+        ({"covariate": KOREA}, "bounds must be public with covariate"),
+        (
+            {"boundary": Boundary.from_polygons(LAND, KOREA.domain)},
+            "bounds must be public with boundary",
+        ),
+    ],
+)
+def test_what_needs_bounds_beforehand_is_refused(given, words):
+    with pytest.raises(ParameterError, match=words):
         psd.build(seoul(3), domain=PrivateBounds(), epsilon=1, **given)
 
 
@@ -133,11 +150,11 @@ def test_an_epsilon_of_which_no_share_is_left_is_refused():
 
 @pytest.mark.parametrize(("bounds", "bound"), [("0.5", "0.5"), ("0.9", "0.2")])
 def test_shares_that_leave_nothing_are_refused_before_a_row_is_read(bounds, bound):
-    with pytest.raises(ParameterError, match="leave nothing"):
+    with pytest.raises(ParameterError, match="must leave some for counting"):
         psd.build(
             "no such file.csv",
             domain=PrivateBounds(share=bounds),
             epsilon=1,
             user="u",
-            max_contributions=BoundChoice(share=bound),
+            max_contributions=ContributionChoice(share=bound),
         )

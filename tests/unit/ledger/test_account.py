@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import psd
-from psd.curator.contribution_choice import BoundChoice
+from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ingest.sources import Columns, read
@@ -103,7 +103,7 @@ def test_bounds_that_are_found_are_everywhere():
 
 def test_a_bound_that_is_chosen_is_not_claimed():
     columns, unit = Columns(user="id"), PrivacyUnit(kind="user", max_contributions=4)
-    choice = BoundChoice()
+    choice = ContributionChoice()
     assert claim("points.csv", columns=columns, unit=unit, contribution_choice=choice).chosen
     fixed = claim("points.csv", columns=columns, unit=unit)
     assert (fixed.chosen, fixed.unit.contributions) == (False, 4)

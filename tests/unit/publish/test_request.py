@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 import psd
-from psd.curator.contribution_choice import BoundChoice
+from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import PsdError
 from psd.ingest.sources import Columns
@@ -35,7 +35,10 @@ REQUESTS = {
     "a workload": {"method": psd.Quadtree(height=1, budget="workload", workload="1 3")},
     "users": USER,
     "a chosen bound": {"user": "id", "max_contributions": "auto"},
-    "a described choice": {"user": "id", "max_contributions": BoundChoice(share=".1", over=9)},
+    "a described choice": {
+        "user": "id",
+        "max_contributions": ContributionChoice(share=".1", over=9),
+    },
     "days": {**USER, "per": "day", "time": "at", "time_zone": "Asia/Seoul"},
     "counted users": {"user": "id", "count": "users"},
     "slices": {"slices": MONTHS, "time": "at"},
