@@ -260,7 +260,7 @@ def test_command_line_refuses(url, inputs, tmp_path):
     assert "No such option" in fails(2, *args, "--spark-url", url)
     fails(2, *args, "--engine", "spark")
     spark = ("--engine", f"spark:{url}")
-    assert "--query" in fails(2, *args, *spark, "--read", "query=SELECT 1")
+    assert "--read query" in fails(2, *args, *spark, "--read", "query=SELECT 1")
     assert "no single column 'x'" in fails(8, *args, *spark, "--read", "x=x")
     assert "has no such table" in fails(
         8, *args[:1], *args[2:], *spark, "--read", "table=no.visits"
