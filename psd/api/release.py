@@ -96,7 +96,7 @@ class Release:
 
     @property
     def unit(self) -> PrivacyUnit:
-        """PrivacyUnit of privacy, and what the counts count."""
+        """Unit of privacy, and what the counts count."""
         return self.record.unit
 
     @property
@@ -182,7 +182,7 @@ class Release:
         domain : Domain
             Domain of the tree.
         unit : PrivacyUnit, optional
-            PrivacyUnit of privacy of the given counts; a record by default.
+            Unit of privacy of the given counts; a record by default.
 
         Raises
         ------

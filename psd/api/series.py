@@ -109,7 +109,7 @@ class SeriesRelease:
 
     @property
     def unit(self) -> PrivacyUnit:
-        """PrivacyUnit of privacy, and what the counts count."""
+        """Unit of privacy, and what the counts count."""
         return self.record.releases[0].unit
 
     @cached_property

@@ -50,7 +50,7 @@ class ReleaseRecord:
     parameters : DeclaredParameters
         Its public parameters, from `psd._util.declared_parameters.declared` or from a release file.
     unit : PrivacyUnit
-        PrivacyUnit of privacy, and what the counts count.
+        Unit of privacy, and what the counts count.
     view : View
         Post-processing of the counts.
     covariate : Covariate, optional

@@ -162,7 +162,7 @@ def _split(table: pa.Table, number: int) -> list[pa.Table]:
 
 
 def _fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, Any]]]:
-    """TimeSlices, scope, and the fields of each record."""
+    """Slices, scope, and the fields of each record."""
     if not isinstance(header, dict) or header.keys() != _NAMES:
         raise ReleaseFormatError("its header has other fields than that of a series")
     if type(header["series"]) is not int or header["series"] != FORMAT:
