@@ -183,9 +183,9 @@ def _with_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
     import shapely
 
     from psd.query.boxes import as_boxes
-    from psd.space.crs import transforming
+    from psd.space.crs import explain_proj_errors
 
-    with transforming("the answers", "EPSG:4326"):
+    with explain_proj_errors("the answers", "EPSG:4326"):
         if isinstance(answers, gpd.GeoDataFrame):
             return answers.to_crs("EPSG:4326")
         shapes = shapely.box(*as_boxes(regions)[0].T)

@@ -23,7 +23,7 @@ from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
-from psd.space.regions import with_crs
+from psd.space.regions import attach_crs
 
 if TYPE_CHECKING:
     import geopandas
@@ -320,7 +320,7 @@ class Release:
         """
         from psd.query.joint import joint
 
-        regions = with_crs(regions, crs, self.domain)
+        regions = attach_crs(regions, crs, self.domain)
         return joint(self.index, regions, confidence=confidence, threshold=threshold)
 
     def explain(self, regions: Any, *, crs: Any = None) -> list[Explanation]:
@@ -359,7 +359,7 @@ class Release:
         """
         from psd.query.explain import explanations
 
-        regions = with_crs(regions, crs, self.domain)
+        regions = attach_crs(regions, crs, self.domain)
         self.query(regions)  # refuses regions that cannot be answered
         return explanations(self.model, regions)
 
@@ -400,7 +400,7 @@ class Release:
         """
         from psd.statistics.nested import nested
 
-        regions = with_crs(regions, crs, self.domain)
+        regions = attach_crs(regions, crs, self.domain)
         return nested(
             self.index, regions, parents=parents, confidence=confidence, threshold=threshold
         )
@@ -474,7 +474,7 @@ class Release:
         from psd.statistics.top_cells import top
 
         if regions is not None:
-            regions = with_crs(regions, crs, self.domain)
+            regions = attach_crs(regions, crs, self.domain)
         return top(self.index, k, size=size, regions=regions, by=by, draws=draws, seed=seed)
 
     def quantiles(

@@ -20,7 +20,7 @@ from psd.estimation.density import Place
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.polygon_areas import Outlines
-from psd.space.polygon_pieces import pieces
+from psd.space.polygon_pieces import cover_by_pieces
 
 __all__ = ["CovariateDensity", "shares_of_parents"]
 
@@ -78,7 +78,7 @@ class CovariateDensity:
         mass, covered = np.zeros(len(node)), np.zeros(len(node))
         boxes = covariate.to_raster(leaf)
         area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-        for part in pieces(whole, which, boxes, covariate.from_raster_units):
+        for part in cover_by_pieces(whole, which, boxes, covariate.from_raster_units):
             inside = covariate.raster_mass(part.boxes) * part.fraction
             mass += np.bincount(part.owner, inside, len(node))
             size = (part.boxes[:, 2:] - part.boxes[:, :2]).prod(axis=1) * part.fraction

@@ -15,7 +15,7 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd.space.box_tree import Tree
-from psd.space.polygon_areas import Outlines, divided
+from psd.space.polygon_areas import Outlines, divide_outlines
 
 __all__ = ["PARTS", "Density", "Place", "SmoothDensity", "smooth_density"]
 
@@ -102,8 +102,8 @@ class SmoothDensity:
         """Share of each leaf's count in a polygon, by its parts; see `Density`."""
         rows = _strips(tree.boxes[node].astype(np.float64), 1)
         parts = _strips(rows, 0)
-        in_rows = divided(whole, np.repeat(which, PARTS), place(rows))
-        in_parts = divided(in_rows, np.repeat(np.arange(len(rows)), PARTS), place(parts))
+        in_rows = divide_outlines(whole, np.repeat(which, PARTS), place(rows))
+        in_parts = divide_outlines(in_rows, np.repeat(np.arange(len(rows)), PARTS), place(parts))
         of_leaves = in_parts.fraction.reshape(len(node), PARTS, PARTS)
         return np.asarray((of_leaves * self.share[self.rank[node]]).sum(axis=(1, 2)))
 

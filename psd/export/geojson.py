@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psd.export._gdal import write_layer
-from psd.space.crs import transforming
+from psd.space.crs import explain_proj_errors
 
 if TYPE_CHECKING:
     import geopandas
@@ -18,6 +18,6 @@ SUFFIX = ".geojson"
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write features in EPSG:4326, whatever the CRS of the release."""
-    with transforming("the release", "EPSG:4326"):
+    with explain_proj_errors("the release", "EPSG:4326"):
         table = table.to_crs("EPSG:4326")
     write_layer(table, path, "GeoJSON", layer=path.stem, RFC7946="YES")

@@ -46,7 +46,7 @@ Weighted = tuple[NDArray[np.int64], NDArray[np.int64] | None]
 class Area(Protocol):
     """A public part of the domain; rows outside of it are dropped before every question."""
 
-    def holds(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which points lie in it."""
 
 
@@ -190,7 +190,7 @@ class TallyBuilder:
                 raise DomainError(
                     f"column for {name} holds values beyond {limit} degrees, which no coordinate "
                     "of the CRS has; are x and y swapped, are these metres of a projected CRS "
-                    "(give it with --crs), or longitudes counted from 0 to 360?"
+                    "(give crs=), or longitudes from 0 to 360?"
                 )
 
     def _wanted(
@@ -199,7 +199,7 @@ class TallyBuilder:
         """Which of the rows in the bounds lie in the area and in a slice; None for all."""
         wanted = None
         if self.area is not None:
-            wanted = self.area.holds(batch.x[inside], batch.y[inside])
+            wanted = self.area.contains(batch.x[inside], batch.y[inside])
         if time is not None:
             if np.isnat(time).any():
                 raise InputDataError("rows without a time; remove them, or build without --time")

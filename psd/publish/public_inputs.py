@@ -45,7 +45,7 @@ class PublicInputs:
     @property
     def steering(self) -> Covariate | None:
         """What the method gets of where people can be."""
-        return self.covariate if self.boundary is None else self.boundary.steered(self.covariate)
+        return self.covariate if self.boundary is None else self.boundary.restrict(self.covariate)
 
     @property
     def mask(self) -> Covariate | None:
@@ -55,7 +55,11 @@ class PublicInputs:
     @property
     def published(self) -> Covariate | None:
         """The covariate of the release."""
-        return self.covariate if self.boundary is None else self.boundary.published(self.covariate)
+        return (
+            self.covariate
+            if self.boundary is None
+            else self.boundary.release_covariate(self.covariate)
+        )
 
 
 def resolve_public_inputs(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from psd.query.answer_table import check_levels
 from psd.query.boxes import answer_boxes, as_boxes
 from psd.query.polygons import answer_polygons
-from psd.space.regions import is_region, refuse_crs
+from psd.space.regions import check_box_crs, is_region
 
 if TYPE_CHECKING:
     import pandas
@@ -35,6 +35,6 @@ def answer(
     if is_region(regions):
         model = index.model
         return answer_polygons(model, regions, crs=crs, confidence=confidence, threshold=threshold)
-    refuse_crs(crs, index.model.domain)
+    check_box_crs(crs, index.model.domain)
     boxes, ids = as_boxes(regions)
     return answer_boxes(index, boxes, ids, confidence=confidence, threshold=threshold)

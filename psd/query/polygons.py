@@ -12,7 +12,7 @@ from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, report
 from psd.query.totals import cover_sums, joined
 from psd.query.traversal import Cover, Fraction, cover
-from psd.space.polygon_areas import divided, outlines
+from psd.space.polygon_areas import clip_outlines, divide_outlines
 from psd.space.region_checks import outline_lengths, to_release_crs
 from psd.space.regions import regions_table
 
@@ -89,7 +89,7 @@ def _check_inside(model: CountModel, chunks: list[NDArray[np.object_]]) -> None:
     bounds = np.array([model.domain.bounds])
     number = 1
     for some in chunks:
-        whole = outlines(some, np.repeat(bounds, len(some), axis=0))
+        whole = clip_outlines(some, np.repeat(bounds, len(some), axis=0))
         outside = ~whole.cut & (whole.fraction == 0)
         if outside.any():
             raise ParameterError(
@@ -127,7 +127,7 @@ class _Descent:
     def __init__(self, model: CountModel, shapes: NDArray[np.object_]) -> None:
         self._model = model
         bounds = np.array([model.domain.bounds])
-        self._whole = outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
+        self._whole = clip_outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
         self._pairs = np.arange(len(shapes)) * len(model.tree)
 
     def __call__(self, query: Integers, node: Integers) -> tuple[Floats, Floats]:
@@ -135,7 +135,7 @@ class _Descent:
         tree, place = self._model.tree, self._model.domain.from_lattice
         parent = np.maximum(tree.parent[node], 0)
         above = np.searchsorted(self._pairs, query * len(tree) + parent)
-        self._whole = divided(self._whole, above, place(tree.boxes[node]))
+        self._whole = divide_outlines(self._whole, above, place(tree.boxes[node]))
         self._pairs = query * len(tree) + node
         cut, leaf = self._whole.cut, tree.is_leaf[node]
         area = np.where(cut & ~leaf, 0.5, self._whole.fraction)

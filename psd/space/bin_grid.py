@@ -1,4 +1,4 @@
-"""A public grid of bins laid on the lattice: which bin a cell is in, and where bins begin."""
+"""A public grid of bins on the lattice: the bin of each cell, and the lines between bins."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["BinGrid"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinGrid:
-    """A grid of bins laid on the lattice.
+    """A grid of bins on the lattice.
 
     Parameters
     ----------
     lattice : tuple of int
         Columns and rows.
     bins : int
-        Bins per side; where the lattice is coarser, its own cells.
+        Bins per side; the lattice cells themselves if the lattice is coarser.
     """
 
     lattice: tuple[int, int]
@@ -33,7 +33,7 @@ class BinGrid:
         return number * cells // min(self.bins, cells)
 
     def number(self, axis: int, cell: NDArray[np.integer]) -> Integers:
-        """Bin of lattice columns or rows: the last one whose line is not beyond."""
+        """Bin of lattice columns or rows: the last bin that begins at or before the cell."""
         cells = self.lattice[axis]
         return ((cell.astype(np.int64) + 1) * min(self.bins, cells) - 1) // cells
 

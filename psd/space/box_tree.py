@@ -61,7 +61,7 @@ def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:
     Parameters
     ----------
     tree : Tree
-        Candidate, for instance read from a file. Public.
+        Tree to check, for instance read from a file. Public.
     lattice : tuple of int
         Columns and rows of the domain.
 
@@ -98,7 +98,7 @@ def _children_tile(tree: Tree) -> bool:
 
 
 def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bool:
-    """Compare each child with the next one, two and three places on in its family."""
+    """Whether a child overlaps one of the next three in its family."""
     west, south, east, north = sides
     for step in range(1, MAX_CHILDREN):
         meet = parent[:-step] == parent[step:]
@@ -111,7 +111,7 @@ def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bo
 
 
 def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Leaf that holds each lattice cell.
+    """Find the leaf that contains each lattice cell.
 
     Parameters
     ----------
@@ -128,14 +128,14 @@ def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> N
     node = np.zeros(len(columns), np.int64)
     moving = np.flatnonzero(~tree.is_leaf[node])
     while len(moving):
-        here = node[moving]
+        above = node[moving]
         for number in range(MAX_CHILDREN):
-            child = tree.first_child[here] + np.minimum(number, tree.children[here] - 1)
+            child = tree.first_child[above] + np.minimum(number, tree.children[above] - 1)
             box = tree.boxes[child]
             inside = (columns[moving] >= box[:, 0]) & (columns[moving] < box[:, 2])
             inside &= (rows[moving] >= box[:, 1]) & (rows[moving] < box[:, 3])
             node[moving[inside]] = child[inside]
-        if (node[moving] == here).any():
+        if (node[moving] == above).any():
             raise InternalError("a lattice cell lies in no child of its cell")
         moving = moving[~tree.is_leaf[node[moving]]]
     return node

@@ -1,8 +1,9 @@
-"""Public covariates: where people can be, known before anything is counted.
+"""Public covariates: densities that are known before any record is read.
 
-A covariate is a density on a raster over the domain: a land mask, or how many people live where.
-It is public, so it costs no epsilon; it says how points lie inside the leaves and where a
-cascade need not look. It is resampled once, to whole numbers, and travels in the release file.
+A covariate is a density on a raster over the domain, such as a land mask or the population. It
+is public, so it costs no epsilon; it describes how points lie inside the leaves, and a cascade
+does not divide cells where it is 0. It is resampled once, to integers, and is part of the
+release file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_SIDE", "Covariate", "check_covariate"]
 
 MAX_SIDE = 1024
-"""Most columns, and rows, of the raster."""
+"""Limit of columns, and of rows, of the raster."""
 
 TOP = 2**16 - 1
 
@@ -33,13 +34,13 @@ _BOXES_PER_BATCH = 2**15
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Covariate:
-    """A public density, even within each cell of a raster over the domain.
+    """A public density, constant within each cell of a raster over the domain.
 
     Guarantees
     ----------
     - Made of public input alone; no method reads points.
-    - Masses are sums of products of whole numbers with lengths, none of them negative: a box
-      has the mass 0 if and only if every raster cell that it meets has the density 0.
+    - Masses are sums of products of integers with lengths, none of them negative: a box has
+      the mass 0 if and only if every raster cell that it overlaps has the density 0.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class Covariate:
     Raises
     ------
     ParameterError
-        If the raster is no such array, or 0 everywhere.
+        If the raster is another array, or 0 everywhere.
 
     Examples
     --------
@@ -68,11 +69,11 @@ class Covariate:
         """Check the raster and make it read-only."""
         raster = np.ascontiguousarray(self.raster)
         if raster.dtype != np.uint16 or raster.ndim != 2:
-            raise ParameterError("the raster of a covariate is no table of 16-bit whole numbers")
+            raise ParameterError("raster of a covariate must be two-dimensional of 16-bit integers")
         if not all(1 <= side <= MAX_SIDE for side in raster.shape):
             raise ParameterError(
-                f"a covariate of {raster.shape[1]} x {raster.shape[0]} cells is not of 1 to "
-                f"{MAX_SIDE:,} columns and rows"
+                f"raster of a covariate must have 1 to {MAX_SIDE:,} columns and rows, got "
+                f"{raster.shape[1]} x {raster.shape[0]}"
             )
         if not raster.any():
             raise ParameterError("the covariate is 0 everywhere inside the bounds")
@@ -100,7 +101,7 @@ class Covariate:
 
     @classmethod
     def from_density(cls, domain: Domain, density: Floats) -> Covariate:
-        """Covariate of any density that is not negative, rounded up to whole 65535ths.
+        """Make a covariate of a density, rounded up to 65535ths of its maximum.
 
         Parameters
         ----------
@@ -110,9 +111,9 @@ class Covariate:
             Rows from the south, columns from the west.
         """
         if not (np.isfinite(density).all() and (density >= 0).all()):
-            raise ParameterError("a covariate has densities that are negative or no numbers")
+            raise ParameterError("densities of a covariate must be finite and at least 0")
         top = max(float(density.max(initial=0.0)), np.finfo(float).tiny)
-        # Rounding up keeps thinly settled places apart from empty ones; but not dust of floats.
+        # Rounding up keeps thinly populated cells apart from empty ones, but not rounding errors.
         scaled = np.ceil(np.round(density / top * TOP, 6))
         raster = np.where(density > 0, np.clip(scaled, 1, TOP), 0).astype(np.uint16)
         return cls(domain=domain, raster=raster)
@@ -126,7 +127,7 @@ class Covariate:
         column: str | None = None,
         size: int = MAX_SIDE,
     ) -> Covariate:
-        """Covariate of polygons: 0 outside all of them.
+        """Make a covariate of polygons: 0 outside all of them.
 
         Parameters
         ----------
@@ -143,7 +144,7 @@ class Covariate:
         Raises
         ------
         ParameterError
-            If a weight is no number or negative, a polygon is not valid, or none is inside
+            If a weight is missing or negative, a polygon is not valid, or no polygon is inside
             the bounds.
         DomainError
             If the polygons have no CRS.
@@ -162,7 +163,7 @@ class Covariate:
         bounds: tuple[float, float, float, float] | None = None,
         size: int = MAX_SIDE,
     ) -> Covariate:
-        """Covariate of a raster in the CRS of the domain: the mean density of each cell.
+        """Make a covariate of a raster in the CRS of the domain: the mean density of each cell.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class Covariate:
         domain : Domain
             Of the release. Public.
         bounds : tuple of float, optional
-            West, south, east, north of the raster; the domain's where not given. Outside the
+            West, south, east, north of the raster; by default those of the domain. Outside, the
             density is 0.
         size : int
             Columns and rows of the covariate. Public.
@@ -179,7 +180,7 @@ class Covariate:
         Raises
         ------
         ParameterError
-            If a value is negative or no number, or the raster lies outside the domain.
+            If a value is missing or negative, or the raster lies outside the domain.
         """
         from psd.space.raster_density import raster_density
 
@@ -188,23 +189,23 @@ class Covariate:
 
     @cached_property
     def surface(self) -> Integers:
-        """Sum of the raster south and west of each line, shape (rows + 1, columns + 1); exact."""
+        """Exact sums of the raster south and west of each line, shape (rows + 1, columns + 1)."""
         sums = np.zeros((self.rows + 1, self.columns + 1), np.int64)
         sums[1:, 1:] = self.raster.cumsum(axis=0, dtype=np.int64).cumsum(axis=1)
         return sums
 
     def to_raster(self, boxes: NDArray[np.integer | np.floating]) -> Floats:
-        """Boxes of lattice units in units of raster cells; lines on lines stay exact."""
+        """Convert boxes from lattice units to raster cells; lines on raster lines stay exact."""
         inside: Floats = boxes * self._shape / np.array(self.domain.lattice * 2, float)
         return inside
 
     def from_raster_units(self, boxes: Floats) -> Floats:
-        """Boxes in units of raster cells as coordinates: west, south, east, north."""
+        """Convert boxes from raster cells to coordinates: west, south, east, north."""
         return self.domain.from_lattice(boxes * np.array(self.domain.lattice * 2) / self._shape)
 
     @property
     def _shape(self) -> Floats:
-        """Columns and rows, for both corners of a box."""
+        """Columns and rows, twice: for both corners of a box."""
         return np.array([self.columns, self.rows] * 2, float)
 
     def mass(self, boxes: NDArray[np.integer | np.floating]) -> Floats:
@@ -220,14 +221,14 @@ class Covariate:
     def raster_mass(self, boxes: Floats) -> Floats:
         """Mass of boxes in units of raster cells.
 
-        A box is up to 3 x 3 blocks of raster cells, of which the outer ones may be cut. The
-        sums of blocks are exact, and no product is subtracted from another.
+        A box consists of up to 3 x 3 blocks of raster cells, of which the outer ones may be cut.
+        The sums of blocks are exact, and no product is subtracted from another.
         """
         chunks = np.split(boxes, range(_BOXES_PER_BATCH, len(boxes), _BOXES_PER_BATCH))
         return np.concatenate([self._mass_of(chunk) for chunk in chunks])
 
     def _mass_of(self, boxes: Floats) -> Floats:
-        """Mass of not too many boxes."""
+        """Mass of one batch of boxes."""
         (columns, wide), (rows, high) = (_blocks(boxes[:, a], boxes[:, a + 2]) for a in (0, 1))
         corners = self.surface[rows[:, :, None], columns[:, None, :]]
         blocks = np.diff(np.diff(corners, axis=1), axis=2)
@@ -236,21 +237,21 @@ class Covariate:
 
 
 def check_covariate(covariate: Covariate | None, domain: Domain, density: str) -> None:
-    """Refuse a covariate of another domain, or none where points are to lie by one.
+    """Refuse a covariate of another domain, or a missing one that the density needs.
 
     Raises
     ------
     ParameterError
-        Saying what is missing.
+        Naming what is missing.
     """
     if covariate is None and density == "covariate":
-        raise ParameterError("density covariate needs a covariate (--covariate), and there is none")
+        raise ParameterError("density must not be 'covariate' without a covariate; pass covariate=")
     if covariate is not None and covariate.domain != domain:
-        raise ParameterError("the covariate was made for another domain than that of the release")
+        raise ParameterError("covariate must have the domain of the release; make it with that")
 
 
 def check_size(size: object) -> int:
-    """Columns and rows of a covariate, or a clear refusal."""
+    """Check the number of columns and rows of a covariate."""
     from psd._util.fields import integer_between
 
     checked: int = integer_between(1, MAX_SIDE)("size of the covariate", size)
@@ -258,7 +259,7 @@ def check_size(size: object) -> int:
 
 
 def _blocks(low: Floats, high: Floats) -> tuple[Integers, Floats]:
-    """Lines of the first, inner and last cells that intervals meet; what is inside of each."""
+    """Lines of the first, inner and last cells of intervals, and the length inside each."""
     first, last = np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
     second = np.minimum(first + 1, last)
     third = np.maximum(last - 1, second)

@@ -1,8 +1,8 @@
-"""Coordinate reference systems that others name, and ways between them.
+"""Parse untrusted coordinate reference systems (CRS).
 
-PROJ opens the files that a CRS names: grids of shifts, models, lists of definitions. Releases and
-layers come from anybody, and a path in one of them could be any file of whoever reads it, or a
-queue that never ends. So a CRS that names a file is refused.
+PROJ opens files that a CRS names: grids of shifts, models, lists of definitions. Releases and
+layers are untrusted, and a path in one of them could be any file of the reader, or a pipe that
+never ends. So a CRS that names a file is refused.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from psd.errors import DomainError
 if TYPE_CHECKING:
     from pyproj import CRS
 
-__all__ = ["known_crs", "transforming"]
+__all__ = ["explain_proj_errors", "parse_crs"]
 
-# Parameters of PROJ whose values are files, in a text of its own or inside another.
+# Parameters of PROJ whose values are files, in a PROJ string or inside another text.
 _FILES = re.compile(
     r"(?:grids|file|model|catalog)\s*=(?!\s*@?null(?:[\s\"]|$))|init\s*=(?!\s*epsg:\d)|PROJ-based",
     re.IGNORECASE,
 )
 
-# Grids of nothing, which shift nothing.
+# Names of the empty grid, which shifts nothing.
 _NULL = ("null", "@null")
 
 
-def known_crs(named: Any) -> CRS:
-    """CRS of a name, a code or a definition.
+def parse_crs(named: Any) -> CRS:
+    """Parse a name, a code or a definition of a CRS.
 
     Parameters
     ----------
@@ -40,42 +40,42 @@ def known_crs(named: Any) -> CRS:
     Raises
     ------
     DomainError
-        If it is none, or names a file.
+        If it is not a CRS, or names a file.
 
     Examples
     --------
-    >>> known_crs("EPSG:3857").name
+    >>> parse_crs("EPSG:3857").name
     'WGS 84 / Pseudo-Mercator'
     """
     from pyproj import CRS
     from pyproj.exceptions import CRSError
 
     text = str(getattr(named, "srs", named))
-    if _FILES.search(text):  # some files would be opened by looking at the text
+    if _FILES.search(text):  # pyproj would open some files when it parses the text
         raise DomainError(_names_file(text))
     try:
         crs = CRS.from_user_input(named)
         parts = list(_texts("", crs.to_json_dict()))
     except (CRSError, UnicodeError, RecursionError):
         raise DomainError(
-            f"crs {text[:80]!r} is not a coordinate reference system; write for instance EPSG:4326"
+            f"crs must be a coordinate reference system such as EPSG:4326, got {text[:80]!r}"
         ) from None
-    # Numbers of PROJ are numbers there; a text for one is the name of a file.
+    # Values of parameters are numbers; a text is the name of a file.
     if any(_FILES.search(t) or (key == "value" and t not in _NULL) for key, t in parts):
         raise DomainError(_names_file(text))
     return crs
 
 
 def _names_file(text: str) -> str:
-    """Why a CRS is refused."""
+    """Explain why a CRS is refused."""
     return (
-        f"crs {text[:80]!r} names a file or another step of PROJ, which is not followed; give a "
-        "code such as EPSG:4326, or a definition without grids"
+        f"crs must not name files or steps of PROJ, got {text[:80]!r}; give a code such as "
+        "EPSG:4326, or a definition without grids"
     )
 
 
 def _texts(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    """All texts in a definition, and what each is called there."""
+    """Yield all texts of a definition with their keys."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, dict):
@@ -87,20 +87,20 @@ def _texts(key: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def transforming(what: str, crs: Any) -> Iterator[None]:
-    """Say in a sentence that PROJ knows no way.
+def explain_proj_errors(what: str, crs: Any) -> Iterator[None]:
+    """Turn errors of PROJ into a sentence.
 
     Parameters
     ----------
     what : str
-        What is brought elsewhere.
+        What is transformed.
     crs : object
-        Where to. Public.
+        Target of the transformation. Public.
 
     Raises
     ------
     DomainError
-        Where the block raises an error of PROJ.
+        If the block raises an error of PROJ.
     """
     from pyproj.exceptions import ProjError
 
@@ -108,5 +108,5 @@ def transforming(what: str, crs: Any) -> Iterator[None]:
         yield
     except ProjError:
         raise DomainError(
-            f"{what} cannot be brought to {str(crs)[:80]}; is one of the two a local CRS?"
+            f"{what} cannot be transformed to {str(crs)[:80]}; is one of the two a local CRS?"
         ) from None

@@ -1,7 +1,7 @@
 """The public domain: bounds, coordinate reference system and the lattice laid over them.
 
-Coordinates meet the lattice once; everything that touches true data afterwards is integer.
-Bounds come from the caller or a public file, never from the points.
+Coordinates become lattice cells once; all later work on true data is in integers. Bounds come
+from the caller or a public file, never from the points.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import DomainError
-from psd.space.crs import known_crs, transforming
+from psd.space.crs import explain_proj_errors, parse_crs
 
 __all__ = ["DEFAULT_LATTICE", "Domain"]
 
 DEFAULT_LATTICE = (2**20, 2**20)
 MAX_LATTICE = 2**30
 
-# An edge that a caller typed from a printed table is meant to be the lattice line itself.
+# An edge this close to a lattice line, in cells, is taken as that line, since callers may copy
+# edges from printed tables.
 _SNAP = 1e-6
 
 # Rounding moves an edge by less than two units in the last place; a cell keeps its width.
@@ -36,7 +37,7 @@ class Domain:
 
     Guarantees
     ----------
-    - Nothing here comes from the points; two data sets share the domain of their owner.
+    - Nothing here depends on the points.
     - Each point inside falls in exactly one lattice cell: cells are half-open, they hold their
       west and south edge, and the far edges of the domain belong to the last cells.
     - A point and a published cell edge are compared as the same floating-point numbers, so
@@ -71,33 +72,33 @@ class Domain:
 
     def __post_init__(self) -> None:
         """Check the fields; the CRS is kept in its canonical text."""
-        object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
-        crs, geographic = _checked_crs(self.crs)
+        object.__setattr__(self, "bounds", _check_bounds(self.bounds))
+        crs, geographic = _check_crs(self.crs)
         object.__setattr__(self, "crs", crs)
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             _check_degrees(self.bounds)
-        object.__setattr__(self, "lattice", _checked_lattice(self.lattice))
+        object.__setattr__(self, "lattice", _check_lattice(self.lattice))
         if not all(self._has_room(axis) for axis in (0, 1)):
             raise DomainError(
                 f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
-                f"{self.lattice[1]} cells; widen them or take a coarser lattice"
+                f"{self.lattice[1]} cells; widen the bounds or use a coarser lattice"
             )
         if not geographic and not _meets_area_of_use(self.bounds, crs):
             raise DomainError(
-                f"bounds {self.bounds} lie outside the area that {crs} is made for; are they in "
-                "degrees, or is the CRS another one?"
+                f"bounds {self.bounds} lie outside the area of use of {crs}; are they in degrees, "
+                "or is the CRS wrong?"
             )
 
     def _has_room(self, axis: int) -> bool:
-        """Whether floating point tells the lattice lines of an axis apart everywhere."""
+        """Whether the lattice lines of an axis are different floating-point numbers."""
         low, high, cells = self.bounds[axis], self.bounds[axis + 2], self.lattice[axis]
         coarsest = math.ulp(max(abs(low), abs(high)))
         return (high - low) / cells >= max(_ULPS * coarsest, sys.float_info.min)
 
     @classmethod
     def area_of_use(cls, crs: str, *, lattice: tuple[int, int] = DEFAULT_LATTICE) -> Domain:
-        """The public area that a CRS is made for; the world for EPSG:4326.
+        """Domain of the area of use of a CRS; the world for EPSG:4326.
 
         Parameters
         ----------
@@ -109,16 +110,16 @@ class Domain:
         Raises
         ------
         DomainError
-            If the CRS is unknown, or nobody said where it is meant to be used.
+            If the CRS is unknown, or its area of use is.
 
         Examples
         --------
         >>> Domain.area_of_use("EPSG:4326").bounds
         (-180.0, -90.0, 180.0, 90.0)
         """
-        area = _area_of_use(_checked_crs(crs)[0])
+        area = _area_of_use(_check_crs(crs)[0])
         if area is None:
-            raise DomainError(f"crs {crs!r} has no area of use; give bounds (--bounds)")
+            raise DomainError(f"crs {crs!r} has no area of use; give bounds=")
         return cls(bounds=area, crs=crs, lattice=lattice)
 
     @property
@@ -153,7 +154,7 @@ class Domain:
     def quantise(
         self, x: NDArray[np.float64], y: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
-        """Lattice cell of each point; the only place where coordinates become cells.
+        """Lattice cell of each point; only here do coordinates become cells.
 
         Parameters
         ----------
@@ -165,7 +166,7 @@ class Domain:
         columns, rows : ndarray, shape (m,), int32
             Cells of the points inside the bounds, in their order.
         inside : ndarray, shape (n,), bool
-            Which points these are; a coordinate that is not finite is outside.
+            Which points are inside; a coordinate that is not finite is outside.
         """
         west, south, east, north = self.bounds
         inside = (x >= west) & (x <= east) & (y >= south) & (y <= north)
@@ -174,11 +175,11 @@ class Domain:
         return self._cells(0, x), self._cells(1, y), inside
 
     def _cells(self, axis: int, values: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Cell per value: a float guess, put right against the published edges on both sides."""
+        """Cell of each value: a floating-point guess, corrected by the published edges."""
         low, high, cells = self.bounds[axis], self.bounds[axis + 2], self.lattice[axis]
         guess = np.clip(np.floor((values - low) * (cells / (high - low))), 0, cells - 1)
         index = guess.astype(np.int32)
-        # Lines as `edges` has them, but for the last, which no index goes beyond.
+        # Lines as in `edges`, except the last, which no index exceeds.
         step = (high - low) / cells
         index -= values < low + index * step
         index += values >= low + (index + 1) * step
@@ -186,7 +187,7 @@ class Domain:
         return np.minimum(index, cells - 1)
 
     def to_lattice(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Boxes in lattice units, clipped to the domain.
+        """Convert boxes to lattice units, clipped to the domain.
 
         Parameters
         ----------
@@ -196,8 +197,8 @@ class Domain:
         Returns
         -------
         ndarray, shape (n, 4), float64
-            The same edges counted in lattice cells from the south-west corner; an edge within
-            1e-6 of a cell from a lattice line, or published as one, is taken to be that line.
+            The same edges in lattice cells from the south-west corner; an edge within 1e-6 of a
+            cell from a lattice line, or published as one, becomes that line.
         """
         columns, rows = self.lattice
         origin = np.array([self.bounds[0], self.bounds[1]] * 2)
@@ -210,72 +211,73 @@ class Domain:
         return clipped
 
     def from_lattice(self, boxes: NDArray[np.integer | np.floating]) -> NDArray[np.float64]:
-        """Boxes of lattice lines as coordinates: west, south, east, north."""
+        """Convert boxes of lattice lines to coordinates: west, south, east, north."""
         return np.stack([self.edges(side % 2, boxes[:, side]) for side in range(4)], axis=1)
 
 
-def _checked_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:
-    """Four finite numbers, west < east and south < north."""
+def _check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:
+    """Check for four finite numbers, west < east and south < north."""
     try:
         west, south, east, north = (float(edge) for edge in bounds)
     except (TypeError, ValueError, OverflowError):
         raise DomainError(
-            f"bounds take four numbers, west south east north, not {str(bounds)[:80]}"
+            f"bounds must be four numbers, west south east north, got {str(bounds)[:80]}"
         ) from None
     if not all(math.isfinite(edge) for edge in (west, south, east, north)):
-        raise DomainError(f"bounds {west} {south} {east} {north} are not all finite numbers")
+        raise DomainError(f"bounds must be finite, got {west} {south} {east} {north}")
     if west >= east:
         raise DomainError(
-            f"bounds: west {west} is not below east {east}; a domain across the antimeridian "
-            "has to be split in two, and the order is west south east north"
+            f"bounds must have west below east, got {west} and {east}; the order is west south "
+            "east north, and a domain across the antimeridian must be split in two"
         )
     if south >= north:
         raise DomainError(
-            f"bounds: south {south} is not below north {north}; the order is west south east north"
+            f"bounds must have south below north, got {south} and {north}; the order is west south "
+            "east north"
         )
     if not (math.isfinite(east - west) and math.isfinite(north - south)):
-        raise DomainError(f"bounds {west} {south} {east} {north} are too far apart")
+        raise DomainError(f"bounds must not be so far apart, got {west} {south} {east} {north}")
     return west, south, east, north
 
 
-def _checked_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
-    """Two plain integers."""
+def _check_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
+    """Check for two integers in range."""
     try:
         columns, rows = (operator.index(size) for size in lattice)
     except (TypeError, ValueError):
         columns = rows = 0
     if not (1 <= columns <= MAX_LATTICE and 1 <= rows <= MAX_LATTICE):
-        raise DomainError(f"lattice {str(lattice)[:80]} needs 1 to 2^30 columns and rows")
+        raise DomainError(f"lattice must have 1 to 2^30 columns and rows, got {str(lattice)[:80]}")
     return columns, rows
 
 
-def _checked_crs(text: str) -> tuple[str, bool]:
+def _check_crs(text: str) -> tuple[str, bool]:
     """Canonical text of a CRS and whether its coordinates are degrees."""
-    crs = known_crs(text)
+    crs = parse_crs(text)
     if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
-        raise DomainError(f"crs {text!r} has no map coordinates x and y; try EPSG:4326")
+        raise DomainError(f"crs must have coordinates x and y, got {text[:80]!r}; try EPSG:4326")
     authority = crs.to_authority(min_confidence=100)
     return (":".join(authority) if authority else crs.to_wkt()), bool(crs.is_geographic)
 
 
 @cache
 def _area_of_use(crs: str) -> tuple[float, float, float, float] | None:
-    """Where a projected CRS is meant to be used, in its own units, if anybody said so."""
+    """Area of use of a projected CRS in its own units, if it states one."""
     from pyproj import CRS, Transformer
 
-    found = CRS.from_user_input(crs)
-    if found.area_of_use is None or found.geodetic_crs is None:
+    parsed = CRS.from_user_input(crs)
+    if parsed.area_of_use is None or parsed.geodetic_crs is None:
         return None
-    with transforming("the area that it is made for", crs):
-        there = Transformer.from_crs(found.geodetic_crs, found, always_xy=True)
-        bounds: tuple[float, float, float, float] = there.transform_bounds(
-            *found.area_of_use.bounds
+    with explain_proj_errors("the area of use", crs):
+        projection = Transformer.from_crs(parsed.geodetic_crs, parsed, always_xy=True)
+        bounds: tuple[float, float, float, float] = projection.transform_bounds(
+            *parsed.area_of_use.bounds
         )
     return bounds if all(map(math.isfinite, bounds)) else None
 
 
 def _meets_area_of_use(bounds: tuple[float, float, float, float], crs: str) -> bool:
-    """Whether bounds touch the area of use, or a margin of its own size around it."""
+    """Whether bounds overlap the area of use, or a margin of a quarter of it on each side."""
     area = _area_of_use(crs)
     if area is None:
         return True
@@ -289,15 +291,15 @@ def _meets_area_of_use(bounds: tuple[float, float, float, float], crs: str) -> b
 
 
 def _check_degrees(bounds: tuple[float, float, float, float]) -> None:
-    """Longitude and latitude have limits; numbers beyond them are metres or swapped."""
+    """Refuse bounds beyond the limits of longitude and latitude."""
     west, south, east, north = bounds
     if max(abs(south), abs(north)) > 90:
         raise DomainError(
-            f"bounds: latitude {south} to {north} is beyond 90 degrees; are x and y swapped, or "
-            "are these metres of a projected CRS (give it with --crs)?"
+            f"bounds must have latitudes within 90 degrees, got {south} to {north}; are x and y "
+            "swapped, or are these metres of a projected CRS (give crs=)?"
         )
     if max(abs(west), abs(east)) > 180:
         raise DomainError(
-            f"bounds: longitude {west} to {east} is beyond 180 degrees; are these metres of a "
-            "projected CRS (give it with --crs), or longitudes counted from 0 to 360?"
+            f"bounds must have longitudes within 180 degrees, got {west} to {east}; are these "
+            "metres of a projected CRS (give crs=), or longitudes from 0 to 360?"
         )

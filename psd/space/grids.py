@@ -1,4 +1,4 @@
-"""Ready-made ways to cut: grids under virtual nodes of at most four children."""
+"""Uniform grids, cut under virtual nodes of at most four children."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Cutter(Protocol):
     def __call__(
         self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None
     ) -> Cells:
-        """Children of the cells."""
+        """Cut the cells; return their children."""
 
 
 def cut_grid(cut: Cutter, root: Cells, lattice: tuple[int, int], size: tuple[int, int]) -> Cells:
     """Cut the root into a grid by halving the ranges of its lines.
 
-    A flat root with thousands of children would make each query look at all of them; halving
-    keeps it at the cells it cuts, and changes no estimate and no variance.
+    With a flat root of thousands of children, each query would visit all of them. With halving
+    it visits the cells that it cuts; estimates and variances are the same.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def cut_grid(cut: Cutter, root: Cells, lattice: tuple[int, int], size: tuple[int
     lattice : tuple of int
         Columns and rows of the lattice.
     size : tuple of int
-        Columns and rows of the grid; where the lattice is coarser, those of the lattice.
+        Columns and rows of the grid; those of the lattice if it is coarser.
 
     Returns
     -------
@@ -59,9 +59,8 @@ def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
     cells : Cells
         Cells to divide, each once.
     sizes : ndarray, shape (n, 2) or (n, 1), int64
-        Columns and rows for each cell, or both in one number; where the cell has fewer of the
-        lattice, those of the lattice.
-        Public: given numbers or answers of earlier questions.
+        Columns and rows for each cell, or both in one number; those of the lattice if the cell
+        has fewer. Public: numbers of the caller or answers of earlier questions.
 
     Returns
     -------
@@ -71,10 +70,10 @@ def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
     """
     origin, sides = cells.boxes[:, :2], cells.boxes[:, 2:] - cells.boxes[:, :2]
     sizes = np.clip(sizes, 1, sides)
-    whole = (sizes == 1).all(axis=1)
-    done = [cut(cells[whole])] if whole.any() else []
-    # Each cell in work stands for the lines `low` to `high` of its grid, those of `grid`.
-    cells, grid = cells[~whole], np.flatnonzero(~whole)
+    undivided = (sizes == 1).all(axis=1)
+    done = [cut(cells[undivided])] if undivided.any() else []
+    # Each open cell covers the lines `low` to `high` of the grid number `grid`.
+    cells, grid = cells[~undivided], np.flatnonzero(~undivided)
     low, high = np.zeros((len(grid), 2), np.int64), sizes[grid]
     while len(cells):
         middle = (low + high) // 2
@@ -93,7 +92,7 @@ def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
 
 
 def grid_tree(domain: Domain, size: int | tuple[int, int]) -> Tree:
-    """Grid without measurements, for `Release.from_counts`.
+    """Make a grid without measurements, for `Release.from_counts`.
 
     Parameters
     ----------
@@ -120,6 +119,6 @@ def grid_tree(domain: Domain, size: int | tuple[int, int]) -> Tree:
 
     columns, rows = (size, size) if isinstance(size, int) else size
     if columns < 1 or rows < 1:
-        raise ParameterError(f"grid of {columns} x {rows} cells; each side needs at least one")
+        raise ParameterError(f"size must be at least 1 on each side, got {columns} x {rows}")
     cut_grid(cut, growing.root(), domain.lattice, (columns, rows))
     return growing.tree()

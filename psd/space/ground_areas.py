@@ -1,4 +1,4 @@
-"""Areas of boxes on the ground: square kilometres where the CRS says how long its units are."""
+"""Areas of boxes on the ground, in square kilometres if the length of the CRS unit is known."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from psd._util.arrays import Floats
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
-__all__ = ["areas", "unit_of_area"]
+__all__ = ["area_unit", "ground_areas"]
 
 
-def unit_of_area(domain: Domain) -> str:
-    """Name of the unit of `areas`: ``km2``, or ``square unit`` of a CRS of no known scale."""
+def area_unit(domain: Domain) -> str:
+    """Name of the unit of `ground_areas`: ``km2``, or ``square unit`` if the scale is unknown."""
     return "km2" if domain.geographic or _metres(domain) else "square unit"
 
 
-def areas(domain: Domain, boxes: Floats) -> Floats:
+def ground_areas(domain: Domain, boxes: Floats) -> Floats:
     """Areas of boxes in lattice units.
 
     Parameters
@@ -70,7 +70,7 @@ def _zone(latitude: Floats, a: float, b: float) -> Floats:
 
 
 def _metres(domain: Domain) -> float:
-    """Length of a unit of a projected CRS; 0 where nobody said."""
+    """Length in metres of the unit of a projected CRS; 0 if it is not stated."""
     from pyproj import CRS
 
     crs = CRS.from_user_input(domain.crs)

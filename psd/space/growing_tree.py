@@ -22,10 +22,10 @@ __all__ = ["Cells", "Cut", "GrowingTree"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cells:
-    """Some nodes of one growing tree, as handed to a decomposition.
+    """Nodes of one growing tree, as given to a decomposition.
 
-    Only the curator makes them, by cutting, so a family of children is disjoint. The node
-    numbers are what counts: a box that somebody altered changes no question.
+    Only the curator makes them, by cutting, so a family of children is disjoint. Questions use
+    the node numbers alone: changing a box changes no question.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ class Cells:
         return len(self.nodes)
 
     def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Cells:
-        """Some of these cells, chosen by mask, index or slice."""
+        """Select cells by mask, index or slice."""
         if isinstance(which, np.ndarray) and which.dtype == bool and which.all():
             return self
         return Cells(layer=self.layer, nodes=self.nodes[which], boxes=self.boxes[which])
 
     def middle(self, axis: int) -> NDArray[np.int64]:
-        """Lattice line halfway through each cell; the west or south edge of a thin one."""
+        """Lattice line in the middle of each cell; its low edge if it is one line wide."""
         return (self.boxes[:, axis] + self.boxes[:, axis + 2]) // 2
 
     @staticmethod
     def join(parts: Iterable[Cells]) -> Cells:
-        """The cells of several families of one layer, in their order."""
+        """Concatenate families of one layer."""
         parts = list(parts)
         return Cells(
             layer=parts[0].layer,
@@ -88,7 +88,7 @@ class Cut:
 
 
 class GrowingTree:
-    """Boxes, parents and noisy counts of the nodes so far.
+    """A tree under construction: boxes, parents and noisy counts of its nodes.
 
     Guarantees
     ----------
@@ -115,30 +115,30 @@ class GrowingTree:
         self._is_cut = np.array([False])
 
     def cells(self, nodes: NDArray[np.int64]) -> Cells:
-        """Public view of some nodes."""
+        """Give nodes as cells."""
         return Cells(layer=self.layer, nodes=nodes, boxes=self.boxes_of(nodes))
 
     def boxes_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Boxes of some nodes, shape (n, 4); a copy."""
+        """Boxes of nodes, shape (n, 4); a copy."""
         return np.take(self.boxes, nodes, axis=0)
 
     def root(self) -> Cells:
-        """The one cell that is the whole domain."""
+        """Give the root: one cell, the domain."""
         return self.cells(np.array([0]))
 
     def is_cut(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some nodes were cut already."""
+        """Whether nodes were cut already."""
         return self._is_cut[nodes]
 
     def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cut:
-        """Cut cells at given lattice lines into up to four children each.
+        """Cut cells at lattice lines into up to four children each.
 
         Parameters
         ----------
         cells : Cells
             Cells to cut, each once.
         x, y : array_like of int, shape (n,), optional
-            A line per cell; an axis without lines, or whose line is on an edge, stays whole.
+            A line per cell; an axis without lines, or with a line on an edge, is not divided.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class GrowingTree:
             )
         if (lines < boxes[:, :2]).any() or (lines > boxes[:, 2:]).any():
             raise ParameterError("a cut line lies outside its cell")
-        # An axis that stays whole has all of its cell below the line.
+        # An axis that is not divided has its line at the far edge.
         lines = np.where(lines <= boxes[:, :2], boxes[:, 2:], lines)
         filled = _filled(boxes, lines)
         child = np.where(filled, np.cumsum(filled).reshape(filled.shape) - 1 + len(self.parent), -1)
@@ -184,24 +184,24 @@ class GrowingTree:
     def measure(
         self, nodes: NDArray[np.int64], counts: NDArray[np.int64], nano: NDArray[np.int64]
     ) -> None:
-        """Note the noisy counts of nodes, and the epsilon that was spent on each."""
+        """Store the noisy counts of nodes, and the epsilon that was spent on each."""
         self.count[nodes] = counts
         self.epsilon[nodes] = nano
 
-    def _marked(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which nodes are among those given."""
-        marked = np.zeros(len(self.parent), bool)
-        marked[nodes] = True
-        return marked
+    def _mask(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Mark nodes in an array over all nodes."""
+        mask = np.zeros(len(self.parent), bool)
+        mask[nodes] = True
+        return mask
 
     def _is_double(self, nodes: NDArray[np.int64]) -> bool:
-        """Whether a node is given twice."""
-        return int(np.count_nonzero(self._marked(nodes))) < len(nodes)
+        """Whether a node is repeated."""
+        return int(np.count_nonzero(self._mask(nodes))) < len(nodes)
 
     def tree(self, noise_law: str = DISCRETE_LAPLACE) -> Tree:
-        """The nodes so far in level order, each family together; their counts have this noise."""
+        """Sort the nodes into level order, each family together; their counts have this noise."""
         if self.curve:
-            raise ParameterError("intervals of a curve are no boxes; count squares on a lattice")
+            raise ParameterError("a tree of a curve has no boxes; count squares on a lattice")
         boxes, parent, level = self.boxes, self.parent, self.level
         count, epsilon = self.count, self.epsilon
         if not self._is_level_order():
@@ -220,23 +220,23 @@ class GrowingTree:
         )
 
     def _is_level_order(self) -> bool:
-        """Whether the nodes stand level by level, each family together."""
+        """Whether the nodes are in level order, each family together."""
         return bool((np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all())
 
     def _level_order(self) -> NDArray[np.int64]:
-        """Numbers of the nodes, level by level, each family together."""
+        """Numbers of the nodes in level order, each family together."""
         rank = np.zeros(len(self.parent), np.int64)
         by_level = np.split(
             np.argsort(self.level, kind="stable"), np.cumsum(np.bincount(self.level))[:-1]
         )
-        for depth, here in enumerate(by_level):
-            # Families stand in the order of their parents; numbers within a family run on.
-            by_level[depth] = here[np.argsort(rank[self.parent[here]], kind="stable")]
-            rank[by_level[depth]] = np.arange(len(here))
+        for depth, nodes in enumerate(by_level):
+            # Families are in the order of their parents; nodes of a family keep their order.
+            by_level[depth] = nodes[np.argsort(rank[self.parent[nodes]], kind="stable")]
+            rank[by_level[depth]] = np.arange(len(nodes))
         return np.concatenate(by_level)
 
 
 def _filled(boxes: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which parts of each box around its lines hold anything, shape (n, 4)."""
+    """Whether each quadrant of boxes around their lines is not empty, shape (n, 4)."""
     east, north = (lines < boxes[:, 2:]).T
     return np.stack([np.ones_like(east), east, north, east & north], axis=1)

@@ -1,4 +1,4 @@
-"""The Hilbert curve over the domain: which of 4^order codes a lattice cell has. Public geometry.
+"""The Hilbert curve over the domain: codes of lattice cells, 0 to 4^order - 1. Public geometry.
 
 References
 ----------
@@ -18,13 +18,13 @@ MAX_ORDER = 18
 
 
 def encode(x: NDArray[np.int64], y: NDArray[np.int64], order: int) -> NDArray[np.int64]:
-    """Place on the Hilbert curve of cells of a square of 2^order x 2^order.
+    """Position on the Hilbert curve of cells of a square of 2^order x 2^order.
 
     Guarantees
     ----------
     - One to one onto 0 to 4^order - 1; cells that follow each other share an edge.
     - Each dyadic square of side 2^j holds the codes of one interval [c 4^j, (c + 1) 4^j), with
-      c its own place on the curve of order - j.
+      c its own position on the curve of order - j.
 
     Parameters
     ----------
@@ -64,10 +64,10 @@ def encode(x: NDArray[np.int64], y: NDArray[np.int64], order: int) -> NDArray[np
 def lattice_codes(
     columns: NDArray[np.integer], rows: NDArray[np.integer], lattice: tuple[int, int], order: int
 ) -> NDArray[np.int64]:
-    """Codes of lattice cells, the lattice being scaled to 2^order x 2^order.
+    """Codes of lattice cells, with the lattice scaled to 2^order x 2^order.
 
-    Where the lattice is finer, several of its cells have one code; where it is coarser, some
-    codes have no cell.
+    If the lattice is finer, several cells share a code; if it is coarser, some codes have no
+    cell.
     """
     x, y = (
         (values.astype(np.int64) << order) // cells
@@ -76,12 +76,12 @@ def lattice_codes(
     return encode(x, y, order)
 
 
-def square_lines(places: NDArray[np.int64], cells: int, order: int) -> NDArray[np.int64]:
-    """First lattice line of an axis whose cells, scaled, lie at or beyond some places.
+def square_lines(positions: NDArray[np.int64], cells: int, order: int) -> NDArray[np.int64]:
+    """First lattice line of an axis whose cells, scaled, lie at or beyond each position.
 
     Examples
     --------
     >>> square_lines(np.array([0, 1, 2, 3, 4]), 3, 2).tolist()
     [0, 1, 2, 3, 3]
     """
-    return -(-places * cells >> order)
+    return -(-positions * cells >> order)

@@ -1,12 +1,11 @@
-"""Polygons cut into boxes: exact areas from the sides of the polygons, without overlays.
+"""Exact areas of polygons inside boxes, from the sides of the polygons, without overlays.
 
 On a line along x, the length of a polygon inside a box is the sum of what its upward sides cut
-off from the west edge, less what its downward sides cut off. Summed over y this is an integral
-along the sides: each side counts for itself, in the box or east of it. A side east of the box
-leaves only the heights where it begins and ends, and where one side ends the next one begins,
-so that nearly all of them cancel: a small box knows the sides inside it and little more. Boxes
-are divided again and again, and their sides with them, so the work grows with the sides that a
-box is cut by and not with those of the polygon.
+off from the west edge, less what its downward sides cut off. Integrated over y, each side
+contributes by itself, inside the box or east of it. Of a side east of the box only the heights
+of its two ends matter, and where one side ends the next begins, so nearly all of these cancel:
+a small box stores the sides inside it and few steps. Boxes are divided recursively, and their
+sides with them, so the work grows with the sides that cut a box, not with those of the polygon.
 """
 
 from __future__ import annotations
@@ -18,29 +17,29 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 
-__all__ = ["Outlines", "divided", "outlines"]
+__all__ = ["Outlines", "clip_outlines", "divide_outlines"]
 
-# Fractions this close to nothing or all are rounding.
+# Fractions this close to 0 or 1 are rounding errors.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outlines:
-    """What is needed of polygons inside boxes: one polygon and one box for each number.
+    """Sides of polygons inside boxes: pair i is polygon i in box i.
 
     Parameters
     ----------
     boxes : ndarray, shape (n, 4), float64
         West, south, east, north in the CRS of the polygons.
     base : ndarray, shape (n,), float64
-        What is covered at the south of the east edge: 1 inside the polygon, 0 outside.
+        1 if the south end of the east edge is inside the polygon, else 0.
     sides : ndarray, shape (5, m), float64
-        West end and east end of each side inside a box, x before y, and 1 if the interior is
-        to the left of it on the way, -1 if to the right. No side runs along x.
+        West end and east end of each side inside a box, x before y; then 1 if the interior is
+        to the left of the side from west to east, -1 if to the right. No side runs along x.
     owner : ndarray, shape (m,), int64
         Box of each side, ascending.
     steps : ndarray, shape (2, k), float64
-        Heights on the east edges, and by how much what is covered changes there.
+        Heights on the east edges, and the change of coverage at each.
     step_owner : ndarray, shape (k,), int64
         Box of each step, ascending.
 
@@ -59,10 +58,10 @@ class Outlines:
 
     @property
     def cut(self) -> NDArray[np.bool_]:
-        """Which boxes a boundary passes through; the others are inside or outside."""
-        found = np.zeros(len(self.boxes), bool)
-        found[self.owner] = found[self.step_owner] = True
-        return found
+        """Whether an outline passes through each box; other boxes are inside or outside."""
+        is_cut = np.zeros(len(self.boxes), bool)
+        is_cut[self.owner] = is_cut[self.step_owner] = True
+        return is_cut
 
     @property
     def fraction(self) -> Floats:
@@ -81,15 +80,15 @@ class Outlines:
         return fraction
 
 
-def outlines(shapes: NDArray[np.object_], boxes: Floats) -> Outlines:
-    """Outlines of polygons in boxes.
+def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> Outlines:
+    """Clip polygons to boxes.
 
     Parameters
     ----------
     shapes : ndarray of geometries, shape (n,)
         Valid polygons and multi-polygons.
     boxes : ndarray, shape (n, 4), float64
-        A box for each of them, in their CRS.
+        A box for each polygon, in the same CRS.
 
     Examples
     --------
@@ -99,17 +98,17 @@ def outlines(shapes: NDArray[np.object_], boxes: Floats) -> Outlines:
     array([0.75])
     """
     sides, owner = _sides(shapes)
-    nothing = np.zeros((2, 0)), np.zeros(0, np.int64)
-    return _clipped(sides, owner, *nothing, np.zeros(len(boxes)), boxes)
+    no_steps = np.zeros((2, 0)), np.zeros(0, np.int64)
+    return _clip(sides, owner, *no_steps, np.zeros(len(boxes)), boxes)
 
 
-def divided(whole: Outlines, parent: Integers, boxes: Floats) -> Outlines:
-    """Outlines in boxes that lie inside those of other outlines.
+def divide_outlines(larger: Outlines, parent: Integers, boxes: Floats) -> Outlines:
+    """Clip outlines to smaller boxes inside theirs.
 
     Parameters
     ----------
-    whole : Outlines
-        Of larger boxes.
+    larger : Outlines
+        Outlines in larger boxes.
     parent : ndarray, shape (n,), int64
         Number of the larger box that each box lies in.
     boxes : ndarray, shape (n, 4), float64
@@ -119,41 +118,41 @@ def divided(whole: Outlines, parent: Integers, boxes: Floats) -> Outlines:
     -------
     Outlines
     """
-    side, owner = _handed_down(whole.owner, parent, len(whole.boxes))
-    step, step_owner = _handed_down(whole.step_owner, parent, len(whole.boxes))
+    side, owner = _inherit(larger.owner, parent, len(larger.boxes))
+    step, step_owner = _inherit(larger.step_owner, parent, len(larger.boxes))
     west, south, _, north = np.ascontiguousarray(boxes.T)
-    _, y0, x1, y1, _ = whole.sides
+    _, y0, x1, y1, _ = larger.sides
     for ends, beyond in ((x1, west), (np.maximum(y0, y1), south)):
         met = ends[side] > beyond[owner]
         side, owner = side[met], owner[met]
     met = np.minimum(y0, y1)[side] < north[owner]
     side, owner = side[met], owner[met]
-    steps = whole.steps[:, step]
-    return _clipped(whole.sides[:, side], owner, steps, step_owner, whole.base[parent], boxes)
+    steps = larger.steps[:, step]
+    return _clip(larger.sides[:, side], owner, steps, step_owner, larger.base[parent], boxes)
 
 
-def _handed_down(owner: Integers, parent: Integers, parents: int) -> tuple[Integers, Integers]:
-    """Things of the parents for each of their children: number of the thing, and of the child."""
-    held = np.bincount(owner, minlength=parents)
-    first = np.cumsum(held) - held
-    length = held[parent]
+def _inherit(owner: Integers, parent: Integers, parents: int) -> tuple[Integers, Integers]:
+    """Copy items of parents to their children: number of the item, and of the child."""
+    items = np.bincount(owner, minlength=parents)
+    first = np.cumsum(items) - items
+    length = items[parent]
     return ranges(first[parent], length), np.repeat(np.arange(len(parent)), length)
 
 
 def _sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
-    """Sides of polygons, the interior to the left of their ring's direction or sign -1."""
+    """Sides of polygons, with sign 1 if the interior is to the left from west to east, else -1."""
     import shapely
 
     parts, of_shape = shapely.get_parts(shapes, return_index=True)
     rings, of_part = shapely.get_rings(parts, return_index=True)
-    places, ring = shapely.get_coordinates(rings, return_index=True)
-    if not len(places):
+    vertices, ring = shapely.get_coordinates(rings, return_index=True)
+    if not len(vertices):
         return np.zeros((5, 0)), np.zeros(0, np.int64)
     outer = np.ones(len(rings), bool)
     outer[1:] = of_part[1:] != of_part[:-1]
     along = ring[1:] == ring[:-1]
-    start, stop, ring = places[:-1][along], places[1:][along], ring[1:][along]
-    first = places[np.searchsorted(ring, np.arange(len(rings))) + np.arange(len(rings))]
+    start, stop, ring = vertices[:-1][along], vertices[1:][along], ring[1:][along]
+    first = vertices[np.searchsorted(ring, np.arange(len(rings))) + np.arange(len(rings))]
     a, b = start - first[ring], stop - first[ring]
     twice_area = sum_by(ring, a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0], len(rings))
     turn = np.where((twice_area > 0) == outer, 1.0, -1.0)[ring]
@@ -164,7 +163,7 @@ def _sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
     return sides[:, rising], of_shape[of_part[ring]][rising]
 
 
-def _clipped(
+def _clip(
     sides: Floats,
     owner: Integers,
     steps: Floats,
@@ -172,9 +171,9 @@ def _clipped(
     base: Floats,
     boxes: Floats,
 ) -> Outlines:
-    """Outlines in boxes, from sides and steps that reach beyond them."""
+    """Clip sides and steps that may reach beyond the boxes."""
     edges = np.ascontiguousarray(boxes.T)
-    sides, owner = _in_rows(sides, owner, edges)
+    sides, owner = _clip_to_rows(sides, owner, edges)
     west, east = edges[0][owner], edges[2][owner]
     x0, _, x1, y1, sign = sides
     enter, leave = _height_at(sides, west), _height_at(sides, east)
@@ -182,7 +181,7 @@ def _clipped(
     beyond = leave != y1
     y = np.concatenate([steps[0], leave[beyond], y1[beyond]])
     change = np.concatenate([steps[1], sign[beyond], -sign[beyond]])
-    steps, step_owner, settled = _settled(
+    steps, step_owner, settled = _merge_steps(
         y, change, np.concatenate([step_owner, owner[beyond], owner[beyond]]), edges
     )
     within = np.stack([np.maximum(x0, west), enter, np.minimum(x1, east), leave, sign])
@@ -196,8 +195,8 @@ def _clipped(
     )
 
 
-def _in_rows(sides: Floats, owner: Integers, edges: Floats) -> tuple[Floats, Integers]:
-    """Parts of sides between the south and the north of their boxes."""
+def _clip_to_rows(sides: Floats, owner: Integers, edges: Floats) -> tuple[Floats, Integers]:
+    """Clip sides to the range between south and north of their boxes."""
     south, north = edges[1][owner], edges[3][owner]
     low, high = np.minimum(sides[1], sides[3]), np.maximum(sides[1], sides[3])
     reaching = np.flatnonzero((low < south) | (high > north))
@@ -209,12 +208,12 @@ def _in_rows(sides: Floats, owner: Integers, edges: Floats) -> tuple[Floats, Int
     east = np.where(stop == y1, x1, np.clip(x0 + (stop - y0) * slope, west, x1))
     within = sides.copy()
     within[:4, reaching] = west, start, east, stop
-    kept = within[1] != within[3]
-    return within[:, kept], owner[kept]
+    rising = within[1] != within[3]
+    return within[:, rising], owner[rising]
 
 
 def _height_at(sides: Floats, x: Floats) -> Floats:
-    """Height of each side at a place along x, of its nearer end if it is not there."""
+    """Height of each side at x; that of its nearer end if x is outside the side."""
     height: Floats = np.where(x <= sides[0], sides[1], sides[3])
     crossed = np.flatnonzero((sides[0] < x) & (x < sides[2]))
     x0, y0, x1, y1, _ = sides[:, crossed]
@@ -223,10 +222,10 @@ def _height_at(sides: Floats, x: Floats) -> Floats:
     return height
 
 
-def _settled(
+def _merge_steps(
     y: Floats, change: Floats, owner: Integers, edges: Floats
 ) -> tuple[Floats, Integers, Floats]:
-    """Steps inside their boxes, one for each height, and the sum of those at or below the south."""
+    """Merge steps of equal height inside each box; sum those at or below its south edge."""
     below, inside = y <= edges[1][owner], y < edges[3][owner]
     settled = sum_by(owner[below], change[below], edges.shape[1])
     inside &= ~below
@@ -236,5 +235,6 @@ def _settled(
     first = np.ones(len(y), bool)
     first[1:] = (y[1:] != y[:-1]) | (owner[1:] != owner[:-1])
     total = np.add.reduceat(change, np.flatnonzero(first)) if len(y) else change
-    kept = total != 0
-    return np.stack([y[first], total])[:, kept], owner[first][kept], settled
+    changing = total != 0
+    steps = np.stack([y[first], total])[:, changing]
+    return steps, owner[first][changing], settled

@@ -1,7 +1,7 @@
-"""Polygons against a public raster: areas only where a boundary passes.
+"""Cover polygons by pieces of a public raster.
 
-A box is divided along raster lines, again and again, where the boundary of its polygon passes;
-parts wholly inside or outside are never divided.
+A box is divided along raster lines, recursively, where the outline of its polygon passes; parts
+entirely inside or outside are not divided.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd.space.boxes import quadrants
-from psd.space.polygon_areas import Outlines, divided
+from psd.space.polygon_areas import Outlines, divide_outlines
 
-__all__ = ["Pieces", "pieces"]
+__all__ = ["Pieces", "cover_by_pieces"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,7 +25,7 @@ class Pieces:
     Parameters
     ----------
     owner : ndarray, shape (n,), int64
-        Which of the given boxes each piece is part of.
+        Which box each piece is part of.
     boxes : ndarray, shape (n, 4), float64
         In units of raster cells.
     fraction : ndarray, shape (n,), float64
@@ -37,21 +37,21 @@ class Pieces:
     fraction: Floats
 
 
-def pieces(
-    whole: Outlines, parent: Integers, boxes: Floats, place: Callable[[Floats], Floats]
+def cover_by_pieces(
+    outlines: Outlines, parent: Integers, boxes: Floats, to_crs: Callable[[Floats], Floats]
 ) -> Iterator[Pieces]:
     """Cover polygons by pieces, each of one density.
 
     Parameters
     ----------
-    whole : Outlines
+    outlines : Outlines
         Polygons in boxes.
     parent : ndarray, shape (n,), int64
-        Which of these each box lies in.
+        Which of these boxes each of ``boxes`` lies in.
     boxes : ndarray, shape (n, 4), float64
-        Where to look, in units of raster cells.
-    place : callable
-        Coordinates of boxes that are in units of raster cells.
+        Boxes to cover, in units of raster cells.
+    to_crs : callable
+        Converts boxes from units of raster cells to coordinates.
 
     Yields
     ------
@@ -60,9 +60,9 @@ def pieces(
     """
     owner = np.arange(len(boxes))
     while len(boxes):
-        whole = divided(whole, parent, place(boxes))
-        fraction, lines = whole.fraction, _lines(boxes)
-        further = whole.cut & (fraction < 1) & (lines > boxes[:, :2]).any(axis=1)
+        outlines = divide_outlines(outlines, parent, to_crs(boxes))
+        fraction, lines = outlines.fraction, _lines(boxes)
+        further = outlines.cut & (fraction < 1) & (lines > boxes[:, :2]).any(axis=1)
         done = (fraction > 0) & ~further
         yield Pieces(owner=owner[done], boxes=boxes[done], fraction=fraction[done])
         parent, boxes = _divide_boxes(boxes, lines, np.flatnonzero(further))
@@ -70,14 +70,14 @@ def pieces(
 
 
 def _lines(boxes: Floats) -> Floats:
-    """Raster lines nearest to the middle of boxes, or their low edges if none is inside."""
+    """Raster lines nearest to the middle of boxes; their low edges if no line is inside."""
     low, high = boxes[:, :2], boxes[:, 2:]
     first, last = np.floor(low) + 1, np.ceil(high) - 1
     return np.where(first <= last, np.floor((first + last + 1) / 2), low)
 
 
 def _divide_boxes(boxes: Floats, lines: Floats, which: Integers) -> tuple[Integers, Floats]:
-    """Number of the divided box, and box, of every part of some boxes."""
+    """Divide boxes; give the parts and the number of the box of each."""
     parts = quadrants(boxes[which], lines[which]).reshape(-1, 4)
     filled = (parts[:, :2] < parts[:, 2:]).all(axis=1)
     return np.repeat(which, 4)[filled], parts[filled]

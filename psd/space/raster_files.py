@@ -1,4 +1,4 @@
-"""Rasters from files: NumPy arrays and ASCII grids as they are, all others through rasterio."""
+"""Read rasters from files: NumPy arrays and ASCII grids directly, all others by rasterio."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, InputDataError, MissingExtraError
-from psd.space.crs import known_crs
+from psd.space.crs import parse_crs
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["RASTERS", "read_raster"]
 
 RASTERS = (".npy", ".asc", ".tif", ".tiff")
-"""Endings of the files that are taken for rasters."""
+"""Endings of raster files."""
 
 Bounds = tuple[float, float, float, float]
 
@@ -25,28 +25,28 @@ _GRID = ("ncols", "nrows", "xllcorner", "yllcorner", "cellsize")
 
 
 def read_raster(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds | None]:
-    """Values of a raster file, the first row in the north, and its bounds if it has some.
+    """Read a raster file: values, the first row in the north, and bounds if it states them.
 
     Parameters
     ----------
     path : Path
         ``.npy``: two-dimensional, over the bounds of the domain. ``.asc``: ESRI ASCII grid with
-        its CRS in a ``.prj`` file beside it. Other endings: what rasterio reads. Cells without
-        data have the density 0.
+        its CRS in a ``.prj`` file beside it. Other endings: formats of rasterio. Cells without
+        data get the density 0.
     domain : Domain
-        In whose CRS the raster has to be.
+        The raster must be in its CRS.
 
     Raises
     ------
     InputDataError
-        If the file is missing or no such raster.
+        If the file is missing or cannot be read.
     DomainError
-        If its CRS is missing or another one.
+        If its CRS is missing or different.
     MissingExtraError
         If rasterio is needed and not installed.
     """
     if not path.is_file():
-        raise InputDataError(f"covariate {path} does not exist or is no file")
+        raise InputDataError(f"covariate {path} does not exist or is not a file")
     suffix = path.suffix.lower()
     try:
         if suffix == ".npy":
@@ -55,11 +55,11 @@ def read_raster(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds | None
     except (ValueError, OSError, EOFError) as error:
         if isinstance(error, DomainError | InputDataError):
             raise
-        raise InputDataError(f"covariate {path} is no raster that can be read") from None
+        raise InputDataError(f"covariate {path} cannot be read as a raster") from None
 
 
 def _read_grid(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
-    """ESRI ASCII grid."""
+    """Read an ESRI ASCII grid."""
     sidecar = path.with_suffix(".prj")
     _check_crs(path, sidecar.read_text(encoding="utf-8") if sidecar.is_file() else None, domain)
     with path.open(encoding="ascii") as file:
@@ -81,7 +81,7 @@ def _read_grid(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
 
 
 def _read_image(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
-    """First band of a GeoTIFF or of anything else that rasterio reads."""
+    """Read the first band of a GeoTIFF or another format of rasterio."""
     try:
         import rasterio
         from rasterio.errors import RasterioError
@@ -97,19 +97,19 @@ def _read_image(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
                 raise InputDataError(f"covariate {path} is rotated or upside down; warp it first")
             return image.read(1, masked=True).filled(0), tuple(image.bounds)
     except RasterioError:
-        raise InputDataError(f"covariate {path} is no raster that can be read") from None
+        raise InputDataError(f"covariate {path} cannot be read as a raster") from None
 
 
 def _check_crs(path: Path, text: str | None, domain: Domain) -> None:
-    """Refuse a raster whose CRS is unknown, or not the domain's."""
+    """Refuse a raster whose CRS is missing, or not that of the domain."""
     if text is None:
-        raise DomainError(f"covariate {path} has no CRS; assign it, it is never guessed")
+        raise DomainError(f"covariate {path} has no CRS; assign it, since it is never guessed")
     try:
-        found, wanted = known_crs(text), known_crs(domain.crs)
+        actual, expected = parse_crs(text), parse_crs(domain.crs)
     except DomainError as error:
         raise DomainError(f"covariate {path}: {error}") from None
-    known = found.to_authority(min_confidence=70), wanted.to_authority(min_confidence=70)
-    if found != wanted and (known[0] is None or known[0] != known[1]):
+    codes = actual.to_authority(min_confidence=70), expected.to_authority(min_confidence=70)
+    if actual != expected and (codes[0] is None or codes[0] != codes[1]):
         raise DomainError(
-            f"covariate {path} is in {found.name}, the release in {domain.crs}; warp it first"
+            f"covariate {path} is in {actual.name}, the release in {domain.crs}; warp it first"
         )

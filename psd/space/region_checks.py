@@ -1,6 +1,6 @@
-"""Polygons brought to the CRS of a release: what is refused, and before what it is judged.
+"""Check polygons and reproject them to the CRS of a release.
 
-Sizes are judged first, by counting alone, so that nothing reaches GEOS that keeps it busy.
+Sizes are checked first, by counting alone, so that GEOS gets no polygon that takes it long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import transforming
+from psd.space.crs import explain_proj_errors
 
 if TYPE_CHECKING:
     import geopandas
@@ -24,37 +24,37 @@ __all__ = [
     "MAX_PAIRS",
     "MAX_VERTICES",
     "SEGMENTS",
-    "in_crs",
     "outline_lengths",
+    "reproject",
     "to_release_crs",
 ]
 
 SEGMENTS = 1000
-"""A straight line in one CRS is a curve in another; so many segments per domain follow it."""
+"""Segments per width of the domain into which lines are divided before they are reprojected."""
 
 MAX_VERTICES = 500_000
-"""Vertices of a polygon, also after its lines are divided."""
+"""Limit of the vertices of a polygon, also after its lines are divided."""
 
 MAX_PAIRS = 100_000_000
-"""Pairs of sides that lie above or beside each other, with which the time of GEOS grows."""
+"""Limit of pairs of sides above or beside each other; the time of GEOS grows with them."""
 
 MAX_OUTLINE_LENGTHS = 1000
-"""Length of an outline inside the domain, in widths or heights of it: every cell that it passes
-is visited."""
+"""Limit of the length of an outline inside the domain, in widths or heights of it: queries visit
+every cell that it passes."""
 
-# So few sides cannot make so many pairs.
+# Fewer vertices cannot make that many pairs.
 _FEW_VERTICES = 14_000
 
 _POLYGONS = (3, 6)
 
 
 def to_release_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
-    """Shapes in the CRS of the domain, all of them valid polygons.
+    """Check shapes and reproject them to the CRS of the domain.
 
     Guarantees
     ----------
     - A polygon that is not valid is refused with the reason, never repaired.
-    - A polygon that would keep GEOS busy for seconds is refused by its size before.
+    - A polygon that would take GEOS seconds is refused by its size first.
 
     Parameters
     ----------
@@ -66,6 +66,7 @@ def to_release_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.ob
     Returns
     -------
     ndarray of geometries, shape (n,)
+        Valid polygons.
 
     Raises
     ------
@@ -76,17 +77,17 @@ def to_release_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.ob
 
     Notes
     -----
-    Heights play no part. Lines are divided at 1/`SEGMENTS` of the domain before their vertices
-    are brought to another CRS, and what comes of it is judged again.
+    Heights are ignored. Lines are divided at 1/`SEGMENTS` of the domain before their vertices are
+    reprojected, and the result is checked again.
     """
     import shapely
 
-    own = np.asarray(shapes.array, dtype=object)
-    _check(own)
-    if _same(shapes.crs, domain):
-        _check_lengths(own, domain)
-        return own
-    moved = in_crs(shapes, domain)
+    original = np.asarray(shapes.array, dtype=object)
+    _check(original)
+    if _same_crs(shapes.crs, domain):
+        _check_lengths(original, domain)
+        return original
+    moved = reproject(shapes, domain)
     finite = np.isfinite(shapely.bounds(moved)).all(axis=1)
     if not finite.all():
         raise DomainError(f"region {_first(~finite)} cannot be expressed in {domain.crs}")
@@ -98,7 +99,7 @@ def to_release_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.ob
 
 
 def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.float64]:
-    """Lengths of outlines inside the domain, across in widths of it and along in heights.
+    """Lengths of outlines inside the domain, in widths of it along x and in heights along y.
 
     Parameters
     ----------
@@ -114,57 +115,57 @@ def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.f
     """
     import shapely
 
-    places, owner = shapely.get_coordinates(shapes, return_index=True)
+    vertices, owner = shapely.get_coordinates(shapes, return_index=True)
     rings = shapely.get_rings(shapely.get_parts(shapes))
     _, ring = shapely.get_coordinates(rings, return_index=True)
-    low, high = np.minimum(places[1:], places[:-1]), np.maximum(places[1:], places[:-1])
+    low, high = np.minimum(vertices[1:], vertices[:-1]), np.maximum(vertices[1:], vertices[:-1])
     inside = np.minimum(high, domain.bounds[2:]) - np.maximum(low, domain.bounds[:2])
-    there = (ring[1:] == ring[:-1]) & (inside >= 0).all(axis=1)
+    is_inside = (ring[1:] == ring[:-1]) & (inside >= 0).all(axis=1)
     length = (inside / (domain.width, domain.height)).sum(axis=1)
-    return sum_by(owner[1:][there], length[there], len(shapes))
+    return sum_by(owner[1:][is_inside], length[is_inside], len(shapes))
 
 
 def _check_lengths(shapes: NDArray[np.object_], domain: Domain) -> None:
-    """Refuse outlines that wind through too many cells."""
+    """Refuse outlines that pass through too many cells."""
     lengths = outline_lengths(shapes, domain)
     if (lengths > MAX_OUTLINE_LENGTHS).any():
         number = _first(lengths > MAX_OUTLINE_LENGTHS)
         raise ParameterError(
-            f"region {number} has an outline inside the domain that is {lengths[number - 1]:,.0f} "
-            f"times as long as the domain is wide, above {MAX_OUTLINE_LENGTHS:,}; simplify it"
+            f"region {number} must have an outline of at most {MAX_OUTLINE_LENGTHS:,} widths of "
+            f"the domain inside it, got {lengths[number - 1]:,.0f}; simplify it"
         )
 
 
-def in_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
-    """Shapes in the CRS of the domain, by their vertices after their lines are divided.
+def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
+    """Reproject shapes to the CRS of the domain, after their lines are divided.
 
     Raises
     ------
     ParameterError
-        If that makes too many vertices of a shape.
+        If a shape would get too many vertices.
     """
     import geopandas as gpd
     import shapely
 
-    if _same(shapes.crs, domain):
+    if _same_crs(shapes.crs, domain):
         return np.asarray(shapes.array, dtype=object)
-    with transforming("the bounds of the release", "the CRS of the regions"):
+    with explain_proj_errors("the bounds of the release", "the CRS of the regions"):
         step = _segment_length(shapes, domain)
     vertices = shapely.get_num_coordinates(shapes.array) + shapely.length(shapes.array) / step
     if (vertices > MAX_VERTICES).any():
         number = _first(vertices > MAX_VERTICES)
         raise ParameterError(
-            f"region {number} would have {vertices[number - 1]:,.0f} vertices, above "
-            f"{MAX_VERTICES:,}, once its lines are divided at 1/{SEGMENTS} of the domain; "
-            "simplify it, or bring it to the CRS of the release"
+            f"region {number} must have at most {MAX_VERTICES:,} vertices once its lines are "
+            f"divided at 1/{SEGMENTS} of the domain, got {vertices[number - 1]:,.0f}; simplify it, "
+            "or reproject it to the CRS of the release"
         )
     divided = gpd.GeoSeries(shapely.segmentize(shapes.array, step), crs=shapes.crs)
-    with transforming("a region", domain.crs):
+    with explain_proj_errors("a region", domain.crs):
         return np.asarray(divided.to_crs(domain.crs).array, dtype=object)
 
 
-def _same(crs: Any, domain: Domain) -> bool:
-    """Whether a CRS is that of the domain; x stands before y here, whatever it says."""
+def _same_crs(crs: Any, domain: Domain) -> bool:
+    """Whether a CRS is that of the domain, whatever axis order it defines; here x is first."""
     return bool(crs.equals(domain.crs, ignore_axis_order=True))
 
 
@@ -172,8 +173,8 @@ def _segment_length(shapes: geopandas.GeoSeries, domain: Domain) -> float:
     """1/1000 of the domain, in units of the shapes' CRS."""
     from pyproj import Transformer
 
-    there = Transformer.from_crs(domain.crs, shapes.crs, always_xy=True)
-    west, south, east, north = there.transform_bounds(*domain.bounds)
+    transformer = Transformer.from_crs(domain.crs, shapes.crs, always_xy=True)
+    west, south, east, north = transformer.transform_bounds(*domain.bounds)
     length = max(abs(east - west), abs(north - south)) / SEGMENTS
     if not np.isfinite(length) or length <= 0:
         raise DomainError("the bounds of the release cannot be expressed in the CRS of the regions")
@@ -181,7 +182,7 @@ def _segment_length(shapes: geopandas.GeoSeries, domain: Domain) -> float:
 
 
 def _check(shapes: NDArray[np.object_], where: str = "") -> None:
-    """Refuse what is no polygon, then what is too large, then what is not valid."""
+    """Refuse shapes that are not polygons, then large ones, then invalid ones."""
     import shapely
 
     _check_kinds(shapes)
@@ -194,77 +195,78 @@ def _check(shapes: NDArray[np.object_], where: str = "") -> None:
 
 
 def _check_kinds(shapes: NDArray[np.object_]) -> None:
-    """Refuse what is no polygon, or an empty one."""
+    """Refuse shapes that are not polygons, and empty ones."""
     import shapely
 
     kinds = shapely.get_type_id(shapes)
     other = ~np.isin(kinds, _POLYGONS)
     if other.any():
         shape = shapes[_first(other) - 1]
-        named = "missing" if shape is None else shape.geom_type
-        raise ParameterError(f"region {_first(other)} is {named}; queries take polygons")
+        kind = "missing" if shape is None else shape.geom_type
+        raise ParameterError(f"region {_first(other)} must be a polygon, got {kind}")
     empty = shapely.is_empty(shapes)
     if empty.any():
-        raise ParameterError(f"region {_first(empty)} is an empty polygon")
+        raise ParameterError(f"region {_first(empty)} must not be empty")
 
 
 def _check_sizes(shapes: NDArray[np.object_]) -> None:
-    """Refuse what GEOS should not see: too many vertices or pairs of sides, or no numbers."""
+    """Refuse shapes that GEOS must not get: too many vertices or pairs of sides, or NaN."""
     import shapely
 
     vertices = shapely.get_num_coordinates(shapes)
     if (vertices > MAX_VERTICES).any():
         number = _first(vertices > MAX_VERTICES)
         raise ParameterError(
-            f"region {number} has {vertices[number - 1]:,} vertices, above {MAX_VERTICES:,}; "
-            "simplify it, or divide it"
+            f"region {number} must have at most {MAX_VERTICES:,} vertices, got "
+            f"{vertices[number - 1]:,}; simplify it, or divide it"
         )
-    places, owner = shapely.get_coordinates(shapes, return_index=True)
-    lost = owner[~np.isfinite(places).all(axis=1)]
+    vertices_xy, owner = shapely.get_coordinates(shapes, return_index=True)
+    lost = owner[~np.isfinite(vertices_xy).all(axis=1)]
     if len(lost):
-        raise ParameterError(f"region {lost[0] + 1} has a coordinate that is not a finite number")
+        raise ParameterError(f"region {lost[0] + 1} must have finite coordinates")
     for index in np.flatnonzero(vertices > _FEW_VERTICES):
-        _check_abreast(int(index) + 1, shapes[index])
+        _check_pairs(int(index) + 1, shapes[index])
 
 
-def _check_abreast(number: int, shape: Any) -> None:
-    """Refuse a polygon whose sides are too entangled for GEOS."""
+def _check_pairs(number: int, shape: Any) -> None:
+    """Refuse a polygon with too many pairs of sides for GEOS."""
     import shapely
 
-    abreast = _abreast(shape)
-    if abreast > MAX_PAIRS:
+    pairs = _count_pairs(shape)
+    if pairs > MAX_PAIRS:
         raise ParameterError(
-            f"region {number} has {shapely.get_num_coordinates(shape):,} vertices with {abreast:,} "
-            f"pairs of sides abreast, above {MAX_PAIRS:,}; simplify it, or divide it"
+            f"region {number} must have at most {MAX_PAIRS:,} pairs of sides beside each other, "
+            f"got {pairs:,} of {shapely.get_num_coordinates(shape):,} vertices; simplify it, or "
+            "divide it"
         )
 
 
-def _abreast(shape: Any) -> int:
-    """Pairs of sides whose ranges overlap, along x or along y, whichever are fewer."""
+def _count_pairs(shape: Any) -> int:
+    """Count pairs of sides whose ranges overlap, along x or along y, whichever are fewer."""
     import shapely
 
     rings = shapely.get_rings(shapely.get_parts(shape))
-    places, ring = shapely.get_coordinates(rings, return_index=True)
+    vertices, ring = shapely.get_coordinates(rings, return_index=True)
     along = ring[1:] == ring[:-1]
-    low = np.minimum(places[1:], places[:-1])[along]
-    high = np.maximum(places[1:], places[:-1])[along]
+    low = np.minimum(vertices[1:], vertices[:-1])[along]
+    high = np.maximum(vertices[1:], vertices[:-1])[along]
     return min(_overlaps(low[:, axis], high[:, axis]) for axis in (0, 1))
 
 
 def _overlaps(low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
-    """Pairs of intervals that meet: all but those where one ends before the other begins."""
+    """Count pairs of intervals that overlap: all but those where one ends before the other."""
     ended = np.searchsorted(np.sort(high), low, side="left")
     return int(len(low) * (len(low) - 1) // 2 - ended.sum())
 
 
 def _check_antimeridian(shapes: NDArray[np.object_]) -> None:
-    """Refuse lines that jump to the other end of the degrees."""
+    """Refuse lines whose longitude jumps by more than 180 degrees."""
     import shapely
 
     parts, shape = shapely.get_parts(shapes, return_index=True)
     rings, part = shapely.get_rings(parts, return_index=True)
-    places, ring = shapely.get_coordinates(rings, return_index=True)
-    jump = (np.abs(np.diff(places[:, 0])) > 180) & (ring[1:] == ring[:-1])
+    vertices, ring = shapely.get_coordinates(rings, return_index=True)
+    jump = (np.abs(np.diff(vertices[:, 0])) > 180) & (ring[1:] == ring[:-1])
     if jump.any():
         number = int(shape[part[ring[np.argmax(jump)]]]) + 1
         raise ParameterError(
@@ -273,6 +275,6 @@ def _check_antimeridian(shapes: NDArray[np.object_]) -> None:
         )
 
 
-def _first(found: NDArray[np.bool_]) -> int:
-    """Number of the first region found, counted from 1."""
-    return int(np.argmax(found)) + 1
+def _first(is_faulty: NDArray[np.bool_]) -> int:
+    """Number of the first faulty region, counted from 1."""
+    return int(np.argmax(is_faulty)) + 1

@@ -1,7 +1,7 @@
-"""What a caller may give as polygons: tables, geometries, GeoJSON and WKT, and their CRS.
+"""Parse regions: tables, geometries, GeoJSON and WKT, and their CRS.
 
-Text and nested lists come from anybody, so their size and depth are judged before a parser or
-GEOS sees them; a CRS is said by the caller or by the format, and never guessed.
+Text and nested lists are untrusted, so their size and depth are checked before a parser or GEOS
+reads them. The CRS comes from the caller or the format and is never guessed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import known_crs
+from psd.space.crs import parse_crs
 from psd.space.region_checks import MAX_VERTICES
 
 if TYPE_CHECKING:
@@ -23,60 +23,59 @@ if TYPE_CHECKING:
 
     from psd.space.domain import Domain
 
-__all__ = ["MOST_TEXT", "is_region", "refuse_crs", "regions_table", "with_crs"]
+__all__ = ["MAX_TEXT", "attach_crs", "check_box_crs", "is_region", "regions_table"]
 
-MOST_TEXT = 50_000_000
-"""Characters of text; more is a file for a GIS format."""
+MAX_TEXT = 50_000_000
+"""Limit of the characters of a text; larger regions belong in a GIS file."""
 
-# MULTIPOLYGON(((x y, ...))) is as deep as polygons go.
-_DEEPEST = 3
+# MULTIPOLYGON(((x y, ...))) is the deepest nesting of polygons.
+_MAX_DEPTH = 3
 
 _GEOJSON_CRS = "EPSG:4326"
 
 _EWKT = re.compile(r"\s*SRID\s*=\s*(\d{1,9})\s*;", re.IGNORECASE)
 _NO_CRS = (
-    "regions have no CRS; say it with crs= (--polygons-crs), such as release.domain.crs, or in "
-    "their table; it is never guessed"
+    "regions have no CRS; pass crs=, such as release.domain.crs, or set it in their table, since "
+    "it is never guessed"
 )
 
 
 def is_region(regions: Any) -> bool:
-    """Whether regions are polygons, or what is meant for them, rather than boxes."""
+    """Whether regions are meant as polygons, not boxes."""
     if isinstance(regions, list | tuple | np.ndarray):
-        some = next((region for region in regions if region is not None), None)
-        return some is not None and _is_one(some)
-    return _is_one(regions)
+        first = next((region for region in regions if region is not None), None)
+        return first is not None and _is_single(first)
+    return _is_single(regions)
 
 
-def _is_one(region: Any) -> bool:
-    """Whether this is a region by itself."""
-    # A table would write out all its shapes to say whether it has this interface.
+def _is_single(region: Any) -> bool:
+    """Whether a value is one region."""
+    # For a table, hasattr of this interface would convert all its shapes.
     named = isinstance(region, str | Mapping) or hasattr(region, "geom_type")
     return named or hasattr(region, "__geo_interface__")
 
 
-def refuse_crs(crs: Any, domain: Domain) -> None:
-    """Boxes are in the CRS of the release; refuse another one."""
+def check_box_crs(crs: Any, domain: Domain) -> None:
+    """Refuse a CRS of boxes other than that of the release."""
     if crs is None:
         return
-    if not _agreed([crs], None).equals(domain.crs, ignore_axis_order=True):
+    if not _common_crs([crs], None).equals(domain.crs, ignore_axis_order=True):
         raise DomainError(
-            f"crs is for polygons; boxes are in the CRS of the release, {domain.crs}, where their "
-            "sides are straight"
+            f"crs of boxes must be that of the release, {domain.crs}; for another CRS give polygons"
         )
 
 
-def with_crs(regions: Any, crs: Any, domain: Domain) -> Any:
-    """The same regions, polygons with their CRS; see `regions_table` for what is refused."""
+def attach_crs(regions: Any, crs: Any, domain: Domain) -> Any:
+    """Attach a CRS to polygons; see `regions_table` for what is refused."""
     if not is_region(regions):
-        refuse_crs(crs, domain)
+        check_box_crs(crs, domain)
         return regions
     shapes = regions_table(regions, crs)
     return regions.set_geometry(shapes) if hasattr(regions, "columns") else shapes
 
 
 def regions_table(regions: Any, crs: Any = None) -> geopandas.GeoSeries:
-    """Geometries with their CRS, in their order.
+    """Parse regions to geometries with their CRS, in their order.
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ def regions_table(regions: Any, crs: Any = None) -> geopandas.GeoSeries:
         A region is a shapely geometry, an object with ``__geo_interface__``, GeoJSON as text
         or as a mapping (a geometry, Feature or FeatureCollection), WKT or EWKT.
     crs : any CRS that pyproj understands, optional
-        Of what carries none.
+        Of regions without a CRS.
 
     Returns
     -------
@@ -93,56 +92,60 @@ def regions_table(regions: Any, crs: Any = None) -> geopandas.GeoSeries:
     Raises
     ------
     ParameterError
-        If text is too large, too deep, or neither WKT nor GeoJSON, or a ring is no ring.
+        If text is too large, too deep, or neither WKT nor GeoJSON, or a ring is not closed.
     DomainError
-        If the CRS is missing, unknown, or said twice and differently.
+        If the CRS is missing, unknown, or differs between the regions and ``crs``.
     """
     import geopandas as gpd
 
     if isinstance(regions, gpd.GeoDataFrame | gpd.GeoSeries):
         shapes = regions.geometry
-        agreed = _agreed([shapes.crs], crs)
-        return shapes if shapes.crs is not None else shapes.set_crs(agreed)
-    given = regions if isinstance(regions, list | tuple | np.ndarray) else [regions]
-    # A caller who says the CRS of GeoJSON knows it better than the format's default does.
+        common = _common_crs([shapes.crs], crs)
+        return shapes if shapes.crs is not None else shapes.set_crs(common)
+    sequence = regions if isinstance(regions, list | tuple | np.ndarray) else [regions]
+    # A CRS of the caller takes precedence over the default of GeoJSON.
     default = _GEOJSON_CRS if crs is None else None
-    read = [one for place, region in enumerate(given, 1) for one in _read(place, region, default)]
-    shapes = np.empty(len(read), object)
-    shapes[:] = [shape for shape, _ in read]
-    own = [own for shape, own in read if shape is not None] if read else [_GEOJSON_CRS]
-    return gpd.GeoSeries(shapes, crs=_agreed(own, crs))
+    pairs = [
+        pair
+        for number, region in enumerate(sequence, 1)
+        for pair in _parse_region(number, region, default)
+    ]
+    shapes = np.empty(len(pairs), object)
+    shapes[:] = [shape for shape, _ in pairs]
+    stated = [crs for shape, crs in pairs if shape is not None] if pairs else [_GEOJSON_CRS]
+    return gpd.GeoSeries(shapes, crs=_common_crs(stated, crs))
 
 
-def _agreed(own: list[Any], said: Any) -> Any:
-    """The one CRS of all regions, from what they carry and from what the caller says."""
-    found: list[Any] = []
-    for crs in [said, *own]:
-        if crs is None or any(crs is known for known, _ in found):
+def _common_crs(stated: list[Any], argument: Any) -> Any:
+    """The CRS of all regions, from what they state and from the argument of the caller."""
+    parsed: list[Any] = []
+    for crs in [argument, *stated]:
+        if crs is None or any(crs is earlier for earlier, _ in parsed):
             continue
-        found.append((crs, known_crs(crs)))
-    if not found or (said is None and any(crs is None for crs in own)):
+        parsed.append((crs, parse_crs(crs)))
+    if not parsed or (argument is None and any(crs is None for crs in stated)):
         raise DomainError(_NO_CRS)
-    for _, other in found[1:]:
-        if not other.equals(found[0][1], ignore_axis_order=True):
+    for _, other in parsed[1:]:
+        if not other.equals(parsed[0][1], ignore_axis_order=True):
             raise DomainError(
-                f"regions are in {found[0][1].name} and in {other.name}; give one CRS at a time"
+                f"regions must have one CRS, got {parsed[0][1].name} and {other.name}"
             )
-    return found[0][1]
+    return parsed[0][1]
 
 
-def _read(number: int, region: Any, default: str | None) -> list[tuple[Any, Any]]:
-    """Geometries of one region, a collection of features being several, and their CRS.
+def _parse_region(number: int, region: Any, default: str | None) -> list[tuple[Any, Any]]:
+    """Geometries of a region, several for a collection of features, each with its CRS.
 
-    The default is the CRS of GeoJSON that says none.
+    The default is the CRS of GeoJSON that states none.
     """
     if isinstance(region, str):
-        if len(region) > MOST_TEXT:
+        if len(region) > MAX_TEXT:
             raise ParameterError(
-                f"region {number} is a text of {len(region):,} characters, above {MOST_TEXT:,}; "
-                "simplify it, or give a file of a GIS format"
+                f"region {number} must have at most {MAX_TEXT:,} characters, got {len(region):,}; "
+                "simplify it, or read it from a GIS file"
             )
         if region.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
-            return _geojson(number, _parsed(number, region), default)
+            return _geojson(number, _parse_json(number, region), default)
         return [_wkt(number, region)]
     if isinstance(region, Mapping):
         return _geojson(number, region, default)
@@ -150,35 +153,37 @@ def _read(number: int, region: Any, default: str | None) -> list[tuple[Any, Any]
         srid = 0 if region is None else _srid(region)
         return [(region, f"EPSG:{srid}" if srid else None)]
     if not hasattr(region, "__geo_interface__"):
-        raise ParameterError(f"region {number} is neither a polygon nor GeoJSON nor WKT")
+        raise ParameterError(
+            f"region {number} must be a polygon, GeoJSON or WKT, got a {type(region).__name__}"
+        )
     return _geojson(number, region.__geo_interface__, None)
 
 
 def _srid(shape: Any) -> int:
-    """SRID that a geometry carries, 0 if none."""
+    """SRID of a geometry, 0 if it has none."""
     import shapely
 
     return int(shapely.get_srid(shape))
 
 
 def _wkt(number: int, text: str) -> tuple[Any, Any]:
-    """Geometry of WKT or EWKT, once it is known not to be too deep for the parser."""
+    """Parse WKT or EWKT, after a check of its depth."""
     import shapely
 
     srid = _EWKT.match(text)
     body = text[srid.end() :] if srid else text
-    marks = np.frombuffer(body.encode("utf-8", "replace"), np.uint8)
-    steps = (marks == ord("(")).astype(np.int32) - (marks == ord(")"))
+    characters = np.frombuffer(body.encode("utf-8", "replace"), np.uint8)
+    steps = (characters == ord("(")).astype(np.int32) - (characters == ord(")"))
     depth = int(np.cumsum(steps).max(initial=0))
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise ParameterError(
-            f"region {number} is WKT with brackets {depth:,} deep; polygons need {_DEEPEST}"
+            f"region {number} must have brackets at most {_MAX_DEPTH} deep, got {depth:,}"
         )
-    vertices = int((marks == ord(",")).sum()) + 1
+    vertices = int((characters == ord(",")).sum()) + 1
     if vertices > MAX_VERTICES:
         raise ParameterError(
-            f"region {number} is WKT of {vertices:,} vertices, above {MAX_VERTICES:,}; simplify "
-            "it, or divide it"
+            f"region {number} must have at most {MAX_VERTICES:,} vertices, got {vertices:,}; "
+            "simplify it, or divide it"
         )
     try:
         with np.errstate(all="ignore"):
@@ -186,99 +191,99 @@ def _wkt(number: int, text: str) -> tuple[Any, Any]:
     except (shapely.errors.ShapelyError, UnicodeError, NotImplementedError) as error:
         reason = re.sub(r"^\w+Exception: ", "", str(error))[:120]
         raise ParameterError(
-            f"region {number} is neither GeoJSON nor WKT that can be read ({reason}); a file is "
-            "read with geopandas.read_file"
+            f"region {number} cannot be read as GeoJSON or WKT ({reason}); read a file with "
+            "geopandas.read_file"
         ) from None
     return shape, f"EPSG:{srid[1]}" if srid else None
 
 
-def _parsed(number: int, text: str) -> Any:
-    """JSON of a text."""
+def _parse_json(number: int, text: str) -> Any:
+    """Parse the JSON of a region."""
     try:
         return json.loads(text.lstrip("\ufeff"))
     except (ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else str(error)[:80]
-        raise ParameterError(f"region {number} is no GeoJSON that can be read ({reason})") from None
+        raise ParameterError(f"region {number} cannot be read as GeoJSON ({reason})") from None
 
 
 def _geojson(number: int, value: Any, crs: Any) -> list[tuple[Any, Any]]:
     """Geometries of a GeoJSON value and their CRS."""
     if not isinstance(value, Mapping):
-        raise ParameterError(f"region {number} is no GeoJSON object")
+        raise ParameterError(f"region {number} must be a GeoJSON object")
     if value.get("crs") is not None:
         crs = _named_crs(number, value["crs"])
     if value.get("type") == "FeatureCollection":
         features = value.get("features")
         if not isinstance(features, list | tuple):
-            raise ParameterError(f"region {number} is a FeatureCollection without features")
-        return [(_feature(number + place, one), crs) for place, one in enumerate(features)]
+            raise ParameterError(f"region {number} must have features in its collection")
+        return [(_feature(number + index, item), crs) for index, item in enumerate(features)]
     return [(_feature(number, value), crs)]
 
 
 def _named_crs(number: int, member: Any) -> str:
-    """CRS of the "crs" member of GeoJSON before RFC 7946."""
+    """Read the "crs" member of GeoJSON before RFC 7946."""
     properties = member.get("properties") if isinstance(member, Mapping) else None
     name = properties.get("name") if isinstance(properties, Mapping) else None
     if not isinstance(name, str):
-        raise DomainError(f'region {number} has a "crs" member without a name')
+        raise DomainError(f'region {number} must have a name in its "crs" member')
     return name
 
 
 def _feature(number: int, value: Any) -> Any:
-    """Geometry of a GeoJSON Feature or geometry, None where it is null."""
+    """Geometry of a GeoJSON Feature or geometry, None if it is null."""
     if isinstance(value, Mapping) and value.get("type") == "Feature":
         value = value.get("geometry")
     if value is None:
         return None
     kind = value.get("type") if isinstance(value, Mapping) else None
     if kind not in ("Polygon", "MultiPolygon"):
-        named = str(kind)[:40] if kind else "no GeoJSON geometry"
-        raise ParameterError(f"region {number} is {named}; queries take polygons")
+        label = str(kind)[:40] if kind else "another object"
+        raise ParameterError(f"region {number} must be a polygon, got {label}")
     return _polygons(number, value.get("coordinates"), several=kind == "MultiPolygon")
 
 
 def _polygons(number: int, coordinates: Any, *, several: bool) -> Any:
-    """Polygon or multi-polygon of nested lists."""
+    """Make a polygon or multi-polygon of nested lists."""
     import shapely
 
     parts = coordinates if several else [coordinates]
     if not isinstance(parts, list | tuple):
-        raise ParameterError(f"region {number} has coordinates that are no lists")
-    made = [_polygon(number, rings) for rings in parts]
-    return shapely.multipolygons(made) if several else made[0]
+        raise ParameterError(f"region {number} must have lists as coordinates")
+    polygons = [_polygon(number, rings) for rings in parts]
+    return shapely.multipolygons(polygons) if several else polygons[0]
 
 
 def _polygon(number: int, rings: Any) -> Any:
-    """Polygon of a list of rings."""
+    """Make a polygon of a list of rings."""
     import shapely
 
     if not isinstance(rings, list | tuple):
-        raise ParameterError(f"region {number} has coordinates that are no lists")
+        raise ParameterError(f"region {number} must have lists as coordinates")
     shell, *holes = [_ring(number, ring) for ring in rings] or [None]
     return shapely.polygons(shell, holes or None) if shell is not None else shapely.Polygon()
 
 
 def _ring(number: int, ring: Any) -> Any:
-    """Closed ring of a list of places; heights are left out."""
+    """Make a closed ring of a list of vertices; heights are ignored."""
     import shapely
 
-    places = _places(ring)
-    if places is None:
-        raise ParameterError(f"region {number} has a ring that is no list of places x, y")
-    if not np.isfinite(places).all():
-        raise ParameterError(f"region {number} has a coordinate that is not a finite number")
-    if len(places) < 4 or (places[0] != places[-1]).any():
+    vertices = _vertices(ring)
+    if vertices is None:
+        raise ParameterError(f"region {number} must have rings that are lists of vertices x, y")
+    if not np.isfinite(vertices).all():
+        raise ParameterError(f"region {number} must have finite coordinates")
+    if len(vertices) < 4 or (vertices[0] != vertices[-1]).any():
         raise ParameterError(
-            f"region {number} has a ring of {len(places)} places that is not closed; the last "
-            "place has to be the first, and rings have four or more"
+            f"region {number} must have closed rings of four or more vertices, the last equal to "
+            f"the first; got a ring of {len(vertices)}"
         )
-    return shapely.linearrings(places)
+    return shapely.linearrings(vertices)
 
 
-def _places(ring: Any) -> NDArray[np.float64] | None:
-    """Places x, y of a ring, or None if they are none."""
+def _vertices(ring: Any) -> NDArray[np.float64] | None:
+    """Vertices x, y of a ring, or None if they cannot be read."""
     try:
-        places = np.asarray(ring, dtype=np.float64)
+        vertices = np.asarray(ring, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
-    return places[:, :2] if places.ndim == 2 and places.shape[1] >= 2 else None
+    return vertices[:, :2] if vertices.ndim == 2 and vertices.shape[1] >= 2 else None

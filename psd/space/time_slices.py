@@ -1,4 +1,4 @@
-"""Time slices: public hours, days or months of the wall clock that a series counts apart."""
+"""Time slices: public hours, days or months of local time, each counted separately."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class TimeSlices:
 
     Guarantees
     ----------
-    - Names are ascending and different, so a moment lies in one slice or in none.
-    - Which slice a row lies in depends on the row's own moment alone.
+    - Names are ascending and different, so a time lies in at most one slice.
+    - The slice of a record depends on its time alone.
 
     Parameters
     ----------
@@ -39,17 +39,17 @@ class TimeSlices:
     names : tuple of str
         Such as ``2024-01``, ``2024-01-31`` or ``2024-01-31T17``, at most 10,000. Public.
     time_zone : str
-        Zone of the wall clock. Public.
+        Zone of the local times. Public.
 
     Raises
     ------
     ParameterError
-        If a name is no hour, day or month, stands twice, or there is none.
+        If a name is not an hour, day or month, is repeated, or there is no name.
 
     Notes
     -----
-    A list that is made of the data, even the first and the last month of it, tells when somebody
-    was there. An hour that a clock goes through twice in autumn is one slice.
+    A list that is made of the data, even its first and last month, reveals when people were
+    present. The hour that clocks repeat in autumn is one slice.
 
     Examples
     --------
@@ -69,19 +69,19 @@ class TimeSlices:
     def __post_init__(self) -> None:
         """Read the names."""
         if self.by not in get_args(By):
-            raise ParameterError(f"by {self.by!r} is none of {', '.join(get_args(By))}")
+            raise ParameterError(f"by must be one of {', '.join(get_args(By))}, got {self.by!r}")
         if not 0 < len(self.names) <= MAX_SLICES:
-            raise ParameterError(f"slices are {len(self.names):,}; give 1 to {MAX_SLICES:,}")
+            raise ParameterError(f"slices must be 1 to {MAX_SLICES:,}, got {len(self.names):,}")
         zone = self.time_zone
         if not (isinstance(zone, str) and 0 < len(zone) <= 100 and zone.isprintable()):
-            raise ParameterError("time_zone is no name of a time zone, such as Asia/Seoul")
+            raise ParameterError("time_zone must be the name of a time zone, such as Asia/Seoul")
         starts = np.array([_moment(self.by, name) for name in self.names])
         steps = np.diff(starts).astype(np.int64)
         if (steps <= 0).any():
             at = int(np.flatnonzero(steps <= 0)[0]) + 1
             raise ParameterError(
-                f"slice {self.names[at]} stands twice or after a later one; name each once, in "
-                "the order of time"
+                f"slices must be in the order of time, each once; {self.names[at]} is repeated or "
+                "follows a later one"
             )
         object.__setattr__(self, "names", tuple(self.names))
         starts.setflags(write=False)
@@ -89,15 +89,16 @@ class TimeSlices:
 
     @staticmethod
     def parse(by: By, text: str, time_zone: str = "UTC") -> TimeSlices:
-        """Slices of a text: names, and ranges ``FIRST..LAST`` with both ends, between commas.
+        """Parse a text: names, and ranges ``FIRST..LAST`` with both ends, separated by commas.
 
         Raises
         ------
         ParameterError
-            If a part is no name and no range, or the ranges are empty, overlap or are too long.
+            If a part is neither a name nor a range, or the ranges are empty, overlap or are too
+            long.
         """
         if by not in get_args(By):
-            raise ParameterError(f"by {by!r} is none of {', '.join(get_args(By))}")
+            raise ParameterError(f"by must be one of {', '.join(get_args(By))}, got {by!r}")
         names: list[str] = []
         for part in text.split(","):
             first, dots, last = (piece.strip() for piece in part.partition(".."))
@@ -113,12 +114,12 @@ class TimeSlices:
         return iter(self.names)
 
     def index(self, time: NDArray[np.datetime64]) -> NDArray[np.int64]:
-        """Number of the slice of each moment, -1 for none.
+        """Number of the slice of each time, -1 for times outside all slices.
 
         Parameters
         ----------
         time : ndarray, shape (n,), datetime64
-            Moments of the wall clock.
+            Local times.
 
         Returns
         -------
@@ -130,14 +131,14 @@ class TimeSlices:
 
 
 def _moment(by: By, name: str) -> np.datetime64:
-    """Begin of the slice of a name."""
+    """Start of the slice of a name."""
     try:
         if isinstance(name, str) and re.fullmatch(_PATTERNS[by], name):
             moment: np.datetime64 = np.array([name], f"datetime64[{_UNITS[by]}]")[0]
             return moment
     except ValueError:
         pass
-    raise ParameterError(f"slice {name!r} is no {by}; write it as {_FORMS[by]}")
+    raise ParameterError(f"slice must be of the form {_FORMS[by]} by {by}, got {name!r}")
 
 
 def _range(by: By, first: str, last: str) -> list[str]:
@@ -146,7 +147,7 @@ def _range(by: By, first: str, last: str) -> list[str]:
     steps = int((ends[1] - ends[0]).astype(np.int64))
     if not 0 <= steps < MAX_SLICES:
         raise ParameterError(
-            f"slices {first}..{last} run backwards or are more than {MAX_SLICES:,}"
+            f"slices must run forward and be at most {MAX_SLICES:,}, got {first}..{last}"
         )
     moments = ends[0] + np.arange(steps + 1)
     return [str(moment) for moment in moments]

@@ -10,7 +10,7 @@ from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
 from psd.query import answer
 from psd.query.derived import fieller, reach
-from psd.space.regions import with_crs
+from psd.space.regions import attach_crs
 
 if TYPE_CHECKING:
     import pandas
@@ -36,7 +36,7 @@ def difference(
 ) -> pandas.DataFrame:
     """Counts of a first release minus those of a second; see `psd.difference`."""
     table, x, y, noise, spread = _pair(
-        first, second, with_crs(regions, crs, first.model.domain), confidence
+        first, second, attach_crs(regions, crs, first.model.domain), confidence
     )
     error = np.sqrt(noise.sum(axis=0) + spread.sum(axis=0))
     found: pandas.DataFrame = table.assign(
@@ -60,7 +60,7 @@ def ratio(
 ) -> pandas.DataFrame:
     """Counts of a first release divided by those of a second; see `psd.ratio`."""
     table, x, y, noise, spread = _pair(
-        first, second, with_crs(regions, crs, first.model.domain), confidence
+        first, second, attach_crs(regions, crs, first.model.domain), confidence
     )
     positive = y > 0
     below = np.where(positive, y, 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 from psd._util.arrays import Floats
 from psd.errors import ParameterError
 from psd.query.derived import reach
-from psd.space.ground_areas import areas
+from psd.space.ground_areas import ground_areas
 from psd.statistics.error_draws import check_draws, redrawn
 from psd.statistics.overlay import raster_overlay
 
@@ -43,7 +43,7 @@ def quantiles(
     if type(classes) is not int or not 2 <= classes <= 100:
         raise ParameterError(f"classes {classes} is no whole number from 2 to 100")
     overlay = raster_overlay(model, *size)
-    area = areas(model.domain, overlay.boxes)
+    area = ground_areas(model.domain, overlay.boxes)
     shares = np.arange(1, classes) / classes
 
     def breaks(count: Floats) -> Floats:

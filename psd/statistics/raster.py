@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd.space.ground_areas import areas, unit_of_area
+from psd.space.ground_areas import area_unit, ground_areas
 from psd.statistics.overlay import raster_overlay
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def raster(model: CountModel, columns: int, rows: int) -> Raster:
     overlay = raster_overlay(model, columns, rows)
     count = overlay.counts()
     noise, spread = overlay.perturbation_variance(), overlay.nonuniformity_variance()
-    density = count / areas(model.domain, overlay.boxes)
+    density = count / ground_areas(model.domain, overlay.boxes)
     bands = (count, density, np.sqrt(noise), np.sqrt(spread), np.sqrt(noise + spread))
     # The overlay counts rows from the south, images from the north.
     images = [band.reshape(rows, columns)[::-1] for band in bands]
@@ -69,7 +69,7 @@ def raster(model: CountModel, columns: int, rows: int) -> Raster:
         perturbation_error=images[2],
         nonuniformity_error=images[3],
         error=images[4],
-        unit=unit_of_area(model.domain),
+        unit=area_unit(model.domain),
         bounds=model.domain.bounds,
         crs=model.domain.crs,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.joint import joint
-from psd.space.ground_areas import areas
+from psd.space.ground_areas import ground_areas
 from psd.statistics.error_draws import cell_draws, check_draws, region_draws
 from psd.statistics.overlay import Overlay, leaf_overlay, raster_overlay
 
@@ -59,7 +59,7 @@ def _checked(k: int, most: int, what: str) -> int:
 def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pandas.DataFrame:
     """Cells of an overlay; only those that may be in the top are drawn."""
     count = overlay.counts()
-    area = areas(overlay.model.domain, overlay.boxes)
+    area = ground_areas(overlay.model.domain, overlay.boxes)
     scale = 1 / area if by == "density" else np.ones(len(area))
     error = np.sqrt(overlay.perturbation_variance() + overlay.nonuniformity_variance())
     may = candidates(count * scale, error * scale, k)

@@ -19,7 +19,7 @@ from psd.query.derived import reach
 from psd.query.simultaneous import level_of_each
 from psd.query.traversal import cover, total
 from psd.space.box_tree import Tree, locate
-from psd.space.ground_areas import areas
+from psd.space.ground_areas import ground_areas
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
 from support.releases import changed
@@ -72,7 +72,7 @@ def breaks(release, truth, weight):
     found = []
     for _ in range(DRAWS // 4):
         table = drawn_again(release, truth, rng).quantiles(5, weight=weight, draws=50)
-        area = areas(release.domain, overlay.boxes)
+        area = ground_areas(release.domain, overlay.boxes)
         weights = area if weight == "area" else count
         at = weighted_quantiles(count / area, weights, table.share.to_numpy())
         found.append((table.lower <= at + 1e-9) & (at <= table.upper + 1e-9))

@@ -101,7 +101,7 @@ def test_python_takes_polygons_or_a_covariate():
         assert release.view.density == "covariate"
         assert release.query([(0, -4, 4, 4)])["estimate"].tolist() == [0]
     other = psd.Domain(bounds=(-4, -4, 4, 5))
-    with pytest.raises(psd.PsdError, match="another domain"):
+    with pytest.raises(psd.PsdError, match="the domain of the release"):
         psd.build(table, covariate=made, **{**options, "domain": other})
     with pytest.raises(psd.PsdError, match=r"must be a psd\.Covariate"):
         psd.build(table, covariate=[1], **options)

@@ -148,7 +148,7 @@ def test_an_answer_has_its_error_and_is_done(ledger):
         (2, (*ASK, "--epsilon", "1"), "give --ledger and --dataset"),
         (2, (*ASK, *LEDGER), "--epsilon"),
         (2, (*ASK, "--epsilon", "0", *LEDGER), "must be above 0"),
-        (3, ("ask", "points.csv", "--box", 1, 0, 0, 1, "--epsilon", 1, *LEDGER), "west 1.0"),
+        (3, ("ask", "points.csv", "--box", 1, 0, 0, 1, "--epsilon", 1, *LEDGER), "west below east"),
         (2, ("ledger", "register", "city.ledger", "a", "--budget", "0"), "budget must be above 0"),
         (2, ("ledger", "register", "city.ledger", "a"), "--budget"),
         (

@@ -146,7 +146,11 @@ def test_one_slice_is_a_release_to_every_command(folder):
         ),
         (2, "--read time must name", "build v.csv -o x {B} --epsilon 1 --slices 2024-01"),
         (2, "months, days or hours", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-1"),
-        (2, "no month", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01,2024-02-01"),
+        (
+            2,
+            "of the form 2024-01 ",
+            "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01,2024-02-01",
+        ),
         (2, "--per slice", "build v.csv -o x {B} {T} --epsilon 1 --slices 2024-01 --per slice"),
         (
             2,

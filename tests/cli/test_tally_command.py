@@ -181,7 +181,7 @@ def make_tallies():
 
 
 REFUSED = {
-    "another domain": (8, "bounds, CRS or lattice", "build a other -o x --epsilon 1"),
+    "the domain of the release": (8, "bounds, CRS or lattice", "build a other -o x --epsilon 1"),
     "the same tally": (8, "given twice", "build a a -o x --epsilon 1"),
     "a link": (8, "of the same file", "build a linked -o x --epsilon 1"),
     "cut short": (8, "is no tally", "merge cut b -o x"),
@@ -213,7 +213,7 @@ REFUSED = {
         "--per slice",
     ),
     "no such slice": (
-        2, "no day", "tally v1.csv -o x {B} --read time=time --slices 2024-01-32",
+        2, "the form 2024-01-31 ", "tally v1.csv -o x {B} --read time=time --slices 2024-01-32",
     ),
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ MONTHS = psd.TimeSlices.parse("month", "1969-12,1970-01", "UTC")
 class Below:
     """What lies under a slope."""
 
-    def holds(self, x, y):
+    def contains(self, x, y):
         return x + 2 * y < 11
 
 

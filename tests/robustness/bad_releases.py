@@ -288,7 +288,7 @@ RELEASES = (
     damaged("R14-circle", "a link to itself", linked("r.psd.parquet"), "is not a file"),
     damaged("R14-device", "a link to /dev/zero", linked("/dev/zero"), "is not a file"),
     damaged("R14-queue", "a FIFO", queue, "is not a file"),
-    *(damaged(f"R14-crs-{name}", f"a CRS that names a FIFO, {how}", waiting(crs), "names a file",
+    *(damaged(f"R14-crs-{name}", f"a CRS that names a FIFO, {how}", waiting(crs), "not name files",
         args=f"query {OUTPUT} --polygons p.wkt --polygons-crs EPSG:4326")
         for name, how, crs in (
             ("proj", "in the words of PROJ", SHIFTED),

@@ -110,7 +110,7 @@ def _check(found: dict[str, int], columns: Columns, domain: Domain) -> None:
             raise DomainError(
                 f"column for {axis} holds values beyond {limit} degrees, which no coordinate of "
                 "the CRS has; are x and y swapped, are these metres of a projected CRS (give it "
-                "with --crs), or longitudes counted from 0 to 360?"
+                "with crs=), or longitudes from 0 to 360?"
             )
     _check_users(found, columns)
     if found["inside"] == 0 and found["read"] > found["missing"]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, InputDataError
-from psd.space.crs import known_crs
+from psd.space.crs import parse_crs
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
@@ -54,7 +54,7 @@ def projection(crs: Any, domain: Domain, what: str) -> Projection:
     if crs is None:
         raise DomainError(_NO_CRS.format(what=what))
     try:
-        source, target = known_crs(crs), known_crs(domain.crs)
+        source, target = parse_crs(crs), parse_crs(domain.crs)
         if source.equals(target, ignore_axis_order=True):
             return lambda here: here
         transformer = Transformer.from_crs(source, target, always_xy=True)

@@ -178,10 +178,10 @@ def test_a_bad_box_of_a_table_is_refused_by_its_id(release):
         pytest.param([0, 0, 1, 1, 1], r"shape \(1, 5\)", id="five numbers"),
         pytest.param(np.zeros((2, 2, 4)), r"shape \(2, 2, 4\)", id="one axis too many"),
         pytest.param(3.0, r"shape \(1, 1\)", id="a number"),
-        pytest.param("everything", "neither GeoJSON nor WKT", id="text"),
+        pytest.param("everything", "cannot be read as GeoJSON or WKT", id="text"),
         pytest.param([("a", "b", "c", "d")], "neither geometries nor boxes", id="words"),
         pytest.param([(0, 0, 1, 1), (0, 0)], "neither geometries nor boxes", id="ragged"),
-        pytest.param({"west": 0}, "no GeoJSON geometry", id="dictionary"),
+        pytest.param({"west": 0}, "another object", id="dictionary"),
         pytest.param(pd.DataFrame({"west": [0], "south": 0, "north": 1}), "east", id="no column"),
         pytest.param(
             pd.DataFrame({"west": ["x"], "south": 0, "east": 1, "north": 1}),

@@ -157,8 +157,8 @@ def test_a_raster_of_zeros_is_refused():
 
 
 def test_density_by_a_covariate_needs_one():
-    with pytest.raises(ParameterError, match="needs a covariate"):
+    with pytest.raises(ParameterError, match="without a covariate"):
         changed(made(), covariate=None)
     other = Covariate(domain=replace(made().domain, lattice=(2, 2)), raster=RASTER)
-    with pytest.raises(ParameterError, match="another domain"):
+    with pytest.raises(ParameterError, match="the domain of the release"):
         changed(made(), covariate=other)

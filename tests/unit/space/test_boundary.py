@@ -55,7 +55,7 @@ def test_points_are_held_that_lie_in_the_polygon(corners, lattice):
     domain = dataclasses.replace(PLANE, lattice=lattice)
     found = boundary(shape, domain=domain)
     x, y = np.random.default_rng(3).uniform(0, 8, (2, 400))
-    held, inside = found.holds(x, y), shapely.intersects_xy(shape, x, y)
+    held, inside = found.contains(x, y), shapely.intersects_xy(shape, x, y)
     assert not (held & ~inside).any()
     # Slivers thinner than rounding are left out, and nothing else.
     assert (held == inside).mean() > 0.99
@@ -74,7 +74,7 @@ def test_no_point_is_held_in_a_cell_that_is_known_to_be_empty(corner, width, hei
     domain = dataclasses.replace(PLANE, lattice=lattice)
     found = boundary(shape, domain=domain)
     x, y = (side.ravel() for side in np.meshgrid(np.arange(17) / 2, np.arange(17) / 2))
-    held = found.holds(x, y)
+    held = found.contains(x, y)
     assert held.any()
     columns, rows, _ = domain.quantise(x[held], y[held])
     cells = np.stack([columns, rows, columns + 1, rows + 1], axis=1)
@@ -89,7 +89,7 @@ def test_most_points_are_decided_by_the_raster(monkeypatch):
         shapely, "intersects_xy", lambda shape, x, y: asked.append(len(x)) or original(shape, x, y)
     )
     x, y = np.random.default_rng(1).uniform(0, 8, (2, 20_000))
-    held = found.holds(x, y)
+    held = found.contains(x, y)
     assert np.array_equal(held, original(STAR, x, y))
     assert sum(asked) < 200
 
@@ -97,7 +97,11 @@ def test_most_points_are_decided_by_the_raster(monkeypatch):
 def test_polygons_are_one_area_wherever_they_overlap():
     one = boundary(shapely.box(1, 1, 5, 5), shapely.box(3, 3, 7, 7))
     assert one.mask.raster[4, 4] == one.mask.raster[2, 2] == one.mask.raster.max()
-    assert one.holds(np.array([4.0, 6, 6]), np.array([4.0, 6, 2])).tolist() == [True, True, False]
+    assert one.contains(np.array([4.0, 6, 6]), np.array([4.0, 6, 2])).tolist() == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_polygons_are_brought_to_the_crs_of_the_release():
@@ -105,7 +109,7 @@ def test_polygons_are_brought_to_the_crs_of_the_release():
     plot = gpd.GeoSeries([shapely.Point(950_000, 1_950_000).buffer(20_000)], crs="EPSG:5179")
     found = Boundary.from_polygons(plot.to_crs("EPSG:4326"), domain)
     x = np.array([950_000.0, 971_000, 930_500])
-    assert found.holds(x, np.full(3, 1_950_000.0)).tolist() == [True, False, True]
+    assert found.contains(x, np.full(3, 1_950_000.0)).tolist() == [True, False, True]
     assert bounds_of(plot.to_crs("EPSG:4326"), "EPSG:5179") == pytest.approx(
         plot.total_bounds, abs=50
     )
@@ -115,8 +119,8 @@ def test_polygons_are_brought_to_the_crs_of_the_release():
     ("polygons", "error", "words"),
     [
         (gpd.GeoSeries([STAR]), DomainError, "has no CRS"),
-        (series(), ParameterError, "holds no polygon"),
-        (series(shapely.Point(1, 1)), ParameterError, "polygon 1 of the boundary is no polygon"),
+        (series(), ParameterError, "at least one polygon"),
+        (series(shapely.Point(1, 1)), ParameterError, "polygon 1 of the boundary is not a polygon"),
         (
             series(shapely.Polygon([(0, 0), (2, 2), (0, 2), (2, 0)])),
             ParameterError,
@@ -242,12 +246,12 @@ def test_a_covariate_ends_at_the_boundary_and_rules_out_nothing_inside():
     raster[:, 1:] = [5, 9, 2]
     known = Covariate(domain=PLANE, raster=raster)
     found = boundary(shapely.box(0, 0, 4, 8))
-    steered, published = found.steered(known), found.published(known)
+    steered, published = found.restrict(known), found.release_covariate(known)
     box = np.array([[0, 0, 2, 8], [2, 0, 4, 8], [4, 0, 8, 8]])
     assert (steered.mass(box) > 0).tolist() == [False, True, False]
     assert (published.mass(box) > 0).tolist() == [True, True, False]
     with pytest.raises(ParameterError, match="0 everywhere inside the boundary"):
-        boundary(shapely.box(0, 0, 2, 8)).steered(known)
+        boundary(shapely.box(0, 0, 2, 8)).restrict(known)
 
 
 def made():

@@ -82,8 +82,8 @@ def test_a_covariate_cannot_be_changed_and_says_what_it_is():
     [
         pytest.param(np.ones((2, 2)), "16-bit", id="floats"),
         pytest.param(np.ones(4, np.uint16), "16-bit", id="a line"),
-        pytest.param(np.ones((0, 4), np.uint16), "not of 1 to 1,024", id="no row"),
-        pytest.param(np.ones((1, MAX_SIDE + 1), np.uint16), "not of 1 to 1,024", id="too wide"),
+        pytest.param(np.ones((0, 4), np.uint16), "1 to 1,024 columns", id="no row"),
+        pytest.param(np.ones((1, MAX_SIDE + 1), np.uint16), "1 to 1,024 columns", id="too wide"),
         pytest.param(np.zeros((2, 2), np.uint16), "0 everywhere", id="zeros"),
     ],
 )

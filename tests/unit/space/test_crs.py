@@ -12,7 +12,7 @@ from shapely import Point, box
 import psd
 from psd.errors import DomainError
 from psd.space.boundary import Boundary, bounds_of
-from psd.space.crs import known_crs, transforming
+from psd.space.crs import explain_proj_errors, parse_crs
 from psd.space.region_checks import to_release_crs
 from psd.space.regions import regions_table
 
@@ -93,8 +93,8 @@ PLAIN = {
 
 @pytest.mark.parametrize("what", FILES)
 def test_a_crs_that_names_a_file_is_refused(what):
-    for use in (known_crs, lambda crs: psd.Domain(bounds=(0, 0, 1, 1), crs=crs)):
-        with pytest.raises(DomainError, match=r"^crs .* names a file") as caught:
+    for use in (parse_crs, lambda crs: psd.Domain(bounds=(0, 0, 1, 1), crs=crs)):
+        with pytest.raises(DomainError, match=r"^crs must not name files") as caught:
             use(FILES[what])
         assert str(caught.value).count("\n") == 0
 
@@ -102,31 +102,31 @@ def test_a_crs_that_names_a_file_is_refused(what):
 @pytest.mark.parametrize("what", PLAIN)
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
 def test_a_crs_of_numbers_is_what_it_was(what):
-    assert known_crs(PLAIN[what]).to_wkt() == CRS(PLAIN[what]).to_wkt()
+    assert parse_crs(PLAIN[what]).to_wkt() == CRS(PLAIN[what]).to_wkt()
 
 
 @pytest.mark.parametrize("crs", [BOUND, HEIGHTS, CRS(EXTENDED.format(FILES["grids of shifts"]))])
 def test_a_crs_that_a_layer_brings_is_refused_too(crs):
-    with pytest.raises(DomainError, match="names a file"):
-        known_crs(crs)
+    with pytest.raises(DomainError, match="not name files"):
+        parse_crs(crs)
 
 
 def test_a_crs_that_a_layer_brings_stays_what_it_is():
     crs = gpd.GeoSeries([Point(0, 0)], crs=5179).crs
-    assert known_crs(crs) == crs
+    assert parse_crs(crs) == crs
 
 
 def test_nobody_waits_for_a_queue(tmp_path):
     os.mkfifo(tmp_path / "queue")
     for text in (f"+proj=tinshift +file={tmp_path}/queue", f"+init={tmp_path}/queue:1"):
-        with pytest.raises(DomainError, match="names a file"):
-            known_crs(text)
+        with pytest.raises(DomainError, match="not name files"):
+            parse_crs(text)
 
 
 @pytest.mark.parametrize("text", ["", "EPSG:0", "\udc80", "{" * 9, "+proj=none"])
 def test_what_is_no_crs_is_none(text):
-    with pytest.raises(DomainError, match="is not a coordinate reference system"):
-        known_crs(text)
+    with pytest.raises(DomainError, match="a coordinate reference system"):
+        parse_crs(text)
 
 
 LOCAL = psd.Domain(bounds=(0, 0, 1, 1), crs=PLAIN["a local one"])
@@ -141,7 +141,8 @@ LOCAL = psd.Domain(bounds=(0, 0, 1, 1), crs=PLAIN["a local one"])
     ],
 )
 @pytest.mark.parametrize(
-    ("crs", "told"), [("EPSG:4326", "is one of the two a local CRS"), (BOUND, "names a file")]
+    ("crs", "told"),
+    [("EPSG:4326", "one of the two a local CRS"), (BOUND, "not name files")],
 )
 def test_polygons_come_to_a_domain_by_a_way_that_is_known(use, crs, told):
     with pytest.raises(DomainError, match=told):
@@ -149,8 +150,8 @@ def test_polygons_come_to_a_domain_by_a_way_that_is_known(use, crs, told):
 
 
 def test_errors_of_proj_are_sentences():
-    told = r"^a region cannot be brought to EPSG:4326; is one"
-    with pytest.raises(DomainError, match=told), transforming("a region", "EPSG:4326"):
+    told = r"^a region cannot be transformed to EPSG:4326; is one"
+    with pytest.raises(DomainError, match=told), explain_proj_errors("a region", "EPSG:4326"):
         raise ProjError("words of PROJ")
-    with transforming("a region", "EPSG:4326"):
+    with explain_proj_errors("a region", "EPSG:4326"):
         pass

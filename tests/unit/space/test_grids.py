@@ -98,7 +98,7 @@ def test_virtual_nodes_halve_so_that_the_tree_is_shallow():
 
 @pytest.mark.parametrize("size", [0, -3, (0, 4), (4, -1)])
 def test_a_grid_without_cells_is_refused(size):
-    with pytest.raises(ParameterError, match="at least one"):
+    with pytest.raises(ParameterError, match="at least 1"):
         grid_tree(domain_of((8, 8)), size)
 
 

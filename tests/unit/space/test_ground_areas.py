@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psd
-from psd.space.ground_areas import areas, unit_of_area
+from psd.space.ground_areas import area_unit, ground_areas
 
 
 def test_areas_on_the_ground():
@@ -16,18 +16,18 @@ def test_areas_on_the_ground():
     x = np.linspace(126, 127, 400)
     ring = np.concatenate([x, x[::-1]]), np.repeat([37.0, 38.0], 400)
     exact = abs(Geod(ellps="WGS84").polygon_area_perimeter(*ring)[0]) / 1e6
-    found = areas(domain, boxes)
+    found = ground_areas(domain, boxes)
     assert found[0] == pytest.approx(exact, rel=1e-6)
     assert found[0] == pytest.approx(found[1] + found[2])
     assert found[1] > found[2]
-    assert unit_of_area(domain) == "km2"
+    assert area_unit(domain) == "km2"
 
 
 def test_areas_in_feet_and_in_no_unit():
     feet = psd.Domain(bounds=(1e6, 2e5, 1.1e6, 3e5), crs="EPSG:2263", lattice=(1, 1))
     box = np.array([[0.0, 0, 1, 1]])
-    assert areas(feet, box) == pytest.approx(1e10 * (1200 / 3937) ** 2 / 1e6)
+    assert ground_areas(feet, box) == pytest.approx(1e10 * (1200 / 3937) ** 2 / 1e6)
     nowhere = 'ENGCRS["hall",EDATUM["floor"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],'
     hall = psd.Domain(bounds=(0, 0, 5, 4), crs=nowhere + 'LENGTHUNIT["metre",1]]', lattice=(1, 1))
-    assert areas(hall, box) == pytest.approx(20)
-    assert unit_of_area(hall) == "square unit"
+    assert ground_areas(hall, box) == pytest.approx(20)
+    assert area_unit(hall) == "square unit"

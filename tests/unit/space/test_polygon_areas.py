@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import shapely
 
-from psd.space.polygon_areas import divided, outlines
+from psd.space.polygon_areas import clip_outlines, divide_outlines
 
 WORLD = np.array([-2.0, -2.0, 2.0, 2.0])
 
@@ -41,8 +41,8 @@ def boxes_of(rng, number):
 
 def inside_of(shape, boxes):
     """Outlines of one shape in many boxes."""
-    whole = outlines(np.array([shape]), WORLD[None])
-    return divided(whole, np.zeros(len(boxes), np.int64), boxes)
+    whole = clip_outlines(np.array([shape]), WORLD[None])
+    return divide_outlines(whole, np.zeros(len(boxes), np.int64), boxes)
 
 
 KINDS = ("plain", "holes", "parts", "on lines", "clockwise")
@@ -72,7 +72,7 @@ def test_dividing_again_and_again_gives_what_dividing_once_gives():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         shape = polygon(rng, KINDS[seed % 5])
-        now = outlines(np.array([shape]), WORLD[None])
+        now = clip_outlines(np.array([shape]), WORLD[None])
         for _ in range(6):
             kept = rng.integers(0, len(now.boxes), 40)
             west, south, east, north = now.boxes[kept].T
@@ -87,7 +87,7 @@ def test_dividing_again_and_again_gives_what_dividing_once_gives():
                     np.where(above, north, y),
                 ]
             )
-            now = divided(now, kept, boxes)
+            now = divide_outlines(now, kept, boxes)
         direct = inside_of(shape, now.boxes)
         assert now.fraction == pytest.approx(direct.fraction, abs=1e-9)
 
@@ -121,7 +121,7 @@ def test_cells_as_polygons_cut_no_cell():
 
 
 def test_nothing_and_nobody():
-    nobody = outlines(np.array([], object), np.zeros((0, 4)))
+    nobody = clip_outlines(np.array([], object), np.zeros((0, 4)))
     assert len(nobody.fraction) == 0
     beside = inside_of(shapely.box(5, 5, 6, 6), np.array([[0.0, 0, 1, 1]]))
     assert beside.fraction.tolist() == [0]

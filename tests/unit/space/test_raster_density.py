@@ -80,15 +80,15 @@ BOW = shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)])
     ("polygons", "options", "error", "told"),
     [
         pytest.param(frame(LEFT, crs=None), {}, DomainError, "no CRS", id="no CRS"),
-        pytest.param(frame(LEFT), {"column": "w"}, ParameterError, "no column 'w'", id="column"),
+        pytest.param(frame(LEFT), {"column": "w"}, ParameterError, "of the covariate", id="column"),
         pytest.param(
-            frame(LEFT, w=["a"]), {"column": "w"}, ParameterError, "no numbers", id="text"
+            frame(LEFT, w=["a"]), {"column": "w"}, ParameterError, "must hold numbers", id="text"
         ),
         pytest.param(
             frame(LEFT, TRIANGLE, w=[1, None]),
             {"column": "w"},
             ParameterError,
-            "missing or no finite",
+            "missing or not finite",
             id="missing weight",
         ),
         pytest.param(
@@ -103,9 +103,9 @@ BOW = shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)])
         ),
         pytest.param(frame(LEFT, None), {}, ParameterError, "polygon 2 .* no", id="none"),
         pytest.param(
-            frame(shapely.box(20, 20, 30, 30)), {}, DomainError, "another one", id="outside"
+            frame(shapely.box(20, 20, 30, 30)), {}, DomainError, "is its CRS wrong", id="outside"
         ),
-        pytest.param(frame(), {}, ParameterError, "no polygon", id="no polygon"),
+        pytest.param(frame(), {}, ParameterError, "at least one polygon", id="no polygon"),
         pytest.param(frame(LEFT), {"size": 0}, ParameterError, "must be between", id="no size"),
         pytest.param(frame(LEFT), {"size": 2048}, ParameterError, "must be between", id="large"),
     ],
@@ -148,8 +148,8 @@ def test_cells_have_the_mean_of_the_raster_under_them(size):
         pytest.param(np.array([[1, np.inf]]), None, ParameterError, "finite", id="infinity"),
         pytest.param(np.array([[1, -1]]), None, ParameterError, "negative", id="negative"),
         pytest.param(np.zeros((2, 2)), None, ParameterError, "0 everywhere", id="zeros"),
-        pytest.param(np.ones(3), None, ParameterError, "no table of numbers", id="a line"),
-        pytest.param(np.array([["a"]]), None, ParameterError, "no table of numbers", id="text"),
+        pytest.param(np.ones(3), None, ParameterError, "two-dimensional", id="a line"),
+        pytest.param(np.array([["a"]]), None, ParameterError, "two-dimensional", id="text"),
         pytest.param(np.ones((2, 2)), (50, 50, 60, 60), DomainError, "outside", id="elsewhere"),
     ],
 )

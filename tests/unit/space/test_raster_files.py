@@ -54,21 +54,21 @@ def test_a_crs_in_the_words_of_another_program_is_the_same_crs(tmp_path):
     [
         pytest.param(HEAD + "1 " * 8, None, DomainError, "no CRS", id="no CRS"),
         pytest.param(
-            HEAD + "1 " * 8, "land", DomainError, "not a coordinate reference", id="no such CRS"
+            HEAD + "1 " * 8, "land", DomainError, "must be a coordinate reference", id="no such CRS"
         ),
         pytest.param(HEAD + "1 " * 8, "EPSG:4326", DomainError, "warp it", id="other CRS"),
-        pytest.param(HEAD + "1 " * 7, "EPSG:3857", InputDataError, "no raster", id="too few"),
-        pytest.param(HEAD + "x " * 8, "EPSG:3857", InputDataError, "no raster", id="text"),
+        pytest.param(HEAD + "1 " * 7, "EPSG:3857", InputDataError, "as a raster", id="too few"),
+        pytest.param(HEAD + "x " * 8, "EPSG:3857", InputDataError, "as a raster", id="text"),
         pytest.param("1 2 3", "EPSG:3857", InputDataError, "has no ncols", id="no head"),
         pytest.param("", "EPSG:3857", InputDataError, "has no ncols", id="empty"),
         pytest.param(
             HEAD.replace("0.5", "-1") + "1 " * 8,
             "EPSG:3857",
             InputDataError,
-            "no raster",
+            "as a raster",
             id="cell",
         ),
-        pytest.param("\u00e9" * 40, "EPSG:3857", InputDataError, "no raster", id="no ASCII"),
+        pytest.param("\u00e9" * 40, "EPSG:3857", InputDataError, "as a raster", id="no ASCII"),
     ],
 )
 def test_other_grids_are_refused(tmp_path, text, crs, error, told):
@@ -78,7 +78,7 @@ def test_other_grids_are_refused(tmp_path, text, crs, error, told):
 
 def test_arrays_of_objects_are_not_loaded(tmp_path):
     np.save(tmp_path / "land.npy", np.array([{}]), allow_pickle=True)
-    with pytest.raises(InputDataError, match="no raster"):
+    with pytest.raises(InputDataError, match="as a raster"):
         read_raster(tmp_path / "land.npy", DOMAIN)
 
 
@@ -129,5 +129,5 @@ def test_other_geotiffs_are_refused(geotiff, tmp_path):
     with pytest.raises(InputDataError, match="rotated"):
         read_raster(geotiff(turned=True), DOMAIN)
     (tmp_path / "other.tif").write_bytes(b"II*\0")
-    with pytest.raises(InputDataError, match="no raster"):
+    with pytest.raises(InputDataError, match="as a raster"):
         read_raster(tmp_path / "other.tif", DOMAIN)
