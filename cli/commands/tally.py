@@ -122,7 +122,7 @@ def _recipe(domain: Domain, key: str | None, how: dict[str, Any]) -> TallyReques
         unit=fields["unit"],
         columns=fields["columns"],
         slices=slices,
-        bound=fields["contribution_scope"],
+        contribution_scope=fields["contribution_scope"],
         step=step,
         carry=how["carry_users"],
         key=None if key is None else load_key(key),
@@ -193,7 +193,7 @@ def _is_of(kept: PartialTally, path: Path, recipe: TallyRequest) -> bool:
     parts = ("contributions",) if recipe.key is None else ("contributions", "key")
     return (
         len(kept.origins) == 1
-        and kept.terms == recipe.terms
+        and kept.rules == recipe.rules
         and isinstance(kept.counts, UserRows) == recipe.carry
         and all(getattr(found, name) == getattr(wanted, name) for name in parts)
         and {*found.names} - {EMPTY} == {f"blake2b {file_digest(path)}"}

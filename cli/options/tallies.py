@@ -86,6 +86,6 @@ def kept_of(tally: str, loaded: Release, release: str, slice_name: str | None) -
     from psd.publish.series import slice_tally
 
     kept = read_tally_of_release(tally, loaded.domain, release)
-    if slice_name is None or kept.terms.slices is None:
+    if slice_name is None or kept.rules.slices is None:
         return kept.tally
-    return slice_tally(kept.tally, kept.terms.slices.names.index(slice_name))
+    return slice_tally(kept.tally, kept.rules.slices.names.index(slice_name))

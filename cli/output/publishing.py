@@ -87,7 +87,7 @@ def _request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequ
     from psd.errors import ParameterError
     from psd.publish.count_inputs import count_input
 
-    domain = None if tallies is None else tallies.terms.domain
+    domain = None if tallies is None else tallies.rules.domain
     request = release.request(domain)
     if tallies is not None:
         request = count_input(tallies).completed(request)

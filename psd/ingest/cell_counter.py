@@ -1,4 +1,4 @@
-"""Rows per cell, while they stream by. Private side."""
+"""Count records per cell, as they are read. Private side."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from psd.errors import ParameterError
 
 __all__ = ["CellCounter", "cell_counter"]
 
-# A dense array of so many cells takes 128 MB.
-_MOST_DENSE = 2**24
+# A dense array of this many cells takes 128 MB.
+_MAX_DENSE = 2**24
 
-# Codes are collected before they are sorted, so that each is sorted a few times in all.
+# Codes that are collected before they are sorted, so that each is sorted only a few times.
 _PENDING = 2**24
 
 # Bytes per code while two sorted lists are merged into one.
-_MERGING = 64
+_MERGE_BYTES = 64
 
-Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
+CellCounts = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Codes of occupied cells, ascending, and their counts."""
 
 
@@ -28,31 +28,31 @@ class CellCounter(Protocol):
     """Counts codes of cells."""
 
     def add(self, codes: NDArray[np.int64], weights: NDArray[np.int64] | None = None) -> None:
-        """Count some rows, each once or with its weight."""
+        """Count records, each once or with its weight."""
 
-    def counted(self) -> Counted:
-        """Occupied cells and their counts."""
+    def counts(self) -> CellCounts:
+        """Give occupied cells and their counts."""
 
 
 def cell_counter(cells: int, memory: int | None = None) -> CellCounter:
-    """A dense array where all cells fit into an eighth of the memory, else sorted codes.
+    """Make a counter: dense if all cells fit into an eighth of the memory, else sorted codes.
 
     Parameters
     ----------
     cells : int
-        Number of cells there are. Public.
+        Number of cells. Public.
     memory : int, optional
-        Cap in bytes.
+        Limit in bytes.
     """
     if memory is None:
-        return _Dense(cells) if cells <= _MOST_DENSE else _Sparse(_PENDING)
-    if cells <= min(_MOST_DENSE, memory // 64):
+        return _Dense(cells) if cells <= _MAX_DENSE else _Sparse(_PENDING)
+    if cells <= min(_MAX_DENSE, memory // 64):
         return _Dense(cells)
     return _Sparse(min(_PENDING, memory // 128), memory)
 
 
 class _Dense:
-    """One number per cell."""
+    """An array with one number per cell."""
 
     def __init__(self, cells: int) -> None:
         self._counts = np.zeros(cells, np.int64)
@@ -60,13 +60,13 @@ class _Dense:
     def add(self, codes: NDArray[np.int64], weights: NDArray[np.int64] | None = None) -> None:
         np.add.at(self._counts, codes, 1 if weights is None else weights)
 
-    def counted(self) -> Counted:
+    def counts(self) -> CellCounts:
         codes = np.flatnonzero(self._counts)
         return codes, self._counts[codes]
 
 
 class _Sparse:
-    """Sorted codes with counts, and rows that wait to be sorted in."""
+    """Sorted codes with counts, and a list of records to be sorted in."""
 
     def __init__(self, pending: int, memory: int | None = None) -> None:
         self._limit, self._memory = pending, memory
@@ -77,33 +77,34 @@ class _Sparse:
     def add(self, codes: NDArray[np.int64], weights: NDArray[np.int64] | None = None) -> None:
         self._waiting.append((codes, weights))
         self._rows += len(codes)
-        # Sorting in no sooner than the occupied cells have doubled keeps the work linear.
+        # The work stays linear, since the occupied cells double between two sorts.
         if self._rows > max(self._limit, len(self._codes)):
             self._sort_in()
 
-    def counted(self) -> Counted:
+    def counts(self) -> CellCounts:
         self._sort_in()
-        occupied = self._counts > 0  # rows of a user with more of them than its weight weigh 0
+        occupied = (
+            self._counts > 0
+        )  # records of a user with more records than its weight have weight 0
         return self._codes[occupied], self._counts[occupied]
 
     def _sort_in(self) -> None:
         """Merge the waiting rows into the sorted codes."""
-        codes, counts = _summed(self._waiting)
+        codes, counts = _sum_by_code(self._waiting)
         self._waiting, self._rows = [], 0
         together = len(self._codes) + len(codes)
-        if self._memory is not None and together * _MERGING > self._memory:
+        if self._memory is not None and together * _MERGE_BYTES > self._memory:
             raise ParameterError(
-                "the occupied cells do not fit into the memory that is allowed; raise --memory, "
-                "take a coarser lattice, or a method whose cells do not depend on data, such as "
-                "quadtree"
+                "the occupied cells exceed the memory limit; raise memory=, use a coarser lattice, "
+                "or a method whose cells do not depend on data, such as quadtree"
             )
         if len(self._codes):
-            codes, counts = _summed([(self._codes, self._counts), (codes, counts)])
+            codes, counts = _sum_by_code([(self._codes, self._counts), (codes, counts)])
         self._codes, self._counts = codes, counts
 
 
-def _summed(parts: list[tuple[NDArray[np.int64], NDArray[np.int64] | None]]) -> Counted:
-    """Different codes in ascending order, and the sum of the weights of each."""
+def _sum_by_code(parts: list[tuple[NDArray[np.int64], NDArray[np.int64] | None]]) -> CellCounts:
+    """Distinct codes in ascending order, and the sum of the weights of each."""
     codes = np.concatenate([part for part, _ in parts] or [np.empty(0, np.int64)])
     if all(weights is None for _, weights in parts):
         codes.sort()
@@ -117,7 +118,7 @@ def _summed(parts: list[tuple[NDArray[np.int64], NDArray[np.int64] | None]]) -> 
 
 
 def _starts(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where runs of equal codes begin."""
+    """Indices where runs of equal codes start."""
     is_first = np.ones(len(codes), bool)
     is_first[1:] = codes[1:] != codes[:-1]
     return np.flatnonzero(is_first)

@@ -1,4 +1,4 @@
-"""A cap on the memory that reading takes. Private side."""
+"""Limit of the memory of reading. Private side."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["MIN_MEMORY", "memory_for_rows", "parse_memory"]
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?B)?", re.IGNORECASE)
 
-# What Python and the libraries take before the first row is read.
+# Memory of Python and the libraries before the first record is read.
 _LIBRARIES = 350 * 10**6
 
 MIN_MEMORY = 800 * 10**6
 
 
 def parse_memory(text: str | int) -> int:
-    """Bytes of a cap.
+    """Parse a memory limit to bytes.
 
     Parameters
     ----------
@@ -28,22 +28,22 @@ def parse_memory(text: str | int) -> int:
     Raises
     ------
     ParameterError
-        If it is no size, or too small to work in.
+        If the text is not a size, or the size is too small.
 
     Examples
     --------
     >>> parse_memory("1.5GB")
     1500000000
     """
-    found = _SIZE.fullmatch(str(text).strip())
-    if found is None or isinstance(text, bool):
-        raise ParameterError(f"memory {str(text)[:80]!r} is no size; write for instance 2GB")
-    size = int(float(found[1]) * _UNITS[(found[2] or "").upper()])
+    match = _SIZE.fullmatch(str(text).strip())
+    if match is None or isinstance(text, bool):
+        raise ParameterError(f"memory must be a size such as 2GB, got {str(text)[:80]!r}")
+    size = int(float(match[1]) * _UNITS[(match[2] or "").upper()])
     if size < MIN_MEMORY:
-        raise ParameterError(f"memory {text} is less than the 800MB that the smallest build takes")
+        raise ParameterError(f"memory must be at least 800MB, got {text}")
     return size
 
 
 def memory_for_rows(memory: int | None) -> int | None:
-    """Bytes of a cap that are left for rows, cells and the parser."""
+    """Bytes of a limit that remain for records, cells and the parser."""
     return None if memory is None else memory - _LIBRARIES

@@ -1,7 +1,7 @@
-"""Tallies of parts of the rows: what was counted, by which rules, from which parts. Private side.
+"""Mergeable tallies of parts of the records. Private side.
 
-`merge` adds the tallies of parts where that is sound and refuses the rest;
-`combined_contribution_bound` says how many rows of one user the result may hold.
+`merge` adds the tallies of parts if that is sound, and refuses the rest;
+`combined_contribution_bound` says how many records of one user the result may hold.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ __all__ = [
 ]
 
 EMPTY = "empty"
-"""Among the names of a part without rows; several of them do no harm."""
+"""Among the names of a part without records; several such parts may be merged."""
 
-_WHAT = {
+# Fields that must be equal in all tallies, and their names in messages.
+_RULES = {
     "domain": "bounds, CRS or lattice",
     "step": "steps of the lattice",
     "unit": "units of privacy",
     "slices": "time slices",
-    "bound": "bounds, per slice or for all slices together",
-    "time_zone": "time zones, or times in one of them alone",
-    "area": "boundaries",
+    "contribution_scope": "contribution limits, per slice or for all slices together",
+    "time_zone": "time zones, or times in only one of them",
+    "boundary": "boundaries",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountingRules:
-    """How rows were counted: the same for all tallies that are merged. Public.
+    """Rules by which records were counted, equal in all tallies that are merged. Public.
 
     Parameters
     ----------
@@ -52,46 +53,46 @@ class CountingRules:
     step : tuple of int
         Lattice columns and rows that were counted together.
     unit : PrivacyUnit
-        Of the promise, but for its bound, which each part has of its own.
+        Unit of privacy without its contribution limit, which each part has of its own.
     slices : TimeSlices, optional
-        Time slices, counted apart.
-    bound : {"series", "slice"}
-        Whether the bound of a user holds for all slices together, or for each.
+        Time slices, counted separately.
+    contribution_scope : {"series", "slice"}
+        Whether the limit of a user holds for all slices together, or for each.
     time_zone : str, optional
-        Zone of the rows' times; none where they were read without.
-    area : str, optional
-        Digest of a boundary outside of which rows were left out.
+        Zone of the times; None if no times were read.
+    boundary : str, optional
+        Digest of a boundary; records outside of it were dropped.
     """
 
     domain: Domain
     step: tuple[int, int] = (1, 1)
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
     slices: TimeSlices | None = None
-    bound: ContributionScope = "series"
+    contribution_scope: ContributionScope = "series"
     time_zone: str | None = None
-    area: str | None = None
+    boundary: str | None = None
 
     def __post_init__(self) -> None:
-        """A bound is no part of the terms."""
+        """Remove the contribution limit from the unit."""
         object.__setattr__(self, "unit", replace(self.unit, max_contributions=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PartOrigin:
-    """One part: rows that were read together. Private.
+    """Origin of one part: records that were read together. Private.
 
     Parameters
     ----------
     run : str
-        Random number of the run that counted it, in hexadecimal.
+        Random number of the run that counted the part, in hexadecimal.
     names : tuple of str
-        Digests of its files, the name that the caller gave it, and `EMPTY` if nothing was kept.
+        Digests of its files, its name if the caller gave one, and `EMPTY` if it has no records.
     contributions : int
-        Most rows of a user that were kept of it; 1 where a row is the unit.
+        Limit of the kept records of a user; 1 if a record is the unit.
     key : str, optional
-        Check value of the key that chose them.
+        Fingerprint of the key that chose the kept records.
     paid : int
-        Nano-epsilon that a build spent on a bound or on bounds, which the counts rest on.
+        Nano-epsilon that a build spent on the contribution limit or on bounds of these counts.
     """
 
     run: str
@@ -106,7 +107,7 @@ class PartOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PartialTally:
-    """A tally with what is needed to merge it and to build from it. Private.
+    """A tally with all that is needed to merge it and to build from it. Private.
 
     Guarantees
     ----------
@@ -114,17 +115,17 @@ class PartialTally:
 
     Parameters
     ----------
-    terms : CountingRules
-        How it was counted.
-    origins : tuple of Origin
-        Its parts, by run.
-    counts : Tally or Carried
-        Counts per cell, or the kept rows of each user.
+    rules : CountingRules
+        Rules by which it was counted.
+    origins : tuple of PartOrigin
+        Its parts, sorted by run.
+    counts : Tally or UserRows
+        Counts per cell, or the kept records of each user.
     release : str, optional
-        Digest of the release that it was kept for.
+        Digest of the release for which it was kept.
     """
 
-    terms: CountingRules
+    rules: CountingRules
     origins: tuple[PartOrigin, ...]
     counts: Tally | UserRows
     release: str | None = None
@@ -134,58 +135,55 @@ class PartialTally:
 
     @property
     def unit(self) -> PrivacyUnit:
-        """Unit of the promise, with the bound that holds for all parts together."""
-        carried = isinstance(self.counts, UserRows)
-        k = self.origins[0].contributions if carried else combined_contribution_bound(self.origins)
-        return replace(self.terms.unit, max_contributions=k if self._is_bounded else 1)
-
-    @property
-    def _is_bounded(self) -> bool:
-        """Whether rows of units are bounded in number."""
-        return self.terms.unit.has_user and not self.terms.unit.weight
+        """Unit of privacy, with the contribution limit of all parts together."""
+        if not self.rules.unit.has_user or self.rules.unit.weight:
+            return self.rules.unit
+        has_user_rows = isinstance(self.counts, UserRows)
+        limit = combined_contribution_bound(self.origins[:1] if has_user_rows else self.origins)
+        return replace(self.rules.unit, max_contributions=limit)
 
     @property
     def paid(self) -> int:
-        """Nano-epsilon that every release of it spends before it counts.
+        """Nano-epsilon that every release of it spends before counting.
 
-        Bounds and a bound that were found in the rows are in each release, so each has to have
-        paid for them, however many there are; of several parts, what each of them has paid.
+        A contribution limit or bounds that were found in the records are part of every release,
+        so each release pays for them; for several parts the costs add up.
         """
         return sum(origin.paid for origin in self.origins)
 
     @property
     def tally(self) -> Tally:
-        """Counts per cell, and per slice where there are any."""
+        """Counts per cell, and per slice if there are slices."""
         if isinstance(self.counts, UserRows):
-            return self.counts.tally(self.terms.domain, self.terms.slices, self.unit)
+            return self.counts.tally(self.rules.domain, self.rules.slices, self.unit)
         return replace(self.counts, contributions=self.unit.contributions)
 
 
 def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
-    """Most rows of one user in the tallies of some parts together.
+    """Limit of the records of one user in the tallies of several parts together.
 
     Guarantees
     ----------
-    - It depends on the list of parts alone, not on the order or the steps of merging.
+    - It depends on the set of parts alone, not on the order or the steps of merging.
 
     Notes
     -----
-    Every part may have rows of one user, so the bounds of the parts add up.
+    Every part may have records of one user, so the limits of the parts add up.
     """
     return sum(origin.contributions for origin in origins)
 
 
 def merge(tallies: Sequence[PartialTally]) -> PartialTally:
-    """The tally of several parts together.
+    """Merge the tallies of several parts.
 
     Guarantees
     ----------
-    - Unit record: it is the tally of all rows, since no part is in it twice.
-    - Unit user, where tallies carry the rows of users: the k rows of each user with the smallest
-      marks, of those in all parts; the tally of all rows together, unless two parts hold equal
-      rows of a user.
-    - Else its bound is `combined_contribution_bound` the parts.
-    - The order and the steps of merging change nothing.
+    - Unit record: the result is the tally of all records, since no part is in it twice.
+    - Unit user, with kept records of users: the k records of each user with the smallest
+      hashes, of those in all parts; the tally of all records together, unless two parts hold
+      equal records of a user.
+    - Otherwise its contribution limit is `combined_contribution_bound` of the parts.
+    - The order and the steps of merging have no effect.
 
     Parameters
     ----------
@@ -199,84 +197,93 @@ def merge(tallies: Sequence[PartialTally]) -> PartialTally:
     Raises
     ------
     InputDataError
-        If they were counted on different terms, have a part in common, or their bounds cannot
-        be joined.
+        If they were counted by different rules, share a part, or their contribution limits
+        cannot be combined.
 
     Notes
     -----
-    The k smallest of a union are among the k smallest of its parts, so nothing is lost that the
-    tally of the whole would keep. Marks follow from a user's own rows and the key, so the rows
-    kept of a user depend on nothing else: removing the user takes away at most k rows and
+    The k smallest of a union are among the k smallest of its parts, so nothing is lost that a
+    tally of all records would keep. Hashes follow from a user's own records and the key, so the
+    kept records of a user depend on nothing else: removing the user removes at most k records and
     changes no other user's.
     """
     if len(tallies) == 1:
         return tallies[0]
     first = tallies[0]
-    for name, what in _WHAT.items():
-        if any(getattr(one.terms, name) != getattr(first.terms, name) for one in tallies[1:]):
-            raise InputDataError(f"the tallies have different {what}; count them alike")
+    _check_rules([tally.rules for tally in tallies])
     origins = tuple(sorted((o for t in tallies for o in t.origins), key=lambda origin: origin.run))
     _check_parts(origins)
-    carried = [one.counts for one in tallies if isinstance(one.counts, UserRows)]
-    if carried:
-        _check_carried(origins, whole=len(carried) == len(tallies))
-        counts: Tally | UserRows = merge_user_rows(
-            carried, first.terms.slices, first.unit, first.terms.bound
-        )
+    user_rows = [tally.counts for tally in tallies if isinstance(tally.counts, UserRows)]
+    if user_rows:
+        _check_user_rows(origins, complete=len(user_rows) == len(tallies))
+        rules = first.rules
+        scope = rules.contribution_scope
+        counts: Tally | UserRows = merge_user_rows(user_rows, rules.slices, first.unit, scope)
     else:
-        _check_bounds(origins, first.terms.unit)
-        counts = _added([one.counts for one in tallies if isinstance(one.counts, Tally)])
-    return PartialTally(terms=first.terms, origins=origins, counts=counts)
+        _check_contributions(origins, first.rules.unit)
+        counts = _add([tally.counts for tally in tallies if isinstance(tally.counts, Tally)])
+    return PartialTally(rules=first.rules, origins=origins, counts=counts)
+
+
+def _check_rules(rules: Sequence[CountingRules]) -> None:
+    """Refuse tallies that were counted by different rules."""
+    first, *others = rules
+    for name, description in _RULES.items():
+        if any(getattr(other, name) != getattr(first, name) for other in others):
+            raise InputDataError(f"the tallies have different {description}; count them alike")
 
 
 def _check_parts(origins: Sequence[PartOrigin]) -> None:
-    """Refuse parts that stand twice, and parts that nobody could tell apart."""
+    """Refuse repeated parts, and parts without a name."""
     if any(not origin.names for origin in origins):
         raise InputDataError(
-            "a tally of what is no file has no name; count it with --part NAME, so that it is not "
-            "merged twice"
+            "a tally of data that is not a file must have a name, so that it is not merged twice; "
+            "name the part when it is counted"
         )
     if len({origin.run for origin in origins}) < len(origins):
-        raise InputDataError("a tally is given twice, or is in a merged one; it would count double")
+        raise InputDataError(
+            "a tally is repeated, or part of a merged one; its records would count twice"
+        )
     names = [name for origin in origins if EMPTY not in origin.names for name in {*origin.names}]
     if len({*names}) < len(names):
         raise InputDataError(
-            "two tallies are of the same file or of a part of the same name; its rows would count "
-            "double"
+            "two tallies are of the same file or of a part of the same name; its records would "
+            "count twice"
         )
 
 
-def _check_carried(origins: Sequence[PartOrigin], *, whole: bool) -> None:
-    """Refuse to mix rows of users with counts, and marks of different keys."""
-    if not whole:
+def _check_user_rows(origins: Sequence[PartOrigin], *, complete: bool) -> None:
+    """Refuse to mix records of users with counts, and hashes of different keys or limits."""
+    if not complete:
         raise InputDataError(
-            "some tallies carry the rows of users and some do not; count all with --carry-users, "
-            "or none"
+            "only some tallies carry the records of users; count all of them that way, or none"
         )
     if len({origin.key for origin in origins}) > 1:
         raise InputDataError(
-            "the tallies were counted with different keys; count all with the same --key FILE"
+            "the tallies were counted with different keys; count all with the same key"
         )
     if len({origin.contributions for origin in origins}) > 1:
         raise InputDataError(
-            "the tallies carry different numbers of rows per user; count all with the same "
-            "--max-contributions"
+            "the tallies carry different numbers of records per user; count all with the same "
+            "max_contributions"
         )
 
 
-def _check_bounds(origins: Sequence[PartOrigin], unit: PrivacyUnit) -> None:
-    """Refuse to add shares of users, and bounds that no build takes."""
+def _check_contributions(origins: Sequence[PartOrigin], unit: PrivacyUnit) -> None:
+    """Refuse to add weights of users, and contribution limits that no build takes."""
     if unit.weight:
         raise InputDataError(
-            "tallies that count users cannot be merged, since one user may have rows in several "
-            "parts; count all rows in one tally"
+            "tallies that count users cannot be merged, since one user may have records in "
+            "several parts; count all records in one tally"
         )
     if combined_contribution_bound(origins) > MAX_CONTRIBUTIONS:
-        raise InputDataError("the bounds per user of the tallies add up to too much")
+        raise InputDataError(
+            f"the contribution limits of the tallies must sum to at most {MAX_CONTRIBUTIONS:,}"
+        )
 
 
-def _added(tallies: Sequence[Tally]) -> Tally:
-    """Counts of all together, by slice and cell."""
+def _add(tallies: Sequence[Tally]) -> Tally:
+    """Add counts by slice and cell."""
     slices = [np.zeros(len(t.counts), np.int64) if t.slice is None else t.slice for t in tallies]
     columns = [np.concatenate(slices)]
     columns += [np.concatenate([getattr(t, name) for t in tallies]) for name in ("rows", "columns")]

@@ -1,4 +1,4 @@
-"""The tally: exact counts per occupied lattice cell. Private; never shown."""
+"""The tally: exact counts per occupied lattice cell. Private."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["Batch", "Tally"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Batch:
-    """Some rows of a source.
+    """Records of a source, as arrays.
 
     Parameters
     ----------
     x, y : ndarray, shape (n,), float64
-        Coordinates in the CRS of the domain; NaN where the row has none. Private.
+        Coordinates in the CRS of the domain; NaN if missing. Private.
     user : pyarrow.Array of string, length n, or None
-        Opaque ids; null where the row has none. Private.
+        Opaque ids; null if missing. Private.
     time : ndarray, shape (n,), datetime64[us], or None
-        Wall-clock time in the zone of the columns; NaT where the row has none. Private.
+        Local times in the zone of the columns; NaT if missing. Private.
     """
 
     x: NDArray[np.float64]
@@ -36,21 +36,21 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Tally:
-    """Counts of kept rows per occupied lattice cell, in order of the cell's code. Private.
+    """Counts of kept records per occupied lattice cell, in the order of cell codes. Private.
 
     Parameters
     ----------
     columns, rows : ndarray, shape (n,), int32
-        Occupied cells; the south-west one where several lattice cells are counted together.
+        Occupied cells; the south-west one if several lattice cells are counted together.
     counts : ndarray, shape (n,), int64
-        Rows in each, above 0, or what their users' weights add up to.
+        Records in each, above 0, or the sum of their weights.
     contributions : int
-        Most that one unit adds to the whole tally; 1 where a row is the unit.
+        Most that one unit adds to the tally; 1 if a record is the unit.
     slice : ndarray, shape (n,), int64, or None
         Time slice of each count.
     report : dict of str to int
-        Rows read, without coordinates, outside, dropped by the bound. Private, for
-        ``--report-private``.
+        Records read, without coordinates, outside, over the contribution limit. Private; for the
+        private report.
     """
 
     columns: NDArray[np.int32]

@@ -1,8 +1,8 @@
-"""Rows on their way to a tally: checked, laid on the lattice, put away by user. Private side.
+"""Build a tally from batches of records. Private side.
 
-Batches of coordinates come in, each is laid on the public lattice, and under a bound each unit
-keeps at most k rows. Which rows these are depends on the unit's own rows and a key alone, so that
-removing a user changes no other user's kept rows, and the order of the rows is nothing.
+Each record is checked and placed on the public lattice; under a contribution limit each unit keeps
+at most k records. Which records these are depends on the unit's own records and a key alone. So
+removing a user changes no kept record of another user, and the order of the records has no effect.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ __all__ = ["Area", "TallyBuilder", "tally_batches"]
 
 _DAY = 86_400_000_000
 
-# Bytes that the rows of some users take while they are bounded.
-_WORKER = 2**29
+# Bytes of one worker, which bounds the records of one partition.
+_WORKER_BYTES = 2**29
 
 Weighted = tuple[NDArray[np.int64], NDArray[np.int64] | None]
-"""Codes of rows, and weights where each does not count once."""
+"""Cell codes of records, and their weights if they do not count once each."""
 
 
 class Area(Protocol):
-    """A public part of the domain; rows outside of it are dropped before every question."""
+    """A public part of the domain; records outside of it are dropped before every question."""
 
     def contains(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which points lie in it."""
+        """Whether points lie in it."""
 
 
 class TallyBuilder:
-    """Takes in the rows of a source once; then makes one tally of them.
+    """Collects the records of a source, then makes one tally of them.
 
     Guarantees
     ----------
-    - What is dropped (no coordinates, outside the domain, the area or all slices) depends on
-      the row alone.
-    - Rows of users wait until all are read; which are kept is a function of the user's own
-      rows and the key.
+    - Whether a record is dropped (no coordinates, outside the domain, the area or all slices)
+      depends on that record alone.
+    - Records of users are stored until all are read; which are kept is a function of the user's
+      own records and the key.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ class TallyBuilder:
     slices : TimeSlices, optional
         Public.
     memory : int, optional
-        Bytes for rows and cells while rows are read; rows of users get a third.
+        Limit in bytes for records and cells; records of users get a third.
     anywhere : bool
-        Whether rows may all lie elsewhere: after an answer has been drawn it is too late to
-        refuse them. Public.
+        Whether all records may lie outside the domain: after noise has been drawn they must not
+        be refused. Public.
     """
 
     def __init__(
@@ -98,117 +98,118 @@ class TallyBuilder:
         self._number = 1 if slices is None else len(slices)
         if self._number * self._columns * self._rows > 2**62:
             raise DomainError(
-                f"a lattice of {domain.lattice[0]} x {domain.lattice[1]} cells is too fine for "
-                f"{self._number} slices; take a coarser one"
+                f"lattice {domain.lattice[0]} x {domain.lattice[1]} is too fine for {self._number} "
+                "slices; use a coarser one"
             )
         self._counter = cell_counter(self._number * self._columns * self._rows, memory)
         self._partitions = UserPartitions(None if memory is None else memory // 3)
         self._workers = os.cpu_count() or 1
         if memory is not None:
-            self._workers = max(1, min(self._workers, memory // _WORKER))
+            self._workers = max(1, min(self._workers, memory // _WORKER_BYTES))
         self._seen = Counter({"read": 0, "without coordinates": 0, "outside": 0})
-        self._placed = self._inside = 0
+        self._in_bounds = self._inside = 0
 
     def add_batch(self, batch: Batch) -> None:
-        """Take in one batch."""
+        """Add one batch."""
         if batch.time is None and (self.unit.kind == "user-day" or self.slices is not None):
-            raise InputDataError("rows without a time, which days and slices need; name its column")
+            raise InputDataError(
+                "records have no time, which days and slices need; name it with time="
+            )
         self._check_coordinates(batch)
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
         read, missing = len(inside), int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
         time = None if batch.time is None else batch.time[inside]
-        self._placed += len(columns)
-        kept = self._wanted(batch, inside, time)
-        if kept is not None:
-            columns, rows = columns[kept], rows[kept]
-            time = None if time is None else time[kept]
-            inside[np.flatnonzero(inside)[~kept]] = False
+        self._in_bounds += len(columns)
+        selected = self._select(batch, inside, time)
+        if selected is not None:
+            columns, rows = columns[selected], rows[selected]
+            time = None if time is None else time[selected]
+            inside[np.flatnonzero(inside)[~selected]] = False
         cells = (columns.astype(np.int64), rows.astype(np.int64))
-        put = self._put(*cells, time, batch.user, inside)
+        added = self._add(*cells, time, batch.user, inside)
         self._seen["read"] += read
         self._seen["without coordinates"] += missing
-        self._seen["outside"] += read - missing - put
-        self._inside += put
+        self._seen["outside"] += read - missing - added
+        self._inside += added
 
     def rows_per_unit(self) -> NDArray[np.int64]:
-        """Rows of each unit inside, in no order. Private: a question to users is about these."""
-        self._check_place()
-        found = [
-            rows_per_unit(self._units(part)) for part in self._partitions.partitions(again=True)
-        ]
-        return np.concatenate([np.empty(0, np.int64), *found])
+        """Count the records of each unit inside, in no order. Private."""
+        self._check_bounds()
+        partitions = self._partitions.partitions(again=True)
+        sizes = [rows_per_unit(self._units(partition)) for partition in partitions]
+        return np.concatenate([np.empty(0, np.int64), *sizes])
 
     def build(self, key: bytes | None = None, unit: PrivacyUnit | None = None) -> Tally:
-        """Count what was taken in; once.
+        """Count the records; can be called once.
 
         Parameters
         ----------
         key : bytes, optional
-            Key of the hash that chooses the kept rows; random where not given.
+            Key of the hash that chooses the kept records; by default random.
         unit : PrivacyUnit, optional
-            A bound found since, of the kind that the rows were taken in for.
+            Unit with a contribution limit that was found meanwhile, of the same kind.
         """
-        self._check_place()
+        self._check_bounds()
         unit = self.unit if unit is None else unit
-        kept = self._inside
+        counted = self._inside
         if unit.has_user:
-            kept = self._count_users(partial(self._bounded, unit, key or secrets.token_bytes(16)))
+            bound = partial(self._bound_partition, unit, key or secrets.token_bytes(16))
+            counted = self._count_users(bound)
         report = dict(self._seen)
         if unit.has_user and not unit.weight:
-            report["over the limit"] = self._inside - kept
-        codes, counts = self._counter.counted()
+            report["over the limit"] = self._inside - counted
+        codes, counts = self._counter.counts()
         return Tally(
             columns=(codes % self._columns * self.step[0]).astype(np.int32),
             rows=(codes // self._columns % self._rows * self.step[1]).astype(np.int32),
             counts=counts,
             contributions=unit.contributions,
             slice=None if self.slices is None else codes // (self._columns * self._rows),
-            report={**report, "kept": kept},
+            report={**report, "kept": counted},
         )
 
     def user_partitions(self) -> Iterator[UserPartition]:
-        """Rows of users as they were put away, once; in place of `build`."""
-        self._check_place()
+        """Give the records of users, once; instead of `build`."""
+        self._check_bounds()
         yield from self._partitions.partitions()
 
-    def _check_place(self) -> None:
-        """Refuse rows that all lie elsewhere."""
+    def _check_bounds(self) -> None:
+        """Refuse records that all lie outside the bounds."""
         if self._anywhere:
             return
-        if self._placed == 0 and self._seen["read"] > self._seen["without coordinates"]:
+        if self._in_bounds == 0 and self._seen["read"] > self._seen["without coordinates"]:
             raise DomainError(
-                f"no row lies inside the bounds {self.domain.bounds}; are x and y swapped, are the "
-                "bounds in the order west south east north, or is the CRS another one?"
+                f"no record lies inside the bounds {self.domain.bounds}; are x and y swapped, are "
+                "the bounds in the order west south east north, or is the CRS wrong?"
             )
 
     def _check_coordinates(self, batch: Batch) -> None:
-        """Degrees have limits; a value beyond them says that the columns are not what was said."""
+        """Refuse degrees beyond their limits, which come from other columns or units."""
         if not self.domain.geographic:
             return
         for name, values, limit in (("x", batch.x, 180), ("y", batch.y, 90)):
             if len(values) and max(np.fmax.reduce(values), -np.fmin.reduce(values)) > limit:
                 raise DomainError(
-                    f"column for {name} holds values beyond {limit} degrees, which no coordinate "
-                    "of the CRS has; are x and y swapped, are these metres of a projected CRS "
-                    "(give crs=), or longitudes from 0 to 360?"
+                    f"column for {name} must be within {limit} degrees; are x and y swapped, are "
+                    "these metres of a projected CRS (give crs=), or longitudes from 0 to 360?"
                 )
 
-    def _wanted(
+    def _select(
         self, batch: Batch, inside: NDArray[np.bool_], time: NDArray[np.datetime64] | None
     ) -> NDArray[np.bool_] | None:
-        """Which of the rows in the bounds lie in the area and in a slice; None for all."""
-        wanted = None
+        """Whether records in the bounds lie in the area and in a slice; None for all of them."""
+        selected = None
         if self.area is not None:
-            wanted = self.area.contains(batch.x[inside], batch.y[inside])
+            selected = self.area.contains(batch.x[inside], batch.y[inside])
         if time is not None:
             if np.isnat(time).any():
-                raise InputDataError("rows without a time; remove them, or build without --time")
+                raise InputDataError("records have no time; remove them, or build without time=")
             if self.slices is not None:
                 within = self.slices.index(time) >= 0
-                wanted = within if wanted is None else wanted & within
-        return wanted
+                selected = within if selected is None else selected & within
+        return selected
 
-    def _put(
+    def _add(
         self,
         columns: NDArray[np.int64],
         rows: NDArray[np.int64],
@@ -216,7 +217,7 @@ class TallyBuilder:
         user: Any,
         inside: NDArray[np.bool_],
     ) -> int:
-        """Count rows at once where each is its own unit; else put them away by user."""
+        """Count records at once if each is its own unit; else store them by user."""
         moment = None if time is None else time.astype("datetime64[us]").astype(np.int64)
         if not self.unit.has_user:
             self._counter.add(self._cells(columns, rows, moment))
@@ -228,48 +229,49 @@ class TallyBuilder:
     def _cells(
         self, columns: NDArray[np.int64], rows: NDArray[np.int64], moment: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
-        """Code of the cell that each row is counted in; the slice is one more coordinate of it."""
+        """Code of the cell in which each record is counted; the slice is a third coordinate."""
         codes = rows // self.step[1] * self._columns + columns // self.step[0]
         if self.slices is None or moment is None:
             return codes
         return codes + self._slice_of(moment) * (self._columns * self._rows)
 
     def _slice_of(self, moment: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Slice of each row."""
+        """Slice of each record."""
         if self.slices is None:
             return np.zeros(1, np.int64)
         return self.slices.index(moment.astype("datetime64[us]"))
 
-    def _units(self, part: UserPartition) -> NDArray[np.int64]:
-        """Number of each row's unit."""
+    def _units(self, partition: UserPartition) -> NDArray[np.int64]:
+        """Number of the unit of each record."""
         if self.unit.kind == "user":
-            return part.users
-        group = self._slice_of(part.time) if self.unit.kind == "user-slice" else part.time // _DAY
+            return partition.users
+        time = partition.time
+        group = self._slice_of(time) if self.unit.kind == "user-slice" else time // _DAY
         group = group - group.min(initial=0)
         several = int(group.max(initial=0)) + 1
-        return np.unique(part.users * several + group, return_inverse=True)[1]
+        return np.unique(partition.users * several + group, return_inverse=True)[1]
 
-    def _count_users(self, bounded: Callable[[UserPartition], Weighted]) -> int:
-        """Count what is kept of all users' rows; its number of rows."""
-        kept, parts = 0, self._partitions.partitions()
+    def _count_users(self, bound: Callable[[UserPartition], Weighted]) -> int:
+        """Bound and count the records of all users; return how many are counted."""
+        counted, partitions = 0, self._partitions.partitions()
         with ThreadPoolExecutor(self._workers) as pool:
-            while few := list(islice(parts, self._workers)):
-                for codes, weights in pool.map(bounded, few):
+            while batch := list(islice(partitions, self._workers)):
+                for codes, weights in pool.map(bound, batch):
                     self._counter.add(codes, weights)
-                    kept += len(codes)
-        return kept
+                    counted += len(codes)
+        return counted
 
-    def _bounded(self, unit: PrivacyUnit, key: bytes, part: UserPartition) -> Weighted:
-        """Cells of the rows that are kept of some users, and their weights where they have any."""
-        units, rows = self._units(part), part.codes // self.domain.lattice[0]
-        columns = part.codes - rows * self.domain.lattice[0]
+    def _bound_partition(self, unit: PrivacyUnit, key: bytes, partition: UserPartition) -> Weighted:
+        """Cells of the kept records of a partition, and their weights if they have any."""
+        units, rows = self._units(partition), partition.codes // self.domain.lattice[0]
+        columns, time = partition.codes - rows * self.domain.lattice[0], partition.time
         if unit.weight:
             weights = user_weights(units, unit.weight)
-            kept = np.flatnonzero(weights)  # a share of nothing occupies no cell
-            return self._cells(columns[kept], rows[kept], part.time[kept]), weights[kept]
-        salt = user_salts(part.names.to_pylist(), key)[:, part.users]
-        kept = keep_smallest(units, salt, (columns, rows), part.time, unit.max_contributions)
-        return self._cells(columns[kept], rows[kept], part.time[kept]), None
+            index = np.flatnonzero(weights)  # a record of weight 0 occupies no cell
+            return self._cells(columns[index], rows[index], time[index]), weights[index]
+        salt = user_salts(partition.names.to_pylist(), key)[:, partition.users]
+        index = keep_smallest(units, salt, (columns, rows), time, unit.max_contributions)
+        return self._cells(columns[index], rows[index], time[index]), None
 
 
 def tally_batches(
@@ -283,37 +285,36 @@ def tally_batches(
     slices: TimeSlices | None = None,
     memory: int | None = None,
 ) -> Tally:
-    """Count the rows of a source per lattice cell, at most k rows per unit.
+    """Count the records of a source per lattice cell, at most k records per unit.
 
     Guarantees
     ----------
-    - Unit record: one row more or less changes one count by 1.
-    - Unit user: the rows kept of a user are a function of that user's rows inside the domain
-      and the key; one user more or less changes the counts by at most k in sum. Likewise a
-      user's day, or a user's slice.
+    - Unit record: one record more or less changes one count by 1.
+    - Unit user: the kept records of a user are a function of the records of that user inside
+      the domain and the key; one user more or less changes the counts by at most k in sum. The
+      same holds for a day or a slice of a user.
     - Users counted: one user more or less changes the counts by at most M in sum.
-    - The order and the partition of the rows change nothing.
+    - The order of the records, and how they are split into batches, have no effect.
 
     Parameters
     ----------
     batches : iterable of Batch
-        Rows of one source; with ids where the unit has users, with times where it has days or
-        there are slices. Private.
+        Records of one source; with ids if the unit has users, with times if it has days or there
+        are slices. Private.
     domain : Domain
-        Public; rows outside are dropped before anything is counted or bounded.
+        Public; records outside are dropped before anything is counted or bounded.
     unit : PrivacyUnit, optional
-        Whose presence is hidden; each row its own where not given. Public.
+        Unit of privacy; by default a record. Public.
     key : bytes, optional
-        Key of the hash that chooses the kept rows; random where not given. Independent of the
-        data.
+        Key of the hash that chooses the kept records; by default random. Independent of the data.
     step : tuple of int
         Lattice columns and rows that are counted together. Public.
     area : Area, optional
-        Public part of the domain; rows outside of it are dropped like those outside the domain.
+        Public part of the domain; records outside of it are dropped.
     slices : TimeSlices, optional
-        Public time slices; rows in none of them are dropped too.
+        Public time slices; records outside all of them are dropped.
     memory : int, optional
-        Cap in bytes; rows of users that have no room wait in files without a name.
+        Limit in bytes; more records of users are stored in unnamed files.
 
     Returns
     -------
@@ -323,14 +324,15 @@ def tally_batches(
     Raises
     ------
     DomainError
-        If a value is no coordinate of the CRS, or rows exist and none lies inside the bounds.
+        If a value is beyond the limits of the CRS, or no record lies inside the bounds.
     InputDataError
-        If a row has no user id, or no time where times were asked for.
+        If a record has no user id or time although they are needed.
 
     Notes
     -----
-    Differential privacy holds for each fixed key, also a known one: the choice for user u reads
-    rows of u alone. The key serves unbiasedness, so that no one can aim a place at being kept.
+    Differential privacy holds for every fixed key, even a published one: the choice for user u
+    reads records of u alone. The key keeps the choice unbiased: without it a user could choose
+    locations that are kept.
     """
     unit = PrivacyUnit() if unit is None else unit
     builder = TallyBuilder(domain, unit=unit, step=step, area=area, slices=slices, memory=memory)
@@ -340,13 +342,13 @@ def tally_batches(
 
 
 def _ids(user: Any, inside: NDArray[np.bool_]) -> Any:
-    """Ids of the rows inside; a row without one is refused."""
+    """Normalise the ids of the records inside; a record without id is refused."""
     import pyarrow as pa
 
     ids = normalise_ids(user if inside.all() else user.filter(pa.array(inside)))
     if ids.null_count:
         raise InputDataError(
-            "rows without a user id; a bound per user cannot hold for them: remove these rows "
-            "or build without --user"
+            "records have no user id, so no limit per user can hold for them; remove these "
+            "records, or build without user="
         )
     return ids

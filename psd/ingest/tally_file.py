@@ -1,4 +1,4 @@
-"""The file of a tally. Private: exact counts, or rows of users, that its owner alone reads."""
+"""The file of a tally, readable by its owner only. Private side."""
 
 from __future__ import annotations
 
@@ -6,31 +6,28 @@ import hashlib
 import io
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_file
-from psd._util.fields import integer_between
-from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import check_size, footer_keys, open_parquet
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
-from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin, merge
+from psd.ingest.partial_tally import PartialTally, merge
 from psd.ingest.row_hash import PRIME
 from psd.ingest.tally import Tally
+from psd.ingest.tally_header import expect, header_of, origins_of, parse_header, rules_of
 from psd.ingest.user_rows import UserRows, number_units
-from psd.privacy.epsilon import MAX_EPSILON, NANO
-from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
+from psd.privacy.unit import MAX_CONTRIBUTIONS, PrivacyUnit
 from psd.space.domain import Domain
-from psd.space.time_slices import TimeSlices
 
 __all__ = [
+    "KEY",
     "file_digest",
     "is_tally",
     "read_tally",
@@ -39,42 +36,37 @@ __all__ = [
     "write_tally",
 ]
 
-FORMAT = 2
-MAX_HEADER = 2**24
 KEY = b"PRIVATE psd tally"
+"""Key of the header in the footer."""
 
-CELLS = {"floor": 2**24, "each": 8}
-"""Most rows of a file, for `psd._util.untrusted_parquet.check_size`: cells that all have one count
-are short."""
-
-NOTICE = "PRIVATE: exact counts and ids; never publish this file"
+_MAX_CELLS = {"floor": 2**24, "each": 8}
+"""Limit of the records of a file, for `psd._util.untrusted_parquet.check_size`: equal counts are
+stored in few bytes."""
 
 _COUNTS = pa.schema([(n, pa.int64()) for n in ("slice", "column", "row", "count")])
 _NUMBERS = ("row_hash", "column", "row", "time", "count")
-_CARRIED = pa.schema([("user", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
+_USER_ROWS = pa.schema([("user", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
 
-_FIELDS = {
-    "format", "notice", "bounds", "crs", "lattice", "step", "unit", "weight", "by", "slices",
-    "bound", "time_zone", "area", "carried", "origins", "release",
-}  # fmt: skip
-_ORIGIN = {"run", "names", "contributions", "key", "paid"}
+# Errors of reading a damaged file.
+_DAMAGED = (
+    pa.ArrowException, OSError, KeyError, ValueError, TypeError, OverflowError, MemoryError,
+    ReleaseFormatError, DomainError, ParameterError,
+)  # fmt: skip
 
 
 def write_tally(
-    kept: PartialTally, path: str | os.PathLike[str], *, overwrite: bool = False
+    tally: PartialTally, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write a tally, marked PRIVATE, with permissions 0600; it appears whole or not at all.
+    """Write a tally, marked PRIVATE, with permissions 0600; it appears complete or not at all.
 
     Raises
     ------
     WriteError
         If the file exists or cannot be written.
     """
-    carried = isinstance(kept.counts, UserRows)
-    schema = (_CARRIED if carried else _COUNTS).with_metadata(
-        {KEY: json.dumps(_header(kept), allow_nan=False).encode()}
-    )
-    table = pa.Table.from_arrays(_columns(kept.counts), schema=schema)
+    header = json.dumps(header_of(tally), allow_nan=False).encode()
+    schema = _USER_ROWS if isinstance(tally.counts, UserRows) else _COUNTS
+    table = pa.Table.from_arrays(_columns(tally.counts), schema=schema.with_metadata({KEY: header}))
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     write_file(path, sink.getvalue(), overwrite=overwrite, mode=0o600)
@@ -86,41 +78,23 @@ def _columns(counts: Tally | UserRows) -> list[pa.Array]:
         user = counts.names.take(pa.array(counts.users))
         numbers = (counts.hashes, counts.columns, counts.rows, counts.time, counts.counts)
         return [user, *map(pa.array, numbers)]
-    slices = np.zeros(len(counts.counts), np.int64) if counts.slice is None else counts.slice
-    return [pa.array(v, pa.int64()) for v in (slices, counts.columns, counts.rows, counts.counts)]
+    values = (_slices_of(counts), counts.columns, counts.rows, counts.counts)
+    return [pa.array(column, pa.int64()) for column in values]
 
 
-def _header(kept: PartialTally) -> dict[str, Any]:
-    """Everything about a tally but its counts."""
-    terms, slices = kept.terms, kept.terms.slices
-    return {
-        "format": FORMAT,
-        "notice": NOTICE,
-        "bounds": terms.domain.bounds,
-        "crs": terms.domain.crs,
-        "lattice": terms.domain.lattice,
-        "step": terms.step,
-        "unit": terms.unit.kind,
-        "weight": terms.unit.weight,
-        "by": None if slices is None else slices.by,
-        "slices": None if slices is None else slices.names,
-        "bound": terms.bound,
-        "time_zone": terms.time_zone,
-        "area": terms.area,
-        "carried": isinstance(kept.counts, UserRows),
-        "origins": [{name: getattr(origin, name) for name in _ORIGIN} for origin in kept.origins],
-        "release": kept.release,
-    }
+def _slices_of(counts: Tally) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Slice of each count, 0 without slices."""
+    return np.zeros(len(counts.counts), np.int64) if counts.slice is None else counts.slice
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """Digest of a file's content, in hexadecimal."""
+    """Digest of the content of a file, in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 
 
 def is_tally(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says that it is a tally; False where it says nothing that can be read."""
+    """Whether the footer of a file marks it as a tally; False if it cannot be read."""
     return Path(path).is_file() and KEY in footer_keys(path)
 
 
@@ -132,39 +106,39 @@ def read_tally(path: str | os.PathLike[str]) -> PartialTally:
     InputDataError
         If the file is missing, malformed or damaged, or of an unknown version.
     """
-    with _guarded(Path(path)) as place:
-        content = place.read_bytes()
-        _check_size(content, place)
-        kept = _kept(content)
-        _check(kept)
-        return kept
+    with _explain_damage(Path(path)) as file:
+        content = file.read_bytes()
+        _check_size(content, file)
+        tally = _parse(content)
+        _check(tally)
+        return tally
 
 
 def read_unit(paths: Sequence[str | os.PathLike[str]]) -> PrivacyUnit:
-    """Unit of the tally of several files together; no count is read.
+    """Unit of privacy of several tallies together; no count is read.
 
     Raises
     ------
     InputDataError
-        If what they say of themselves cannot be read, or not be merged.
+        If a header cannot be read, or the tallies cannot be merged.
     """
-    return merge([_without_counts(path) for path in paths]).unit
+    return merge([_read_header(path) for path in paths]).unit
 
 
-def _without_counts(path: str | os.PathLike[str]) -> PartialTally:
-    """What the footer of a tally says, of no rows."""
-    with _guarded(Path(path)) as place:
-        header = _header_of(footer_keys(place)[KEY])
+def _read_header(path: str | os.PathLike[str]) -> PartialTally:
+    """Read the header of a tally; the result has no counts."""
+    with _explain_damage(Path(path)) as file:
+        header = parse_header(footer_keys(file)[KEY])
         return _tally_of(header, _schema(header).empty_table())
 
 
 @contextmanager
-def _guarded(path: Path) -> Iterator[Path]:
-    """Refuse what is no tally, and say in a sentence that one is damaged."""
+def _explain_damage(path: Path) -> Iterator[Path]:
+    """Refuse a file that is not a tally, and turn errors of a damaged one into a sentence."""
     if not path.is_file():
-        raise InputDataError(f"tally {path} does not exist or is no file")
+        raise InputDataError(f"tally {path} does not exist or is not a file")
     if not is_tally(path):
-        raise InputDataError(f"tally {path} is no tally of psd tally or --keep-tally, or damaged")
+        raise InputDataError(f"tally {path} is not a tally of psd, or is damaged")
     try:
         yield path
         return
@@ -172,21 +146,15 @@ def _guarded(path: Path) -> Iterator[Path]:
         raise
     except _DAMAGED:
         pass
-    raise InputDataError(f"tally {path} is damaged, or of another version; count it anew")
+    raise InputDataError(f"tally {path} is damaged, or of another version; count it again")
 
 
 def _check_size(content: bytes, path: Path) -> None:
     """Refuse a file that would fill memory."""
     try:
-        check_size(open_parquet(content), content, **CELLS)
+        check_size(open_parquet(content), content, **_MAX_CELLS)
     except ReleaseFormatError as error:
         raise InputDataError(f"tally {path}: {error}") from None
-
-
-_DAMAGED = (
-    pa.ArrowException, OSError, KeyError, ValueError, TypeError, OverflowError, MemoryError,
-    ReleaseFormatError, DomainError, ParameterError,
-)  # fmt: skip
 
 
 def read_tally_of_release(
@@ -197,108 +165,55 @@ def read_tally_of_release(
     Raises
     ------
     InputDataError
-        If the file is missing, no sound tally, of another release, or too coarse for queries.
+        If the file is missing, damaged, of another release, or too coarse for queries.
     """
-    kept = read_tally(path)
-    if kept.terms.domain != domain or kept.release != file_digest(release):
-        raise InputDataError(f"tally {path} is not of this release; each build keeps its own")
-    if kept.terms.step != (1, 1):
-        raise InputDataError(f"tally {path} counted lattice cells together, so queries cut them")
-    return kept
+    tally = read_tally(path)
+    if tally.rules.domain != domain or tally.release != file_digest(release):
+        raise InputDataError(f"tally {path} is of another release; each build keeps its own tally")
+    if tally.rules.step != (1, 1):
+        raise InputDataError(
+            f"tally {path} counted several lattice cells together, so queries would cut them"
+        )
+    return tally
 
 
-def _kept(content: bytes) -> PartialTally:
-    """Tally of a header and a table; whatever is wrong is one of `_DAMAGED`."""
+def _parse(content: bytes) -> PartialTally:
+    """Parse header and table; all errors are among `_DAMAGED`."""
     file = open_parquet(content)
-    header = _header_of(file.metadata.metadata[KEY])
+    header = parse_header(file.metadata.metadata[KEY])
     schema = _schema(header)
-    _expect(file.schema_arrow.remove_metadata().equals(schema))
-    # Ids stay numbers: a long one that is said once may stand in any number of rows.
-    table = (
-        open_parquet(content, read_dictionary=["user"]).read() if header["carried"] else file.read()
-    )
-    _expect(not any(table[name].null_count for name in schema.names))
+    expect(file.schema_arrow.remove_metadata().equals(schema))
+    # Ids are read as a dictionary: a long id may be repeated in any number of records.
+    if header["has_user_rows"]:
+        file = open_parquet(content, read_dictionary=["user"])
+    table = file.read()
+    expect(not any(table[name].null_count for name in schema.names))
     return _tally_of(header, table)
 
 
-def _header_of(text: bytes) -> dict[str, Any]:
-    """Fields of a header, none of them missing."""
-    header = strict_json(text, MAX_HEADER)
-    _expect(isinstance(header, dict) and header.keys() == _FIELDS)
-    _expect(type(header["format"]) is int and header["format"] == FORMAT)
-    _expect(isinstance(header["carried"], bool) and header["bound"] in get_args(ContributionScope))
-    _expect(header["release"] is None or isinstance(header["release"], str))
-    return dict(header)
-
-
 def _schema(header: dict[str, Any]) -> pa.Schema:
-    """Columns of a tally."""
-    return _CARRIED if header["carried"] else _COUNTS
+    """Columns of the table."""
+    return _USER_ROWS if header["has_user_rows"] else _COUNTS
 
 
 def _tally_of(header: dict[str, Any], table: pa.Table) -> PartialTally:
-    """Tally of what a header says and of the rows of a table."""
-    terms = _terms(header)
-    counts = _carried(table) if header["carried"] else _counts(table, terms.slices is not None)
-    origins = tuple(map(_origin, header["origins"]))
-    _expect(len(origins) > 0)
-    return PartialTally(terms=terms, origins=origins, counts=counts, release=header["release"])
-
-
-def _expect(holds: bool) -> None:
-    """Refuse the file unless something holds."""
-    if not holds:
-        raise ValueError
-
-
-def _terms(header: dict[str, Any]) -> CountingRules:
-    """Terms of a header."""
-    bounds, lattice, step = (tuple(header[name]) for name in ("bounds", "lattice", "step"))
-    _expect(all(type(number) is int for number in (*lattice, *step, header["weight"])))
-    _expect(len(step) == 2 and all(1 <= a <= b for a, b in zip(step, lattice, strict=True)))
-    _expect(0 <= header["weight"] < 2**31)
-    zone, names = header["time_zone"], header["slices"]
-    _expect(all(text is None or isinstance(text, str) for text in (zone, header["area"])))
-    days = header["unit"] == "user-day"
-    slices = None
-    if names is not None:
-        slices = TimeSlices(by=header["by"], names=tuple(names), time_zone=zone)
-    return CountingRules(
-        domain=Domain(bounds=bounds, crs=header["crs"], lattice=lattice),
-        step=step,
-        unit=PrivacyUnit(
-            kind=header["unit"], weight=header["weight"], time_zone=zone if days else None
-        ),
-        slices=slices,
-        bound=header["bound"],
-        time_zone=zone,
-        area=header["area"],
+    """Make a tally of a header and a table."""
+    rules = rules_of(header)
+    counts: Tally | UserRows
+    if header["has_user_rows"]:
+        counts = _user_rows_of(table)
+    else:
+        counts = _counts_of(table, has_slices=rules.slices is not None)
+    return PartialTally(
+        rules=rules, origins=origins_of(header), counts=counts, release=header["release"]
     )
 
 
-def _origin(fields: Any) -> PartOrigin:
-    """Part of a header."""
-    _expect(isinstance(fields, dict) and fields.keys() == _ORIGIN)
-    names = tuple(fields["names"])
-    texts = (fields["run"], *names, *([] if fields["key"] is None else [fields["key"]]))
-    _expect(isinstance(fields["names"], list) and all(isinstance(text, str) for text in texts))
-    _expect(re.fullmatch("[0-9a-f]{32}", fields["run"]) is not None)
-    return PartOrigin(
-        run=fields["run"],
-        names=names,
-        contributions=integer_between(1, MAX_CONTRIBUTIONS)(
-            "contributions", fields["contributions"]
-        ),
-        key=fields["key"],
-        paid=integer_between(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
-    )
-
-
-def _counts(table: pa.Table, has_slices: bool) -> Tally:
+def _counts_of(table: pa.Table, *, has_slices: bool) -> Tally:
     """Counts per cell."""
     slices, columns, rows, counts = (table[name].to_numpy() for name in _COUNTS.names)
-    _expect(has_slices or not slices.any())
-    _expect(int(max(columns.max(initial=0), rows.max(initial=0))) < 2**31)
+    expect(has_slices or not slices.any())
+    expect(int(max(columns.max(initial=0), rows.max(initial=0))) < 2**31)
     return Tally(
         columns=columns.astype(np.int32),
         rows=rows.astype(np.int32),
@@ -307,11 +222,11 @@ def _counts(table: pa.Table, has_slices: bool) -> Tally:
     )
 
 
-def _carried(table: pa.Table) -> UserRows:
-    """Lines of users."""
+def _user_rows_of(table: pa.Table) -> UserRows:
+    """Kept records of users."""
     coded = table["user"].dictionary_encode().unify_dictionaries().combine_chunks()
     ids = coded.dictionary.dictionary_encode()  # a file may list an id twice
-    _expect(ids.null_count == 0)
+    expect(ids.null_count == 0)
     hashes, columns, rows, time, counts = (table[name].to_numpy() for name in _NUMBERS)
     return UserRows(
         names=ids.dictionary,
@@ -324,39 +239,39 @@ def _carried(table: pa.Table) -> UserRows:
     )
 
 
-def _check(kept: PartialTally) -> None:
-    """Refuse what no count of rows gives, so that the bound is what the header says."""
-    counts, terms = kept.counts, kept.terms
+def _check(tally: PartialTally) -> None:
+    """Refuse counts that no records can give, so that the contribution limit holds."""
+    counts, rules = tally.counts, tally.rules
     for cells, size, width in zip(
-        (counts.columns, counts.rows), terms.domain.lattice, terms.step, strict=True
+        (counts.columns, counts.rows), rules.domain.lattice, rules.step, strict=True
     ):
-        _expect(bool(((cells >= 0) & (cells < size) & (cells % width == 0)).all()))
-    _expect(bool((counts.counts > 0).all()) and counts.counts.sum(dtype=float) < 2**62)
-    runs = [origin.run for origin in kept.origins]
-    _expect(sorted(set(runs)) == runs)
+        expect(bool(((cells >= 0) & (cells < size) & (cells % width == 0)).all()))
+    expect(bool((counts.counts > 0).all()) and counts.counts.sum(dtype=float) < 2**62)
+    runs = [origin.run for origin in tally.origins]
+    expect(sorted(set(runs)) == runs)
     if isinstance(counts, UserRows):
-        _check_lines(counts, kept)
+        _check_user_rows(counts, tally)
         return
-    slices = np.zeros(len(counts.counts), np.int64) if counts.slice is None else counts.slice
-    number = 1 if terms.slices is None else len(terms.slices)
-    _expect(bool(((slices >= 0) & (slices < number)).all()))
+    slices = _slices_of(counts)
+    number = 1 if rules.slices is None else len(rules.slices)
+    expect(bool(((slices >= 0) & (slices < number)).all()))
     order = np.lexsort((counts.columns, counts.rows, slices))
-    _expect(bool((order == np.arange(len(order))).all()))
-    places = np.stack([slices, counts.rows, counts.columns])
-    _expect(bool((np.diff(places, axis=1) != 0).any(axis=0).all()))
+    expect(bool((order == np.arange(len(order))).all()))
+    cells = np.stack([slices, counts.rows, counts.columns])
+    expect(bool((np.diff(cells, axis=1) != 0).any(axis=0).all()))
 
 
-def _check_lines(lines: UserRows, kept: PartialTally) -> None:
-    """At most k rows of each unit, in slices that there are."""
-    terms = kept.terms
-    _expect(terms.unit.has_user and not terms.unit.weight and terms.step == (1, 1))
-    _expect(bool(((lines.hashes >= 0) & (lines.hashes < PRIME)).all()))
-    keys = {(origin.key, origin.contributions) for origin in kept.origins}
-    _expect(len(keys) == 1 and None not in next(iter(keys)))
-    if terms.slices is not None:
-        moments = lines.time.astype("datetime64[us]")
-        _expect(bool((terms.slices.index(moments) >= 0).all()))
-    units = number_units(lines.users, lines.time, terms.slices, kept.unit, terms.bound)
-    kept_of_unit = np.zeros(int(units.max(initial=-1)) + 1, np.int64)
-    np.add.at(kept_of_unit, units, np.minimum(lines.counts, MAX_CONTRIBUTIONS + 1))
-    _expect(int(kept_of_unit.max(initial=0)) <= kept.unit.max_contributions)
+def _check_user_rows(rows: UserRows, tally: PartialTally) -> None:
+    """Refuse more than k records of a unit, and records outside all slices."""
+    rules = tally.rules
+    expect(rules.unit.has_user and not rules.unit.weight and rules.step == (1, 1))
+    expect(bool(((rows.hashes >= 0) & (rows.hashes < PRIME)).all()))
+    keys = {(origin.key, origin.contributions) for origin in tally.origins}
+    expect(len(keys) == 1 and None not in next(iter(keys)))
+    if rules.slices is not None:
+        times = rows.time.astype("datetime64[us]")
+        expect(bool((rules.slices.index(times) >= 0).all()))
+    units = number_units(rows.users, rows.time, rules.slices, tally.unit, rules.contribution_scope)
+    per_unit = np.zeros(int(units.max(initial=-1)) + 1, np.int64)
+    np.add.at(per_unit, units, np.minimum(rows.counts, MAX_CONTRIBUTIONS + 1))
+    expect(int(per_unit.max(initial=0)) <= tally.unit.max_contributions)

@@ -1,4 +1,4 @@
-"""Ids of users: which spellings are one id, and what stands where there is none. Private side."""
+"""Ids of users: equivalent spellings, and marks of missing ids. Private side."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 
 __all__ = ["INVISIBLE", "MISSING", "normalise_ids"]
 
-# White space of Unicode, and the marks of width zero that editors and exports leave behind.
+# White space of Unicode, and zero-width characters that editors and exports insert.
 INVISIBLE = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
 )
 
-# What stands where there is no id, in small letters.
+# Marks of a missing id, in lower case.
 MISSING = ("", "null", "nan", "none", "<na>", r"\n")
 
 
 def normalise_ids(ids: Any) -> Any:
-    """Ids without the spellings that nobody sees, so that a user is not several; null if none.
+    """Normalise ids, so that invisible differences do not split a user; null if missing.
 
-    White space and byte-order marks around an id go, letters and their accents are composed
-    (NFC), and what databases write for a missing value is missing. Nothing else is merged:
-    007 is not 7, and ANN is not ann.
+    White space and byte-order marks around an id are removed, letters and their accents are
+    composed (NFC), and marks of missing values become null. Nothing else is merged: 007 is not 7,
+    and ANN is not ann.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def normalise_ids(ids: Any) -> Any:
 
 
 def _is_plain(ids: Any) -> bool:
-    """Whether all ids are of visible ASCII characters, which have one spelling."""
+    """Whether all ids are visible ASCII characters, which have one spelling."""
     data = ids.buffers()[-1]
     if data is None or not len(data):
         return False

@@ -1,9 +1,9 @@
-"""Tallies that carry each user's kept rows, so that parts of one user can be joined. Private side.
+"""Kept records of each user, so that parts with the same users can be merged. Private side.
 
-A line is a row that a user keeps, with its mark: the k lines of smallest marks of a union are
-among those of its parts. Users are told apart by their ids as they are. A digest would not do: two
-users of one digest would share one bound, so that removing one of them brings back rows of the
-other, which breaks the guarantee for data that hold such a pair, however rare it is.
+The k records with the smallest hashes of a union are among those of its parts. Users are identified
+by their ids, not by digests: two users with one digest would share one contribution limit, so
+removing one of them would bring back records of the other, which breaks the guarantee for data
+with such a pair, however rare it is.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ DAY = 86_400_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class UserRows:
-    """Kept rows of users, at most k of each unit, by user and mark. Private.
+    """Kept records of users, at most k of each unit, sorted by user and hash. Private.
 
     Parameters
     ----------
     names : pyarrow.Array of string
-        Different ids.
+        Distinct ids.
     users : ndarray, shape (n,), int64
-        Number of each line's id.
+        Number of the id of each record.
     hashes : ndarray, shape (n,), int64
         See `psd.ingest.row_hash`.
     columns, rows : ndarray, shape (n,), int64
         Cells of the full lattice.
     time : ndarray, shape (n,), int64
-        Microseconds of the wall clock; 0 where rows have no time.
+        Microseconds of local time; 0 without times.
     counts : ndarray, shape (n,), int64
-        Rows that agree in all of this, above 0; more than one where two parts hold equal rows.
+        Number of such records, above 0; more than one if two parts hold equal records.
     """
 
     names: Any
@@ -64,11 +64,11 @@ class UserRows:
         return "<UserRows: private>"
 
     def __len__(self) -> int:
-        """Number of lines."""
+        """Number of distinct records."""
         return len(self.users)
 
     def tally(self, domain: Domain, slices: TimeSlices | None, unit: PrivacyUnit) -> Tally:
-        """Counts per cell of the full lattice, and per slice."""
+        """Count per cell of the full lattice, and per slice."""
         width, height = domain.lattice
         number = 1 if slices is None else len(slices)
         counter = cell_counter(number * width * height)
@@ -76,7 +76,7 @@ class UserRows:
         if slices is not None:
             codes = codes + slices.index(self.time.astype("datetime64[us]")) * (width * height)
         counter.add(codes, self.counts)
-        codes, counts = counter.counted()
+        codes, counts = counter.counts()
         return Tally(
             columns=(codes % width).astype(np.int32),
             rows=(codes // width % height).astype(np.int32),
@@ -91,12 +91,12 @@ def number_units(
     time: Integers,
     slices: TimeSlices | None,
     unit: PrivacyUnit,
-    bound: ContributionScope,
+    scope: ContributionScope,
 ) -> Integers:
-    """Number of each line's unit: its user, or the user's day or slice."""
+    """Number of the unit of each record: its user, or the day or slice of the user."""
     if unit.kind == "user-day":
         group = time // DAY
-    elif slices is not None and bound == "slice":
+    elif slices is not None and scope == "slice":
         group = slices.index(time.astype("datetime64[us]"))
     else:
         return users
@@ -105,51 +105,51 @@ def number_units(
 
 
 def keep_user_rows(
-    parts: Iterable[UserPartition],
+    partitions: Iterable[UserPartition],
     domain: Domain,
     slices: TimeSlices | None,
     unit: PrivacyUnit,
-    bound: ContributionScope,
+    scope: ContributionScope,
     key: bytes,
 ) -> UserRows:
-    """The k rows of each unit with the smallest marks, of rows by user."""
-    found = [_marked(part, domain, key) for part in parts]
-    return merge_user_rows(
-        [_smallest(one, slices, unit, bound) for one in found], slices, unit, bound
-    )
+    """Keep the k records of each unit with the smallest hashes."""
+    hashed = (_hash_partition(partition, domain, key) for partition in partitions)
+    kept_rows = [_keep_smallest(rows, slices, unit, scope) for rows in hashed]
+    return merge_user_rows(kept_rows, slices, unit, scope)
 
 
 def merge_user_rows(
-    several: Sequence[UserRows],
+    parts: Sequence[UserRows],
     slices: TimeSlices | None,
     unit: PrivacyUnit,
-    bound: ContributionScope,
+    scope: ContributionScope,
 ) -> UserRows:
-    """The k rows of each unit with the smallest marks, of all lines together.
+    """Merge parts and keep the k records of each unit with the smallest hashes.
 
-    Lines that agree in user, mark, cell and time are one with several rows: they count in the
-    same cell, so which of them are kept is the same to everybody.
+    Records that agree in user, hash, cell and time are combined: they count in the same cell, so it
+    makes no difference which of them are kept.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not several:
-        return _lines(pa.array([], pa.string()), [np.empty(0, np.int64)] * 6)
-    ids = pa.chunked_array([one.names for one in several], pa.string()).combine_chunks()
+    if not parts:
+        return _from_columns(pa.array([], pa.string()), [np.empty(0, np.int64)] * 6)
+    ids = pa.chunked_array([part.names for part in parts], pa.string()).combine_chunks()
     names = ids.unique()
     names = names.take(pc.sort_indices(names))
     numbers = pc.index_in(ids, value_set=names).to_numpy().astype(np.int64)
-    first = np.cumsum([0, *(len(one.names) for one in several)])
-    users = [numbers[first[i] + one.users] for i, one in enumerate(several)]
+    first = np.cumsum([0, *(len(part.names) for part in parts)])
+    users = [numbers[first[i] + part.users] for i, part in enumerate(parts)]
     rest = [
-        np.concatenate([getattr(one, name) for one in several])
+        np.concatenate([getattr(part, name) for part in parts])
         for name in ("hashes", "columns", "rows", "time", "counts")
     ]
-    return _smallest(_lines(names, [np.concatenate(users), *rest]), slices, unit, bound)
+    merged = _from_columns(names, [np.concatenate(users), *rest])
+    return _keep_smallest(merged, slices, unit, scope)
 
 
-def _lines(names: Any, values: Sequence[Integers]) -> UserRows:
-    """Lines of their columns."""
+def _from_columns(names: Any, values: Sequence[Integers]) -> UserRows:
+    """Make records of their columns."""
     users, hashes, columns, rows, time, counts = values
     return UserRows(
         names=names,
@@ -162,41 +162,44 @@ def _lines(names: Any, values: Sequence[Integers]) -> UserRows:
     )
 
 
-def _marked(part: UserPartition, domain: Domain, key: bytes) -> UserRows:
-    """All rows of some users, each with its mark; equal rows are numbered."""
-    rows, columns = np.divmod(part.codes, domain.lattice[0])
-    order = np.lexsort((part.time, part.codes, part.users))
-    users, columns, rows, time = (v[order] for v in (part.users, columns, rows, part.time))
-    salt = user_salts(part.names.to_pylist(), key)[:, users]
+def _hash_partition(partition: UserPartition, domain: Domain, key: bytes) -> UserRows:
+    """Hash all records of a partition; equal records are numbered."""
+    rows, columns = np.divmod(partition.codes, domain.lattice[0])
+    order = np.lexsort((partition.time, partition.codes, partition.users))
+    users, columns, rows, time = (
+        v[order] for v in (partition.users, columns, rows, partition.time)
+    )
+    salt = user_salts(partition.names.to_pylist(), key)[:, users]
     occurrence = running_number([users, columns, rows, time])
-    found = row_hashes(salt, columns, rows, time, occurrence)
-    return _lines(part.names, [users, found, columns, rows, time, np.ones(len(users), np.int64)])
+    hashes = row_hashes(salt, columns, rows, time, occurrence)
+    counts = np.ones(len(users), np.int64)
+    return _from_columns(partition.names, [users, hashes, columns, rows, time, counts])
 
 
-def _smallest(
-    lines: UserRows, slices: TimeSlices | None, unit: PrivacyUnit, bound: ContributionScope
+def _keep_smallest(
+    records: UserRows, slices: TimeSlices | None, unit: PrivacyUnit, scope: ContributionScope
 ) -> UserRows:
-    """The k rows of each unit with the smallest marks; ties by cell, then time."""
-    units = number_units(lines.users, lines.time, slices, unit, bound)
-    order = np.lexsort((lines.time, lines.rows, lines.columns, lines.hashes, units))
-    columns = [lines.users, lines.hashes, lines.columns, lines.rows, lines.time]
+    """Keep the k records of each unit with the smallest hashes; ties by cell, then time."""
+    units = number_units(records.users, records.time, slices, unit, scope)
+    order = np.lexsort((records.time, records.rows, records.columns, records.hashes, units))
+    columns = [records.users, records.hashes, records.columns, records.rows, records.time]
     units, *columns = (values[order] for values in (units, *columns))
     first = np.flatnonzero(running_number([units, *columns]) == 0)
-    counts = np.add.reduceat(lines.counts[order], first) if len(first) else lines.counts
+    counts = np.add.reduceat(records.counts[order], first) if len(first) else records.counts
     units, *columns = (values[first] for values in (units, *columns))
     before = np.cumsum(counts) - counts
     starts = np.flatnonzero(running_number([units]) == 0)
     before -= np.repeat(before[starts], np.diff(np.append(starts, len(units))))
     counts = np.minimum(counts, unit.max_contributions - before)
-    kept = counts > 0
-    return _of_kept(lines.names, [values[kept] for values in (*columns, counts)])
+    fits = counts > 0
+    return _sort(records.names, [values[fits] for values in (*columns, counts)])
 
 
-def _of_kept(names: Any, values: Sequence[Integers]) -> UserRows:
-    """Lines by user and mark; a user without a line has no name."""
+def _sort(names: Any, values: Sequence[Integers]) -> UserRows:
+    """Sort records by user and hash; drop names of users without records."""
     import pyarrow as pa
 
     order = np.lexsort((values[4], values[3], values[2], values[1], values[0]))
     values = [column[order] for column in values]
-    there, users = np.unique(values[0], return_inverse=True)
-    return _lines(names.take(pa.array(there)), [users.astype(np.int64), *values[1:]])
+    present, users = np.unique(values[0], return_inverse=True)
+    return _from_columns(names.take(pa.array(present)), [users.astype(np.int64), *values[1:]])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
-from psd.ingest.sources._paths import STDIN, expanded, is_path, kind
+from psd.ingest.sources._paths import STDIN, expand_paths, file_kind, is_path
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import ChargeRequest
 from psd.space.domain import Domain
@@ -73,7 +73,7 @@ def charge_request(
         Whether this process reads the data; an engine has its own rules of what is CSV.
     """
     files = _files(data if isinstance(data, list | tuple) else [data])
-    in_csv = by_fields and {kind(path) for path in files} == {"csv"}
+    in_csv = by_fields and {file_kind(path) for path in files} == {"csv"}
     region = None
     if in_csv and isinstance(request.domain, Domain) and request.columns is not None:
         region = csv_region(request.domain, request.columns)
@@ -95,7 +95,7 @@ def _files(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
     if not all(is_path(item) and str(item) != STDIN for item in items):
         return {}
     try:
-        states = {path: path.stat() for path in expanded(items)}
+        states = {path: path.stat() for path in expand_paths(items)}
     except (InputDataError, OSError):
         return {}
     return {path: (state.st_dev, state.st_ino) for path, state in states.items()}

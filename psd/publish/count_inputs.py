@@ -185,12 +185,12 @@ class TallyInput:
 
     def completed(self, request: BuildRequest) -> BuildRequest:
         """The request with domain, unit and slices of the tally."""
-        rules = self.tally.terms
+        rules = self.tally.rules
         reading = ReadRequest(
             columns=None,
             unit=self.tally.unit,
             slices=rules.slices,
-            contribution_scope=rules.bound,
+            contribution_scope=rules.contribution_scope,
         )
         if request.boundary is not None:
             raise ParameterError("boundary must be left out for tallies, which were counted before")
@@ -220,7 +220,7 @@ class TallyInput:
         if self.tally.paid:
             budget.withhold("counting", self.tally.paid)
         return CountedRows(
-            tally=self.tally.tally, domain=self.tally.terms.domain, unit=self.tally.unit
+            tally=self.tally.tally, domain=self.tally.rules.domain, unit=self.tally.unit
         )
 
 

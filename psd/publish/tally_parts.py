@@ -19,7 +19,7 @@ from psd.ingest.hash_key import key_fingerprint
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.partial_tally import EMPTY, CountingRules, PartialTally, PartOrigin
 from psd.ingest.sources import Columns, files_of, read
-from psd.ingest.sources._paths import STDIN, is_path, unchanged
+from psd.ingest.sources._paths import STDIN, is_path, refuse_changes
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.tally_file import file_digest
@@ -50,7 +50,7 @@ class TallyRequest:
         What to read. Public.
     slices : TimeSlices, optional
         Time slices to count apart. Public.
-    bound : {"series", "slice"}
+    contribution_scope : {"series", "slice"}
         Whether the bound of a user holds for all slices together, or for each. Public.
     step : tuple of int
         Lattice columns and rows that are counted together. Public.
@@ -69,7 +69,7 @@ class TallyRequest:
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     columns: Columns = field(default_factory=Columns)
     slices: TimeSlices | None = None
-    bound: ContributionScope = "series"
+    contribution_scope: ContributionScope = "series"
     step: tuple[int, int] = (1, 1)
     key: bytes | None = None
     carry: bool = False
@@ -96,18 +96,18 @@ class TallyRequest:
             columns=self.columns,
             unit=self.unit,
             slices=self.slices,
-            contribution_scope=self.bound,
+            contribution_scope=self.contribution_scope,
         )
 
     @property
-    def terms(self) -> CountingRules:
+    def rules(self) -> CountingRules:
         """What tallies have to have in common with its tallies."""
         return CountingRules(
             domain=self.domain,
             step=self.step,
             unit=self.unit,
             slices=self.slices,
-            bound=self.bound,
+            contribution_scope=self.contribution_scope,
             time_zone=None if self.columns.time is None else self.columns.time_zone,
         )
 
@@ -158,18 +158,18 @@ def tally_rows(
     paths = _files(items, part)
     key = request.key or secrets.token_bytes(32)
     left = memory_for_rows(None if memory is None else parse_memory(memory))
-    with unchanged(paths):
+    with refuse_changes(paths):
         builder = _filled_builder(data, request, left)
         counts: Tally | UserRows
         if request.carry:
-            how = (request.domain, request.slices, request.unit, request.bound)
+            how = (request.domain, request.slices, request.unit, request.contribution_scope)
             counts = keep_user_rows(builder.user_partitions(), *how, key)
         else:
             counts = builder.build(key)
             private_report(counts.report)
         names = _names(paths, part) + (() if len(counts.counts) else (EMPTY,))
     return PartialTally(
-        terms=request.terms, origins=(origin_of(replace(request, key=key), names),), counts=counts
+        rules=request.rules, origins=(origin_of(replace(request, key=key), names),), counts=counts
     )
 
 
@@ -177,7 +177,7 @@ def _filled_builder(data: Any, request: TallyRequest, memory: int | None) -> Tal
     """Read the records of a part."""
     builder = TallyBuilder(
         request.domain,
-        unit=counted_unit(request.unit, request.bound),
+        unit=counted_unit(request.unit, request.contribution_scope),
         step=request.step,
         slices=request.slices,
         memory=memory and memory * 2 // 3,
@@ -244,13 +244,13 @@ def tally_of_build(
     """
     slices = made.slices if isinstance(made, SeriesRelease) else None
     unit = made.unit
-    terms = CountingRules(
+    rules = CountingRules(
         domain=made.domain,
         unit=unit,
         slices=slices,
-        bound=made.scope if isinstance(made, SeriesRelease) else "series",
+        contribution_scope=made.scope if isinstance(made, SeriesRelease) else "series",
         time_zone=time_zone,
-        area=_area(made),
+        boundary=_area(made),
     )
     paths = [path for path in files_of(data) if str(path) != STDIN]
     whole = all(is_path(item) and str(item) != STDIN for item in data)
@@ -260,7 +260,7 @@ def tally_of_build(
         contributions=made.unit.max_contributions,
         paid=_spent_before_counting(made),
     )
-    return PartialTally(terms=terms, origins=(origin,), counts=counts, release=file_digest(release))
+    return PartialTally(rules=rules, origins=(origin,), counts=counts, release=file_digest(release))
 
 
 def _spent_before_counting(made: Release | SeriesRelease) -> int:

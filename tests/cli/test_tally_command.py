@@ -64,8 +64,8 @@ def test_merged_step_by_step(folder):
     told = passes("build", "m.tally", "3.tally", "-o", "r", "--epsilon", 1)
     assert told == "wrote r: auto, epsilon 1 per user, at most 12 rows of each\n"
     assert psd.Release.load("r").unit.max_contributions == 12
-    assert "would count double" in fails(8, "build", "m.tally", "1.tally", "-o", "x", *SURE)
-    assert "would count double" in fails(8, "merge", "m.tally", "1.tally", "-o", "x")
+    assert "would count twice" in fails(8, "build", "m.tally", "1.tally", "-o", "x", *SURE)
+    assert "would count twice" in fails(8, "merge", "m.tally", "1.tally", "-o", "x")
     assert not (folder / "x").exists()
 
 
@@ -146,7 +146,7 @@ def test_a_kept_tally_is_one_that_merges(folder):
     out = passes("evaluate", "both", "v1.csv", "v2.csv", "--tally", "k2")
     assert "bounding" in out
     assert "not of this release" in fails(8, "evaluate", "both", "v1.csv", "--tally", "kept")
-    assert "given twice" in fails(8, "merge", "kept", "k2", "-o", "x")
+    assert "repeated" in fails(8, "merge", "kept", "k2", "-o", "x")
     passes("tally", "v1.csv", "-o", "1.tally", *BOUNDS, *USER)
     assert "of the same file" in fails(8, "merge", "kept", "1.tally", "-o", "x")
 
@@ -182,12 +182,12 @@ def make_tallies():
 
 REFUSED = {
     "the domain of the release": (8, "bounds, CRS or lattice", "build a other -o x --epsilon 1"),
-    "the same tally": (8, "given twice", "build a a -o x --epsilon 1"),
+    "the same tally": (8, "repeated", "build a a -o x --epsilon 1"),
     "a link": (8, "of the same file", "build a linked -o x --epsilon 1"),
-    "cut short": (8, "is no tally", "merge cut b -o x"),
+    "cut short": (8, "is not a tally", "merge cut b -o x"),
     "damaged": (8, "is damaged", "merge broken b -o x"),
     "absent": (8, "does not exist", "merge absent b -o x"),
-    "points": (8, "is no tally", "merge v1.csv b -o x"),
+    "points": (8, "is not a tally", "merge v1.csv b -o x"),
     "other unit": (8, "units of privacy", "merge a user -o x"),
     "other key": (8, "different keys", "merge carried1 carried2 -o x"),
     "rows too": (2, "tally the rows first", "build a v3.csv -o x --epsilon 1"),
@@ -203,7 +203,7 @@ REFUSED = {
     "no folder": (6, "does not exist", "tally v1.csv --into y --bounds 126.4 37 127.6 38"),
     "key without user": (2, "--key goes with", "tally v1.csv -o x {B} --key k"),
     "carried without key": (2, "goes with --key", "tally v1.csv -o x {B} {U} --carry-users"),
-    "no key": (8, "holds no key", "tally v1.csv -o x {B} {U} --key nokey"),
+    "no key": (8, "64 hexadecimal digits", "tally v1.csv -o x {B} {U} --key nokey"),
     "open key": (8, "chmod 600", "tally v1.csv -o x {B} {U} --key v1.csv"),
     "set without method": (2, "--set goes with", "tally v1.csv -o x {B} --set height=3"),
     "a part of each": (2, "--part names one", "tally v1.csv --into t {B} --part p"),

@@ -11,7 +11,7 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.ingest.engines._spark_session import session
+from psd.ingest.engines._spark_session import open_session
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.testing import SCRIPTS, RecordingSampler
@@ -90,7 +90,7 @@ def loopback(tmp_path_factory):
 @pytest.fixture(scope="module")
 def spark(url, loopback):
     """The engine of a session on the cluster; a session for each test would take minutes."""
-    with session(url):
+    with open_session(url):
         yield psd.Spark()
 
 

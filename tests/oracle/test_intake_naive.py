@@ -189,7 +189,7 @@ def test_a_step_has_two_widths():
 
 
 def test_rows_without_a_time_lie_in_no_slice():
-    with pytest.raises(InputDataError, match="without a time"):
+    with pytest.raises(InputDataError, match="have no time"):
         tally_batches([Batch(x=np.ones(1), y=np.ones(1))], DOMAIN, slices=DAYS)
 
 

@@ -40,7 +40,7 @@ NAMES = ["7", "007", "Ann", "é", "서울", ""]
 @pytest.mark.parametrize("together", [2**14, 3])
 @pytest.mark.parametrize("seed", range(5))
 def test_marks(seed, together, monkeypatch):
-    monkeypatch.setattr("psd.ingest.row_hash._TOGETHER", together)
+    monkeypatch.setattr("psd.ingest.row_hash._ROWS_PER_BATCH", together)
     users, (columns, row), time = rows(seed)
     occurrence = np.random.default_rng(seed).integers(0, 2**30, len(users))
     found = row_hashes(user_salts(NAMES, KEY)[:, users], columns, row, time, occurrence)

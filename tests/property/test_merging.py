@@ -51,7 +51,7 @@ def examples(way):
 RECIPES = {
     "user": {},
     "user, slices": {"slices": DAYS},
-    "user, k per slice": {"slices": DAYS, "bound": "slice"},
+    "user, k per slice": {"slices": DAYS, "contribution_scope": "slice"},
     "user-day": {"kind": "user-day"},
 }
 
@@ -75,18 +75,18 @@ def counted(rows, how):
     x, y = np.array([(c, r) for _, c, r, _ in rows], float).reshape(-1, 2).T + 0.5
     time = START + np.array([hour for *_, hour in rows], np.int64) * np.timedelta64(3600, "s")
     ids = pa.array([user for user, *_ in rows], pa.string())
-    unit = psd.publish.request.counted_unit(how.unit, how.bound)
+    unit = psd.publish.request.counted_unit(how.unit, how.contribution_scope)
     builder = TallyBuilder(DOMAIN, unit=unit, slices=how.slices)
     builder.add_batch(Batch(x=x, y=y, user=ids, time=time.astype("datetime64[us]")))
     if how.carry:
         counts = keep_user_rows(
-            builder.user_partitions(), DOMAIN, how.slices, how.unit, how.bound, KEY
+            builder.user_partitions(), DOMAIN, how.slices, how.unit, how.contribution_scope, KEY
         )
     else:
         counts = builder.build(KEY)
     origin = origin_of(how, ())
     return PartialTally(
-        terms=how.terms, origins=(dataclasses.replace(origin, names=(origin.run,)),), counts=counts
+        rules=how.rules, origins=(dataclasses.replace(origin, names=(origin.run,)),), counts=counts
     )
 
 

@@ -16,7 +16,7 @@ POINTS = st.lists(st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS)), max_size=12
 
 def parsed(array):
     """What shapely says."""
-    return _points.coordinates(shapely.from_wkb(array.to_numpy(zero_copy_only=False)), "g")
+    return _points.point_coordinates(shapely.from_wkb(array.to_numpy(zero_copy_only=False)), "g")
 
 
 @given(
@@ -36,7 +36,7 @@ def test_both_ways_agree(places, kind, spelling, skipped):
     if spelling == "height":
         wkb = shapely.to_wkb(shapely.force_3d(shapes, 7.0), output_dimension=3)
     array = pa.array(list(wkb), pa.binary()).cast(kind).slice(skipped)
-    found, expected = _points.decoded(array, "g"), parsed(array)
+    found, expected = _points.decode_points(array, "g"), parsed(array)
     for one, other in zip(found, expected, strict=True):
         # A point with one coordinate that is no number is nowhere, whichever way it is read.
         np.testing.assert_array_equal(np.isnan(found[0] + found[1]), np.isnan(sum(expected)))
@@ -47,17 +47,17 @@ def test_both_ways_agree(places, kind, spelling, skipped):
 @pytest.mark.parametrize("shape", ["LINESTRING (0 0, 1 1)", "MULTIPOINT (1 1)"])
 def test_the_quick_way_is_for_points_alone(shape):
     points = shapely.to_wkb([shapely.Point(1, 2), shapely.from_wkt(shape)])
-    with pytest.raises(InputDataError, match="no points"):
-        _points.decoded(pa.array(points, pa.binary()), "g")
+    with pytest.raises(InputDataError, match="must hold points"):
+        _points.decode_points(pa.array(points, pa.binary()), "g")
 
 
 @pytest.mark.parametrize("size", [21, 25])
 def test_bytes_of_the_right_length_alone_are_no_points(size):
     with pytest.raises(InputDataError, match="no geometries in WKB"):
-        _points.decoded(pa.array([b"\x07" * size], pa.binary()), "g")
+        _points.decode_points(pa.array([b"\x07" * size], pa.binary()), "g")
 
 
 def test_infinite_points_are_refused_the_quick_way_too():
     points = pa.array(shapely.to_wkb([shapely.Point(np.inf, 1)]), pa.binary())
     with pytest.raises(InputDataError, match="infinite"):
-        _points.decoded(points, "g")
+        _points.decode_points(points, "g")

@@ -80,11 +80,11 @@ def test_sorted_codes_and_a_dense_array_count_alike(parts, weighted):
         weights = np.array([weight for _, weight in part], np.int64) if weighted else None
         dense.add(codes, weights)
         sparse.add(codes.copy(), weights)
-    for found, expected in zip(sparse.counted(), dense.counted(), strict=True):
+    for found, expected in zip(sparse.counts(), dense.counts(), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
 def test_cells_that_do_not_fit_are_refused():
     counter = cell_counter(2**40, 10**6)
-    with pytest.raises(psd.errors.ParameterError, match="raise --memory"):
+    with pytest.raises(psd.errors.ParameterError, match="raise memory="):
         counter.add(np.arange(10**5))

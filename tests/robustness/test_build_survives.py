@@ -124,7 +124,7 @@ def test_no_room_for_rows_of_users(monkeypatch):
 
     monkeypatch.setattr("psd.ingest.user_partitions.tempfile.TemporaryFile", full)
     partitions, rows = UserPartitions(memory=512), np.arange(100)
-    with pytest.raises(WriteError, match="rows that do not fit into memory"):
+    with pytest.raises(WriteError, match="records that exceed the memory limit"):
         partitions.add_rows(pa.array(["a"] * 100), rows, rows)
     for file in opened:
         file.close()

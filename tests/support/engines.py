@@ -8,8 +8,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import psd
-from psd.ingest.engines._expression import parsed, sql_of
-from psd.ingest.engines._spark_session import session
+from psd.ingest.engines._expression import parse_rows, to_sql
+from psd.ingest.engines._spark_session import open_session
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import WEIGHT, PrivacyUnit
@@ -164,13 +164,13 @@ REFUSED = {
     "a short row": (HEADER + "127.2468,37.5\n", "malformed row"),
     "a long row": (HEADER + "127.2468,37.5,a,b\n", "malformed row"),
     "an open quote": (HEADER + '127.2468,37.5,"a\n', "quote that is not closed"),
-    "no number": (HEADER + "127.2468E,37.5,a\n", "'lon' holds text"),
-    "no degrees": (HEADER + "1272468,37.5,a\n", "values beyond 180 degrees"),
-    "no user": (HEADER + "127.2468,37.5,\n", "without a user id"),
-    "accents apart": (HEADER + "127.2468,37.5,e\u0301\n", "characters whose spellings"),
-    "another name": (HEADER.replace("lon", "x"), "no single column 'lon'"),
-    "a name twice": ("lon,lat,user,lon\n127,37.5,a,127.2468\n", "no single column 'lon'|malformed"),
-    "nothing inside": ("lon,lat,user\n2.468,37.5,a\n", "no row lies inside"),
+    "no number": (HEADER + "127.2468E,37.5,a\n", "'lon' must hold plain"),
+    "no degrees": (HEADER + "1272468,37.5,a\n", "within 180 degrees"),
+    "no user": (HEADER + "127.2468,37.5,\n", "have no user id"),
+    "accents apart": (HEADER + "127.2468,37.5,e\u0301\n", "engine cannot normalise"),
+    "another name": (HEADER.replace("lon", "x"), "exactly one column 'lon'"),
+    "a name twice": ("lon,lat,user,lon\n127,37.5,a,127.2468\n", "one column .lon.|malformed"),
+    "nothing inside": ("lon,lat,user\n2.468,37.5,a\n", "no record lies inside"),
 }  # fmt: skip
 
 
@@ -184,7 +184,7 @@ def write_quoted(path, table):
 
 def verdicts(points):
     """Query whether the expression refuses each row by itself."""
-    rows = parsed(points, PLANE)
+    rows = parse_rows(points, PLANE)
     refused = rows.bad_x | rows.bad_y | rows.bad_time | rows.aware_time
     lacking = rows.user.isnull() | rows.strange_user | rows.moment.isnull()
     return rows.select(refused=refused | (rows.inside & lacking))
@@ -196,16 +196,16 @@ def duckdb_verdicts(table, select=verdicts):
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("points", pa.table(table.columns, ROLES))
         query = select(ibis.table(dict.fromkeys(ROLES, "string"), name="points"))
-        return connection.sql(sql_of(query, "duckdb")).to_arrow_table().column(0).to_pylist()
+        return connection.sql(to_sql(query, "duckdb")).to_arrow_table().column(0).to_pylist()
 
 
 def spark_verdicts(url, table, folder):
     """The same on Spark."""
     path = write_parquet(pa.table(table.columns, ROLES), folder / "odd.parquet")
-    with session(url) as spark:
+    with open_session(url) as spark:
         spark.read.parquet(str(path)).createOrReplaceTempView("points")
         query = verdicts(ibis.table(dict.fromkeys(ROLES, "string"), name="points"))
-        found = spark.sql(sql_of(query, "pyspark")).toArrow().column(0).to_pylist()
+        found = spark.sql(to_sql(query, "pyspark")).toArrow().column(0).to_pylist()
         spark.catalog.dropTempView("points")
     return found
 

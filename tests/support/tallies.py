@@ -63,7 +63,7 @@ VARIANTS = {
     "carried-slices": recipe(
         slices=psd.TimeSlices.parse("day", "2024-01-01..2024-02-15"),
         columns=dataclasses.replace(USERS, time="time"),
-        bound="slice",
+        contribution_scope="slice",
         carry=True,
     ),
 }

@@ -1,9 +1,9 @@
-"""Where rows are read and counted if not in this process, one file per engine. Private side.
+"""Engines that read and count records outside this process, one file per engine. Private side.
 
 A file ``psd/ingest/engines/<name>.py`` offers ``open_engine(url)``, which returns an `Engine`; so
 does a module of another package, by an entry point of the group ``psd.engines``. Every engine makes
-the tally that `psd.ingest.tally_builder` makes of the same rows, cell by cell; which one was used
-does not enter a release.
+the tally that `psd.ingest.tally_builder` makes of the same records, cell by cell; a release does
+not say which one was used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Engine", "engine", "engines"]
 
 
 class Engine(Protocol):
-    """Reads and counts."""
+    """Interface of an engine, which reads and counts records."""
 
     def tally(
         self,
@@ -38,7 +38,7 @@ class Engine(Protocol):
 
 
 def engines() -> tuple[str, ...]:
-    """Names of the engines beside this process.
+    """Names of the engines.
 
     Examples
     --------
@@ -49,19 +49,19 @@ def engines() -> tuple[str, ...]:
 
 
 def engine(name: str, url: str) -> Engine:
-    """Engine of a name.
+    """Open an engine by its name.
 
     Parameters
     ----------
     name : str
         One of `engines`.
     url : str
-        Where it runs.
+        Address of the engine.
 
     Raises
     ------
     ParameterError
-        If there is no such engine, or the address is not one of it.
+        If there is no such engine, or the address is not valid for it.
 
     Examples
     --------

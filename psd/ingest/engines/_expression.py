@@ -1,8 +1,8 @@
-"""One expression in Ibis that an engine counts cells with, where the rows lie. Private side.
+"""An Ibis expression with which an engine counts cells. Private side.
 
-It says in SQL what `psd.ingest.tally_builder`, `psd.space.domain`, `psd.ingest.row_hash` and
-`psd.ingest.contribution_bounding` say in NumPy, and its counts are the same, cell by cell:
-comparisons of doubles against the published edges, integers of 64 bits, and MD5.
+It computes in SQL what `psd.ingest.tally_builder`, `psd.space.domain`, `psd.ingest.row_hash` and
+`psd.ingest.contribution_bounding` compute in NumPy, with the same counts, cell by cell: comparisons
+of doubles with the published edges, 64-bit integers, and MD5.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from psd.ingest.engines._parse import (
-    bare,
-    days_of,
-    double,
-    flag,
-    identifier,
+    as_integer,
+    count_days,
+    count_microseconds,
     is_bad,
-    is_moment,
-    micros_of,
-    moment,
-    number,
-    parts,
-    truth,
+    is_true,
+    is_valid_moment,
+    literal_double,
+    parse_id,
+    parse_moment,
+    parse_number,
+    split_moment,
+    strip_characters,
 )
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
 from psd.ingest.user_ids import INVISIBLE
@@ -30,50 +30,52 @@ if TYPE_CHECKING:
     from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
 
-__all__ = ["counted", "flags", "parsed", "sql_of"]
+__all__ = ["count_cells", "count_faults", "parse_rows", "to_sql"]
 
-# What sources leave out around a field.
-_AROUND = {"x": " \t", "y": " \t", "user": INVISIBLE, "time": " \t\n\v\f\r"}
+# Characters that sources strip from a field.
+_STRIPPED = {"x": " \t", "y": " \t", "user": INVISIBLE, "time": " \t\n\v\f\r"}
 
 _SALT_DIGITS = 7
 
 
-def parsed(table: Any, domain: Domain) -> Any:
-    """Rows with what is asked of them: place, user, moment, and what speaks against them.
+def parse_rows(table: Any, domain: Domain) -> Any:
+    """Parse records: point, user, time, and why a record is refused.
 
     Parameters
     ----------
     table : ibis.Table
-        Columns x, y, and user and time where they are used.
+        Columns x and y, and user and time if they are used.
     domain : Domain
         Public.
     """
-    rows = table.select(**{name: bare(_text(table, name), _AROUND[name]) for name in table.columns})
+    rows = table.select(
+        **{name: strip_characters(_text(table, name), _STRIPPED[name]) for name in table.columns}
+    )
     read: dict[str, Any] = {}
     for name in ("x", "y"):
-        read |= {name: number(rows[name]), f"text_{name}": rows[name]}
+        read |= {name: parse_number(rows[name]), f"text_{name}": rows[name]}
     if "user" in table.columns:
-        read["user"], read["strange_user"] = identifier(rows.user)
+        read["user"], read["strange_user"] = parse_id(rows.user)
     if "time" in table.columns:
-        read["whole"], read["bad_time"], read["aware_time"] = moment(rows.time.lower())
+        read["moment_text"], read["bad_time"], read["aware_time"] = parse_moment(rows.time.lower())
     rows = rows.select(**read)
     bad = {f"bad_{name}": is_bad(rows[f"text_{name}"], rows[name]) for name in ("x", "y")}
     rows = rows.mutate(inside=_inside(rows, domain), **bad).drop("text_x", "text_y")
-    return _timed(rows) if "time" in table.columns else rows
+    return _add_times(rows) if "time" in table.columns else rows
 
 
 def _text(table: Any, name: str) -> Any:
-    """Column as it is compared: ids and moments as text."""
+    """Column to parse: ids and times as text."""
     return table[name] if name in ("x", "y") else table[name].cast("string")
 
 
-def flags(rows: Any, domain: Domain) -> Any:
-    """One row about all: counts for the private report, and 0 or more of what is refused."""
+def count_faults(rows: Any, domain: Domain) -> Any:
+    """Aggregate to one row: counts of the private report, and a flag for each reason to refuse."""
     far = {"x": 180.0, "y": 90.0} if domain.geographic else {}
-    found = {
+    counts = {
         "read": rows.count(),
-        "missing": _number_of(rows.x.isnull() | rows.y.isnull()),
-        "inside": _number_of(rows.inside),
+        "missing": _count_if(rows.x.isnull() | rows.y.isnull()),
+        "inside": _count_if(rows.inside),
     }
     refused = {name: rows[name] for name in rows.columns if name.startswith(("bad_", "aware_"))}
     refused |= {f"far_{name}": rows[name].abs() > limit for name, limit in far.items()}
@@ -82,27 +84,29 @@ def flags(rows: Any, domain: Domain) -> Any:
         refused["strange_user"] = rows.inside & rows.strange_user
     if "moment" in rows.columns:
         refused["no_time"] = rows.inside & rows.moment.isnull()
-    found |= {name: flag(condition).max().fill_null(0) for name, condition in refused.items()}
-    return rows.aggregate(**found)
+    counts |= {
+        name: as_integer(condition).max().fill_null(0) for name, condition in refused.items()
+    }
+    return rows.aggregate(**counts)
 
 
-def counted(
+def count_cells(
     rows: Any, domain: Domain, *, unit: PrivacyUnit, key: bytes, step: tuple[int, int] = (1, 1)
 ) -> Any:
-    """Occupied cells: code, number of rows, and their weight.
+    """Count occupied cells: code, number of records, and their weight.
 
     Parameters
     ----------
     rows : ibis.Table
-        As `parsed` makes them.
+        From `parse_rows`.
     domain, unit, key, step
-        As `psd.ingest.tally_builder.tally_batches` takes them. Public but for the key.
+        As in `psd.ingest.tally_builder.tally_batches`. Public, except the key.
     """
     rows = rows.filter(rows.inside)
-    rows = _placed(rows, domain)
+    rows = _add_cells(rows, domain)
     if unit.has_user:
         rows = rows.filter(rows.user.notnull())
-        rows = _weighed(rows, unit) if unit.weight else _bounded(rows, unit, key)
+        rows = _add_weights(rows, unit) if unit.weight else _keep_smallest(rows, unit, key)
     columns = -(-domain.lattice[0] // step[0])
     code = rows.row // step[1] * columns + rows.column // step[0]
     rows = rows.mutate(code=code.cast("int64"))
@@ -110,14 +114,14 @@ def counted(
     return rows.group_by("code").aggregate(number=rows.count(), weight=weight)
 
 
-def sql_of(query: Any, dialect: str) -> str:
-    """SQL of an expression, step by step: merged, steps would stand in it many times over.
+def to_sql(query: Any, dialect: str) -> str:
+    """SQL of an expression, step by step: merged, each step would be repeated many times.
 
     Parameters
     ----------
     query : ibis.Table
     dialect : str
-        Engine, as Ibis names it.
+        Name of the engine in Ibis.
     """
     import ibis
 
@@ -129,53 +133,53 @@ def sql_of(query: Any, dialect: str) -> str:
         ibis.options.sql.fuse_selects = merged
 
 
-def _number_of(condition: Any) -> Any:
-    """Rows that a condition holds for."""
-    return flag(condition).sum().fill_null(0)
+def _count_if(condition: Any) -> Any:
+    """Count records that satisfy a condition."""
+    return as_integer(condition).sum().fill_null(0)
 
 
 def _inside(rows: Any, domain: Domain) -> Any:
-    """Whether a row is in the bounds, edges included."""
-    west, south, east, north = map(double, domain.bounds)
+    """Whether a record is in the bounds, edges included."""
+    west, south, east, north = map(literal_double, domain.bounds)
     within = (rows.x >= west) & (rows.x <= east) & (rows.y >= south) & (rows.y <= north)
-    return truth(within)
+    return is_true(within)
 
 
-def _timed(rows: Any) -> Any:
-    """Moments as microseconds and as days."""
-    rows = rows.mutate(**parts(rows.whole))
-    good = truth(is_moment(rows)) | rows.whole.isnull()
-    rows = rows.mutate(days=days_of(rows), bad_time=rows.bad_time | ~good)
-    return rows.mutate(moment=micros_of(rows))
+def _add_times(rows: Any) -> Any:
+    """Add times as microseconds and as days."""
+    rows = rows.mutate(**split_moment(rows.moment_text))
+    good = is_true(is_valid_moment(rows)) | rows.moment_text.isnull()
+    rows = rows.mutate(days=count_days(rows), bad_time=rows.bad_time | ~good)
+    return rows.mutate(moment=count_microseconds(rows))
 
 
-def _placed(rows: Any, domain: Domain) -> Any:
-    """Cells of the full lattice: a guess, put right against the edges on both sides."""
+def _add_cells(rows: Any, domain: Domain) -> Any:
+    """Add cells of the full lattice: a guess, corrected by the edges on both sides."""
     axes = {"column": ("x", 0), "row": ("y", 1)}
     rows = rows.mutate(
         **{cell: _guess(rows[name], domain, axis) for cell, (name, axis) in axes.items()}
     )
     rows = rows.mutate(
         **{
-            cell: rows[cell] - flag(rows[name] < _edge(rows[cell], domain, axis))
+            cell: rows[cell] - as_integer(rows[name] < _edge(rows[cell], domain, axis))
             for cell, (name, axis) in axes.items()
         }
     )
     rows = rows.mutate(
         **{
-            cell: rows[cell] + flag(rows[name] >= _edge(rows[cell] + 1, domain, axis))
+            cell: rows[cell] + as_integer(rows[name] >= _edge(rows[cell] + 1, domain, axis))
             for cell, (name, axis) in axes.items()
         }
     )
     last = {cell: domain.lattice[axis] - 1 for cell, (_, axis) in axes.items()}
-    return rows.mutate(**{cell: rows[cell].clip(upper=most) for cell, most in last.items()})
+    return rows.mutate(**{cell: rows[cell].clip(upper=limit) for cell, limit in last.items()})
 
 
 def _guess(values: Any, domain: Domain, axis: int) -> Any:
-    """Cell by one division, which may be off by one."""
+    """Cell by a division, which may be off by one."""
     low, high, cells = domain.bounds[axis], domain.bounds[axis + 2], domain.lattice[axis]
-    scaled = (values - double(low)) * double(cells / (high - low))
-    return scaled.clip(double(0), double(cells - 1)).floor().cast("int64")
+    scaled = (values - literal_double(low)) * literal_double(cells / (high - low))
+    return scaled.clip(literal_double(0), literal_double(cells - 1)).floor().cast("int64")
 
 
 def _edge(lines: Any, domain: Domain, axis: int) -> Any:
@@ -183,19 +187,19 @@ def _edge(lines: Any, domain: Domain, axis: int) -> Any:
     import ibis
 
     low, high, cells = domain.bounds[axis], domain.bounds[axis + 2], domain.lattice[axis]
-    between = double(low) + lines.cast("float64") * double((high - low) / cells)
-    return ibis.ifelse(lines == cells, double(high), between)
+    between = literal_double(low) + lines.cast("float64") * literal_double((high - low) / cells)
+    return ibis.ifelse(lines == cells, literal_double(high), between)
 
 
-def _weighed(rows: Any, unit: PrivacyUnit) -> Any:
-    """Rows with their share of their user's weight; a share of nothing is no row."""
+def _add_weights(rows: Any, unit: PrivacyUnit) -> Any:
+    """Add to each record its share of the weight of its user; drop records of weight 0."""
     rows = rows.mutate(of_user=rows.count().over(group_by="user"))
     rows = rows.mutate(weight=(unit.weight // rows.of_user).cast("int64"))
     return rows.filter(rows.weight > 0)
 
 
-def _bounded(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
-    """The k rows of each unit with the smallest marks."""
+def _keep_smallest(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
+    """Keep the k records of each unit with the smallest hashes."""
     import ibis
 
     moments = rows.moment if "moment" in rows.columns else ibis.literal(0, "int64")
@@ -207,31 +211,31 @@ def _bounded(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
         occurrence=ibis.row_number().over(group_by=equal, order_by="moment"),
         **{f"salt{n}": _salt(rows.digest, n) for n in range(SALTS)},
     )
-    rows = _marked(rows)
-    order = ["mark", "column", "row", "moment", "occurrence"]
+    rows = _add_hashes(rows)
+    order = ["row_hash", "column", "row", "moment", "occurrence"]
     rows = rows.mutate(rank=ibis.row_number().over(group_by=["user", "days"], order_by=order))
     return rows.filter(rows["rank"] < unit.max_contributions)
 
 
-def _salt(digest: Any, number: int) -> Any:
-    """Number of a user's own: seven hexadecimal digits, the last of eight left out."""
+def _salt(digest: Any, parse_number: int) -> Any:
+    """Salt of a user: seven hexadecimal digits of eight."""
     import ibis
 
     total = ibis.literal(0, "int64")
-    for place in range(8 * number, 8 * number + _SALT_DIGITS):
-        # Some engines have narrower codes, and would multiply narrowly.
-        code = digest.substr(place, 1).ascii_str().cast("int64")
+    for position in range(8 * parse_number, 8 * parse_number + _SALT_DIGITS):
+        # Some engines have narrower codes, and would overflow.
+        code = digest.substr(position, 1).ascii_str().cast("int64")
         total = total * 16 + code - ibis.ifelse(code < ord("a"), ord("0"), ord("a") - 10)
     return total
 
 
-def _marked(rows: Any) -> Any:
-    """Marks of rows as in `psd.ingest.row_hash.row_hashes`."""
+def _add_hashes(rows: Any) -> Any:
+    """Add hashes as in `psd.ingest.row_hash.row_hashes`."""
     shifted = rows.moment + TIME_OFFSET
-    mark = rows.salt0
+    polynomial = rows.salt0
     for value in (rows.column, rows.row, shifted >> 31, shifted & PRIME, rows.occurrence):
-        mark = (mark * rows.salt1 + value) % PRIME
-    rows = rows.mutate(once=mark)
+        polynomial = (polynomial * rows.salt1 + value) % PRIME
+    rows = rows.mutate(once=polynomial)
     rows = rows.mutate(squared=rows.once * rows.once % PRIME)
     rows = rows.mutate(fourth=rows.squared * rows.squared % PRIME)
-    return rows.mutate(mark=(rows.fourth * rows.once % PRIME + rows.salt2) % PRIME)
+    return rows.mutate(row_hash=(rows.fourth * rows.once % PRIME + rows.salt2) % PRIME)

@@ -1,4 +1,4 @@
-"""Sessions of Spark that say nothing, and what is said in place of their errors. Private side."""
+"""Sessions of Spark without output, and messages for their errors. Private side."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 
 from psd.errors import InputDataError, MissingExtraError, ParameterError
 
-__all__ = ["check_url", "faults", "sentence", "session"]
+__all__ = ["check_url", "explain_error", "open_session", "spark_errors"]
 
 _SCHEMES = ("spark://", "sc://", "local", "yarn", "k8s://")
 _PORTS = {"sc": 15002, "spark": 7077}
 _WAIT = 20.0
 
-# Nothing about rows on a console, and no page that shows queries.
+# Nothing about records on a console, and no page that shows queries.
 _SETTINGS = {
     "spark.app.name": "psd",
     "spark.log.level": "OFF",
@@ -29,15 +29,15 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
-# Write errors of a query with the values that they are about.
+# Loggers that write errors of a query with values.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 _FAULTS = {
-    "PATH_NOT_FOUND": "does not find an input at its path; paths are those of the cluster",
+    "PATH_NOT_FOUND": "cannot find an input at its path; paths are those of the cluster",
     "TABLE_OR_VIEW_NOT_FOUND": "has no such table",
     "MALFORMED_RECORD_IN_PARSING": "met a malformed row; each row of a CSV file needs as many "
     "comma-separated fields as the first line, and closed quotes",
-    "UNABLE_TO_INFER_SCHEMA": "finds no column in an input; is it empty, or no Parquet?",
+    "UNABLE_TO_INFER_SCHEMA": "finds no column in an input; is it empty, or not Parquet?",
     "FAILED_READ_FILE": "cannot read an input; is it damaged, malformed, or of another format?",
     "CSV error": "met a malformed row; each row of a CSV file needs as many comma-separated "
     "fields as the first line, and closed quotes",
@@ -45,24 +45,24 @@ _FAULTS = {
 
 
 def check_url(url: str | None) -> None:
-    """Refuse what is no address of Spark."""
+    """Refuse an invalid address of Spark."""
     if url is not None and not (isinstance(url, str) and url.startswith(_SCHEMES)):
         raise ParameterError(
-            f"spark url {str(url)[:80]!r} is none; write spark://host:7077 for a standalone "
-            "cluster, sc://host:15002 for Spark Connect, or local[2]"
+            f"url must be spark://host:7077 for a standalone cluster, sc://host:15002 for Spark "
+            f"Connect, or local[2], got {str(url)[:80]!r}"
         )
 
 
 @contextmanager
-def session(url: str | None) -> Iterator[Any]:
-    """A session of one's own, ended afterwards; or the active one where no address is given.
+def open_session(url: str | None) -> Iterator[Any]:
+    """Open a session and close it afterwards; without an address give the active session.
 
     Raises
     ------
     InputDataError
         If Spark cannot be reached or started.
     MissingExtraError
-        If what it needs is not installed.
+        If a package is not installed.
     """
     _check_installed(url)
     with _silence(), ExitStack() as after:
@@ -70,39 +70,39 @@ def session(url: str | None) -> Iterator[Any]:
             spark = _active()
         else:
             _check_reachable(url)
-            spark = _started(url)
+            spark = _start(url)
             after.callback(_stop, spark)
         yield spark
 
 
-def faults() -> tuple[type[Exception], ...]:
-    """Errors of Spark and of the ways to it."""
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Errors of Spark and of its clients."""
     import pyarrow as pa
     from pyspark.errors import PySparkException
 
-    found: list[type[Exception]] = [PySparkException, pa.ArrowException, OSError]
+    errors: list[type[Exception]] = [PySparkException, pa.ArrowException, OSError]
     if find_spec("grpc"):
         import grpc
 
-        found.append(grpc.RpcError)
+        errors.append(grpc.RpcError)
     if find_spec("py4j"):
         from py4j.protocol import Py4JError
 
-        found.append(Py4JError)
-    return tuple(found)
+        errors.append(Py4JError)
+    return tuple(errors)
 
 
-def sentence(error: Exception) -> str:
-    """What is wrong, from the kind of an error alone; its message may quote rows."""
+def explain_error(error: Exception) -> str:
+    """Explain an error by its kind; its message may quote records."""
     message = f"{getattr(error, 'getCondition', lambda: None)()} {error}"
-    for mark, said in _FAULTS.items():
-        if mark.lower() in message.lower():
-            return f"Spark {said}"
-    return "Spark could not count the input; its own logs say why"
+    for pattern, explanation in _FAULTS.items():
+        if pattern.lower() in message.lower():
+            return f"Spark {explanation}"
+    return "Spark could not count the input; see the logs of Spark"
 
 
 def _check_installed(url: str | None) -> None:
-    """Refuse before anything starts if a package is missing."""
+    """Refuse to start if a package is missing."""
     needed = ["ibis", "pyarrow_hotfix", "pyspark"]
     if url is not None:
         needed.append("grpc" if url.startswith("sc://") else "py4j")
@@ -114,7 +114,7 @@ def _check_installed(url: str | None) -> None:
 
 
 def _check_reachable(url: str) -> None:
-    """Refuse at once where nobody listens; Spark itself would try for minutes."""
+    """Refuse at once if no server listens; Spark itself would retry for minutes."""
     scheme, _, rest = url.partition("://")
     if scheme not in _PORTS:
         return
@@ -128,27 +128,27 @@ def _check_reachable(url: str) -> None:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether somebody listens at ``host:port``."""
+    """Whether a server listens at ``host:port``."""
     try:
-        place = urlsplit(f"//{host}")
-        with socket.create_connection((place.hostname, place.port or port), timeout=_WAIT):
+        address = urlsplit(f"//{host}")
+        with socket.create_connection((address.hostname, address.port or port), timeout=_WAIT):
             return True
     except (OSError, ValueError):
         return False
 
 
 def _active() -> Any:
-    """The session that this process has."""
+    """Active session of this process."""
     from pyspark.sql import SparkSession
 
-    found = SparkSession.getActiveSession()
-    if found is None:
-        raise ParameterError("spark is given without url, and this process has no active session")
-    return found
+    active = SparkSession.getActiveSession()
+    if active is None:
+        raise ParameterError("url must be given, since this process has no active Spark session")
+    return active
 
 
-def _started(url: str) -> Any:
-    """A session that was not there before."""
+def _start(url: str) -> Any:
+    """Start a session."""
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
@@ -161,27 +161,27 @@ def _started(url: str) -> Any:
         if SparkContext._active_spark_context is None:  # noqa: SLF001
             with _no_console():
                 return builder.master(url).config(map=_SETTINGS).getOrCreate()
-    except faults():
+    except spark_errors():
         failed = True
-    if failed:  # raised here, where no context carries Spark's message
+    if failed:  # raised here, so that the context does not carry the message of Spark
         raise InputDataError(
-            "Spark does not start; is Java installed where psd runs (Spark Connect needs none), "
-            "and may this machine use the cluster?"
+            "Spark does not start; is Java installed here (Spark Connect needs none), and may this "
+            "machine use the cluster?"
         )
-    raise ParameterError("spark runs in this process already; leave url away to use its session")
+    raise ParameterError("Spark already runs in this process; omit url to use its session")
 
 
 def _stop(spark: Any) -> None:
-    """End a session, whatever has become of it."""
+    """Stop a session; ignore errors."""
     try:
         spark.stop()
-    except faults():
+    except spark_errors():
         pass
 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep the loggers and the warnings of Spark's client from the console."""
+    """Suppress loggers and warnings of the Spark client."""
     from pyspark.logger import PySparkLogger
 
     loggers = [logging.getLogger("pyspark"), logging.getLogger("py4j")]
@@ -200,17 +200,17 @@ def _silence() -> Iterator[None]:
 
 @contextmanager
 def _no_console() -> Iterator[None]:
-    """No console for what starts meanwhile: Java keeps the streams that it inherits."""
+    """Redirect standard streams while Java starts, which keeps the streams it inherits."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    kept = [os.dup(number) for number in (1, 2)]
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    copies = [os.dup(number) for number in (1, 2)]
+    null = os.open(os.devnull, os.O_WRONLY)
     try:
         for number in (1, 2):
-            os.dup2(nowhere, number)
+            os.dup2(null, number)
         yield
     finally:
-        for number, copy in zip((1, 2), kept, strict=True):
+        for number, copy in zip((1, 2), copies, strict=True):
             os.dup2(copy, number)
             os.close(copy)
-        os.close(nowhere)
+        os.close(null)

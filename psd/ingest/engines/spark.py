@@ -1,7 +1,7 @@
 """Apache Spark: a standalone cluster, Spark in this process, or Spark Connect. Private side.
 
-The rows stay where they lie. One expression, see `psd.ingest.engines._expression`, is compiled to
-SQL, and cells with their counts come back.
+Records stay on the cluster. One expression, see `psd.ingest.engines._expression`, is compiled to
+SQL; only cells with their counts are returned.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
-from psd.ingest.engines._counts import tally_of
-from psd.ingest.engines._expression import sql_of
-from psd.ingest.engines._spark_session import check_url, faults, sentence, session
-from psd.ingest.engines._spark_tables import SparkTable, rows_of, viewed
+from psd.ingest.engines._counts import tally_table
+from psd.ingest.engines._expression import to_sql
+from psd.ingest.engines._spark_session import check_url, explain_error, open_session, spark_errors
+from psd.ingest.engines._spark_tables import SparkTable, read_rows, register_view
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -28,25 +28,25 @@ _VIEW = "psd_rows"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spark:
-    """Count on Spark, with the same result as without, cell by cell.
+    """Count on Spark, with the same result as in this process, cell by cell.
 
     Guarantees
     ----------
-    - Nothing but counts of cells and of refused rows comes back, and errors of Spark, which quote
-      rows, are not passed on.
-    - The key of the hash that chooses kept rows stands in the query, and so in Spark's logs; it is
-      there for unbiasedness, and privacy does not rest on it.
+    - Only counts of cells and of refused records are returned, and messages of Spark, which
+      quote records, are not passed on.
+    - The key of the hash that chooses kept records is in the query, and so in the logs of Spark;
+      it keeps the choice unbiased, and privacy does not depend on it.
 
     Parameters
     ----------
     url : str, optional
-        ``spark://host:7077``, ``sc://host:15002``, ``local[2]`` or another master. The active
-        session of this process where not given. Public.
+        ``spark://host:7077``, ``sc://host:15002``, ``local[2]`` or another master; by default
+        the active session of this process. Public.
 
     Raises
     ------
     ParameterError
-        If the address is none.
+        If the address is invalid.
 
     Examples
     --------
@@ -70,43 +70,45 @@ class Spark:
         key: bytes | None = None,
         step: tuple[int, int] = (1, 1),
     ) -> Tally:
-        """Counts of kept rows per occupied cell.
+        """Count kept records per occupied cell.
 
         Parameters
         ----------
         data : str, SparkTable or list of them
             Paths of CSV and Parquet files as the cluster sees them, and names of tables. Private.
         columns, domain, unit, key, step
-            As `psd.ingest.tally_builder.tally_batches` takes them.
+            As in `psd.ingest.tally_builder.tally_batches`.
 
         Raises
         ------
         InputDataError
-            If Spark or the input cannot be reached, or a row is refused.
+            If Spark or the input cannot be reached, or a record is refused.
         DomainError
-            If rows do not lie where the domain says.
+            If no record lies inside the bounds.
         MissingExtraError
             If Ibis or PySpark is not installed.
         """
         fault = None
-        with session(self.url) as spark:
+        with open_session(self.url) as spark:
             try:
-                with viewed(rows_of(spark, data, columns), _VIEW, columns.time_zone) as table:
-                    return tally_of(
+                with register_view(
+                    read_rows(spark, data, columns), _VIEW, columns.time_zone
+                ) as table:
+                    return tally_table(
                         table,
-                        lambda query: spark.sql(sql_of(query, "pyspark")).toArrow(),
+                        lambda query: spark.sql(to_sql(query, "pyspark")).toArrow(),
                         columns,
                         domain,
                         unit=unit,
                         key=key,
                         step=step,
                     )
-            except faults() as error:
-                fault = sentence(error)
-        # Raised here, where no context carries a message that quotes rows.
+            except spark_errors() as error:
+                fault = explain_error(error)
+        # Raised here, so that the context carries no message that quotes records.
         raise InputDataError(fault)
 
 
 def open_engine(url: str | None) -> Spark:
-    """Spark at an address, or that of this process."""
+    """Open Spark at an address, or in this process."""
     return Spark(url=url)

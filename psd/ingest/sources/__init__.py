@@ -1,10 +1,11 @@
-"""Where points come from, one file per kind of input. Private side.
+"""Sources of points, one file per kind of input. Private side.
 
-A file ``psd/ingest/sources/<name>.py`` has the form of `Source`; the first that accepts an item
-reads it. Files come to it expanded and checked, all of its kind together. A source only parses:
-bounding and counting are done once, for all of them, in `psd.ingest.tally`. A module of another
-package is a source too, by an entry point of the group ``psd.sources``; it is imported only for an
-item that no source of this package accepts, or for a file whose ending they do not know.
+A file ``psd/ingest/sources/<name>.py`` implements `Source`; the first that accepts an item reads
+it. Paths are expanded and checked first, and each source gets all files of its kind together. A
+source only parses: bounding and counting are done once, for all sources, in
+`psd.ingest.tally_builder`. Another package registers a source by an entry point of the group
+``psd.sources``; it is imported only for items that no source of this package accepts, or for files
+whose ending they do not know.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from psd._util import plugins
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.sources._paths import STDIN, expanded, has_known_ending, is_path
+from psd.ingest.sources._paths import STDIN, expand_paths, has_known_ending, is_path
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Batch
@@ -29,10 +30,10 @@ _KIND = "source"
 
 
 class Source(Protocol):
-    """Form of the module of a source. Private side."""
+    """Interface of the module of a source. Private side."""
 
     USES: tuple[str, ...]
-    """Fields of `Columns` that it has a use for beside the column names: geometry, layer."""
+    """Fields of `Columns` that it uses beside the column names: geometry, layer."""
 
     SUFFIXES: tuple[str, ...]
     """Endings of the names of its files, such as ``(".kml",)``; for sources of other packages."""
@@ -41,12 +42,12 @@ class Source(Protocol):
         """Whether it reads the item: a path, or an object in memory."""
 
     def batches(self, items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
-        """Rows of the items, batch by batch.
+        """Yield the records of the items, batch by batch.
 
         Raises
         ------
         InputDataError
-            If an item cannot be read as asked. No message quotes a value of a row.
+            If an item cannot be read. No message quotes a value of a record.
         """
 
 
@@ -57,19 +58,19 @@ class Columns:
     Parameters
     ----------
     x, y : str
-        Coordinates in the CRS of the domain; not used where the input has geometries.
+        Coordinates in the CRS of the domain; not used if the input has geometries.
     user : str, optional
         Opaque id of the person or device.
     time : str, optional
-        Moment of the row.
+        Time of the record.
     time_zone : str
-        Zone of the wall clock that moments are brought to; those without a zone are on it.
+        Zone to whose local time all times are converted; times without a zone are local.
     geometry : str, optional
-        Points, in place of x and y; needed where an input has several such columns.
+        Points, instead of x and y; needed if an input has several such columns.
     layer : str, optional
-        Layer of a file; needed where there are several.
+        Layer of a file; needed if there are several.
     memory : int, optional
-        Bytes that the reader may take.
+        Limit of the memory of the reader in bytes.
     """
 
     x: str = "lon"
@@ -86,17 +87,17 @@ class Columns:
 
 
 def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Rows of an input, batch by batch.
+    """Read an input, batch by batch.
 
     Parameters
     ----------
     data : object or list of objects
         Files, folders and patterns of names, tables in memory, relations of DuckDB, tables of
-        PostGIS; the rows of all that a list holds are one input. Private.
+        PostGIS; a list is one input. Private.
     columns : Columns
         Names of the columns. Public.
     domain : Domain
-        Public; geometries are brought to its CRS.
+        Public; geometries are reprojected to its CRS.
 
     Yields
     ------
@@ -105,38 +106,37 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     Raises
     ------
     InputDataError
-        If no source accepts the input, it cannot be read as asked, or it changes meanwhile.
+        If no source accepts the input, it cannot be read, or it changes while it is read.
     ParameterError
-        If one column is named for two things, the time zone is unknown, or a layer or a column
-        of points is named and no input can have one.
+        If a column has two roles, the time zone is unknown, or a layer or a column of points is
+        named and no input has one.
     """
     if len(set(columns)) < len(list(columns)):
         raise ParameterError(
-            f"{', '.join(columns)}: x, y, user and time have to be different columns"
+            f"x, y, user and time must be different columns, got {', '.join(columns)}"
         )
     check_zone(columns.time_zone)
     items = list(data) if isinstance(data, list | tuple) else [data]
     if len({id(item) for item in items if not is_path(item)}) < sum(not is_path(i) for i in items):
-        raise InputDataError("an input is given twice; its rows would count double")
+        raise InputDataError("an input is repeated; its records would count twice")
     paths = files_of(items)
     groups = _groups([*paths, *(item for item in items if not is_path(item))])
     _check_used(columns, {name for source, _ in groups for name in source.USES})
     for source, group in groups:
         yield from source.batches(group, columns, domain)
     if files_of(items) != paths:
-        raise InputDataError("files came or went while the input was read; nothing was published")
+        raise InputDataError(
+            "files were added or removed while they were read; nothing was published"
+        )
 
 
 def _check_used(columns: Columns, used: set[str]) -> None:
-    """Refuse names that no input has a use for."""
+    """Refuse a layer or a geometry that no input uses."""
     if columns.layer is not None and "layer" not in used:
-        raise ParameterError(
-            "layer (--layer) names one of a GeoPackage or another vector file, and no input is one"
-        )
+        raise ParameterError("layer= is for GeoPackage and other vector files, and no input is one")
     if columns.geometry is not None and "geometry" not in used:
         raise ParameterError(
-            "geometry (--geometry) names a column of points, which CSV has not; name its "
-            "coordinates (--x, --y)"
+            "geometry= is for columns of points, and no input has one; name coordinates (x=, y=)"
         )
 
 
@@ -146,30 +146,30 @@ def check_repeatable(data: Any) -> None:
     Raises
     ------
     InputDataError
-        If it is standard input, or a stream that is used up by reading.
+        If it is standard input, or a stream that can be read once.
     """
     for item in data if isinstance(data, list | tuple) else [data]:
         if str(item) == STDIN if is_path(item) else _is_stream(item):
             raise InputDataError(
                 "private bounds read the input twice, and standard input or a stream can be read "
-                "once; write it to a file first, or give public bounds (--bounds)"
+                "once; write it to a file first, or give public bounds="
             )
 
 
 def _is_stream(item: Any) -> bool:
-    """Whether an object is used up by reading."""
+    """Whether an object can be read only once."""
     return hasattr(item, "read_next_batch") or hasattr(item, "__next__")
 
 
 def files_of(items: Iterable[Any]) -> list[Path]:
-    """Files that inputs stand for, each checked; what is no file is left out.
+    """Expand the paths among inputs to files, each checked; other inputs are left out.
 
     Raises
     ------
     InputDataError
-        If a file is missing, may not be read, or is given twice.
+        If a file is missing, not readable, or repeated.
     """
-    return expanded(item for item in items if is_path(item))
+    return expand_paths(item for item in items if is_path(item))
 
 
 def sources() -> tuple[str, ...]:
@@ -178,18 +178,18 @@ def sources() -> tuple[str, ...]:
 
 
 def _groups(items: list[Any]) -> list[tuple[Source, list[Any]]]:
-    """What each source has to read."""
+    """Group items by the source that reads them."""
     groups: dict[int, tuple[Source, list[Any]]] = {}
     for item in items:
         source = _source_of(item)
         groups.setdefault(id(source), (source, []))[1].append(item)
     if not groups:
-        raise InputDataError("an empty list is none that can be read; give at least one input")
+        raise InputDataError("data must hold at least one input, got an empty list")
     return list(groups.values())
 
 
 def _source_of(item: Any) -> Source:
-    """Source that reads an item."""
+    """Find the source that reads an item."""
     faults: list[str] = []
     if is_path(item) and not has_known_ending(item):
         suffix = Path(item).suffix.lower()
@@ -197,24 +197,37 @@ def _source_of(item: Any) -> Source:
             if suffix and suffix in source.SUFFIXES:
                 return source
     for name in plugins.own_names(__name__):
-        module: Source = plugins.load(__name__, _KIND, name)
-        if module.accepts(item):
-            return module
+        builtin: Source = plugins.load(__name__, _KIND, name)
+        if builtin.accepts(item):
+            return builtin
     for source in _others(faults):
         if source.accepts(item):
             return source
-    raise InputDataError(
-        f"input of type {type(item).__name__} is none that can be read: a file (CSV, Parquet, "
-        "GeoPackage, Shapefile, FlatGeobuf, GeoJSON), a folder or a list of them, a table in "
-        "memory, a relation of DuckDB, or the address of a PostGIS database"
-        + "".join(f"; {fault}" for fault in faults)
+    raise InputDataError(_unreadable(item) + "".join(f"; {fault}" for fault in faults))
+
+
+def _unreadable(item: Any) -> str:
+    """Explain which input to give instead."""
+    name = type(item).__name__
+    if isinstance(item, str) and "://" in item:
+        scheme = item.partition("://")[0][:20]
+        return (
+            f"{scheme}:// addresses are not supported; open it with DuckDB or pyarrow and pass the "
+            "table"
+        )
+    if name == "ndarray":
+        return "cannot read a numpy array; pass a DataFrame with columns lon and lat"
+    return (
+        f"cannot read an input of type {name}; pass a file (CSV, Parquet, GeoPackage, Shapefile, "
+        "FlatGeobuf, GeoJSON), a folder or a list of them, a table in memory, a relation of "
+        "DuckDB, or the address of a PostGIS database"
     )
 
 
 def _others(faults: list[str]) -> Iterator[Source]:
-    """Sources of other packages; the sentences about those that cannot be loaded are noted."""
-    number = len(plugins.own_names(__name__))
-    for name in plugins.names(__name__)[number:]:
+    """Yield sources of other packages; collect messages about those that cannot be loaded."""
+    builtin = plugins.own_names(__name__)
+    for name in plugins.names(__name__)[len(builtin) :]:
         try:
             yield _checked(name, plugins.load(__name__, _KIND, name))
         except ParameterError as error:
@@ -222,12 +235,12 @@ def _others(faults: list[str]) -> Iterator[Source]:
 
 
 def _checked(name: str, source: Any) -> Source:
-    """Refuse a module that has not the form of a source."""
-    missing = [each for each in _FORM if not hasattr(source, each)]
+    """Refuse a module that lacks a member of `Source`."""
+    missing = [each for each in _MEMBERS if not hasattr(source, each)]
     if missing:
         raise ParameterError(f"source {name!r} must have {', '.join(missing)}; see Source")
     checked: Source = source
     return checked
 
 
-_FORM = ("USES", "SUFFIXES", "accepts", "batches")
+_MEMBERS = ("USES", "SUFFIXES", "accepts", "batches")

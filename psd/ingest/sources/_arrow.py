@@ -1,4 +1,4 @@
-"""Arrow record batches as rows of a source; every engine that speaks Arrow comes through here."""
+"""Read records from Arrow record batches, for all sources that give Arrow."""
 
 from __future__ import annotations
 
@@ -12,35 +12,41 @@ from numpy.typing import NDArray
 
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
-from psd.ingest.sources._points import Coordinates, Projection, decoded, finite, projection
+from psd.ingest.sources._points import (
+    Coordinates,
+    Projection,
+    check_finite,
+    decode_points,
+    make_projection,
+)
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.space.domain import Domain
 
-__all__ = ["ROWS", "Layout", "check_names", "geometries", "layout"]
+__all__ = ["MAX_BATCH_ROWS", "Layout", "check_names", "find_columns", "geometry_columns"]
 
-ROWS = 1_000_000
-"""Most rows of a batch."""
+MAX_BATCH_ROWS = 1_000_000
+"""Limit of the records of a batch."""
 
 _LISTED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where in Arrow batches of one schema the points, users and times are.
+    """Columns of points, users and times in Arrow batches of one schema.
 
     Parameters
     ----------
     what : str
-        What messages call the input.
+        Name of the input in messages.
     columns : Columns
-        Names asked for.
+        Names to read.
     geometry : str, optional
-        Column of points; x and y are used where there is none.
+        Column of points; without it x and y are used.
     project : callable
-        Brings points to the CRS of the domain.
+        Reprojects points to the CRS of the domain.
     """
 
     what: str
@@ -52,19 +58,19 @@ class Layout:
     def names(self) -> list[str]:
         """Columns to read, each once."""
         columns = self.columns
-        places = [columns.x, columns.y] if self.geometry is None else [self.geometry]
-        return [*places, *(name for name in (columns.user, columns.time) if name is not None)]
+        points = [columns.x, columns.y] if self.geometry is None else [self.geometry]
+        return [*points, *(name for name in (columns.user, columns.time) if name is not None)]
 
     def batches(self, records: Iterable[Any]) -> Iterator[Batch]:
-        """Rows of record batches, in batches that are not too large."""
+        """Yield record batches as batches of limited size."""
         for record in records:
-            for start in range(0, max(record.num_rows, 1), ROWS):
-                yield self._batch(record.slice(start, ROWS))
+            for start in range(0, max(record.num_rows, 1), MAX_BATCH_ROWS):
+                yield self._batch(record.slice(start, MAX_BATCH_ROWS))
 
     def _batch(self, record: Any) -> Batch:
-        """One record batch."""
+        """Convert one record batch."""
         fields = {name: record.column(record.schema.get_field_index(name)) for name in self.names}
-        x, y = self._places(fields)
+        x, y = self._coordinates(fields)
         columns = self.columns
         return Batch(
             x=x,
@@ -75,59 +81,59 @@ class Layout:
             else wall_clock(fields[columns.time], columns.time_zone, column=columns.time),
         )
 
-    def _places(self, fields: Mapping[str, Any]) -> Coordinates:
+    def _coordinates(self, fields: Mapping[str, Any]) -> Coordinates:
         """Coordinates in the CRS of the domain."""
         if self.geometry is not None:
-            return self.project(decoded(fields[self.geometry], self.geometry))
+            return self.project(decode_points(fields[self.geometry], self.geometry))
         x, y = (numbers(fields[name], name) for name in (self.columns.x, self.columns.y))
         return x, y
 
 
-def layout(
-    what: str, schema: Any, columns: Columns, domain: Domain, found: Mapping[str, Any]
+def find_columns(
+    what: str, schema: Any, columns: Columns, domain: Domain, geometries: Mapping[str, Any]
 ) -> Layout:
     """Find the columns of an input and check them before a row is read.
 
     Parameters
     ----------
     what : str
-        What messages call the input.
+        Name of the input in messages.
     schema : pyarrow.Schema
         All columns.
     columns : Columns
-        Names asked for. Public.
+        Names to read. Public.
     domain : Domain
         Public.
-    found : dict
-        Columns of geometries and the CRS of each, None where there is none.
+    geometries : dict
+        Columns of geometries and the CRS of each, None if it has none.
 
     Raises
     ------
     InputDataError
-        If a column is missing, doubled or of another type.
+        If a column is missing, repeated or of another type.
     DomainError
         If the geometries have no CRS.
     """
     geometry = columns.geometry
-    if geometry is None and found:
-        if len(found) > 1:
+    if geometry is None and geometries:
+        if len(geometries) > 1:
             raise InputDataError(
-                f"{what} has several columns of geometries: {', '.join(found)}; say which one "
-                "(--geometry)"
+                f"{what} has several columns of geometries: {', '.join(geometries)}; choose one "
+                "with geometry="
             )
-        (geometry,) = found
-    chosen = Layout(what=what, columns=columns, geometry=geometry, project=lambda here: here)
+        (geometry,) = geometries
+    chosen = Layout(what=what, columns=columns, geometry=geometry, project=lambda points: points)
     check_names(what, schema.names, chosen.names)
     _check_types(schema, chosen)
     if geometry is None:
         return chosen
-    project = projection(found.get(geometry), domain, what)
+    project = make_projection(geometries.get(geometry), domain, what)
     return Layout(what=what, columns=columns, geometry=geometry, project=project)
 
 
-def check_names(what: str, names: list[str], wanted: Iterable[str]) -> None:
-    """Refuse missing and doubled columns, with the likely cause."""
-    for name in wanted:
+def check_names(what: str, names: list[str], required: Iterable[str]) -> None:
+    """Refuse missing and repeated columns, with the likely cause."""
+    for name in required:
         if names.count(name) > 1:
             raise InputDataError(f"{what} has {names.count(name)} columns named {name!r}")
         if name not in names:
@@ -135,16 +141,16 @@ def check_names(what: str, names: list[str], wanted: Iterable[str]) -> None:
 
 
 def _likely_cause(name: str, names: list[str]) -> str:
-    """Why a column is not found; names of columns are structure, and seen by the holder alone."""
+    """Explain why a column is missing; column names are structure and shown to the holder alone."""
     alike = [other for other in names if other.strip().casefold() == name.strip().casefold()]
     if alike:
-        return f"it has {alike[0]!r}: names are taken letter by letter"
+        return f"it has {alike[0]!r}: names are case-sensitive"
     listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
-    return f"its columns are {listed or 'none'}; see --x, --y, --user, --time, --geometry"
+    return f"its columns are {listed or 'none'}; see x=, y=, user=, time=, geometry="
 
 
 def _check_types(schema: Any, chosen: Layout) -> None:
-    """Refuse columns of types that no row of can be read."""
+    """Refuse columns whose type cannot be read."""
     import pyarrow as pa
 
     empty = {name: pa.array([], schema.field(name).type) for name in chosen.names}
@@ -152,7 +158,7 @@ def _check_types(schema: Any, chosen: Layout) -> None:
     if chosen.geometry is None:
         numbers(empty[columns.x], columns.x), numbers(empty[columns.y], columns.y)
     else:
-        decoded(empty[chosen.geometry], chosen.geometry)
+        decode_points(empty[chosen.geometry], chosen.geometry)
     if columns.user is not None:
         ids(empty[columns.user], columns.user)
     if columns.time is not None:
@@ -160,43 +166,40 @@ def _check_types(schema: Any, chosen: Layout) -> None:
 
 
 def numbers(array: Any, name: str) -> NDArray[np.float64]:
-    """Column of coordinates as floats; missing ones are NaN.
+    """Convert a column of coordinates to floats; missing values become NaN.
 
     Raises
     ------
     InputDataError
-        If it is no column of numbers, or holds infinite ones.
+        If the column is not numeric, or holds infinite values.
     """
     import pyarrow as pa
 
     array, kind = _plain(array)
-    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
-    if not any(is_kind(kind) for is_kind in known):
-        raise InputDataError(
-            f"column {name!r} is of type {kind}, not of numbers; convert it first, so that nothing "
-            "is left out in silence"
-        )
+    numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    if not any(is_kind(kind) for is_kind in numeric):
+        raise InputDataError(f"column {name!r} must be numeric, got type {kind}; convert it first")
     values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return finite(name, values.astype(np.float64))
+    return check_finite(name, values.astype(np.float64))
 
 
 def ids(array: Any, name: str) -> Any:
-    """Column of user ids as Arrow text; floats are refused, since they have lost digits.
+    """Convert a column of user ids to Arrow text; floats are refused, since they lose digits.
 
     Raises
     ------
     InputDataError
-        If it is neither text nor whole numbers.
+        If the column holds neither text nor integers.
     """
     import pyarrow as pa
 
     array, kind = _plain(array)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    is_whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
-    if not (is_text or is_whole or kind == pa.string_view() or pa.types.is_null(kind)):
+    is_integer = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
+    if not (is_text or is_integer or kind == pa.string_view() or pa.types.is_null(kind)):
         raise InputDataError(
-            f"column {name!r} of user ids is of type {kind}; give ids as text or whole numbers, so "
-            "that no digit and no leading zero is lost"
+            f"column {name!r} of user ids must be text or integers, got type {kind}; floats lose "
+            "digits and leading zeros"
         )
     try:
         array.validate(full=True)
@@ -207,7 +210,7 @@ def ids(array: Any, name: str) -> Any:
 
 
 def _plain(array: Any) -> tuple[Any, Any]:
-    """An array without its dictionary, and its type."""
+    """Decode the dictionary of an array; return the array and its type."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):
@@ -215,13 +218,13 @@ def _plain(array: Any) -> tuple[Any, Any]:
     return array, array.type
 
 
-def geometries(schema: Any) -> dict[str, Any]:
-    """Columns that say themselves, as GeoArrow does, that they are geometries, and their CRS."""
+def geometry_columns(schema: Any) -> dict[str, Any]:
+    """Columns that GeoArrow metadata marks as geometries, and their CRS."""
     return {field.name: crs for field in schema for crs in _geoarrow(field)}
 
 
 def _geoarrow(field: Any) -> list[Any]:
-    """CRS of a column of geometries, None where it has none; empty for other columns."""
+    """CRS of a column of geometries, or None, in a list; an empty list for other columns."""
     import pyarrow as pa
 
     if isinstance(field.type, pa.ExtensionType):  # where a library has registered the types

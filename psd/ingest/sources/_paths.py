@@ -1,6 +1,6 @@
-"""Files that are given as inputs: which they are, of what kind, and whether they stay as they are.
+"""Input files: expand paths, find the kind of each file, refuse files that change.
 
-A name is a file, a folder, or a pattern of names; a file belongs to the source of its kind.
+A path is a file, a folder, or a pattern of names; a file belongs to the source of its kind.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from urllib.parse import unquote
 
 from psd.errors import InputDataError
 
-__all__ = ["STDIN", "expanded", "has_known_ending", "is_path", "kind", "partition", "unchanged"]
+__all__ = [
+    "STDIN",
+    "expand_paths",
+    "file_kind",
+    "has_known_ending",
+    "is_path",
+    "partition_values",
+    "refuse_changes",
+]
 
 STDIN = "-"
 
@@ -33,15 +41,15 @@ _SUFFIXES = {
 
 _TEXT = (".csv", ".tsv", ".txt", ".gz", ".zst")
 
-# First bytes of files whose name says nothing.
-_MARKS = {
+# First bytes of files whose name has no known ending.
+_SIGNATURES = {
     b"PAR1": "parquet",
     b"SQLite format 3\0": "vector",
     b"fgb\x03": "vector",
     b"\x00\x00\x27\x0a": "vector",
 }
 
-# What stands beside a file of points and holds none by itself.
+# Files beside a file of points that hold no points themselves.
 _COMPANIONS = {
     ".shp": (".dbf", ".shx", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qmd", ".shp.xml"),
     ".gpkg": (".gpkg-wal", ".gpkg-shm", ".gpkg-journal"),
@@ -53,14 +61,14 @@ State = tuple[int, int, int, int] | None
 
 
 def is_path(item: Any) -> bool:
-    """Whether an input is the name of a file and not the address of a database."""
+    """Whether an input is the path of a file and not the address of a database."""
     if isinstance(item, os.PathLike):
         return True
     return isinstance(item, str) and "://" not in item
 
 
-def kind(item: Any) -> str | None:
-    """Source that reads a file.
+def file_kind(item: Any) -> str | None:
+    """Name the source that reads a file.
 
     Parameters
     ----------
@@ -70,9 +78,9 @@ def kind(item: Any) -> str | None:
     Returns
     -------
     str or None
-        ``"parquet"``, ``"vector"``, or ``"csv"`` for all that is of no other known kind, standard
-        input too; None if the item is no path. The ending of the name decides, and the first bytes
-        where it says nothing.
+        ``"parquet"``, ``"vector"``, or ``"csv"`` for files of no other known kind and standard
+        input; None if the item is not a path. The ending of the name decides, or the first bytes
+        if the ending is unknown.
     """
     if not is_path(item):
         return None
@@ -87,7 +95,7 @@ def kind(item: Any) -> str | None:
             start = file.read(16)
     except (OSError, ValueError):
         return "csv"
-    return next((known for mark, known in _MARKS.items() if start.startswith(mark)), "csv")
+    return next((kind for mark, kind in _SIGNATURES.items() if start.startswith(mark)), "csv")
 
 
 def has_known_ending(path: str | os.PathLike[str]) -> bool:
@@ -101,75 +109,75 @@ def has_known_ending(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() in (*_SUFFIXES, *_TEXT)
 
 
-def expanded(items: Iterable[Any]) -> list[Path]:
-    """Files that names, folders and patterns stand for, in a fixed order, each checked.
+def expand_paths(items: Iterable[Any]) -> list[Path]:
+    """Expand paths, folders and patterns to files, in a fixed order, each checked.
 
     Parameters
     ----------
     items : iterable of path-like
-        What exists is taken as it stands, whatever signs are in its name. Of a folder all files
-        are taken, those of its folders too, but for names that begin with a dot or an underscore.
-        ``-`` stays what it is.
+        A path that exists is not a pattern, whatever characters it holds. A folder stands for
+        all files in it and its folders, except names that begin with a dot or an underscore.
+        ``-`` is standard input.
 
     Raises
     ------
     InputDataError
-        If nothing is found, or a file is no regular one, may not be read or is given twice.
+        If no file matches, or a file is not a regular file, not readable or repeated.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for item in items:
-        found += [Path(item)] if os.fspath(item) == STDIN else _files(Path(item))
-    _refuse_twice(found)
-    return found
+        files += [Path(item)] if os.fspath(item) == STDIN else _expand_path(Path(item))
+    _refuse_repeated(files)
+    return files
 
 
-def _files(path: Path) -> list[Path]:
-    """Files of one name."""
+def _expand_path(path: Path) -> list[Path]:
+    """Expand one path."""
     state = _stat(path)
     if state is None and glob.has_magic(str(path)):
         paths = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
-        files = [file for each in paths if not _is_companion(each) for file in _files(each)]
+        files = [file for each in paths if not _is_companion(each) for file in _expand_path(each)]
         if not files:
-            raise InputDataError(f"no file has a name like {path}; is the folder another one?")
+            raise InputDataError(f"no file matches {path}; is the folder correct?")
         return files
     if state is None:
         raise InputDataError(f"input {path} does not exist or cannot be reached")
     if stat.S_ISDIR(state.st_mode):
-        return _of_folder(path)
+        return _expand_folder(path)
     if not stat.S_ISREG(state.st_mode):
-        raise InputDataError(f"input {path} is no regular file; give a file, a folder or a pattern")
+        raise InputDataError(f"input {path} must be a regular file, a folder or a pattern")
     if not os.access(path, os.R_OK):
-        raise InputDataError(f"input {path} may not be read; check its permissions")
+        raise InputDataError(f"input {path} is not readable; check its permissions")
     return [path]
 
 
 def _stat(path: Path) -> os.stat_result | None:
-    """State of a file, or None if there is none."""
+    """State of a file, or None if it does not exist."""
     try:
         return path.stat()
     except (OSError, ValueError):
         return None
 
 
-def _of_folder(folder: Path) -> list[Path]:
-    """Files of a folder and its folders, without those that writers leave for themselves."""
+def _expand_folder(folder: Path) -> list[Path]:
+    """List files of a folder and its folders, without hidden ones."""
     files = []
     for root, folders, names in os.walk(folder, onerror=_refuse_folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         for link in (Path(root, name) for name in folders):
-            if link.is_symlink():  # might lead in a circle
-                raise InputDataError(f"{link} is a link to a folder; give that folder itself")
+            if link.is_symlink():  # might lead to a cycle
+                raise InputDataError(f"{link} is a link to a folder; pass that folder itself")
         paths = [Path(root, name) for name in sorted(names) if not name.startswith((".", "_"))]
-        files += [file for path in paths if not _is_companion(path) for file in _files(path)]
+        files += [file for path in paths if not _is_companion(path) for file in _expand_path(path)]
     if not files:
-        raise InputDataError(f"folder {folder} holds no file to read")
+        raise InputDataError(f"folder {folder} holds no files to read")
     return files
 
 
 def _refuse_folder(error: OSError) -> None:
-    """End a walk at a folder that cannot be listed, which would be left out in silence."""
+    """Refuse a folder that cannot be listed; os.walk would skip it silently."""
     raise InputDataError(
-        f"folder {error.filename} may not be read; check its permissions"
+        f"folder {error.filename} is not readable; check its permissions"
     ) from None
 
 
@@ -183,20 +191,20 @@ def _is_companion(path: Path) -> bool:
     )
 
 
-def _refuse_twice(paths: list[Path]) -> None:
-    """Refuse a file that is given twice, under whatever name."""
+def _refuse_repeated(paths: list[Path]) -> None:
+    """Refuse a repeated file, also under another name."""
     seen: set[tuple[int, int] | str] = set()
     for path in paths:
         state = _stat(path)
         key = (state.st_dev, state.st_ino) if state else str(path)
         if key in seen:
-            raise InputDataError(f"input {path} is given twice; its rows would count double")
+            raise InputDataError(f"input {path} is repeated; its records would count twice")
         seen.add(key)
 
 
 @contextmanager
-def unchanged(paths: Iterable[Path]) -> Iterator[None]:
-    """Refuse files that grow, are written again or replaced while the block reads them.
+def refuse_changes(paths: Iterable[Path]) -> Iterator[None]:
+    """Refuse files that are written or replaced while the block reads them.
 
     Raises
     ------
@@ -212,22 +220,21 @@ def unchanged(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def _states(path: Path) -> list[State]:
-    """What changes when a file, or what belongs to it, is replaced or written."""
-    # Readers of a GeoPackage in write-ahead mode make files beside it themselves.
+    """State that changes when a file, or a companion of it, is written or replaced."""
+    # Readers of a GeoPackage in write-ahead mode create files beside it themselves.
     ends = _COMPANIONS[".shp"] if path.suffix.lower() == ".shp" else ()
-    own = (path, *(path.with_name(path.stem + end) for end in ends))
-    states = [_stat(each) for each in own]
+    files = (path, *(path.with_name(path.stem + end) for end in ends))
+    states = [_stat(each) for each in files]
     return [s and (s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in states]
 
 
-def partition(path: Path, column: str) -> tuple[str | None, ...]:
-    """Value of a column that the folders of a file say, as in ``day=2024-01-31/part-0.parquet``.
+def partition_values(path: Path, column: str) -> tuple[str | None, ...]:
+    """Value of a column in the names of folders, as in ``day=2024-01-31/part-0.parquet``.
 
     Returns
     -------
     tuple
-        The text, or None where the folder says that there is none; empty if no folder names the
-        column.
+        The text, or None if the folder marks it as missing; empty if no folder names the column.
     """
     for part in reversed(path.parts[:-1]):
         name, sign, value = part.partition("=")

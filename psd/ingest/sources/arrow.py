@@ -1,7 +1,7 @@
 """Arrow tables and streams of any library, and relations of DuckDB. Private side.
 
-PyArrow, Polars, Ibis, GeoArrow and others hand over their rows by one interface, the Arrow C
-stream, batch by batch. Columns of GeoArrow types or WKB that say their CRS are points.
+PyArrow, Polars, Ibis, GeoArrow and others give their records by one interface, the Arrow C stream,
+batch by batch. Columns of GeoArrow types or WKB that state their CRS are points.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
 from psd.ingest.sources import frame
-from psd.ingest.sources._arrow import geometries, layout
+from psd.ingest.sources._arrow import find_columns, geometry_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -24,33 +24,33 @@ _ROWS = 250_000
 
 
 USES: tuple[str, ...] = ("geometry",)
-"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
 
 
 def accepts(item: Any) -> bool:
-    """Whether the item hands over an Arrow stream; DataFrames know more of their types."""
+    """Whether the item gives an Arrow stream and is not a DataFrame."""
     return hasattr(item, "__arrow_c_stream__") and not frame.accepts(item)
 
 
 def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Rows of tables and streams, which are read once.
+    """Read tables and streams, each once.
 
     Raises
     ------
     InputDataError
-        If a column is missing or of another type, or the stream ends in an error.
+        If a column is missing or of another type, or the stream fails.
     DomainError
         If geometries have no CRS.
     """
     for item in items:
         what = f"the {type(item).__name__}"
-        stream = _opened(item, what)
-        chosen = layout(what, stream.schema, columns, domain, geometries(stream.schema))
+        stream = _open_stream(item, what)
+        chosen = find_columns(what, stream.schema, columns, domain, geometry_columns(stream.schema))
         yield from chosen.batches(_records(stream, what))
 
 
-def _opened(item: Any, what: str) -> Any:
-    """Reader of record batches."""
+def _open_stream(item: Any, what: str) -> Any:
+    """Open a reader of record batches."""
     import duckdb
     import pyarrow as pa
 
@@ -64,7 +64,7 @@ def _opened(item: Any, what: str) -> Any:
 
 
 def _records(stream: Any, what: str) -> Iterator[Any]:
-    """Record batches; what the library behind them says may quote a value."""
+    """Yield record batches; messages of the library behind them may quote a value."""
     import duckdb
     import pyarrow as pa
 
@@ -75,4 +75,4 @@ def _records(stream: Any, what: str) -> Iterator[Any]:
     else:
         fault = False
     if fault:
-        raise InputDataError(f"{what} ended in an error while it was read; does its query run?")
+        raise InputDataError(f"{what} failed while it was read; does its query run?")

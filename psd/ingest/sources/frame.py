@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
-from psd.ingest.sources._arrow import ROWS, check_names
-from psd.ingest.sources._points import Coordinates, coordinates, finite, projection
+from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
+from psd.ingest.sources._points import Coordinates, check_finite, make_projection, point_coordinates
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["accepts", "batches"]
 
 
 USES: tuple[str, ...] = ("geometry",)
-"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
 
 
 def accepts(item: Any) -> bool:
@@ -33,7 +33,7 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Rows of tables.
+    """Read tables.
 
     Raises
     ------
@@ -44,17 +44,17 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
     """
     for data in items:
         what, geometry = f"the {type(data).__name__}", _geometry(data, columns)
-        places = [columns.x, columns.y] if geometry is None else [geometry]
+        points = [columns.x, columns.y] if geometry is None else [geometry]
         more = [name for name in (columns.user, columns.time) if name is not None]
-        check_names(what, [str(name) for name in data.columns], [*places, *more])
+        check_names(what, [str(name) for name in data.columns], [*points, *more])
         if columns.user is not None:
             _check_ids(data[columns.user])
-        for start in range(0, max(len(data), 1), ROWS):
-            yield _batch(data.iloc[start : start + ROWS], columns, geometry, domain)
+        for start in range(0, max(len(data), 1), MAX_BATCH_ROWS):
+            yield _batch(data.iloc[start : start + MAX_BATCH_ROWS], columns, geometry, domain)
 
 
 def _geometry(data: Any, columns: Columns) -> str | None:
-    """Column of points of a GeoDataFrame, its active one where none is named."""
+    """Column of points of a GeoDataFrame: the named one, or the active one."""
     import geopandas as gpd
 
     if not isinstance(data, gpd.GeoDataFrame):
@@ -66,7 +66,7 @@ def _geometry(data: Any, columns: Columns) -> str | None:
 
 
 def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) -> Batch:
-    """Some rows of a table."""
+    """Convert a part of a table."""
     if geometry is None:
         x, y = (_numbers(data, name) for name in (columns.x, columns.y))
     else:
@@ -88,21 +88,21 @@ def _points(data: Any, geometry: str, domain: Domain) -> Coordinates:
     column = data[geometry]
     if not isinstance(column, gpd.GeoSeries):
         raise InputDataError(
-            f"column {geometry!r} of the {type(data).__name__} holds no geometries; make it a "
+            f"column {geometry!r} of the {type(data).__name__} must hold geometries; make it a "
             "GeoDataFrame"
         )
-    project = projection(column.crs, domain, "the GeoDataFrame")
-    return project(coordinates(np.asarray(column.array), geometry))
+    project = make_projection(column.crs, domain, "the GeoDataFrame")
+    return project(point_coordinates(np.asarray(column.array), geometry))
 
 
 def _numbers(data: Any, name: str) -> NDArray[np.float64]:
-    """Column of coordinates as floats; missing ones are NaN."""
+    """Convert a column of coordinates to floats; missing values become NaN."""
     column = data[name]
     if column.dtype.kind not in "iuf" and not _is_arrow_decimal(column.dtype):
         raise InputDataError(
-            f"column {name!r} is of type {column.dtype}, not of numbers; convert it first"
+            f"column {name!r} must be numeric, got type {column.dtype}; convert it first"
         )
-    return finite(name, column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return check_finite(name, column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _is_arrow_decimal(kind: Any) -> bool:
@@ -111,28 +111,28 @@ def _is_arrow_decimal(kind: Any) -> bool:
 
 
 def _check_ids(column: Any) -> None:
-    """Refuse floats, since they have lost digits or leading zeros, and values of several kinds."""
+    """Refuse floats, which lose digits and leading zeros, and values of several types."""
     import pandas as pd
 
     kind = pd.api.types.infer_dtype(_values(column), skipna=True)
     if kind not in ("string", "integer", "empty"):
         raise InputDataError(
-            f"column {column.name!r} of user ids holds {kind} values; read ids as text, so that no "
-            "digit and no leading zero is lost"
+            f"column {column.name!r} of user ids must be text or integers, got {kind} values; read "
+            "ids as text, so that digits and leading zeros are kept"
         )
 
 
 def _values(column: Any) -> Any:
-    """A column without its categories."""
+    """Decode the categories of a column."""
     return column.astype(column.cat.categories.dtype) if hasattr(column, "cat") else column
 
 
 def _ids(column: Any) -> Any:
-    """Ids as Arrow text."""
+    """Convert ids to Arrow text."""
     import pyarrow as pa
 
     try:
         return pa.array(_values(column).astype("string"), type=pa.string())
     except (UnicodeError, pa.ArrowException):
         pass
-    raise InputDataError(f"column {column.name!r} of user ids holds text that is not Unicode")
+    raise InputDataError(f"column {column.name!r} of user ids must be Unicode text")

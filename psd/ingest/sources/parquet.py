@@ -1,6 +1,6 @@
-"""Parquet and GeoParquet files, a row group after another. Private side.
+"""Parquet and GeoParquet files, row group by row group. Private side.
 
-A column that the files do not have may be said by the names of their folders, as Hive does
+A column that is not in the files may be in the names of their folders, as in Hive
 (``day=2024-01-31/part-0.parquet``); it is text.
 """
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
-from psd.ingest.sources._arrow import Layout, geometries, layout
-from psd.ingest.sources._paths import kind, partition, unchanged
+from psd.ingest.sources._arrow import Layout, find_columns, geometry_columns
+from psd.ingest.sources._paths import file_kind, partition_values, refuse_changes
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -24,7 +24,7 @@ __all__ = ["accepts", "batches"]
 
 _ROWS = 250_000
 
-_PART = 2**22
+_BUFFER = 2**22
 """Bytes of a column that are read at once; a row group may be as large as the file."""
 
 _LONLAT = "OGC:CRS84"
@@ -32,16 +32,16 @@ _LONLAT = "OGC:CRS84"
 
 
 USES: tuple[str, ...] = ("geometry",)
-"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
 
 
 def accepts(item: Any) -> bool:
     """Whether the item is the path of a Parquet file."""
-    return kind(item) == "parquet"
+    return file_kind(item) == "parquet"
 
 
 def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Rows of Parquet files, each with its own schema and CRS.
+    """Read Parquet files, each with its own schema and CRS.
 
     Raises
     ------
@@ -50,78 +50,78 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
     DomainError
         If geometries have no CRS.
     """
-    for path in items:  # all files are looked at before a row is read
-        with _opened(path) as file:
+    for path in items:  # all files are checked before a record is read
+        with _open_file(path) as file:
             _layout(path, file, columns, domain)
     for path in items:
-        with unchanged([path]), _opened(path) as file:
+        with refuse_changes([path]), _open_file(path) as file:
             chosen = _layout(path, file, columns, domain)
             yield from chosen.batches(_records(path, file, chosen))
 
 
-def _opened(path: Path) -> Any:
-    """Parquet file with a sound footer."""
+def _open_file(path: Path) -> Any:
+    """Open a Parquet file and read its footer."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         return pq.ParquetFile(
-            path, pre_buffer=False, buffer_size=_PART, page_checksum_verification=True
+            path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
         )
     except (pa.ArrowException, OSError):
         pass  # the message may quote the content
-    raise InputDataError(f"{path} is no sound Parquet file; is it truncated, or still written?")
+    raise InputDataError(f"{path} cannot be read as Parquet; is it truncated or incomplete?")
 
 
 def _layout(path: Path, file: Any, columns: Columns, domain: Domain) -> Layout:
-    """Where the columns are, those of the folders with them."""
+    """Find the columns, including those in the names of folders."""
     import pyarrow as pa
 
     schema = file.schema_arrow
-    for name in _of_folders(path, file, columns):
+    for name in _folder_values(path, file, columns):
         schema = schema.append(pa.field(name, pa.string()))
-    return layout(str(path), schema, columns, domain, _geometries(path, schema, columns))
+    return find_columns(str(path), schema, columns, domain, _geometries(path, schema, columns))
 
 
-def _of_folders(path: Path, file: Any, columns: Columns) -> dict[str, str | None]:
-    """Users and times that are written in the names of folders alone."""
-    asked = (name for name in (columns.user, columns.time) if name is not None)
-    known = file.schema_arrow.names
-    return {name: v for name in asked if name not in known for v in partition(path, name)}
+def _folder_values(path: Path, file: Any, columns: Columns) -> dict[str, str | None]:
+    """Users and times that are only in the names of folders."""
+    names = (name for name in (columns.user, columns.time) if name is not None)
+    missing = [name for name in names if name not in file.schema_arrow.names]
+    return {name: value for name in missing for value in partition_values(path, name)}
 
 
 def _geometries(path: Path, schema: Any, columns: Columns) -> dict[str, Any]:
-    """Columns of geometries and their CRS: as GeoParquet says, else as Arrow says.
+    """Columns of geometries and their CRS, by GeoParquet metadata, else by GeoArrow metadata.
 
-    Of several the primary one of GeoParquet counts alone, unless another is asked for.
+    GeoParquet with several geometries gives its primary one, unless ``columns`` names another.
     """
     stated = (schema.metadata or {}).get(b"geo")
     if stated is None:
-        return geometries(schema)
+        return geometry_columns(schema)
     try:
         geo = json.loads(stated)
         name = geo["primary_column"] if columns.geometry is None else columns.geometry
         return {name: geo["columns"][name].get("crs", _LONLAT)} if name in geo["columns"] else {}
     except (ValueError, KeyError, AttributeError, TypeError):
         pass
-    raise InputDataError(f"{path} has GeoParquet metadata that cannot be read; write it again")
+    raise InputDataError(f"{path} has unreadable GeoParquet metadata; write the file again")
 
 
 def _records(path: Path, file: Any, chosen: Layout) -> Iterator[Any]:
-    """Record batches with the columns of the folders."""
+    """Yield record batches with the columns of the folders."""
     import pyarrow as pa
 
-    extra = _of_folders(path, file, chosen.columns)
+    extra = _folder_values(path, file, chosen.columns)
     names = [name for name in chosen.names if name not in extra]
     try:
         for record in file.iter_batches(_ROWS, columns=names):
             for name, value in extra.items():
-                told = pa.repeat(pa.scalar(value, pa.string()), record.num_rows)
-                record = record.append_column(name, told)
+                repeated = pa.repeat(pa.scalar(value, pa.string()), record.num_rows)
+                record = record.append_column(name, repeated)
             yield record
     except (pa.ArrowException, OSError):
         fault = True  # raised outside, where no context carries a message that quotes
     else:
         fault = False
     if fault:
-        raise InputDataError(f"{path} is damaged; write it again, nothing was published")
+        raise InputDataError(f"{path} is damaged, so nothing was published; write the file again")

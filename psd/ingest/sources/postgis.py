@@ -15,7 +15,7 @@ from psd._util.postgres import (
     quote_table,
 )
 from psd.errors import InputDataError, ParameterError
-from psd.ingest.sources._arrow import check_names, layout
+from psd.ingest.sources._arrow import check_names, find_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -27,7 +27,7 @@ __all__ = ["PostGIS", "accepts", "batches"]
 _GEOMETRIES = ("geometry", "geography")
 
 _NO_IDS = ("float4", "float8", "bool", *_GEOMETRIES)
-"""Types whose texts are no ids."""
+"""Types whose texts cannot be ids."""
 
 _SRID = "psd_srid_of_row"
 
@@ -39,17 +39,17 @@ class PostGIS:
     Parameters
     ----------
     url : str
-        Address, ``postgresql://user@host:5432/database``. A password is better kept in
-        ``PGPASSWORD`` or ``~/.pgpass``, which the client reads by itself.
+        Address, ``postgresql://user@host:5432/database``. Keep a password in ``PGPASSWORD`` or
+        ``~/.pgpass``, which the client reads.
     table : str, optional
-        Name of a table or view, with its schema before a dot; letter by letter.
+        Name of a table or view, with its schema before a dot; case-sensitive.
     query : str, optional
-        One SELECT in its place.
+        One SELECT instead of a table.
 
     Raises
     ------
     ParameterError
-        If not exactly one of table and query is given, or the address is of something else.
+        If both or neither of table and query are given, or the address is not of PostgreSQL.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class PostGIS:
     def __post_init__(self) -> None:
         """Check without a connection."""
         if not is_address(self.url):
-            raise ParameterError("the address of a database begins with postgresql://")
+            raise ParameterError("url must begin with postgresql://")
         if (self.table is None) == (self.query is None):
             raise ParameterError(f"{display_name(self.url)} needs either table= or query=")
         if self.table is not None:
@@ -76,19 +76,19 @@ class PostGIS:
 
     @property
     def what(self) -> str:
-        """What messages call it."""
+        """Name of the table or query in messages."""
         return "the query" if self.table is None else f"table {self.table}"
 
     @property
     def rows(self) -> str:
-        """What stands after FROM."""
+        """Text after FROM."""
         if self.table is not None:
             return f"{quote_table(self.table)} AS source"
         return f"(\n{(self.query or '').strip().removesuffix(';')}\n) AS source"
 
 
 USES: tuple[str, ...] = ("geometry",)
-"""Fields of `psd.ingest.sources.Columns` that a file or table of this kind has a use for."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
 
 
 def accepts(item: Any) -> bool:
@@ -97,57 +97,57 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Rows of tables and queries, each in one snapshot.
+    """Read tables and queries, each in one snapshot.
 
     Raises
     ------
     InputDataError
-        If the database cannot be reached, or the rows cannot be read as asked.
+        If the database cannot be reached, or the records cannot be read.
     DomainError
         If the geometries have no SRID.
     MissingExtraError
         If the driver is not installed.
     """
     if len(set(items)) < len(items):
-        raise InputDataError("a table is given twice; its rows would count double")
+        raise InputDataError("a table is repeated; its records would count twice")
     for item in items:
         source = item if isinstance(item, PostGIS) else PostGIS(item)
         with connect(source.url, source.what, InputDataError) as cursor:
-            # What others write meanwhile is not seen, and nothing can be written here.
+            # Changes of others are not visible, and this transaction cannot write.
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield from _rows(cursor, source, columns, domain)
 
 
 def _rows(cursor: Any, source: PostGIS, columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Rows of one table or query."""
+    """Read one table or query."""
     what = f"{source.what} of {display_name(source.url)}"
     schema = _stream(cursor, f"SELECT * FROM {source.rows} LIMIT 0").schema
-    found: dict[str, Any] = dict.fromkeys(_geometries(schema, columns))
+    crs_of: dict[str, Any] = dict.fromkeys(_geometries(schema, columns))
     extra = []
-    if len(found) == 1:  # of several the layout asks for one
-        (name,) = found
+    if len(crs_of) == 1:  # with several, `find_columns` asks to choose one
+        (name,) = crs_of
         srid = _srid(cursor, source, name)
         postgis = postgis_schema(cursor)
-        found[name] = domain.crs if srid is None else _crs(cursor, postgis, srid)
+        crs_of[name] = domain.crs if srid is None else _crs(cursor, postgis, srid)
         extra = [f"{postgis}.st_srid({quote_identifier(name)}::{postgis}.geometry) AS {_SRID}"]
-    wanted = _wanted(columns, [*found])
-    check_names(what, schema.names, wanted)
-    selected = [_expression(schema.field(name), columns) for name in wanted]
+    names = _column_names(columns, [*crs_of])
+    check_names(what, schema.names, names)
+    selected = [_expression(schema.field(name), columns) for name in names]
     stream = _stream(cursor, f"SELECT {', '.join(selected + extra)} FROM {source.rows}")
-    chosen = layout(what, stream.schema, columns, domain, found)
+    chosen = find_columns(what, stream.schema, columns, domain, crs_of)
     yield from chosen.batches(_records(stream, what))
 
 
 def _stream(cursor: Any, query: str) -> Any:
-    """Record batches of a query, as they come from the server."""
+    """Run a query; return its record batches as they arrive."""
     cursor.execute(query)
     return cursor.fetch_record_batch()
 
 
 def _geometries(schema: Any, columns: Columns) -> list[str]:
-    """Columns of geometries; the one that is asked for alone, if it is one."""
-    found = [field.name for field in schema if _type_name(field) in _GEOMETRIES]
-    return [name for name in found if name == columns.geometry] or found
+    """Columns of geometries; only the named one if it is among them."""
+    names = [field.name for field in schema if _type_name(field) in _GEOMETRIES]
+    return [name for name in names if name == columns.geometry] or names
 
 
 def _type_name(field: Any) -> str:
@@ -156,7 +156,7 @@ def _type_name(field: Any) -> str:
 
 
 def _srid(cursor: Any, source: PostGIS, name: str) -> int | None:
-    """SRID of the first geometry; all others have to have the same. None if there is none."""
+    """SRID of the first geometry, which all others must share; None if there is no geometry."""
     import shapely
 
     column = quote_identifier(name)
@@ -168,7 +168,7 @@ def _srid(cursor: Any, source: PostGIS, name: str) -> int | None:
 
 
 def _crs(cursor: Any, postgis: str | None, srid: int) -> str | None:
-    """CRS that the database gives to an SRID; None if it gives none."""
+    """CRS of an SRID in the database; None if the SRID is unknown."""
     cursor.execute(
         f"SELECT auth_name || ':' || auth_srid, srtext FROM {postgis}.spatial_ref_sys "
         f"WHERE srid = {srid}"
@@ -176,19 +176,19 @@ def _crs(cursor: Any, postgis: str | None, srid: int) -> str | None:
     row = cursor.fetchone()
     if row is None:
         return None
-    named, text = row
-    return str(named if named is not None and named.startswith(("EPSG:", "ESRI:")) else text)
+    code, text = row
+    return str(code if code is not None and code.startswith(("EPSG:", "ESRI:")) else text)
 
 
-def _wanted(columns: Columns, found: list[str]) -> list[str]:
+def _column_names(columns: Columns, geometries: list[str]) -> list[str]:
     """Columns to select."""
-    geometry = columns.geometry or (found[0] if found else None)
-    places = [columns.x, columns.y] if geometry is None else [geometry]
-    return [*places, *(name for name in (columns.user, columns.time) if name is not None)]
+    geometry = columns.geometry or (geometries[0] if geometries else None)
+    points = [columns.x, columns.y] if geometry is None else [geometry]
+    return [*points, *(name for name in (columns.user, columns.time) if name is not None)]
 
 
 def _expression(field: Any, columns: Columns) -> str:
-    """A column in SQL, of a type that Arrow has; texts of ids hold all digits."""
+    """Column in SQL, of a type that Arrow has; ids become text with all digits."""
     column, kind = quote_identifier(field.name), _type_name(field)
     if field.name == columns.user and _has_exact_text(field):
         return f"{column}::text AS {column}"
@@ -198,15 +198,15 @@ def _expression(field: Any, columns: Columns) -> str:
 
 
 def _has_exact_text(field: Any) -> bool:
-    """Whether values of a column have one text each; of numerics, those without decimals."""
+    """Whether each value has exactly one text; numerics only without decimals."""
     kind = _type_name(field)
     modifier = int((field.metadata or {}).get(b"POSTGRESQL:typmod", b"-1"))
-    is_whole = modifier >= 0 and (modifier - 4) & 0x7FF == 0
-    return is_whole if kind == "numeric" else kind not in _NO_IDS
+    is_integer = modifier >= 0 and (modifier - 4) & 0x7FF == 0
+    return is_integer if kind == "numeric" else kind not in _NO_IDS
 
 
 def _records(stream: Any, what: str) -> Iterator[Any]:
-    """Record batches whose geometries are all in the CRS of the first."""
+    """Yield record batches; refuse geometries of several SRIDs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -219,8 +219,8 @@ def _records(stream: Any, what: str) -> Iterator[Any]:
                 break
             yield record
     except (pa.ArrowException, OSError):
-        fault = "ended in an error while it was read; does the query run to its end?"
+        fault = "failed while it was read; does the query run to its end?"
     else:
-        fault = "has geometries of several SRIDs; transform them to one" if len(seen) > 1 else ""
+        fault = "must have geometries of one SRID; transform them" if len(seen) > 1 else ""
     if fault:
         raise InputDataError(f"{what} {fault}")

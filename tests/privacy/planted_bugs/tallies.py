@@ -39,7 +39,7 @@ def part_merged_twice():
 )
 def hashes_of_two_keys():
     """Rows that were chosen by different keys are merged as if by one."""
-    return replaced(partial_tally, "_check_carried", lambda origins, *, whole: None)
+    return replaced(partial_tally, "_check_user_rows", lambda origins, *, complete: None)
 
 
 @planted(test=USERS + "[carry-1]", like="ids that are told apart by a short hash")

@@ -16,7 +16,7 @@ from privacy.planted_bugs.selection import half_as_sensitivity_of_every_quantile
 from psd.curator import contribution_choice, private_bounds
 from psd.curator.curator import Curator
 from psd.ingest.tally_builder import TallyBuilder
-from psd.ingest.user_partitions import UserPartitions, _joined
+from psd.ingest.user_partitions import UserPartitions, _join
 from psd.privacy.budget import Budget
 from support.privacy.samplers import AlteredSampler
 
@@ -59,11 +59,11 @@ def kept_batch_by_batch():
     class Hasty(UserPartitions):
         def add_rows(self, *rows):
             super().add_rows(*rows)
-            self._put_away()
+            self._partition_waiting()
 
         def partitions(self, *, again=False):
             for piece in (piece for pieces in self._pieces for piece in pieces):
-                yield _joined([piece])
+                yield _join([piece])
 
     return replaced(psd.ingest.tally_builder, "UserPartitions", Hasty)
 
@@ -245,7 +245,7 @@ def bounds_not_deducted():
 
 def outside_dropped_only_at_counting():
     """Rows outside the boundary stay in the tally; the cells outside are said to be empty."""
-    return replaced(TallyBuilder, "_wanted", lambda *_: None)
+    return replaced(TallyBuilder, "_select", lambda *_: None)
 
 
 @planted(test=OUTSIDE, like="points whose cells get no budget, and which answers still read")

@@ -52,7 +52,7 @@ def counted(rows, k, *, carry=False, unit=None):
         if carry
         else builder.build(KEY)
     )
-    return PartialTally(terms=recipe.terms, origins=(origin,), counts=counts)
+    return PartialTally(rules=recipe.rules, origins=(origin,), counts=counts)
 
 
 def parts_of(rows, k, way):

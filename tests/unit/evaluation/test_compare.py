@@ -185,9 +185,9 @@ def test_parameters_come_before_the_data(monkeypatch, arguments, words):
 
 
 def test_data_without_a_row_inside():
-    with pytest.raises(InputDataError, match="no row lies inside"):
+    with pytest.raises(InputDataError, match="no record lies inside"):
         small(data=points()[:0])
-    with pytest.raises(DomainError, match="no row lies inside"):
+    with pytest.raises(DomainError, match="no record lies inside"):
         small(data=points().assign(lon=99.0))
 
 

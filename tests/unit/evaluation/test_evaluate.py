@@ -99,7 +99,7 @@ def test_bounded_users_need_their_own_tally():
 def test_another_file_is_refused():
     table = points()
     release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
-    with pytest.raises(InputDataError, match="no row lies inside"):
+    with pytest.raises(InputDataError, match="no record lies inside"):
         evaluate(release, table.assign(lon=99.0), boxes=BOXES)
 
 
@@ -149,7 +149,7 @@ def test_a_tally_belongs_to_one_release(built, tmp_path):
 def test_what_is_no_tally_is_refused(built, content):
     _, release, path = built
     path.write_bytes(content)
-    with pytest.raises(InputDataError, match="is no tally"):
+    with pytest.raises(InputDataError, match="is not a tally"):
         read_tally_of_release(path, DOMAIN, release)
     with pytest.raises(InputDataError, match="does not exist"):
         read_tally_of_release(path.parent / "absent", DOMAIN, release)

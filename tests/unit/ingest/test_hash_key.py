@@ -34,6 +34,6 @@ def test_a_key_that_others_may_read_is_refused(tmp_path, mode):
 def test_what_is_no_key_is_refused(tmp_path, content):
     (tmp_path / "key").write_bytes(content)
     (tmp_path / "key").chmod(0o600)
-    with pytest.raises(InputDataError, match="holds no key"):
+    with pytest.raises(InputDataError, match="64 hexadecimal digits"):
         load_key(tmp_path / "key")
     assert (tmp_path / "key").read_bytes() == content

@@ -69,14 +69,18 @@ def test_bounds_of_parts_add_up():
         ({}, {"unit": PrivacyUnit(kind="user", weight=12)}, "units of privacy"),
         ({}, {"slices": "2024-01"}, "time slices"),
         ({"slices": "2024-01"}, {"slices": "2024-02"}, "time slices"),
-        ({"slices": "2024-01"}, {"slices": "2024-01", "bound": "slice"}, "per slice or for all"),
+        (
+            {"slices": "2024-01"},
+            {"slices": "2024-01", "contribution_scope": "slice"},
+            "per slice or for all",
+        ),
         ({}, {"columns": dataclasses.replace(USERS, time="time")}, "time zones"),
         ({"carry": True}, {"carry": True, "key": bytes(32)}, "different keys"),
-        ({"carry": True}, {}, "all with --carry-users"),
+        ({"carry": True}, {}, "count all of them that way"),
         (
             {"carry": True},
             {"carry": True, "unit": PrivacyUnit(kind="user", max_contributions=3)},
-            "different numbers of rows",
+            "different numbers of records",
         ),
         (
             {"unit": PrivacyUnit(kind="user", weight=12)},
@@ -86,7 +90,7 @@ def test_bounds_of_parts_add_up():
         (
             {"unit": PrivacyUnit(kind="user", max_contributions=10**9)},
             {"unit": PrivacyUnit(kind="user", max_contributions=1)},
-            "add up to too much",
+            "must sum to at most",
         ),
     ],
 )
@@ -106,7 +110,7 @@ def test_no_part_is_in_a_merged_tally_twice():
     a, b, c = (counted(ROWS, part=name) for name in "abc")
     both = merge([a, b])
     for wrong in ([a, a], [both, a], [a, merge([b, c]), b], [both, merge([b, c])]):
-        with pytest.raises(InputDataError, match="given twice"):
+        with pytest.raises(InputDataError, match="repeated"):
             merge(wrong)
     with pytest.raises(InputDataError, match="part of the same name"):
         merge([a, counted(ROWS, part="a")])
@@ -124,7 +128,7 @@ def test_the_same_file_is_seen_under_any_name(tmp_path):
         paths = [tmp_path / name] if name != "*.csv" else [tmp_path / "cop*.csv"]
         with pytest.raises(InputDataError, match="of the same file"):
             merge([first, tally_rows(paths, ROWS)])
-    with pytest.raises(InputDataError, match="given twice"):
+    with pytest.raises(InputDataError, match="repeated"):
         tally_rows([tmp_path / "a.csv", tmp_path / "link.csv"], ROWS)
 
 
@@ -144,7 +148,7 @@ def test_what_is_no_file_needs_a_name():
     with pytest.raises(ParameterError, match="short name"):
         tally_rows(table(), ROWS, part="a\n")
     nameless = dataclasses.replace(counted(ROWS).origins[0], names=())
-    with pytest.raises(InputDataError, match="--part NAME"):
+    with pytest.raises(InputDataError, match="name the part"):
         merge([dataclasses.replace(counted(ROWS), origins=(nameless,)), counted(ROWS, part="b")])
 
 
@@ -165,7 +169,7 @@ def test_what_is_no_file_needs_a_name():
             },
             "time_zone must be",
         ),
-        ({"bound": "slice", "unit": PrivacyUnit(kind="user", weight=12)}, "per slice"),
+        ({"contribution_scope": "slice", "unit": PrivacyUnit(kind="user", weight=12)}, "per slice"),
     ],
 )
 def test_recipes_that_make_no_sense(changes, told):

@@ -90,7 +90,7 @@ def test_it_shows_nothing():
     [((0, 90.1), "y"), ((0, -91), "y"), ((180.1, 0), "x"), ((-181, 0), "x"), ((1e6, 2e6), "x")],
 )
 def test_values_that_are_no_degrees(point, name):
-    with pytest.raises(DomainError, match=f"^column for {name} holds .* swapped"):
+    with pytest.raises(DomainError, match=f"^column for {name} must be within .* swapped"):
         tally_batches([batch([(1, 1)]), batch([point])], EARTH)
     metres = psd.Domain(bounds=(-10, -10, 10, 10), crs="EPSG:3857")
     assert tally_batches([batch([(1, 1), point])], metres).counts.sum() == 1
@@ -102,7 +102,7 @@ def test_the_ends_of_the_earth_are_degrees():
 
 
 def test_rows_but_none_inside():
-    with pytest.raises(DomainError, match="no row lies inside") as raised:
+    with pytest.raises(DomainError, match="no record lies inside") as raised:
         tally_batches([batch([(11.25, 0), (0, 22.5)])], EARTH)
     assert "11.25" not in str(raised.value)
     assert "22.5" not in str(raised.value)
@@ -112,7 +112,7 @@ def test_rows_but_none_inside():
 def test_a_row_inside_without_id_is_refused(place):
     users = ["a", "b", "c"]
     users[place] = None
-    with pytest.raises(InputDataError, match="without a user id"):
+    with pytest.raises(InputDataError, match="have no user id"):
         tally_batches(
             [batch([(1, 1)] * 3, users)], PLANE, unit=PrivacyUnit(kind="user", max_contributions=1)
         )
@@ -139,7 +139,7 @@ def test_rows_without_a_time_are_refused_where_days_are_protected(time):
     made = batch([(1, 1), (1, 1)], ["a", "a"])
     made = replace(made, time=None if time is None else np.array(time, "datetime64[us]"))
     unit = PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")
-    with pytest.raises(InputDataError, match="without a time"):
+    with pytest.raises(InputDataError, match="have no time"):
         tally_batches([made], PLANE, unit=unit)
 
 

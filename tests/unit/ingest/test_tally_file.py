@@ -24,7 +24,7 @@ def test_the_file_gives_the_same_tally(tmp_path, name):
     kept = counted(VARIANTS[name])
     write_tally(kept, tmp_path / "t")
     found = read_tally(tmp_path / "t")
-    assert (found.terms, found.origins, found.unit) == (kept.terms, kept.origins, kept.unit)
+    assert (found.rules, found.origins, found.unit) == (kept.rules, kept.origins, kept.unit)
     assert cells(found) == cells(kept)
     assert cells(kept)
     assert (tmp_path / "t").stat().st_mode & 0o777 == 0o600
@@ -119,11 +119,11 @@ def first_origin(**changes):
         edit(weight="1"),
         edit(by="month", slices=["2024-01"]),
         edit(slices="2024-01"),
-        edit(bound="year"),
+        edit(contribution_scope="year"),
         edit(time_zone=3),
-        edit(area=3),
-        edit(carried=True),
-        edit(carried=1),
+        edit(boundary=3),
+        edit(has_user_rows=True),
+        edit(has_user_rows=1),
         edit(release=3),
         edit(origins=[]),
         edit(origins={}),
@@ -206,7 +206,7 @@ def test_damaged_files_are_refused(tmp_path):
         assert found == want  # what was changed says nothing
     for cut in (0, 3, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:cut])
-        with pytest.raises(InputDataError, match="is no tally"):
+        with pytest.raises(InputDataError, match="is not a tally"):
             read_tally(path)
     with pytest.raises(InputDataError, match="does not exist"):
         read_tally(tmp_path / "absent")

@@ -76,7 +76,7 @@ def test_parts_add_what_they_paid():
     counts = Tally(columns=none, rows=none, counts=none.astype(np.int64))
     parts = [
         PartialTally(
-            terms=CountingRules(domain=DOMAIN, unit=PrivacyUnit(kind="user")),
+            rules=CountingRules(domain=DOMAIN, unit=PrivacyUnit(kind="user")),
             origins=(PartOrigin(run=f"{number:032x}", names=(f"part {number}",), paid=10**number),),
             counts=counts,
         )

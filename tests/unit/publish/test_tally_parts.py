@@ -41,7 +41,7 @@ def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
 def test_a_tally_of_slices_gives_a_series(bound):
     months = psd.TimeSlices.parse("month", "2024-01..2024-04")
     columns = dataclasses.replace(USERS, time="time")
-    kept = counted(slices=months, columns=columns, bound=bound)
+    kept = counted(slices=months, columns=columns, contribution_scope=bound)
     per = "slice" if bound == "slice" else None
     series = psd.build(kept, epsilon=2, method=psd.Grid(size=4), sampler=ExactSampler())
     assert isinstance(series, psd.SeriesRelease)

@@ -12,9 +12,9 @@ import psd
 from psd._util.wall_clock import wall_clock
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.engines import _expression
-from psd.ingest.engines._counts import tally_of
-from psd.ingest.engines._expression import parsed, sql_of
-from psd.ingest.engines._parse import COMPOSED, double
+from psd.ingest.engines._counts import tally_table
+from psd.ingest.engines._expression import parse_rows, to_sql
+from psd.ingest.engines._parse import COMPOSED, literal_double
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
@@ -34,9 +34,9 @@ def by_expression(table, domain, columns, **options):
     schema = {field.name: TYPES[str(field.type)] for field in table.schema}
     with duckdb.connect() as connection:
         connection.register("points", table)
-        return tally_of(
+        return tally_table(
             ibis.table(schema, name="points"),
-            lambda query: connection.sql(sql_of(query, "duckdb")).to_arrow_table(),
+            lambda query: connection.sql(to_sql(query, "duckdb")).to_arrow_table(),
             columns,
             domain,
             **options,
@@ -59,7 +59,10 @@ def test_cell_by_cell(unit, step, tmp_path):
 
 
 PLANTED = {
-    "an edge belongs to both sides": ("_edge", lambda lines, domain, axis: double(0) * lines),
+    "an edge belongs to both sides": (
+        "_edge",
+        lambda lines, domain, axis: literal_double(0) * lines,
+    ),
     "another digit of the hash": ("_SALT_DIGITS", 6),
     "another prime": ("PRIME", 2**31 - 3),
     "years before 1970 fold over": ("TIME_OFFSET", 0),
@@ -146,7 +149,7 @@ def test_moments_to_the_microsecond(tmp_path):
     kept = [table for table in tables if is_taken(engines.write_quoted(tmp_path / "t.csv", table))]
     table = pa.concat_tables(kept)
     found = engines.duckdb_verdicts(
-        table, lambda points: parsed(points, engines.PLANE).select("moment")
+        table, lambda points: parse_rows(points, engines.PLANE).select("moment")
     )
     expected = wall_clock(table["time"], "UTC").astype(np.int64)
     np.testing.assert_array_equal(found, expected)
@@ -192,7 +195,7 @@ def test_values_that_are_no_degrees(point):
 
 def test_rows_but_none_inside():
     table = pa.table({"lon": [7.5], "lat": [7.5]})
-    with pytest.raises(DomainError, match="no row lies inside") as raised:
+    with pytest.raises(DomainError, match="no record lies inside") as raised:
         by_expression(table, PLANE, Columns(), unit=PrivacyUnit())
     assert "7.5" not in str(raised.value)
 

@@ -8,8 +8,9 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError
-from psd.ingest.sources import Columns, read
+from psd.ingest.sources import Columns, _csv_file, read
 from psd.ingest.sources import csv as source
+from psd.ingest.sources._csv_file import CsvContent, scan_content
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import PrivacyUnit
 
@@ -160,7 +161,7 @@ def test_text_that_is_no_number_is_refused_and_not_quoted(file, axis, text):
     assert text not in message.replace(str(path), "")
 
 
-LON, LAT = "x holds values beyond 180", "y holds values beyond 90"
+LON, LAT = "x must be within 180", "y must be within 90"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_rows_outside_are_left_out_unless_all_are(file):
         tally_batches(read(file("lon,lat\n5,5\n.5,.5\n"), Columns(), domain), domain).counts.sum()
         == 1
     )
-    with pytest.raises(DomainError, match="no row lies inside the bounds"):
+    with pytest.raises(DomainError, match="no record lies inside the bounds"):
         tally_batches(read(file("lon,lat\n5,5\n6,6\n"), Columns(), domain), domain)
 
 
@@ -221,19 +222,19 @@ LATER = "lon,lat\r\n" + "1,2\r\n" * 20_000
         faulty("lon,lat\r\n1,2\n3,4\r\n", "line ends of one kind", "crlf-then-lf"),
         faulty("lon,lat\n1,2\r\n3,4\n", "line ends of one kind", "lf-then-crlf"),
         faulty("lon,lat\n1,2\r3,4\n", "line ends of one kind", "lf-then-cr"),
-        faulty("lon,lat\0\n1,2\n", "no UTF-8 text", "nul-in-the-header"),
+        faulty("lon,lat\0\n1,2\n", "must be UTF-8 text", "nul-in-the-header"),
         faulty("lon,lat\n1,2\n".encode("utf-16"), "save it as CSV in UTF-8", "utf-16"),
         faulty("lon,lat\n1,2\n".encode("utf-16-le"), "save it as CSV in UTF-8", "utf-16-no-mark"),
         faulty("경도,lat\n1,2\n".encode("cp949"), "save it as CSV in UTF-8", "cp949-header"),
         faulty("lon,lat\n서,2\n".encode("cp949"), "not in UTF-8", "cp949-field"),
         faulty("lon,lat\né,2\n".encode("latin-1"), "not in UTF-8", "latin-1-field"),
-        faulty(b"PK\x03\x04\x14\0lon,lat\n", "no UTF-8 text", "spreadsheet-renamed"),
-        faulty(b"PAR1\x15\x04lon,lat\n", "no UTF-8 text", "parquet-renamed"),
+        faulty(b"PK\x03\x04\x14\0lon,lat\n", "must be UTF-8 text", "spreadsheet-renamed"),
+        faulty(b"PAR1\x15\x04lon,lat\n", "must be UTF-8 text", "parquet-renamed"),
         faulty(b"\x1f\x8b\x08lon,lat\n", "damaged or incomplete gzip", "gzip-cut"),
         faulty("lon;lat\n1;2\n", "separated by ';'", "semicolons"),
         faulty("lon\tlat\n1\t2\n", r"separated by '\t'", "tabs"),
         faulty("lon|lat\n1|2\n", "separated by '|'", "bars"),
-        faulty("longitude,lat\n1,2\n", "no column 'lon' in its first line; see --x", "other-name"),
+        faulty("longitude,lat\n1,2\n", "no column 'lon' in its first line; see x=", "other-name"),
         faulty("1,2\n3,4\n", "no column 'lon'", "no-header"),
         faulty("lon,lat,lon\n1,2,3\n", "2 columns named 'lon'", "doubled-column"),
         faulty(f"{LATER}{PRIVATE}\r\n", "malformed", "short-row-in-a-later-batch"),
@@ -270,7 +271,7 @@ def test_malformed_files_are_refused_and_not_quoted(file, monkeypatch, content, 
     ],
 )
 def test_what_is_no_file(tmp_path, make):
-    with pytest.raises(InputDataError, match=r"regular file|does not exist|no file to read"):
+    with pytest.raises(InputDataError, match=r"regular file|does not exist|no files to read"):
         rows_of(make(tmp_path))
 
 
@@ -366,7 +367,7 @@ def test_ids_are_text(file, written):
 @pytest.mark.parametrize("blank", ["", '""', "  ", '" "', "\u00a0"])
 def test_a_blank_id_is_refused(file, blank):
     path = file(f"user,lon,lat\na,1,2\n{blank},1,2\n")
-    with pytest.raises(InputDataError, match="without a user id"):
+    with pytest.raises(InputDataError, match="have no user id"):
         tally_batches(
             read(path, Columns(user="user"), EARTH),
             EARTH,
@@ -412,7 +413,7 @@ def test_no_progress_bar_is_shown(file, monkeypatch):
 
 @pytest.mark.parametrize("data", [None, 7, [], [1], {"lon": [1]}, b"points.csv"])
 def test_inputs_of_no_kind(data):
-    with pytest.raises(InputDataError, match="none that can be read"):
+    with pytest.raises(InputDataError, match=r"cannot read an input|at least one input"):
         list(read(data, Columns(), EARTH))
 
 
@@ -426,21 +427,21 @@ def test_the_parser_puts_nothing_into_files_of_its_own():
 
 def test_quotes_around_names_alone_do_not_slow_the_parser(file):
     path = file('"user","a,b","lon","lat"\nann,x,1,2\nbob,y,3,4\n')
-    assert source._signs(path, "none") == source._Signs(quotes=0, has_underscore=False)
+    assert scan_content(path, "none") == CsvContent(quotes=0, has_underscore=False)
     assert rows_of(path, user="user") == [(1.0, 2.0, "ann"), (3.0, 4.0, "bob")]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_signs_are_looked_for_below_the_first_line(file, end, monkeypatch):
-    monkeypatch.setattr(source, "_PART", 5)  # so that lines and parts end in different places
+    monkeypatch.setattr(_csv_file, "BUFFER", 5)  # so that lines and parts end in different places
     path = file(f'user_id,"lon",lat{end}ann,1,2{end}"bob",3,4{end}')
-    assert source._signs(path, "none") == source._Signs(quotes=2, has_underscore=False)
+    assert scan_content(path, "none") == CsvContent(quotes=2, has_underscore=False)
     path = file(f"user_id,lon,lat{end}ann_1,1,2{end}")
-    assert source._signs(path, "none") == source._Signs(quotes=0, has_underscore=True)
+    assert scan_content(path, "none") == CsvContent(quotes=0, has_underscore=True)
 
 
 @pytest.mark.parametrize("user", ["ann", "a_b"])
 def test_underscores_in_numbers_are_found_beside_any_id(file, user):
     path = file(f"user,lon,lat\n{user},1,2\n{user},1_0,2\n")
-    with pytest.raises(InputDataError, match="no plain decimal number"):
+    with pytest.raises(InputDataError, match="plain decimal numbers"):
         rows_of(path, user="user")

@@ -175,7 +175,7 @@ def test_absent_points_are_left_out(absent):
 
 def test_other_geometries_are_refused():
     shape = Polygon([(127, 37), (128, 37), (128, 38)])
-    with pytest.raises(InputDataError, match="no points"):
+    with pytest.raises(InputDataError, match="must hold points"):
         one_batch(gpd.GeoDataFrame(geometry=[Point(127, 37.5), shape], crs="EPSG:4326"))
 
 
@@ -228,14 +228,14 @@ def test_another_column_of_points():
     assert one_batch(data, geometry="home").y == pytest.approx([37.25] * 3)
     with pytest.raises(InputDataError, match="no column 'work'"):
         one_batch(data, geometry="work")
-    with pytest.raises(InputDataError, match="holds no geometries"):
+    with pytest.raises(InputDataError, match="must hold geometries"):
         one_batch(data, geometry="id")
     with pytest.raises(InputDataError, match="no active geometry"):
         one_batch(gpd.GeoDataFrame({"id": ["a"]}))
 
 
 def test_long_tables_come_in_parts(monkeypatch):
-    monkeypatch.setattr(source, "ROWS", 100)
+    monkeypatch.setattr(source, "MAX_BATCH_ROWS", 100)
     frame = table(250)
     batches = list(read(frame, Columns(user="id"), DOMAIN))
     assert [len(batch.x) for batch in batches] == [100, 100, 50]
@@ -244,7 +244,7 @@ def test_long_tables_come_in_parts(monkeypatch):
 
 
 def test_ids_of_two_kinds_are_refused_wherever_they_stand(monkeypatch):
-    monkeypatch.setattr(source, "ROWS", 1)
+    monkeypatch.setattr(source, "MAX_BATCH_ROWS", 1)
     frame = pd.DataFrame({"id": ["7", 7], "lon": [127.0, 127], "lat": [37.5, 37.5]}, dtype=object)
     frame = frame.astype({"lon": float, "lat": float})
     with pytest.raises(InputDataError, match="mixed"):
@@ -254,5 +254,5 @@ def test_ids_of_two_kinds_are_refused_wherever_they_stand(monkeypatch):
 def test_a_table_given_twice():
     rows = table()
     for item in (rows, pa.Table.from_pandas(rows)):
-        with pytest.raises(InputDataError, match="given twice"):
+        with pytest.raises(InputDataError, match="repeated"):
             next(read([item, item], Columns(), DOMAIN))

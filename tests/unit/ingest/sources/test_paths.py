@@ -5,7 +5,13 @@ import os
 import pytest
 
 from psd.errors import InputDataError
-from psd.ingest.sources._paths import expanded, is_path, kind, partition, unchanged
+from psd.ingest.sources._paths import (
+    expand_paths,
+    file_kind,
+    is_path,
+    partition_values,
+    refuse_changes,
+)
 
 
 @pytest.fixture
@@ -22,7 +28,7 @@ def touch(folder, *names):
 
 
 def names(*items):
-    return [str(path) for path in expanded(items)]
+    return [str(path) for path in expand_paths(items)]
 
 
 @pytest.mark.parametrize(
@@ -36,10 +42,10 @@ def names(*items):
     ],
 )  # fmt: skip
 def test_the_ending_says_the_kind(folder, name, source):
-    assert kind(name) == source
+    assert file_kind(name) == source
     if source:
         assert is_path(name)
-        assert kind(folder / name) == source
+        assert file_kind(folder / name) == source
 
 
 @pytest.mark.parametrize(
@@ -56,12 +62,12 @@ def test_the_ending_says_the_kind(folder, name, source):
 @pytest.mark.parametrize("name", ["part-00000", "a.data"])
 def test_first_bytes_say_it_where_the_name_does_not(folder, name, start, source):
     (folder / name).write_bytes(start)
-    assert kind(name) == source
+    assert file_kind(name) == source
 
 
 def test_a_name_that_says_csv_is_left_to_the_csv_source(folder):
     (folder / "a.csv").write_bytes(b"PAR1")
-    assert kind("a.csv") == "csv"
+    assert file_kind("a.csv") == "csv"
 
 
 def test_what_exists_is_taken_as_it_stands(folder):
@@ -93,7 +99,7 @@ def test_companions_are_no_inputs_of_their_own(folder):
     ("given", "words"),
     [
         (["missing.csv"], "does not exist"),
-        (["d/*.nothing"], "has a name like"),
+        (["d/*.nothing"], "no file matches"),
         (["empty"], "holds no file"),
         (["hidden"], "holds no file"),
         (["d/a.csv", "d"], "twice"),
@@ -103,8 +109,8 @@ def test_companions_are_no_inputs_of_their_own(folder):
         (["-", "-"], "twice"),
         (["round"], "link to a folder"),
         (["dangling"], "does not exist"),
-        (["pipe"], "no regular file"),
-        (["p*pe"], "no regular file"),
+        (["pipe"], "a regular file"),
+        (["p*pe"], "a regular file"),
         (["a\0b"], "does not exist"),
     ],
 )
@@ -117,7 +123,7 @@ def test_what_is_refused(folder, given, words):
     (folder / "dangling").symlink_to("nowhere")
     os.mkfifo("pipe")
     with pytest.raises(InputDataError, match=words):
-        expanded(given)
+        expand_paths(given)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
@@ -126,7 +132,7 @@ def test_what_may_not_be_read(folder, name):
     touch(folder, "d/a.csv")
     (folder / name).chmod(0)
     with pytest.raises(InputDataError, match="permissions"):
-        expanded(["d"])
+        expand_paths(["d"])
     (folder / name).chmod(0o700)
 
 
@@ -141,8 +147,8 @@ def test_an_unreadable_folder_is_not_left_out(folder, monkeypatch):
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", refusing)
-    with pytest.raises(InputDataError, match="d/e may not be read"):
-        expanded(["d"])
+    with pytest.raises(InputDataError, match="d/e is not readable"):
+        expand_paths(["d"])
 
 
 @pytest.mark.parametrize(
@@ -159,15 +165,15 @@ def test_an_unreadable_folder_is_not_left_out(folder, monkeypatch):
 def test_changes_are_seen(folder, change):
     touch(folder, "a.shp", "a.dbf")
     (folder / "n").write_bytes(b"x")
-    with unchanged([folder / "a.shp"]):
+    with refuse_changes([folder / "a.shp"]):
         pass
-    with pytest.raises(InputDataError, match="changed while"), unchanged([folder / "a.shp"]):
+    with pytest.raises(InputDataError, match="changed while"), refuse_changes([folder / "a.shp"]):
         change(folder / "a.shp")
 
 
 def test_folders_may_say_values(tmp_path):
     path = tmp_path / "day=2024-01-31" / "user=a%2Fb%3D" / "n=__HIVE_DEFAULT_PARTITION__" / "x.csv"
-    assert partition(path, "day") == ("2024-01-31",)
-    assert partition(path, "user") == ("a/b=",)
-    assert partition(path, "n") == (None,)
-    assert partition(path, "x.csv") == partition(path, "lon") == ()
+    assert partition_values(path, "day") == ("2024-01-31",)
+    assert partition_values(path, "user") == ("a/b=",)
+    assert partition_values(path, "n") == (None,)
+    assert partition_values(path, "x.csv") == partition_values(path, "lon") == ()

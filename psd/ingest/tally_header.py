@@ -1,0 +1,145 @@
+"""Header of the file of a tally: everything but its counts. Private side."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+from psd._util.fields import integer_between
+from psd._util.strict_json import strict_json
+from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin
+from psd.ingest.user_rows import UserRows
+from psd.privacy.epsilon import MAX_EPSILON, NANO
+from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
+from psd.space.domain import Domain
+from psd.space.time_slices import TimeSlices
+
+__all__ = ["FORMAT", "expect", "header_of", "origins_of", "parse_header", "rules_of"]
+
+FORMAT = 2
+"""Version that is written, and the only one that is read."""
+
+_MAX_HEADER = 2**24
+
+_NOTICE = "PRIVATE: exact counts and ids; never publish this file"
+
+_FIELDS = {
+    "format", "notice", "bounds", "crs", "lattice", "step", "unit", "weight", "by", "slices",
+    "contribution_scope", "time_zone", "boundary", "has_user_rows", "origins", "release",
+}  # fmt: skip
+_ORIGIN_FIELDS = {"run", "names", "contributions", "key", "paid"}
+
+
+def header_of(tally: PartialTally) -> dict[str, Any]:
+    """Fields of the header of a tally."""
+    rules, slices = tally.rules, tally.rules.slices
+    return {
+        "format": FORMAT,
+        "notice": _NOTICE,
+        "bounds": rules.domain.bounds,
+        "crs": rules.domain.crs,
+        "lattice": rules.domain.lattice,
+        "step": rules.step,
+        "unit": rules.unit.kind,
+        "weight": rules.unit.weight,
+        "by": None if slices is None else slices.by,
+        "slices": None if slices is None else slices.names,
+        "contribution_scope": rules.contribution_scope,
+        "time_zone": rules.time_zone,
+        "boundary": rules.boundary,
+        "has_user_rows": isinstance(tally.counts, UserRows),
+        "origins": [
+            {name: getattr(origin, name) for name in _ORIGIN_FIELDS} for origin in tally.origins
+        ],
+        "release": tally.release,
+    }
+
+
+def expect(holds: bool) -> None:
+    """Refuse a file unless a condition holds.
+
+    Raises
+    ------
+    ValueError
+        If it does not; the reader turns it into a sentence.
+    """
+    if not holds:
+        raise ValueError
+
+
+def parse_header(text: bytes) -> dict[str, Any]:
+    """Parse a header and check that it has exactly the fields of this version.
+
+    Raises
+    ------
+    ReleaseFormatError, ValueError
+        If it is malformed.
+    """
+    header = strict_json(text, _MAX_HEADER)
+    expect(isinstance(header, dict) and header.keys() == _FIELDS)
+    expect(type(header["format"]) is int and header["format"] == FORMAT)
+    expect(isinstance(header["has_user_rows"], bool))
+    expect(header["contribution_scope"] in get_args(ContributionScope))
+    expect(header["release"] is None or isinstance(header["release"], str))
+    return dict(header)
+
+
+def rules_of(header: dict[str, Any]) -> CountingRules:
+    """Counting rules of a header.
+
+    Raises
+    ------
+    ValueError, TypeError, DomainError, ParameterError
+        If a field is malformed.
+    """
+    bounds, lattice, step = (tuple(header[name]) for name in ("bounds", "lattice", "step"))
+    expect(all(type(number) is int for number in (*lattice, *step, header["weight"])))
+    expect(len(step) == 2 and all(1 <= a <= b for a, b in zip(step, lattice, strict=True)))
+    expect(0 <= header["weight"] < 2**31)
+    zone, names = header["time_zone"], header["slices"]
+    expect(all(text is None or isinstance(text, str) for text in (zone, header["boundary"])))
+    has_days = header["unit"] == "user-day"
+    slices = None
+    if names is not None:
+        slices = TimeSlices(by=header["by"], names=tuple(names), time_zone=zone)
+    return CountingRules(
+        domain=Domain(bounds=bounds, crs=header["crs"], lattice=lattice),
+        step=step,
+        unit=PrivacyUnit(
+            kind=header["unit"], weight=header["weight"], time_zone=zone if has_days else None
+        ),
+        slices=slices,
+        contribution_scope=header["contribution_scope"],
+        time_zone=zone,
+        boundary=header["boundary"],
+    )
+
+
+def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
+    """Origins of a header, at least one.
+
+    Raises
+    ------
+    ValueError, TypeError, ParameterError
+        If a field is malformed.
+    """
+    origins = tuple(map(_origin_of, header["origins"]))
+    expect(len(origins) > 0)
+    return origins
+
+
+def _origin_of(fields: Any) -> PartOrigin:
+    """Origin of one part."""
+    expect(isinstance(fields, dict) and fields.keys() == _ORIGIN_FIELDS)
+    names = tuple(fields["names"])
+    texts = (fields["run"], *names, *([] if fields["key"] is None else [fields["key"]]))
+    expect(isinstance(fields["names"], list) and all(isinstance(text, str) for text in texts))
+    expect(re.fullmatch("[0-9a-f]{32}", fields["run"]) is not None)
+    contributions = integer_between(1, MAX_CONTRIBUTIONS)
+    return PartOrigin(
+        run=fields["run"],
+        names=names,
+        contributions=contributions("contributions", fields["contributions"]),
+        key=fields["key"],
+        paid=integer_between(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
+    )
