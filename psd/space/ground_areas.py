@@ -39,7 +39,7 @@ def ground_areas(domain: Domain, boxes: Floats) -> Floats:
     --------
     >>> from psd.space.domain import Domain
     >>> earth = Domain(bounds=(-180, -90, 180, 90), lattice=(1, 1))
-    >>> areas(earth, np.array([[0.0, 0, 1, 1]])).round(-5).tolist()
+    >>> ground_areas(earth, np.array([[0.0, 0, 1, 1]])).round(-5).tolist()
     [510100000.0]
     """
     west, south, east, north = domain.from_lattice(boxes).T

@@ -94,7 +94,7 @@ def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> Outlines:
     --------
     >>> import shapely
     >>> triangle = np.array([shapely.Polygon([(0, 0), (2, 0), (0, 2)])])
-    >>> outlines(triangle, np.array([[0.0, 0, 1, 2]])).fraction
+    >>> clip_outlines(triangle, np.array([[0.0, 0, 1, 2]])).fraction
     array([0.75])
     """
     sides, owner = _sides(shapes)
