@@ -145,7 +145,7 @@ def test_a_kept_tally_is_one_that_merges(folder):
     assert psd.Release.load("both").unit.max_contributions == 8
     out = passes("evaluate", "both", "v1.csv", "v2.csv", "--tally", "k2")
     assert "bounding" in out
-    assert "not of this release" in fails(8, "evaluate", "both", "v1.csv", "--tally", "kept")
+    assert "is of another release" in fails(8, "evaluate", "both", "v1.csv", "--tally", "kept")
     assert "repeated" in fails(8, "merge", "kept", "k2", "-o", "x")
     passes("tally", "v1.csv", "-o", "1.tally", *BOUNDS, *USER)
     assert "of the same file" in fails(8, "merge", "kept", "1.tally", "-o", "x")
