@@ -146,7 +146,7 @@ def compare(
         If a method or an epsilon is unknown or stands twice, or another parameter is wrong;
         before anything is read.
     InputDataError
-        If the input cannot be read, or no row lies inside the bounds.
+        If the input cannot be read, or no record lies inside the bounds.
     DomainError
         If the points do not lie where the domain says.
 
@@ -217,7 +217,7 @@ def _read(data: Any, domain: Domain, columns: Columns, unit: PrivacyUnit) -> _Da
     counts = tally_batches(seen.of(read(data, columns, domain)), domain, unit=unit)
     points = seen.points
     if not len(points[0]):
-        raise InputDataError("no row lies inside the bounds, so there are no errors to compare")
+        raise InputDataError("no record lies inside the bounds, so there are no errors to compare")
     queries = workload(*points, domain.bounds)
     truth = truth_of(queries, points, counts, domain, bounded=unit.has_user)
     return _Data(truth=truth, domain=domain, unit=unit)

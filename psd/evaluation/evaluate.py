@@ -139,7 +139,7 @@ def evaluate(
         If a release of bounded users is judged without its tally, or by another's; or if
         ``time`` and ``during`` do not go together.
     InputDataError
-        If no row lies inside the bounds.
+        If no record lies inside the bounds.
 
     Notes
     -----
@@ -156,7 +156,7 @@ def evaluate(
     columns = Columns(x=x, y=y, geometry=geometry, layer=layer, time=time)
     points = _points(data, columns, release.domain, during)
     if not len(points[0]):
-        raise InputDataError("no row lies inside the bounds of the release; is it another file?")
+        raise InputDataError("no record lies inside the bounds of the release; is it another file?")
     counts = _kept(release, kept, points)
     queries = (
         workload(*points, release.domain.bounds)
@@ -236,7 +236,7 @@ def _kept(release: Release, kept: Tally | None, points: Points) -> Tally:
             "--tally"
         )
     if kept.contributions != release.unit.contributions:
-        raise ParameterError("the tally is not of this release; its bound per user is another one")
+        raise ParameterError("the tally is of another release; its bound per user differs")
     return kept
 
 

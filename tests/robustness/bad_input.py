@@ -969,7 +969,7 @@ METHODS = (
     uncompared("E05-same", "a picture and a table of one name", 6, "two outputs have the same path",
         "-o out/e.png --plot out/e.png"),
     uncompared("E06-missing", "no such file", 8, "does not exist", "b.csv"),
-    uncompared("E06-no-row", "column names and no row", 8, "no row lies inside",
+    uncompared("E06-no-row", "column names and no row", 8, "no record lies inside",
         content=table()),
     uncompared("E06-outside", "all rows outside the bounds", 3, "no record lies inside the bounds",
         "--bounds 60 60 70 70"),

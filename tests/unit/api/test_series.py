@@ -143,7 +143,7 @@ def test_a_tally_without_slices_or_with_more_is_refused():
 
 
 def test_rows_without_a_time_are_refused():
-    with pytest.raises(InputDataError, match="without a time"):
+    with pytest.raises(InputDataError, match="have no time"):
         made(data=dataclasses.replace(rows(), time=None))
 
 

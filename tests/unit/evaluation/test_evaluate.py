@@ -92,7 +92,7 @@ def test_bounded_users_need_their_own_tally():
     psd.build(table, max_contributions=6, observer=Observer(private_tally=kept.append), **arguments)
     with pytest.raises(ParameterError, match="--keep-tally"):
         evaluate(release, table, boxes=BOXES)
-    with pytest.raises(ParameterError, match="not of this release"):
+    with pytest.raises(ParameterError, match="is of another release"):
         evaluate(release, table, boxes=BOXES, kept=kept[0])
 
 
@@ -139,9 +139,9 @@ def test_a_tally_belongs_to_one_release(built, tmp_path):
     again = tmp_path / "again.psd.parquet"
     arguments = {"domain": DOMAIN, "user": "user_id", "max_contributions": 5, "epsilon": 1}
     psd.build(points(), **arguments).save(again)
-    with pytest.raises(InputDataError, match="not of this release"):
+    with pytest.raises(InputDataError, match="is of another release"):
         read_tally_of_release(path, DOMAIN, again)
-    with pytest.raises(InputDataError, match="not of this release"):
+    with pytest.raises(InputDataError, match="is of another release"):
         read_tally_of_release(path, psd.Domain(bounds=(0, 0, 10, 11), crs="EPSG:3857"), release)
 
 
