@@ -20,8 +20,8 @@ from ..options.values import integer, number, parse_settings
 from ..output.terminal import console, show_stage
 
 if TYPE_CHECKING:
-    from psd.audit.audit import Audit
-    from psd.audit.canaries import Plot
+    from psd.auditing.audit import Audit
+    from psd.auditing.canaries import Plot
     from psd.privacy.unit import PrivacyUnit
 
 __all__ = ["command"]
@@ -100,7 +100,7 @@ def command(
       psd audit --method grid --epsilon 1 --unit user --max-contributions 4 --format json
     """  # noqa: D301
     from psd._util.processes import available_processors
-    from psd.audit.audit import audit
+    from psd.auditing.audit import audit
     from psd.decompositions import method as method_by_name
     from psd.errors import AuditError
 

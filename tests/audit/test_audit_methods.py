@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import psd
-from psd.audit.audit import audit
-from psd.audit.binomial_bounds import (
+from psd.auditing.audit import audit
+from psd.auditing.binomial_bounds import (
     accuracy,
     epsilon_of,
     log_ratio_limits,
     lower_limit,
     upper_limit,
 )
-from psd.audit.canaries import guesses
-from psd.audit.pairs import Pair, losses
+from psd.auditing.canaries import guesses
+from psd.auditing.pairs import Pair, losses
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import WEIGHT, PrivacyUnit

@@ -8,10 +8,10 @@ import psd
 from privacy.planted_bugs.bug import replaced
 from privacy.planted_bugs.curator import prunes_on_true_counts, sensitivity_forgets_k
 from privacy.planted_bugs.selection import selection_without_factor_2
-from psd.audit.audit import audit
-from psd.audit.canaries import Plot, one_run
-from psd.audit.pairs import Pair, losses
-from psd.audit.transcripts import DivergenceError
+from psd.auditing.audit import audit
+from psd.auditing.canaries import Plot, one_run
+from psd.auditing.pairs import Pair, losses
+from psd.auditing.transcripts import DivergenceError
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.unit import PrivacyUnit
 

@@ -21,7 +21,7 @@ PRIVATE = (
     "psd.publish",
     "psd.evaluation",
     "psd.planning",
-    "psd.audit",
+    "psd.auditing",
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psd.audit.transcripts import DivergenceError, RecordingSampler, ReplayingSampler
+from psd.auditing.transcripts import DivergenceError, RecordingSampler, ReplayingSampler
 from psd.mechanisms import mechanisms
 from psd.mechanisms.base import Mechanism
 from psd.mechanisms.sampler import SecureSampler

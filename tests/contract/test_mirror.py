@@ -19,7 +19,7 @@ ELSEWHERE = {
     "_util/strict_json.py": "unit/release/test_file.py",
     "api/differences.py": "unit/statistics/test_differences.py",
     "api/loading.py": "unit/api/test_release.py",
-    "audit/*": "audit",
+    "auditing/*": "audit",
     "curator/division_scores.py": "oracle/test_division_scores.py",
     "curator/points.py": "unit/curator/test_curator.py",
     "*/_constants.py": "contract/test_decompositions.py",

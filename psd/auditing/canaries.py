@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.api.release import Release
-from psd.audit.binomial_bounds import epsilon_of, lower_limit
+from psd.auditing.binomial_bounds import epsilon_of, lower_limit
 from psd.mechanisms.random_words import random_bits
 from psd.privacy.epsilon import NANO
 

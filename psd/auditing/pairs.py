@@ -3,7 +3,7 @@
 The classical black-box audit: an event is learned on half of the builds, and its frequencies on
 the other half bound epsilon from below, by the limits of Clopper and Pearson. What the event
 is worth if every draw has the law that was asked for follows from recorded builds; see
-`psd.audit.transcripts`. Synthetic data alone.
+`psd.auditing.transcripts`. Synthetic data alone.
 
 References
 ----------
@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd._util.processes import map_tasks
-from psd.audit.binomial_bounds import log_ratio_limits
-from psd.audit.transcripts import RecordingSampler, ReplayingSampler
+from psd.auditing.binomial_bounds import log_ratio_limits
+from psd.auditing.transcripts import RecordingSampler, ReplayingSampler
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally

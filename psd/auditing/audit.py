@@ -2,8 +2,8 @@
 
 References
 ----------
-.. [1] Steinke, Nasr, Jagielski. NeurIPS 2023: canaries; see `psd.audit.canaries`.
-.. [2] Jagielski, Ullman, Oprea. NeurIPS 2020: pairs of data sets; see `psd.audit.pairs`.
+.. [1] Steinke, Nasr, Jagielski. NeurIPS 2023: canaries; see `psd.auditing.canaries`.
+.. [2] Jagielski, Ullman, Oprea. NeurIPS 2020: pairs of data sets; see `psd.auditing.pairs`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.fields import integer_between
-from psd.audit.binomial_bounds import epsilon_of, log_ratio_limits, lower_limit, upper_limit
-from psd.audit.canaries import Guesses, Plot, best_plot, guesses, one_run
-from psd.audit.pairs import Pair, Samples, Threshold, draw_samples, event_loss, learn_event, losses
-from psd.audit.transcripts import DivergenceError
+from psd.auditing.binomial_bounds import epsilon_of, log_ratio_limits, lower_limit, upper_limit
+from psd.auditing.canaries import Guesses, Plot, best_plot, guesses, one_run
+from psd.auditing.pairs import (
+    Pair,
+    Samples,
+    Threshold,
+    draw_samples,
+    event_loss,
+    learn_event,
+    losses,
+)
+from psd.auditing.transcripts import DivergenceError
 from psd.decompositions import method as method_by_name
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO, epsilon_text, parse_epsilon
@@ -195,7 +203,7 @@ def audit(
     jobs : int
         Processes for the small trees.
     make : callable, optional
-        Where another way than `psd.build` is to be audited: given the `psd.audit.canaries.Plot`,
+        Where another way than `psd.build` is to be audited: given the `psd.auditing.canaries.Plot`,
         gives a function of the path of a CSV and that of the release to make of it.
     progress : callable
         Told the name of each stage.
