@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 
-def parse_share(name: str, value: str | float | Decimal) -> Fraction:
-    """Read a share of epsilon, a decimal in [0, 1), as an exact fraction.
+def share(name: str, value: str | float | Decimal) -> Decimal:
+    """Read a share of epsilon, a decimal in [0, 1).
 
     Raises
     ------
@@ -35,13 +35,12 @@ def parse_share(name: str, value: str | float | Decimal) -> Fraction:
     number = parse_decimal(name, value)
     if not 0 <= number < 1:
         raise ParameterError(f"{name} must be in [0, 1), got {value}; it is a share of epsilon")
-    return Fraction(number)
+    return number
 
 
-def share(name: str, value: str | float | Decimal) -> Decimal:
-    """Check for a share of epsilon in [0, 1)."""
-    parse_share(name, value)
-    return Decimal(repr(float(value)) if isinstance(value, float) else str(value))
+def parse_share(name: str, value: str | float | Decimal) -> Fraction:
+    """Read a share of epsilon, as `share`, as an exact fraction."""
+    return Fraction(share(name, value))
 
 
 def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:

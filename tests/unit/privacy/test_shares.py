@@ -14,6 +14,7 @@ from psd.privacy.shares import (
     cube_root,
     geometric_shares,
     parse_share,
+    share,
     split_total,
     uniform_shares,
     weighted_shares,
@@ -21,17 +22,21 @@ from psd.privacy.shares import (
 
 
 @pytest.mark.parametrize(
-    ("value", "share"),
-    [("0", 0), ("0.02", Fraction(1, 50)), (np.float64(0.3), Fraction(3, 10))],
+    ("value", "exact"),
+    [("0", 0), ("0.02", Fraction(1, 50)), (np.float64(0.3), Fraction(3, 10)), (0.1, "1/10")],
 )
-def test_share_is_an_exact_fraction(value, share):
-    assert parse_share("total_share", value) == share
+def test_share_is_exact(value, exact):
+    decimal = share("total_share", value)
+    assert type(decimal) is Decimal
+    assert decimal == Fraction(exact)
+    assert parse_share("total_share", value) == Fraction(exact)
 
 
+@pytest.mark.parametrize("read", [share, parse_share])
 @pytest.mark.parametrize("value", ["1", "-0.1", "2", "nan", "1/3", True])
-def test_bad_share_is_refused_by_name(value):
+def test_bad_share_is_refused_by_name(read, value):
     with pytest.raises(ParameterError, match="total_share"):
-        parse_share("total_share", value)
+        read("total_share", value)
 
 
 def test_weighted_shares_round_down_and_leave_the_rest_to_the_leaves():
@@ -90,7 +95,7 @@ def test_powers_are_the_floor_of_the_exact_ones(sixths):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "share", "parts"),
+    ("epsilon", "fraction", "parts"),
     [
         (2, "0.02", (1, 1)),
         (3, "0", (2, 1)),
@@ -99,8 +104,8 @@ def test_powers_are_the_floor_of_the_exact_ones(sixths):
         (NANO, "0.333", (667_000_000, 333_000_000)),
     ],
 )
-def test_a_total_is_split_and_nothing_lost(epsilon, share, parts):
-    assert split_total(epsilon, Decimal(share)) == parts
+def test_a_total_is_split_and_nothing_lost(epsilon, fraction, parts):
+    assert split_total(epsilon, Decimal(fraction)) == parts
 
 
 def test_one_nano_epsilon_is_not_split():
