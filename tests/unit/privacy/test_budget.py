@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from psd.errors import BudgetError, InternalError, LedgerError, ParameterError
 from psd.privacy.budget import Budget, spent_before_counting
+from psd.privacy.statements import BUDGET_STATEMENTS
 
 
 class Hook:
@@ -48,6 +49,11 @@ def test_nothing_is_given_back(amount):
 def test_what_was_spent_before_lies_in_the_total(spent):
     with pytest.raises(ParameterError):
         Budget(10, spent=spent)
+
+
+@pytest.mark.parametrize(("total", "spent"), [(0, 0), (10, 0), (10, 10)])
+def test_all_of_the_total_may_be_spent_before(total, spent):
+    assert Budget(total, spent=spent).left == total - spent
 
 
 def test_the_hook_is_called_before_the_first_amount_and_once():
@@ -122,6 +128,12 @@ def test_what_is_stated_was_declared():
     assert dict(part.statement) == expected
 
 
+def test_every_declared_statement_can_be_made_at_once():
+    others = dict.fromkeys(BUDGET_STATEMENTS - {"bound_epsilon"}, "0")
+    part = Budget(100).allot("bound", Fraction(1, 2), states=others)
+    assert part.statement.keys() == BUDGET_STATEMENTS
+
+
 def test_parts_in_parallel_each_have_all_that_is_left():
     budget = Budget(100)
     budget.withhold("counting", 30)
@@ -142,6 +154,15 @@ def test_parts_in_sequence_never_have_more_than_the_whole():
         part.spend(14)
         with pytest.raises(BudgetError):
             part.spend(1)
+
+
+def test_parts_in_sequence_are_charged_and_stated_together():
+    budget = Budget(100, on_first_spend=(hook := Hook()))
+    parts = budget.in_sequence(3)
+    for part in parts:
+        part.spend(1)
+        assert (hook.calls, part.release_total) == (1, 100)
+        assert part.statement == budget.statement
 
 
 def test_what_a_release_states_is_read_back():

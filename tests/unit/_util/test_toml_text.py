@@ -1,0 +1,44 @@
+"""TOML that is written is read back as the same table."""
+
+import tomllib
+from decimal import Decimal
+
+import pytest
+
+from psd._util.toml_text import toml_text
+from psd.errors import ParameterError
+
+TABLES = {
+    "empty": {},
+    "values": {"a": 1, "b": -2.5, "c": True, "d": False, "e": "text", "f": [1, [2, 3]], "g": []},
+    "small and large floats": {"a": 1e-300, "b": 1e300, "c": float("inf")},
+    "keys to be quoted": {"a b": 1, "": 2, "ü": 3, 'say "x"': 4, "a.b": {"c.d": 5}, "a-b_1": 6},
+    "text to be escaped": {"a": 'a "quote", a \\ and\ta\nline', "b": "\x00\x1f\x7f", "c": "서울"},
+    "values after a table": {"table": {"x": 1}, "y": 2, "more": {"inner": {"z": 3}, "w": 4}},
+    "arrays of tables": {"release": [{"a": 1, "set": {"b": 2}}, {"a": 3, "part": [{"c": 4}]}]},
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_read_back(name):
+    assert tomllib.loads(toml_text(TABLES[name])) == TABLES[name]
+
+
+@pytest.mark.parametrize("text", ["0.1", "1E-9", "1e3", "0.10"])
+def test_a_decimal_keeps_every_digit_and_has_no_exponent(text):
+    written = toml_text({"epsilon": Decimal(text)})
+    assert "e" not in written.removeprefix("epsilon").lower()
+    assert tomllib.loads(written, parse_float=Decimal)["epsilon"] == Decimal(text)
+
+
+def test_none_is_left_out_and_tuples_are_arrays():
+    table = {"a": None, "b": (1, 2), "c": {"d": None}, "e": ({"f": 1},)}
+    assert tomllib.loads(toml_text(table)) == {"b": [1, 2], "c": {}, "e": [{"f": 1}]}
+
+
+@pytest.mark.parametrize("value", [b"1", {1}, object(), [None], [object()]])
+def test_a_value_without_a_form_is_refused_by_its_name(value):
+    with pytest.raises(
+        ParameterError, match=r"^size must be a text, a number, a Boolean or a list"
+    ):
+        toml_text({"release": {"size": value}})

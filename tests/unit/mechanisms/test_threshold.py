@@ -1,0 +1,66 @@
+"""Comparisons with noise: what they return, and the law that they state."""
+
+import numpy as np
+import pytest
+
+from psd.mechanisms import threshold
+from psd.mechanisms.threshold import ThresholdMechanism
+from psd.privacy.epsilon import NANO
+
+
+def comparisons(values, numerator=2 * NANO, denominator=NANO):
+    scales = np.full(len(values), denominator)
+    return ThresholdMechanism(
+        values=np.array(values), numerator=numerator, denominator=scales, cost=scales
+    )
+
+
+def upper_tail(n, scale):
+    """P(L >= n) of discrete Laplace noise, by adding up the law itself."""
+    q = np.exp(-1 / scale)
+    law = (1 - q) / (1 + q) * q ** np.abs(np.arange(-400, 400))
+    return law[np.arange(-400, 400) >= n].sum()
+
+
+@pytest.mark.parametrize("scale", [1, 2, 7])
+@pytest.mark.parametrize("value", [-5, -1, 0, 1, 2, 30])
+def test_the_probability_of_above_is_that_of_the_sum_of_the_law(value, scale):
+    mechanism = comparisons([value], scale * NANO)
+    above, below = (
+        np.exp(mechanism.log_probability(np.array([answer])))[0] for answer in (True, False)
+    )
+    assert above == pytest.approx(upper_tail(1 - value, scale), rel=1e-12)
+    assert above + below == pytest.approx(1)
+
+
+def test_each_value_is_compared_with_noise_of_its_own_scale(monkeypatch):
+    noise = np.array([1, 0, -3, -2, -1])
+
+    def noise_of_scales(numerator, denominator):
+        assert (numerator, denominator.tolist()) == (6, [1, 2, 3, 4, 5])
+        return noise
+
+    monkeypatch.setattr(threshold, "noise_of_scales", noise_of_scales)
+    mechanism = ThresholdMechanism(
+        values=np.array([0, 0, 3, 3, 1]),
+        numerator=6,
+        denominator=np.array([1, 2, 3, 4, 5]),
+        cost=np.ones(5, np.int64),
+    )
+    assert mechanism.sample().tolist() == [True, False, False, True, False]
+
+
+def test_far_from_zero_the_noise_decides_nothing():
+    mechanism = comparisons([-(10**6), 10**6])
+    assert [mechanism.sample().tolist() for _ in range(20)] == [[False, True]] * 20
+    assert mechanism.log_probability(np.array([False, True])).tolist() == [0, 0]
+
+
+def test_the_public_part_has_no_value():
+    first, second = comparisons([1, 2]), comparisons([-9, 40])
+    name, numerator, denominator = first.public
+    assert (name, numerator, denominator.tolist()) == ("threshold", 2 * NANO, [NANO, NANO])
+    assert [np.array_equal(a, b) for a, b in zip(first.public, second.public, strict=True)] == [
+        *(True, True, True)
+    ]
+    assert "40" not in repr(second)
