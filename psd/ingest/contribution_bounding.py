@@ -6,14 +6,41 @@ changes no kept record of another user, and the order of the records has no effe
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from psd.ingest.row_hash import PRIME, row_hashes
 
-__all__ = ["keep_smallest", "rows_per_unit", "running_number", "user_weights"]
+if TYPE_CHECKING:
+    from psd.privacy.unit import PrivacyUnit
+    from psd.space.time_slices import TimeSlices
+
+__all__ = ["keep_smallest", "number_units", "rows_per_unit", "running_number", "user_weights"]
 
 _HASH_BITS = PRIME.bit_length()
+
+_DAY = 86_400_000_000
+"""Microseconds of a day."""
+
+
+def number_units(
+    unit: PrivacyUnit,
+    users: NDArray[np.int64],
+    time: NDArray[np.int64],
+    slices: TimeSlices | None,
+) -> NDArray[np.int64]:
+    """Number of the unit of each record: its user, or the day or slice of the user."""
+    if unit.kind == "user-day":
+        group = time // _DAY
+    elif unit.kind == "user-slice" and slices is not None:
+        group = slices.index(time.astype("datetime64[us]"))
+    else:
+        return users
+    group = group - group.min(initial=0)
+    several = int(group.max(initial=0)) + 1
+    return np.unique(users * several + group, return_inverse=True)[1]
 
 
 def rows_per_unit(units: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from psd.errors import InputDataError
-from psd.ingest.tally import Tally
+from psd.ingest.tally import Tally, add_tallies
 from psd.ingest.user_rows import UserRows, merge_user_rows
-from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
+from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit, counted_unit
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 
@@ -143,6 +141,11 @@ class PartialTally:
         return replace(self.rules.unit, max_contributions=limit)
 
     @property
+    def counted_unit(self) -> PrivacyUnit:
+        """Unit whose records are bounded: that of privacy, or a user's part of one slice."""
+        return counted_unit(self.unit, self.rules.contribution_scope)
+
+    @property
     def paid(self) -> int:
         """Nano-epsilon that every release of it spends before counting.
 
@@ -154,9 +157,10 @@ class PartialTally:
     @property
     def tally(self) -> Tally:
         """Counts per cell, and per slice if there are slices."""
-        if isinstance(self.counts, UserRows):
-            return self.counts.tally(self.rules.domain, self.rules.slices, self.unit)
-        return replace(self.counts, contributions=self.unit.contributions)
+        counts = self.counts
+        if isinstance(counts, UserRows):
+            counts = counts.tally(self.rules.slices)
+        return replace(counts, contributions=self.unit.contributions)
 
 
 def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
@@ -216,12 +220,12 @@ def merge(tallies: Sequence[PartialTally]) -> PartialTally:
     user_rows = [tally.counts for tally in tallies if isinstance(tally.counts, UserRows)]
     if user_rows:
         _check_user_rows(origins, complete=len(user_rows) == len(tallies))
-        rules = first.rules
-        scope = rules.contribution_scope
-        counts: Tally | UserRows = merge_user_rows(user_rows, rules.slices, first.unit, scope)
+        counts: Tally | UserRows = merge_user_rows(
+            user_rows, first.counted_unit, first.rules.slices
+        )
     else:
         _check_contributions(origins, first.rules.unit)
-        counts = _add([tally.counts for tally in tallies if isinstance(tally.counts, Tally)])
+        counts = add_tallies([tally.counts for tally in tallies if isinstance(tally.counts, Tally)])
     return PartialTally(rules=first.rules, origins=origins, counts=counts)
 
 
@@ -280,22 +284,3 @@ def _check_contributions(origins: Sequence[PartOrigin], unit: PrivacyUnit) -> No
         raise InputDataError(
             f"the contribution limits of the tallies must sum to at most {MAX_CONTRIBUTIONS:,}"
         )
-
-
-def _add(tallies: Sequence[Tally]) -> Tally:
-    """Add counts by slice and cell."""
-    slices = [np.zeros(len(t.counts), np.int64) if t.slice is None else t.slice for t in tallies]
-    columns = [np.concatenate(slices)]
-    columns += [np.concatenate([getattr(t, name) for t in tallies]) for name in ("rows", "columns")]
-    counts = np.concatenate([t.counts for t in tallies])
-    order = np.lexsort(columns[::-1])
-    slice_, rows, cells = (values[order] for values in columns)
-    first = np.ones(len(order), bool)
-    first[1:] = (np.diff(slice_) != 0) | (np.diff(rows) != 0) | (np.diff(cells) != 0)
-    starts = np.flatnonzero(first)
-    return Tally(
-        columns=cells[starts].astype(np.int32),
-        rows=rows[starts].astype(np.int32),
-        counts=np.add.reduceat(counts[order], starts) if len(starts) else counts,
-        slice=None if tallies[0].slice is None else slice_[starts],
-    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch", "Tally"]
+__all__ = ["Batch", "Tally", "add_tallies"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -62,3 +63,22 @@ class Tally:
 
     def __repr__(self) -> str:
         return "<Tally: private>"
+
+
+def add_tallies(tallies: Sequence[Tally]) -> Tally:
+    """Add counts by slice and cell."""
+    slices = [np.zeros(len(t.counts), np.int64) if t.slice is None else t.slice for t in tallies]
+    columns = [np.concatenate(slices)]
+    columns += [np.concatenate([getattr(t, name) for t in tallies]) for name in ("rows", "columns")]
+    counts = np.concatenate([t.counts for t in tallies])
+    order = np.lexsort(columns[::-1])
+    slice_, rows, cells = (values[order] for values in columns)
+    first = np.ones(len(order), bool)
+    first[1:] = (np.diff(slice_) != 0) | (np.diff(rows) != 0) | (np.diff(cells) != 0)
+    starts = np.flatnonzero(first)
+    return Tally(
+        columns=cells[starts].astype(np.int32),
+        rows=rows[starts].astype(np.int32),
+        counts=np.add.reduceat(counts[order], starts) if len(starts) else counts,
+        slice=None if tallies[0].slice is None else slice_[starts],
+    )

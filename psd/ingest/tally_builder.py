@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -21,11 +21,17 @@ from numpy.typing import NDArray
 
 from psd.errors import DomainError, InputDataError
 from psd.ingest.cell_counter import cell_counter
-from psd.ingest.contribution_bounding import keep_smallest, rows_per_unit, user_weights
+from psd.ingest.contribution_bounding import (
+    keep_smallest,
+    number_units,
+    rows_per_unit,
+    user_weights,
+)
 from psd.ingest.row_hash import user_salts
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.user_ids import normalise_ids
 from psd.ingest.user_partitions import UserPartition, UserPartitions
+from psd.ingest.user_rows import UserRows, keep_user_rows
 from psd.privacy.unit import PrivacyUnit
 
 if TYPE_CHECKING:
@@ -33,8 +39,6 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["Area", "TallyBuilder", "tally_batches"]
-
-_DAY = 86_400_000_000
 
 # Bytes of one worker, which bounds the records of one partition.
 _WORKER_BYTES = 2**29
@@ -168,10 +172,11 @@ class TallyBuilder:
             report={**report, "kept": counted},
         )
 
-    def user_partitions(self) -> Iterator[UserPartition]:
-        """Give the records of users, once; instead of `build`."""
+    def user_rows(self, key: bytes) -> UserRows:
+        """Keep the records of users with their ids; can be called once, instead of `build`."""
         self._check_bounds()
-        yield from self._partitions.partitions()
+        partitions, width = self._partitions.partitions(), self.domain.lattice[0]
+        return keep_user_rows(partitions, self.unit, self.slices, width, key)
 
     def _check_bounds(self) -> None:
         """Refuse records that all lie outside the bounds."""
@@ -233,23 +238,12 @@ class TallyBuilder:
         codes = rows // self.step[1] * self._columns + columns // self.step[0]
         if self.slices is None or moment is None:
             return codes
-        return codes + self._slice_of(moment) * (self._columns * self._rows)
-
-    def _slice_of(self, moment: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Slice of each record."""
-        if self.slices is None:
-            return np.zeros(1, np.int64)
-        return self.slices.index(moment.astype("datetime64[us]"))
+        slices = self.slices.index(moment.astype("datetime64[us]"))
+        return codes + slices * (self._columns * self._rows)
 
     def _units(self, partition: UserPartition) -> NDArray[np.int64]:
         """Number of the unit of each record."""
-        if self.unit.kind == "user":
-            return partition.users
-        time = partition.time
-        group = self._slice_of(time) if self.unit.kind == "user-slice" else time // _DAY
-        group = group - group.min(initial=0)
-        several = int(group.max(initial=0)) + 1
-        return np.unique(partition.users * several + group, return_inverse=True)[1]
+        return number_units(self.unit, partition.users, partition.time, self.slices)
 
     def _count_users(self, bound: Callable[[UserPartition], Weighted]) -> int:
         """Bound and count the records of all users; return how many are counted."""

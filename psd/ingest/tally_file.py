@@ -18,12 +18,13 @@ import pyarrow.parquet as pq
 from psd._util.atomic_write import write_file
 from psd._util.untrusted_parquet import check_size, footer_keys, open_parquet
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
+from psd.ingest.contribution_bounding import number_units, rows_per_unit
 from psd.ingest.partial_tally import PartialTally, merge
 from psd.ingest.row_hash import PRIME
 from psd.ingest.tally import Tally
 from psd.ingest.tally_header import expect, header_of, origins_of, parse_header, rules_of
-from psd.ingest.user_rows import UserRows, number_units
-from psd.privacy.unit import MAX_CONTRIBUTIONS, PrivacyUnit
+from psd.ingest.user_rows import UserRows
+from psd.privacy.unit import PrivacyUnit
 from psd.space.domain import Domain
 
 __all__ = [
@@ -44,7 +45,7 @@ _MAX_CELLS = {"floor": 2**24, "each": 8}
 stored in few bytes."""
 
 _COUNTS = pa.schema([(n, pa.int64()) for n in ("slice", "column", "row", "count")])
-_NUMBERS = ("row_hash", "column", "row", "time", "count")
+_NUMBERS = ("row_hash", "column", "row", "time")
 _USER_ROWS = pa.schema([("user", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
 
 # Errors of reading a damaged file.
@@ -76,7 +77,7 @@ def _columns(counts: Tally | UserRows) -> list[pa.Array]:
     """Columns of the table."""
     if isinstance(counts, UserRows):
         user = counts.names.take(pa.array(counts.users))
-        numbers = (counts.hashes, counts.columns, counts.rows, counts.time, counts.counts)
+        numbers = (counts.hashes, counts.columns, counts.rows, counts.time)
         return [user, *map(pa.array, numbers)]
     values = (_slices_of(counts), counts.columns, counts.rows, counts.counts)
     return [pa.array(column, pa.int64()) for column in values]
@@ -227,7 +228,7 @@ def _user_rows_of(table: pa.Table) -> UserRows:
     coded = table["user"].dictionary_encode().unify_dictionaries().combine_chunks()
     ids = coded.dictionary.dictionary_encode()  # a file may list an id twice
     expect(ids.null_count == 0)
-    hashes, columns, rows, time, counts = (table[name].to_numpy() for name in _NUMBERS)
+    hashes, columns, rows, time = (table[name].to_numpy() for name in _NUMBERS)
     return UserRows(
         names=ids.dictionary,
         users=ids.indices.to_numpy().astype(np.int64)[coded.indices.to_numpy()],
@@ -235,7 +236,6 @@ def _user_rows_of(table: pa.Table) -> UserRows:
         columns=columns,
         rows=rows,
         time=time,
-        counts=counts,
     )
 
 
@@ -246,12 +246,12 @@ def _check(tally: PartialTally) -> None:
         (counts.columns, counts.rows), rules.domain.lattice, rules.step, strict=True
     ):
         expect(bool(((cells >= 0) & (cells < size) & (cells % width == 0)).all()))
-    expect(bool((counts.counts > 0).all()) and counts.counts.sum(dtype=float) < 2**62)
     runs = [origin.run for origin in tally.origins]
     expect(sorted(set(runs)) == runs)
     if isinstance(counts, UserRows):
         _check_user_rows(counts, tally)
         return
+    expect(bool((counts.counts > 0).all()) and counts.counts.sum(dtype=float) < 2**62)
     slices = _slices_of(counts)
     number = 1 if rules.slices is None else len(rules.slices)
     expect(bool(((slices >= 0) & (slices < number)).all()))
@@ -271,7 +271,5 @@ def _check_user_rows(rows: UserRows, tally: PartialTally) -> None:
     if rules.slices is not None:
         times = rows.time.astype("datetime64[us]")
         expect(bool((rules.slices.index(times) >= 0).all()))
-    units = number_units(rows.users, rows.time, rules.slices, tally.unit, rules.contribution_scope)
-    per_unit = np.zeros(int(units.max(initial=-1)) + 1, np.int64)
-    np.add.at(per_unit, units, np.minimum(rows.counts, MAX_CONTRIBUTIONS + 1))
-    expect(int(per_unit.max(initial=0)) <= tally.unit.max_contributions)
+    units = number_units(tally.counted_unit, rows.users, rows.time, rules.slices)
+    expect(int(rows_per_unit(units).max(initial=0)) <= tally.unit.max_contributions)

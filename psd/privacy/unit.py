@@ -16,6 +16,7 @@ __all__ = [
     "Kind",
     "Per",
     "PrivacyUnit",
+    "counted_unit",
     "privacy_unit",
 ]
 
@@ -186,6 +187,29 @@ def privacy_unit(
             kind="user-day", max_contributions=max_contributions, time_zone=time_zone
         )
     return PrivacyUnit(kind="user", max_contributions=max_contributions)
+
+
+def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:
+    """Unit by which records are bounded: that of the guarantee, or a user's part of one slice.
+
+    Raises
+    ------
+    ParameterError
+        If the scope is a slice, and no user is bounded.
+
+    Examples
+    --------
+    >>> counted_unit(PrivacyUnit(kind="user", max_contributions=4), "slice").kind
+    'user-slice'
+    """
+    if scope == "series":
+        return unit
+    if unit.kind != "user" or unit.weight:
+        raise ParameterError(
+            "per slice must be given with user and max_contributions; other units are bounded "
+            "within a slice already"
+        )
+    return PrivacyUnit(kind="user-slice", max_contributions=unit.max_contributions)
 
 
 def _check(

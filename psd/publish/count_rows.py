@@ -10,8 +10,8 @@ from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import BudgetError, ParameterError
 from psd.ingest.sources import check_repeatable, read
 from psd.ingest.tally_builder import TallyBuilder
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.request import ReadRequest, counted_unit
+from psd.privacy.unit import PrivacyUnit, counted_unit
+from psd.publish.request import ReadRequest
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Tally

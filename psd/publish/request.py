@@ -19,7 +19,7 @@ from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
-from psd.privacy.unit import ContributionScope, PrivacyUnit
+from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.public_inputs import view_with
 from psd.release.post_processing import View
 from psd.space.boundary import Boundary
@@ -35,7 +35,6 @@ __all__ = [
     "as_domain",
     "as_method",
     "check_instance",
-    "counted_unit",
 ]
 
 SLICES_EXAMPLE = 'psd.TimeSlices.parse("day", "2024-01-01")'
@@ -273,29 +272,6 @@ class BuildRequest:
         """The guarantee in a few words."""
         each = " in each slice" * (self.contribution_scope == "slice")
         return f"epsilon {self.epsilon:f} {self.unit.guarantee_text}{each}"
-
-
-def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:
-    """Unit by which records are bounded: that of the guarantee, or a user's part of one slice.
-
-    Raises
-    ------
-    ParameterError
-        If the scope is a slice, and no user is bounded.
-
-    Examples
-    --------
-    >>> counted_unit(PrivacyUnit(kind="user", max_contributions=4), "slice").kind
-    'user-slice'
-    """
-    if scope == "series":
-        return unit
-    if unit.kind != "user" or unit.weight:
-        raise ParameterError(
-            "per slice must be given with user and max_contributions; other units are bounded "
-            "within a slice already"
-        )
-    return PrivacyUnit(kind="user-slice", max_contributions=unit.max_contributions)
 
 
 def check_instance(name: str, value: object, kind: type, example: str) -> None:

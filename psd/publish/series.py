@@ -12,9 +12,8 @@ from psd.decompositions import Decomposition
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.tally import Batch, Tally
 from psd.privacy.budget import Budget
-from psd.privacy.unit import ContributionScope, PrivacyUnit
+from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.drawing import draw_release
-from psd.publish.request import counted_unit
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain

@@ -23,10 +23,9 @@ from psd.ingest.sources._paths import STDIN, is_path, refuse_changes
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.tally_file import file_digest
-from psd.ingest.user_rows import UserRows, keep_user_rows
 from psd.privacy.budget import spent_before_counting
-from psd.privacy.unit import ContributionScope, PrivacyUnit
-from psd.publish.request import ReadRequest, counted_unit
+from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
+from psd.publish.request import ReadRequest
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -160,14 +159,10 @@ def tally_rows(
     left = memory_for_rows(None if memory is None else parse_memory(memory))
     with refuse_changes(paths):
         builder = _filled_builder(data, request, left)
-        counts: Tally | UserRows
-        if request.carry:
-            how = (request.domain, request.slices, request.unit, request.contribution_scope)
-            counts = keep_user_rows(builder.user_partitions(), *how, key)
-        else:
-            counts = builder.build(key)
+        counts = builder.user_rows(key) if request.carry else builder.build(key)
+        if isinstance(counts, Tally):
             private_report(counts.report)
-        names = _names(paths, part) + (() if len(counts.counts) else (EMPTY,))
+        names = _names(paths, part) + (() if len(counts.columns) else (EMPTY,))
     return PartialTally(
         rules=request.rules, origins=(origin_of(replace(request, key=key), names),), counts=counts
     )

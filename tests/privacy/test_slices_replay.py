@@ -14,8 +14,7 @@ from psd.api.series import SeriesRelease
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.request import counted_unit
+from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.series import draw_series
 from psd.testing import RecordingSampler, small_domain
 from support.privacy.slices_replay import DAYS, OTHERS, batch, loss_of, run, users

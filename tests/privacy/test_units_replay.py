@@ -12,8 +12,7 @@ import pytest
 
 from psd.decompositions.grid import Grid
 from psd.privacy.epsilon import NANO
-from psd.privacy.unit import Kind, PrivacyUnit
-from psd.publish.request import counted_unit
+from psd.privacy.unit import Kind, PrivacyUnit, counted_unit
 from psd.testing import RecordingSampler, ReplayingSampler
 from support.privacy.replay import small_cases
 from support.privacy.units_replay import (

@@ -20,7 +20,7 @@ from psd.ingest.partial_tally import PartialTally, merge
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
-from psd.ingest.user_rows import UserRows, keep_user_rows
+from psd.ingest.user_rows import UserRows
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import TallyRequest, origin_of
 
@@ -75,15 +75,10 @@ def counted(rows, how):
     x, y = np.array([(c, r) for _, c, r, _ in rows], float).reshape(-1, 2).T + 0.5
     time = START + np.array([hour for *_, hour in rows], np.int64) * np.timedelta64(3600, "s")
     ids = pa.array([user for user, *_ in rows], pa.string())
-    unit = psd.publish.request.counted_unit(how.unit, how.contribution_scope)
+    unit = psd.privacy.unit.counted_unit(how.unit, how.contribution_scope)
     builder = TallyBuilder(DOMAIN, unit=unit, slices=how.slices)
     builder.add_batch(Batch(x=x, y=y, user=ids, time=time.astype("datetime64[us]")))
-    if how.carry:
-        counts = keep_user_rows(
-            builder.user_partitions(), DOMAIN, how.slices, how.unit, how.contribution_scope, KEY
-        )
-    else:
-        counts = builder.build(KEY)
+    counts = builder.user_rows(KEY) if how.carry else builder.build(KEY)
     origin = origin_of(how, ())
     return PartialTally(
         rules=how.rules, origins=(dataclasses.replace(origin, names=(origin.run,)),), counts=counts
@@ -196,13 +191,13 @@ def by_arrival(tallies):
     """Rows of the first parts win."""
     first, *others = tallies
     for other in others:
-        both = kept_module.merge_user_rows([first.counts], None, first.unit, "series")
+        both = kept_module.merge_user_rows([first.counts], first.unit, None)
         room = np.bincount(both.users, minlength=len(both.names)).tolist()
         have = dict(zip(both.names.to_pylist(), room, strict=True))
         names = other.counts.names.to_pylist()
         fits = [have.get(names[user], 0) < first.unit.contributions for user in other.counts.users]
         later = _lines(other.counts, np.array(fits, bool))
-        counts = kept_module.merge_user_rows([both, later], None, first.unit, "series")
+        counts = kept_module.merge_user_rows([both, later], first.unit, None)
         origins = tuple(sorted(first.origins + other.origins, key=lambda o: o.run))
         first = dataclasses.replace(first, counts=counts, origins=origins)
     return first
@@ -211,7 +206,7 @@ def by_arrival(tallies):
 def without_a_bound(tallies):
     """Rows of all parts are kept: the k of a part is not the k of the whole."""
     many = dataclasses.replace(tallies[0].unit, max_contributions=10**6)
-    counts = kept_module.merge_user_rows([t.counts for t in tallies], None, many, "series")
+    counts = kept_module.merge_user_rows([t.counts for t in tallies], many, None)
     origins = tuple(sorted((o for t in tallies for o in t.origins), key=lambda o: o.run))
     return dataclasses.replace(tallies[0], counts=counts, origins=origins)
 
@@ -229,7 +224,7 @@ def users_by_digest(tallies):
 
 
 def _lines(lines, wanted):
-    names = ("users", "hashes", "columns", "rows", "time", "counts")
+    names = ("users", "hashes", "columns", "rows", "time")
     return UserRows(names=lines.names, **{name: getattr(lines, name)[wanted] for name in names})
 
 

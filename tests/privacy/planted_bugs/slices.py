@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import psd.publish.request
+import psd.privacy.unit
 from privacy.planted_bugs.bug import planted, replaced
 from psd.privacy.budget import Budget
 from psd.space.time_slices import TimeSlices
@@ -16,7 +16,7 @@ DISJOINT = "time slices taken for disjoint users"
 @planted(test=USERS + "[series-1]", like=DISJOINT)
 def k_per_slice_in_parallel():
     """Users are bounded slice by slice, and the slices accounted as parallel."""
-    counted = psd.publish.request.counted_unit
+    counted = psd.privacy.unit.counted_unit
     return replaced(slices_replay, "counted_unit", lambda unit, bound: counted(unit, "slice"))
 
 

@@ -16,7 +16,6 @@ from psd.ingest.partial_tally import PartialTally, merge
 from psd.ingest.sources import Columns
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder
-from psd.ingest.user_rows import keep_user_rows
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import TallyRequest, origin_of
@@ -47,11 +46,7 @@ def counted(rows, k, *, carry=False, unit=None):
     recipe = TallyRequest(domain=DOMAIN, unit=unit, columns=columns, key=KEY, carry=carry)
     origin = origin_of(recipe, ())
     origin = dataclasses.replace(origin, names=(origin.run,))
-    counts = (
-        keep_user_rows(builder.user_partitions(), DOMAIN, None, unit, "series", KEY)
-        if carry
-        else builder.build(KEY)
-    )
+    counts = builder.user_rows(KEY) if carry else builder.build(KEY)
     return PartialTally(rules=recipe.rules, origins=(origin,), counts=counts)
 
 

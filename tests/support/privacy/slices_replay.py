@@ -16,7 +16,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
-from psd.publish.request import counted_unit
+from psd.privacy.unit import counted_unit
 from psd.publish.series import slice_budgets
 from psd.publish.series import slice_tally as part_of
 from psd.space.time_slices import TimeSlices

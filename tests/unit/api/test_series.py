@@ -18,8 +18,7 @@ from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
-from psd.privacy.unit import PrivacyUnit
-from psd.publish.request import counted_unit
+from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.series import draw_series, slice_tally
 from psd.release.file import SERIES_KEY
 from psd.release.post_processing import View

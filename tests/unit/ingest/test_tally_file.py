@@ -180,7 +180,6 @@ def changed(name, at, value):
         ("carried", changed("user", 0, None)),
         ("carried", changed("row_hash", 0, -1)),
         ("carried", changed("row_hash", 0, 2**31 - 1)),
-        ("carried", changed("count", 0, 2)),
         ("carried", changed("column", 0, 64)),
         ("carried", lambda t: pa.concat_tables([t, t.slice(0, 1)])),
         ("carried-slices", changed("time", 0, 0)),
