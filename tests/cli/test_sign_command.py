@@ -14,11 +14,10 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
     PublicFormat,
-    load_pem_public_key,
 )
 
 import psd
-from psd.release.signing import new_key, public_name, sign, signature_name, verify
+from psd.release.signing import new_key, sign, signature_name, verify
 from support.cli_runner import cli, fails, files, passes, process, three_by_three
 from support.releases import changed
 
@@ -77,25 +76,6 @@ def test_a_private_key_is_for_its_owner_and_never_overwritten(place):
     assert "office.pub.pem exists" in fails(6, "keygen", "office.pem")
     assert (place / "kept.pem").read_bytes() == before
     assert not (place / "office.pem").exists()
-
-
-def test_keys_differ_and_are_what_other_programs_read(place):
-    new_key("other")
-    first, second = (
-        load_pem_public_key(public_name(name).read_bytes()) for name in ("office.pem", "other")
-    )
-    assert isinstance(first, ed25519.Ed25519PublicKey)
-    assert first != second
-    assert public_name("other").name == "other.pub.pem"
-
-
-def test_a_signature_is_of_the_digest_with_a_domain_before_it(place):
-    sign("r.psd.parquet", "office.pem")
-    body = json.loads((place / "r.psd.parquet.sig").read_text())
-    assert sorted(body) == ["digest", "key", "signature", "version"]
-    public = load_pem_public_key((place / "office.pub.pem").read_bytes())
-    signed = b"psd signature of a release 1\n" + psd.Release.load("r.psd.parquet").digest.encode()
-    public.verify(bytes.fromhex(body["signature"]), signed)
 
 
 def test_another_release_under_the_same_name_is_noticed(place):

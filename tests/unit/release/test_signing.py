@@ -1,0 +1,161 @@
+"""Signatures: whose key signed which content, and keys that cannot be used."""
+
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519, x25519
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_public_key,
+)
+
+import psd
+from psd.errors import ParameterError, ReleaseFormatError, WriteError
+from psd.release.signing import new_key, public_name, sign, signature_name, verify
+from support.trees import SOUTH_UP, grid_release
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with a release and a key."""
+    monkeypatch.chdir(tmp_path)
+    grid_release(SOUTH_UP).save("r.psd.parquet")
+    new_key("office.pem")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("key", "public"),
+    [("office.pem", "office.pub.pem"), ("a/b.pem", "a/b.pub.pem"), ("office", "office.pub.pem")],
+)
+def test_the_public_part_is_named_after_the_key(key, public):
+    assert public_name(key).as_posix() == public
+
+
+def test_a_signature_is_named_after_its_release(tmp_path):
+    assert signature_name("r.psd.parquet").name == "r.psd.parquet.sig"
+    assert signature_name(tmp_path / "r").parent == tmp_path
+
+
+def test_what_was_signed_is_verified(folder):
+    digest = psd.Release.load("r.psd.parquet").digest
+    assert verify("r.psd.parquet") == digest
+    assert sign("r.psd.parquet", "office.pem") == signature_name("r.psd.parquet")
+    assert verify("r.psd.parquet", "office.pub.pem") == digest
+    os.rename("r.psd.parquet.sig", "other.sig")
+    assert verify("r.psd.parquet", "office.pub.pem", signature="other.sig") == digest
+
+
+def test_a_signature_is_of_the_digest_with_a_domain_before_it(folder):
+    body = json.loads(sign("r.psd.parquet", "office.pem").read_text())
+    assert sorted(body) == ["digest", "key", "signature", "version"]
+    public = load_pem_public_key((folder / "office.pub.pem").read_bytes())
+    signed = b"psd signature of a release 1\n" + psd.Release.load("r.psd.parquet").digest.encode()
+    public.verify(bytes.fromhex(body["signature"]), signed)
+
+
+def test_a_signature_of_another_content_or_key_is_refused(folder):
+    sign("r.psd.parquet", "office.pem")
+    new_key("other.pem")
+    with pytest.raises(ReleaseFormatError, match="another key"):
+        verify("r.psd.parquet", "other.pub.pem")
+    grid_release(SOUTH_UP + np.eye(3, dtype=np.int64)).save("r.psd.parquet", overwrite=True)
+    with pytest.raises(ReleaseFormatError, match="another content"):
+        verify("r.psd.parquet", "office.pub.pem")
+
+
+def test_a_signature_of_this_digest_by_another_key_is_not_valid(folder):
+    """The name of the right key in the file does not help a forger."""
+    signature = sign("r.psd.parquet", "office.pem")
+    body = json.loads(signature.read_text())
+    forger = ed25519.Ed25519PrivateKey.generate()
+    forged = forger.sign(b"psd signature of a release 1\n" + body["digest"].encode()).hex()
+    signature.write_text(json.dumps(body | {"signature": forged}))
+    with pytest.raises(ReleaseFormatError, match="not valid"):
+        verify("r.psd.parquet", "office.pub.pem")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"version": 1, "version": 1}', b"\xff"])
+def test_a_file_that_is_not_a_signature_is_refused(content, folder):
+    signature_name("r.psd.parquet").write_bytes(content)
+    with pytest.raises(ReleaseFormatError):
+        verify("r.psd.parquet", "office.pub.pem")
+
+
+def test_without_a_signature_nothing_is_verified_by_a_key(folder):
+    with pytest.raises(ReleaseFormatError):
+        verify("r.psd.parquet", "office.pub.pem")
+
+
+def test_keys_differ_and_other_programs_read_them(folder):
+    assert new_key("other") == public_name("other")
+    first, second = (
+        load_pem_public_key((folder / name).read_bytes())
+        for name in ("office.pub.pem", "other.pub.pem")
+    )
+    assert isinstance(first, ed25519.Ed25519PublicKey)
+    assert first != second
+    assert stat.S_IMODE(os.stat("other").st_mode) == 0o600
+
+
+@pytest.mark.parametrize("existing", ["key.pem", "key.pub.pem"])
+def test_no_key_is_overwritten(existing, folder):
+    (folder / existing).write_bytes(b"another")
+    with pytest.raises(WriteError, match=existing):
+        new_key("key.pem")
+    assert sorted(path.name for path in folder.glob("key.*")) == [existing]
+    assert (folder / existing).read_bytes() == b"another"
+
+
+def test_a_signature_is_overwritten_on_demand_alone(folder):
+    before = sign("r.psd.parquet", "office.pem").read_bytes()
+    new_key("other.pem")
+    with pytest.raises(WriteError):
+        sign("r.psd.parquet", "other.pem")
+    assert signature_name("r.psd.parquet").read_bytes() == before
+    sign("r.psd.parquet", "other.pem", overwrite=True)
+    assert verify("r.psd.parquet", "other.pub.pem")
+
+
+def written(folder, key, encryption=None):
+    """A file of a private key."""
+    content = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption())
+    (folder / "key.pem").write_bytes(content)
+    (folder / "key.pem").chmod(0o600)
+    return "key.pem"
+
+
+@pytest.mark.parametrize(
+    ("kind", "encryption"),
+    [
+        pytest.param(x25519.X25519PrivateKey, None, id="another algorithm"),
+        pytest.param(ed25519.Ed25519PrivateKey, BestAvailableEncryption(b"word"), id="password"),
+    ],
+)
+def test_other_keys_do_not_sign(kind, encryption, folder):
+    with pytest.raises(ParameterError, match=r"key\.pem"):
+        sign("r.psd.parquet", written(folder, kind.generate(), encryption))
+    assert not signature_name("r.psd.parquet").exists()
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o640, 0o610])
+def test_a_private_key_that_others_may_read_does_not_sign(mode, folder):
+    (folder / "office.pem").chmod(mode)
+    with pytest.raises(ParameterError, match="chmod 600"):
+        sign("r.psd.parquet", "office.pem")
+
+
+def test_a_private_key_is_not_a_public_one_and_the_reverse(folder):
+    with pytest.raises(ParameterError):
+        sign("r.psd.parquet", "office.pub.pem")
+    sign("r.psd.parquet", "office.pem")
+    with pytest.raises(ParameterError):
+        verify("r.psd.parquet", "office.pem")
+    with pytest.raises(ParameterError):
+        verify("r.psd.parquet", "absent.pub.pem")
