@@ -16,7 +16,7 @@ from typing import Any
 from psd.errors import LedgerError
 from psd.ledger.entry_schema import validate_entry
 from psd.ledger.file import Row
-from psd.ledger.regions import BY_FIELDS, Region
+from psd.ledger.regions import parse_region
 from psd.ledger.state import Charge, Dataset, LedgerState
 from psd.privacy.epsilon import epsilon_text
 
@@ -84,26 +84,11 @@ def _charge(
     charges: dict[str, Charge], datasets: Mapping[str, Dataset], time: str, body: dict[str, Any]
 ) -> None:
     """Add the charge of an entry."""
-    region = _region(body.pop("region"))
+    region = parse_region(body.pop("region"))
     files = tuple(body.pop("files", ()))
     if body["id"] in charges or body["dataset"] not in datasets:
         raise ValueError("a charge that is there already, or to no dataset")
     charges[body["id"]] = Charge(time=time, region=region, files=files, **body)
-
-
-def _region(value: Mapping[str, Any] | None) -> Region | None:
-    """Region of an entry; None if its rows may have been placed by geometries.
-
-    A geometry may differ from the columns beside it, so such a charge counts everywhere.
-    """
-    if value is None or BY_FIELDS not in value["columns"]:
-        return None
-    return Region(
-        bounds=tuple(value["bounds"]),
-        crs=value["crs"],
-        columns=tuple(value["columns"]),
-        lattice=tuple(value["lattice"]),
-    )
 
 
 def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from psd.ledger.file import (
     rows,
     snapshot,
 )
+from psd.ledger.regions import region_fields
 from psd.ledger.state import ChargeRequest, LedgerState, check_name
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS
@@ -327,14 +328,12 @@ def _cap(who: str, value: str | float | Decimal, budget: int) -> int:
 
 def _body(request: ChargeRequest) -> dict[str, object]:
     """Public fields of a charge, for its entry."""
-    region = request.region and {
-        "bounds": request.region.bounds,
-        "crs": request.region.crs,
-        "columns": request.region.columns,
-        "lattice": request.region.lattice,
+    return {
+        "what": request.what,
+        "epsilon": request.epsilon,
+        "bound": None if request.chosen else request.unit.contributions,
+        "region": region_fields(request.region),
     }
-    bound = None if request.chosen else request.unit.contributions
-    return {"what": request.what, "epsilon": request.epsilon, "bound": bound, "region": region}
 
 
 def _random_id() -> str:

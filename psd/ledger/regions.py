@@ -8,13 +8,14 @@ reason to count less.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BY_FIELDS", "Region", "spent_within"]
+__all__ = ["BY_FIELDS", "Region", "parse_region", "region_fields", "spent_within"]
 
 Bounds = tuple[float, float, float, float]
 
@@ -48,6 +49,22 @@ class Region:
     def frame(self) -> tuple[str, tuple[str, ...]]:
         """What two regions must have in common for their bounds to be comparable."""
         return self.crs, self.columns
+
+
+def region_fields(region: Region | None) -> dict[str, Any] | None:
+    """Fields of a region, for the entry of a charge."""
+    return None if region is None else asdict(region)
+
+
+def parse_region(fields: Mapping[str, Any] | None) -> Region | None:
+    """Region of the entry of a charge; None if its rows may have been placed by geometries.
+
+    A geometry may differ from the columns beside it, so such a charge counts everywhere.
+    """
+    if fields is None or BY_FIELDS not in fields["columns"]:
+        return None
+    lists = {name: tuple(fields[name]) for name in ("bounds", "columns", "lattice")}
+    return Region(crs=fields["crs"], **lists)
 
 
 def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | None) -> int:
