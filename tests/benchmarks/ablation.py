@@ -9,6 +9,7 @@ own. Scores as in `accuracy.py`, with the standard error over the builds.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,8 @@ from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.release.post_processing import View
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.releases import changed
 
 VIEWS = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
@@ -21,6 +22,8 @@ import shapely
 import psd
 from psd.release.post_processing import DENSITIES, View
 from psd.space.covariate import Covariate
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.releases import changed
 
 LIMIT = 15.0

@@ -30,6 +30,7 @@ from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.query import boxes as engine
 
@@ -91,7 +92,7 @@ def built(method: str, counts: Tally, domain: psd.Domain, folder: Path) -> Path:
         domain,
         budget=Budget(parse_epsilon(epsilon)),
         method=psd.method(method, settings),
-        unit="record",
+        unit=PrivacyUnit(),
     )
     if len(release.tree) < LEAST:
         sys.exit(f"{method} has {len(release.tree):,} nodes, not {LEAST:,}; see LARGE")
@@ -113,7 +114,7 @@ def peer(release: psd.Release, boxes: np.ndarray) -> float:
     walk = engine._engine
     engine._engine = lambda queries: None
     try:
-        return len(some) / timed(lambda: engine._sums(release, lattice))
+        return len(some) / timed(lambda: engine._sums(release.index, lattice))
     finally:
         engine._engine = walk
 

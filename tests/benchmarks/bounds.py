@@ -1,6 +1,6 @@
 """How a bound chosen for a share of epsilon compares with the best fixed one.
 
-    PYTHONPATH=tests python tests/benchmarks/bounds.py FOLDER [--runs 3] [--tune]
+    python tests/benchmarks/bounds.py FOLDER [--runs 3] [--tune]
 
 Scores are those of `psd.evaluation.evaluate`, relative to all rows, so that what a bound leaves
 out is part of the error. The rows of the two sets without users are given to made-up ones: sizes
@@ -8,6 +8,7 @@ are Zipf, and each user's rows are neighbours of each other.
 """
 
 import argparse
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +129,7 @@ def main():
         for text in EPSILONS:
             epsilon = parse_epsilon(text)
             fixed = {k: score(data, t, k, epsilon, 0, given.runs) for k, t in truths.items()}
-            best = min(fixed, key=fixed.get)
+            best = min(fixed, key=fixed.__getitem__)
             over = int((data.sizes > best).sum())
             print(
                 f"{name} {text}: users {len(data.sizes)}, best k {best} {fixed[best]:.4f}, "
@@ -151,7 +152,7 @@ def main():
 def tune(data, fixed, epsilon):
     """Expected score over the best one, by share and by users over the bound."""
     best = min(fixed.values())
-    for share in ("0.02", "0.05", "0.1", "0.2"):
+    for share in map(Decimal, ("0.02", "0.05", "0.1", "0.2")):
         line = []
         for times in (10, 30, 100, 200, 300, 500, 1000):
             choice = ContributionChoice(share=share, over=int(times * 1e9 / epsilon), most=MOST)

@@ -16,6 +16,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from accuracy import BOUNDS, CLASSES, items
@@ -72,7 +73,7 @@ def measured(
     return np.mean(covers, axis=0), np.mean(widths, axis=0)
 
 
-def by_class(known: Truth, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def by_class(known: Truth, values: NDArray[Any]) -> NDArray[np.float64]:
     """Mean of values in each class of queries."""
     names = dict.fromkeys(known.queries.classes.tolist())
     return np.array([values[known.queries.classes == name].mean() for name in names])

@@ -6,6 +6,7 @@ python tests/benchmarks/figures.py
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -47,7 +48,8 @@ def chance_to_miss(factor):
 
 def replayed():
     """Worst losses of all small methods on the first of the spaces, and pairs in all."""
-    side, k, parts, *_ = SPACES[0].values
+    space: Any = SPACES[0].values
+    side, k, parts, *_ = space
     found = [replay_loss(method, side, k, every=part(method, parts)) for method in small_methods()]
     return [float(worst) for worst, _ in found], sum(pairs for _, pairs in found)
 

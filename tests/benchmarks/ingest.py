@@ -77,14 +77,15 @@ def make(path: Path, rows: int) -> None:
             options = pc.WriteOptions(include_header=False, quoting_style="none")
             writer = pc.CSVWriter(path.open("ab"), table.schema, write_options=options)
         writer.write(table)
-    writer.close()
+    if writer is not None:
+        writer.close()
 
 
 def run(command: list[str]) -> tuple[float, float, str]:
     """Seconds, peak memory in GB, and output of a process."""
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    output = process.stdout.read()
+    output = process.stdout.read() if process.stdout else ""
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{command[0]} failed")

@@ -26,9 +26,12 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.query.boxes import box_totals
 from psd.release.post_processing import View
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.releases import changed
 
 BAR = 1.03
@@ -68,7 +71,7 @@ def measured(counts, truth, domain, method, epsilon, runs):
     found = []
     for _ in range(runs):
         release = draw_release(
-            counts, domain, budget=Budget(parse_epsilon(epsilon)), method=method, unit="record"
+            counts, domain, budget=Budget(parse_epsilon(epsilon)), method=method, unit=PrivacyUnit()
         )
         found.append((class_errors(release, truth), signed_errors(release, truth)))
     return np.array(found).transpose(1, 0, 2)

@@ -54,7 +54,7 @@ def rows(path: Path, domain: psd.Domain, runs: int) -> Iterator[tuple[Any, ...]]
             kind, size, _ = name.rsplit(" ", 2)
             centres = "anywhere" if kind == "uniform" else kind
             key = (record["epsilon"], record["method"], centres, float(size) / 100)
-            low, high = expected.loc[key]
+            low, high = expected.loc[[key]].to_numpy()[0]
             yield path.stem, *key, low, high, record[name]
 
 

@@ -1,11 +1,12 @@
 """Where private bounds come out, and how often they are lost in the empty part of the world.
 
-    PYTHONPATH=tests python tests/benchmarks/private_bounds.py london_stop_search.csv
+    python tests/benchmarks/private_bounds.py london_stop_search.csv
 
 A side is lost if it lies more than ten standard deviations of the rows from their median.
 """
 
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ def main():
     print("| epsilon | share | beyond | median distance of a side, in ranks | sides lost |")
     print("|---|---|---|---|---|")
     for epsilon in ("1", "0.1"):
-        for share in ("0.05", "0.1", "0.2"):
+        for share in map(Decimal, ("0.05", "0.1", "0.2")):
             for beyond in (20, 50, 100):
                 how = PrivateBounds(share=share, beyond=beyond)
                 print(f"| {epsilon} | {share} | {beyond} | {line(table, counts, how, epsilon)} |")

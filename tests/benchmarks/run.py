@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import bench_noise
@@ -32,7 +33,7 @@ DOMAIN = psd.Domain(bounds=BOUNDS)
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "seoul" / "visits.csv"
 SIZES = (10**5, 10**6, 10**7)
 
-Row = dict[str, object]
+Row = Mapping[str, object]
 
 
 def points(size: int) -> pd.DataFrame:
@@ -126,7 +127,7 @@ def bench_query() -> Iterator[Row]:
         release.query([BOUNDS])
         for area in (1e-4, 1e-3, 1e-2, 1e-1):
             boxes = _boxes(rng, area, 2_000)
-            seconds = timed(lambda boxes=boxes, release=release: release.query(boxes), 3)
+            seconds = timed(partial(release.query, boxes), 3)
             yield {
                 "method": name,
                 "cells": f"{len(release.tree):,}",
@@ -157,7 +158,7 @@ def bench_start() -> Iterator[Row]:
         }
 
 
-def show(title: str, rows: Iterator[Row]) -> None:
+def show(title: str, rows: Iterable[Row]) -> None:
     """Print rows as they come, as a Markdown table."""
     print(f"\n## {title}\n")
     for number, row in enumerate(rows):
@@ -179,8 +180,8 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=SIZES[-1])
     parser.add_argument("--only", default="noise,quantile,build,query,start")
     options = parser.parse_args()
-    benches = {
-        "noise": lambda: iter(bench_noise.run()),
+    benches: dict[str, Callable[[], Iterable[Row]]] = {
+        "noise": lambda: bench_noise.run(),
         "quantile": bench_quantile.run,
         "build": lambda: bench_build(options.largest),
         "query": bench_query,

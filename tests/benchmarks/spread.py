@@ -13,6 +13,7 @@ where a view pulls answers to one side. The data sets are public, so their true 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +30,11 @@ from psd.ingest.tally_builder import tally_batches
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.space.box_tree import locate
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.releases import changed
 
 METHODS = ("auto", "grid", "quadtree", "kd-hybrid", "kd-standard", "htree")
@@ -99,7 +103,7 @@ def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
                 domain,
                 budget=Budget(parse_epsilon(epsilon)),
                 method=psd.method(name),
-                unit="record",
+                unit=PrivacyUnit(),
             )
             found = ratios(release, exact(release, counts), boxes, options.draws)
             cells = (f"{a:.2f} / {b:.2f}" for a, b in zip(*found, strict=True))

@@ -1,13 +1,14 @@
 """How often joint intervals hold, class breaks are covered, and what statistics cost.
 
     psd build data/seoul/visits.csv -o seoul.psd.parquet --epsilon 1 --bounds 126.4 37 127.6 38
-    PYTHONPATH=tests python tests/benchmarks/together.py data/seoul/visits.csv seoul.psd.parquet
+    python tests/benchmarks/together.py data/seoul/visits.csv seoul.psd.parquet
 
 Coverages are on the sample data, a quadtree of height 8 whose noise is drawn 200 times.
 """
 
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,8 @@ from psd.space.box_tree import Tree, locate
 from psd.space.ground_areas import ground_areas
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.releases import changed
 
 DRAWS = 200
@@ -56,11 +59,11 @@ def together(release, truth, boxes):
     lattice = release.domain.to_lattice(np.array(boxes, float))
     covered = cover(release.tree, len(boxes), box_fraction(release.model, lattice))
     rng = np.random.default_rng(0)
-    off = []
+    draws = []
     for _ in range(DRAWS):
         signed = drawn_again(release, truth, rng).estimates.signed
-        off.append(np.abs(total(covered, signed - truth)) / deviation)
-    off = np.array(off)
+        draws.append(np.abs(total(covered, signed - truth)) / deviation)
+    off = np.array(draws)
     return [(off <= reach(confidence)).all(axis=1).mean() for confidence in (0.95, level)]
 
 
@@ -73,7 +76,7 @@ def breaks(release, truth, weight):
     for _ in range(DRAWS // 4):
         table = drawn_again(release, truth, rng).quantiles(5, weight=weight, draws=50)
         area = ground_areas(release.domain, overlay.boxes)
-        weights = area if weight == "area" else count
+        weights = np.asarray(area if weight == "area" else count, np.float64)
         at = weighted_quantiles(count / area, weights, table.share.to_numpy())
         found.append((table.lower <= at + 1e-9) & (at <= table.upper + 1e-9))
     return np.mean(found, axis=0).round(2).tolist()

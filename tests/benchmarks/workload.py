@@ -27,6 +27,7 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 
 HEADER = ("data", "epsilon", "class", "method", "uniform", "error", "on data", "error")
@@ -93,7 +94,7 @@ def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
                             domain,
                             budget=Budget(parse_epsilon(epsilon)),
                             method=method,
-                            unit="record",
+                            unit=PrivacyUnit(),
                         ),
                         truth,
                     )

@@ -44,6 +44,12 @@ def test_bugs_have_a_name_and_a_sentence_each():
     assert all(bug.wrong and bug.like for bug in BUGS)
 
 
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.id)
+def test_each_patch_fits_the_package(bug):
+    with bug.plant():
+        pass
+
+
 def test_the_named_tests_exist():
     root = Path(run.TESTS).parent
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]

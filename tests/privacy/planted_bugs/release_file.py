@@ -9,6 +9,7 @@ import psd.release.file
 import psd.space.box_tree
 from privacy.planted_bugs.bug import planted, replaced
 from psd.errors import ReleaseFormatError
+from psd.release import schema
 from support.releases import changed
 
 FILE = "tests/unit/release/test_file.py::"
@@ -46,21 +47,21 @@ def header_read_twice():
 
 
 def header_as(change):
-    original = psd.release.file.arguments
-    return replaced(psd.release.file, "arguments", lambda header: original(change(header)))
+    original = psd.release.file.record_fields
+    return replaced(psd.release.file, "record_fields", lambda header: original(change(header)))
 
 
 @planted(test=HEADERS, like="an allow-list that allows everything")
 def unknown_fields_skipped():
     """Unknown fields are skipped when a release is read."""
-    known = psd.release.file._FIELDS.keys() | {"format", "domain"}
-    return header_as(lambda header: {k: v for k, v in header.items() if k in known})
+    names = {field.name for field in schema.FIELDS} | {"format"}
+    return header_as(lambda header: {k: v for k, v in header.items() if k in names})
 
 
 @planted(test=HEADERS, like="fields whose meaning changed")
 def version_of_the_future():
     """A format of a later version is read as if it were this one."""
-    return header_as(lambda header: {**header, "format": psd.release.file.FORMAT})
+    return header_as(lambda header: {**header, "format": schema.FORMAT})
 
 
 @planted(test=FILE + "test_other_columns_and_values_are_refused", like="foreign and damaged files")
