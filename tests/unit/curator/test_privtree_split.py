@@ -65,6 +65,16 @@ def test_biased_counts():
     assert rule.biased(counts, 3, family).tolist() == [-4, -4, -3, -7, -7, -7, -7]
 
 
+def test_a_test_has_the_scale_and_the_cost_of_the_family_of_each_node():
+    rule = split_rule(np.array([NANO, NANO // 2]), 1)
+    counts, family = np.array([9, 0, 3]), np.array([1, 0, 1])
+    test = rule.test(counts, 1, family)
+    assert test.values.tolist() == rule.biased(counts, 1, family).tolist()
+    assert test.numerator == rule.numerator
+    assert test.denominator.tolist() == [3 * NANO // 2, 3 * NANO, 3 * NANO // 2]
+    assert test.cost.tolist() == [NANO // 2, NANO, NANO // 2]
+
+
 def test_a_shape_is_charged_once_however_deep():
     asked = curator()
     leaves = asked.privtree_shape(asked.root(), NANO // 2, height=20)

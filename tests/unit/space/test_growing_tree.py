@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
+from psd.privacy.noise_laws import DISCRETE_LAPLACE
 from psd.space.box_tree import check_tree
 from psd.space.growing_tree import Cells, GrowingTree
 
@@ -37,6 +38,12 @@ def test_children_tile_their_parent_by_y_then_x(x, y, children):
     assert (cut.child >= 0).sum() == len(children)
     assert cut.child[cut.child >= 0].tolist() == cut.cells.nodes.tolist()
     check_tree(growing.tree(), LATTICE)
+
+
+def test_the_tree_has_the_law_of_the_noise_of_its_counts():
+    growing = GrowingTree(LATTICE)
+    assert growing.tree().noise_law == DISCRETE_LAPLACE
+    assert growing.tree("another-law").noise_law == "another-law"
 
 
 @pytest.mark.parametrize(("x", "y"), [(-1, 2), (9, 2), (3, -1), (3, 7)])
