@@ -56,8 +56,8 @@ def _facts(series: SeriesRelease) -> dict[str, Any]:
         "bounds": list(series.domain.bounds),
         "crs": series.domain.crs,
         "lattice": list(series.domain.lattice),
-        "estimate": first.view.estimate,
-        "density": first.view.density,
+        "estimate": first.post_processing.estimate,
+        "density": first.post_processing.density,
         "library": first.library,
         "digest": series.digest,
     }

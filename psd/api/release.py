@@ -18,7 +18,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.query.index import QueryIndex
 from psd.release.counts import record_from_counts
 from psd.release.file import digest_of, read, write
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
@@ -100,9 +100,9 @@ class Release:
         return self.record.unit
 
     @property
-    def view(self) -> View:
-        """Post-processing of the counts; `with_view` gives another one."""
-        return self.record.view
+    def post_processing(self) -> PostProcessing:
+        """Post-processing of the counts; `with_post_processing` gives another one."""
+        return self.record.post_processing
 
     @property
     def covariate(self) -> Covariate | None:
@@ -154,9 +154,9 @@ class Release:
         """Estimated number of (kept) records, or of users, in the whole domain."""
         return self.model.total
 
-    def with_view(self, view: View) -> Release:
+    def with_post_processing(self, post_processing: PostProcessing) -> Release:
         """Make the same release with another post-processing; costs no epsilon."""
-        return Release(replace(self.record, view=view))
+        return Release(replace(self.record, post_processing=post_processing))
 
     @classmethod
     def from_counts(

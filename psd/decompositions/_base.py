@@ -101,9 +101,9 @@ class Decomposition(Protocol):
     """A way to cut space into cells and to share epsilon among them.
 
     A frozen dataclass whose fields are made by `psd._util.fields.public_field`. Three members are
-    optional: ``view``, the `psd.release.post_processing.View` that suits the method; ``step``,
-    a function from the lattice to the columns and rows of it that the method never divides; and
-    ``picks``, names under which it declares what it picked, see `Curator.declare`.
+    optional: ``post_processing``, the default `psd.release.post_processing.PostProcessing`;
+    ``step``, a function from the lattice to the columns and rows of it that the method never
+    divides; and ``picks``, names under which it declares what it picked, see `Curator.declare`.
 
     Guarantees
     ----------

@@ -29,7 +29,7 @@ from psd.decompositions._constants import (
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.grids import cut_grid, cut_grids
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ class AdaptiveGrid:
     )
 
     name: ClassVar[str] = "adaptive-grid"
-    view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(
+        estimate="posterior", density="smooth"
+    )
     paper: ClassVar[str] = "AG: Qardaji et al., ICDE 2013"
 
     def __post_init__(self) -> None:

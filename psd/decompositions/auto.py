@@ -20,7 +20,7 @@ from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO, epsilon_text
 from psd.privacy.shares import geometric_shares, share, split_total
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ class Auto:
     )
 
     name: ClassVar[str] = "auto"
-    view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(
+        estimate="posterior", density="smooth"
+    )
     picks: ClassVar[tuple[str, ...]] = ("look_epsilon", "look_total", "picked", "signal")
     paper: ClassVar[str] = "picks; see Hay et al., SIGMOD 2016"
 

@@ -34,7 +34,7 @@ from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import share, split_total
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ class Cascade:
     )
 
     name: ClassVar[str] = "cascade"
-    view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(
+        estimate="posterior", density="smooth"
+    )
     paper: ClassVar[str] = "after Qardaji et al., ICDE 2013, and Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:

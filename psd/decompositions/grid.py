@@ -23,7 +23,7 @@ from psd.decompositions._constants import (
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.grids import cut_grid
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ class Grid:
     )
 
     name: ClassVar[str] = "grid"
-    view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(
+        estimate="posterior", density="smooth"
+    )
     paper: ClassVar[str] = "UG: Qardaji et al., ICDE 2013"
 
     def __post_init__(self) -> None:

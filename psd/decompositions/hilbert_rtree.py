@@ -27,7 +27,7 @@ from psd.decompositions._constants import (
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import share, split_total
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
 from psd.space.hilbert import MAX_ORDER, lattice_codes, square_lines
 
@@ -96,7 +96,9 @@ class HilbertRTree:
     )
 
     name: ClassVar[str] = "hilbert-rtree"
-    view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(
+        estimate="posterior", density="smooth"
+    )
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:

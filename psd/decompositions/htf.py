@@ -23,7 +23,7 @@ from psd.decompositions._constants import HTF_SIGNAL, HTF_STRUCTURE_SHARE, TOTAL
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import geometric_shares, share, split_total
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.bin_grid import BinGrid
 from psd.space.growing_tree import Cells
 
@@ -93,7 +93,9 @@ class HTF:
     )
 
     name: ClassVar[str] = "htf"
-    view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(
+        estimate="posterior", density="smooth"
+    )
     paper: ClassVar[str] = "Shaham et al., SIGSPATIAL 2021"
 
     def __post_init__(self) -> None:

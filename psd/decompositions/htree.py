@@ -27,7 +27,7 @@ from psd.decompositions._constants import (
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import cube_root, share, split_total, weighted_shares
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class HTree:
     )
 
     name: ClassVar[str] = "htree"
-    view: ClassVar[View] = View(estimate="signed", density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(estimate="signed", density="smooth")
     paper: ClassVar[str] = "To, Fan, Shahabi, GeoPrivacy 2015"
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ from psd._util.fields import check_parameters, integer_between, public_field
 from psd.decompositions._constants import KD_CELL_TOLERANCE, KD_STRUCTURE_SHARE
 from psd.privacy.noise_variance import noise_variance
 from psd.privacy.shares import geometric_shares, share
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.grids import cut_grid
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ class KDCell:
     )
 
     name: ClassVar[str] = "kd-cell"
-    view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(
+        estimate="posterior", density="smooth"
+    )
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:

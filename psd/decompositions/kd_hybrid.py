@@ -16,7 +16,7 @@ from psd._util.fields import check_parameters, integer_between, public_field
 from psd.decompositions._constants import KD_PRIVATE_LEVELS, KD_STRUCTURE_SHARE
 from psd.decompositions._kd import build_kd
 from psd.privacy.shares import share
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
@@ -65,7 +65,9 @@ class KDHybrid:
     )
 
     name: ClassVar[str] = "kd-hybrid"
-    view: ClassVar[View] = View(estimate="posterior", density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(
+        estimate="posterior", density="smooth"
+    )
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from psd._util.fields import check_parameters, integer_between, public_field
 from psd.decompositions._constants import PRIVTREE_STRUCTURE_SHARE
 from psd.privacy.shares import share
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
@@ -68,7 +68,7 @@ class PrivTree:
     )
 
     name: ClassVar[str] = "privtree"
-    view: ClassVar[View] = View(density="smooth")
+    post_processing: ClassVar[PostProcessing] = PostProcessing(density="smooth")
     paper: ClassVar[str] = "Zhang et al., SIGMOD 2016"
 
     def __post_init__(self) -> None:

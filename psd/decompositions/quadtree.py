@@ -15,7 +15,7 @@ from psd._util.fields import check_parameters, choice, integer_between, public_f
 from psd.decompositions._workload_shares import CLASSES, check_workload, class_weights
 from psd.errors import ParameterError
 from psd.privacy.shares import geometric_shares, uniform_shares, weighted_shares
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
@@ -96,9 +96,9 @@ class Quadtree:
             )
 
     @property
-    def view(self) -> View:
+    def post_processing(self) -> PostProcessing:
         """Least squares, pruned."""
-        return View(prune=self.prune)
+        return PostProcessing(prune=self.prune)
 
     def level_shares(self, epsilon: int) -> tuple[int, ...]:
         """Nano-epsilon of each level, root first."""

@@ -1,4 +1,4 @@
-"""From noisy counts to consistent estimates, and a view of them without negative numbers.
+"""From noisy counts to consistent estimates, signed and not negative.
 
 Post-processing: only the noisy integers and their epsilons are read, so nothing is paid.
 """
@@ -32,7 +32,7 @@ class Estimates:
     signed : ndarray, shape (n,), float64
         Best linear unbiased estimates, in records; the children of a node sum to it.
     count : ndarray, shape (n,), float64
-        The published view: not negative, the children of a node sum to it.
+        The published counts: not negative, the children of a node sum to it.
     upward : ndarray, shape (n,), float64
         Estimate of each node from its own subtree alone.
     upward_variance : ndarray, shape (n,), float64
@@ -57,13 +57,13 @@ def infer(
     scale: int = 1,
     empty: NDArray[np.bool_] | None = None,
 ) -> Estimates:
-    """Generalised least squares on a tree, and its non-negative view.
+    """Generalised least squares on a tree, signed and not negative.
 
     Guarantees
     ----------
     - `signed` is the minimum-variance linear unbiased estimate given the tree, whatever was
       measured where, as long as the leaves can be told apart.
-    - In both views the children of a node sum to it, to rounding.
+    - Signed or not, the children of a node sum to it, to rounding.
     - Time and memory are linear in the number of nodes.
 
     Parameters

@@ -13,7 +13,7 @@ from psd.estimation.density import Density, smooth_density
 from psd.estimation.least_squares import Estimates, infer, pruned
 from psd.estimation.nonuniformity import dispersion
 from psd.estimation.published_covariance import published_covariance
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
@@ -57,9 +57,9 @@ class CountModel:
         return self.record.domain
 
     @property
-    def view(self) -> View:
+    def post_processing(self) -> PostProcessing:
         """Post-processing of the counts."""
-        return self.record.view
+        return self.record.post_processing
 
     @cached_property
     def outside(self) -> NDArray[np.bool_] | None:
@@ -68,37 +68,37 @@ class CountModel:
 
     @cached_property
     def estimates(self) -> Estimates:
-        """Consistent estimates of every cell with variances; counts as the view says."""
-        tree, unit, view = self.tree, self.record.unit, self.view
+        """Consistent estimates of every cell with variances; counts by the post-processing."""
+        tree, unit, choice = self.tree, self.record.unit, self.post_processing
         empty = None if self.outside is None else self.outside & tree.is_leaf
         estimates = infer(tree, unit.contributions, unit.scale, empty)
-        if view.estimate == "posterior":
+        if choice.estimate == "posterior":
             # Imports scipy.optimize, which most sessions do without.
             from psd.estimation.posterior import posterior_count
 
             counts = posterior_count(tree, estimates, unit.contributions, unit.scale, empty)
             estimates = replace(estimates, count=counts)
-        if view.estimate == "signed":
+        if choice.estimate == "signed":
             estimates = replace(estimates, count=estimates.signed)
-        if view.prune:
-            counts = pruned(tree, estimates, view.prune, self.parent_shares)
+        if choice.prune:
+            counts = pruned(tree, estimates, choice.prune, self.parent_shares)
             estimates = replace(estimates, count=counts)
         return estimates
 
     @cached_property
     def published_covariance(self) -> Estimates:
         """Estimates with the covariance of the published counts."""
-        if self.view.estimate == "signed":
+        if self.post_processing.estimate == "signed":
             return self.estimates
         return published_covariance(self.tree, self.estimates)
 
     @cached_property
     def density(self) -> Density | None:
         """Density of the records inside the leaves; None where it is uniform."""
-        if self.view.density == "uniform":
+        if self.post_processing.density == "uniform":
             return None
         covariate = self.record.covariate
-        if covariate is not None and self.view.density == "covariate":
+        if covariate is not None and self.post_processing.density == "covariate":
             return CovariateDensity(covariate=covariate)
         counts = np.maximum(self.estimates.count, 0.0)
         return smooth_density(self.tree, counts, self.domain.lattice)
@@ -106,7 +106,7 @@ class CountModel:
     @cached_property
     def parent_shares(self) -> NDArray[np.float64]:
         """Share of its parent's records that each cell has before counts are known."""
-        has_mass = self.view.density == "covariate" or self.record.boundary
+        has_mass = self.post_processing.density == "covariate" or self.record.boundary
         return shares_of_parents(self.tree, self.record.covariate if has_mass else None)
 
     @cached_property

@@ -1,6 +1,6 @@
 """How much the published counts really move when the noise is drawn again.
 
-The covariance of least squares knows nothing of the view: a cell that is published as empty
+The covariance of least squares ignores post-processing: a cell that is published as empty
 because its noisy count was small has, under it, the same variance as a full one. Post-processing:
 only the release is read.
 """
@@ -32,7 +32,7 @@ def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:
     tree : Hierarchy
         Cells.
     estimates : Estimates
-        Of that tree; `count` is the published view.
+        Of that tree; `count` holds the published counts.
 
     Returns
     -------

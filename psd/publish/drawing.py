@@ -16,11 +16,11 @@ from psd.privacy.budget import Budget
 from psd.privacy.statements import STATEMENTS, method_parameters
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.insecure import SeededSampler
-from psd.publish.public_inputs import PublicInputs, default_view
+from psd.publish.public_inputs import PublicInputs, default_post_processing
 from psd.release.record import CountSource, ReleaseRecord
 
 if TYPE_CHECKING:
-    from psd.release.post_processing import View
+    from psd.release.post_processing import PostProcessing
     from psd.space.boundary import Boundary
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
@@ -52,7 +52,7 @@ def draw_release(
     budget: Budget,
     method: Decomposition,
     unit: PrivacyUnit,
-    view: View | None = None,
+    post_processing: PostProcessing | None = None,
     covariate: Covariate | None = None,
     boundary: Boundary | None = None,
     sampler: Sampler | None = None,
@@ -77,7 +77,7 @@ def draw_release(
         How space is divided. Public.
     unit : PrivacyUnit
         Of the tally. Public.
-    view : View, optional
+    post_processing : PostProcessing, optional
         How estimates are made from the counts; by default as the method defines it. Public.
     covariate : Covariate, optional
         Of the same domain. Public.
@@ -102,7 +102,9 @@ def draw_release(
         )
     parameters = method_parameters(method)
     inputs = PublicInputs(
-        view=default_view(method) if view is None else view, covariate=covariate, boundary=boundary
+        post_processing=post_processing or default_post_processing(method),
+        covariate=covariate,
+        boundary=boundary,
     )
     sampler = SecureSampler() if sampler is None else sampler
     curator = Curator(
@@ -123,7 +125,7 @@ def draw_release(
             curator.declared
         ),
         unit=unit,
-        view=inputs.view,
+        post_processing=inputs.post_processing,
         covariate=inputs.published,
         boundary=boundary is not None,
         source=noise_origin(sampler),

@@ -127,7 +127,7 @@ def _drawn(
         "budget": budget,
         "method": request.method,
         "unit": request.unit if scope == "slice" else counted.unit,
-        "view": inputs.view,
+        "post_processing": inputs.post_processing,
         "covariate": inputs.covariate,
         "boundary": inputs.boundary,
         "sampler": sampler,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import ParameterError
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.public_files import BoundaryFile, CovariateFile
@@ -18,9 +18,9 @@ __all__ = [
     "PublicInputs",
     "boundary_of",
     "covariate_of",
-    "default_view",
+    "default_post_processing",
+    "resolve_post_processing",
     "resolve_public_inputs",
-    "view_with",
 ]
 
 
@@ -30,7 +30,7 @@ class PublicInputs:
 
     Parameters
     ----------
-    view : View
+    post_processing : PostProcessing
         How estimates are made from the counts.
     covariate : Covariate, optional
         Where people can be.
@@ -38,7 +38,7 @@ class PublicInputs:
         Outside of which there are no records.
     """
 
-    view: View
+    post_processing: PostProcessing
     covariate: Covariate | None = None
     boundary: Boundary | None = None
 
@@ -64,18 +64,18 @@ class PublicInputs:
 
 def resolve_public_inputs(
     domain: Domain | None,
-    view: View,
+    post_processing: PostProcessing,
     *,
     covariate: Covariate | CovariateFile | None = None,
     boundary: Boundary | BoundaryFile | None = None,
 ) -> PublicInputs:
-    """Read public files, and check that what they hold fits the domain and the view.
+    """Read public files, and check that what they hold fits the domain and the density.
 
     Parameters
     ----------
     domain : Domain, optional
         Of the release; None if its bounds are estimated privately.
-    view : View
+    post_processing : PostProcessing
         How estimates are made from the counts.
     covariate, boundary
         As in `psd.publish.request.BuildRequest`.
@@ -88,32 +88,34 @@ def resolve_public_inputs(
         If a file cannot be read.
     """
     if domain is None:
-        if view.density == "covariate":
+        if post_processing.density == "covariate":
             raise ParameterError(
                 "density must not be covariate with private bounds, which cannot have a covariate"
             )
-        return PublicInputs(view=view)
+        return PublicInputs(post_processing=post_processing)
     inputs = PublicInputs(
-        view=view,
+        post_processing=post_processing,
         covariate=None if covariate is None else covariate_of(covariate, domain),
         boundary=None if boundary is None else boundary_of(boundary, domain),
     )
     check_covariate(inputs.covariate, domain, "uniform")  # before it is cut at the boundary
-    check_covariate(inputs.published, domain, view.density)
+    check_covariate(inputs.published, domain, post_processing.density)
     return inputs
 
 
-def default_view(method: object) -> View:
-    """How a method wants estimates made: its ``view``, least squares if it has none."""
-    view: View = getattr(method, "view", View())
-    return view
+def default_post_processing(method: object) -> PostProcessing:
+    """Post-processing that a method declares; least squares and uniform densities by default."""
+    default: PostProcessing = getattr(method, "post_processing", PostProcessing())
+    return default
 
 
-def view_with(method: object, *, estimate: str | None, density: str | None) -> View:
-    """The default view of a method, with the choices of the caller."""
+def resolve_post_processing(
+    method: object, *, estimate: str | None, density: str | None
+) -> PostProcessing:
+    """Default post-processing of a method, with the choices of the caller."""
     choices: dict[str, Any] = {"estimate": estimate, "density": density}
     stated = {name: choice for name, choice in choices.items() if choice is not None}
-    return replace(default_view(method), **stated)
+    return replace(default_post_processing(method), **stated)
 
 
 def covariate_of(value: Any, domain: Domain) -> Covariate:

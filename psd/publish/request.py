@@ -20,8 +20,8 @@ from psd.ingest.sources import Columns
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
-from psd.publish.public_inputs import view_with
-from psd.release.post_processing import View
+from psd.publish.public_inputs import resolve_post_processing
+from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
@@ -142,7 +142,7 @@ class BuildRequest:
         Where people can be.
     boundary : Boundary or BoundaryFile, optional
         Polygons outside of which records are dropped.
-    post_processing : View, optional
+    post_processing : PostProcessing, optional
         How estimates are made from the noisy counts; the default is that of the method.
 
     Raises
@@ -167,7 +167,7 @@ class BuildRequest:
     slices: TimeSlices | None = None
     covariate: Covariate | CovariateFile | None = None
     boundary: Boundary | BoundaryFile | None = None
-    post_processing: View | None = None
+    post_processing: PostProcessing | None = None
 
     def __post_init__(self) -> None:
         """Normalise and check the fields."""
@@ -180,7 +180,9 @@ class BuildRequest:
         self._check_bounds()
         if self.post_processing is None:
             self._set("post_processing", self.default_post_processing)
-        check_instance("post_processing", self.post_processing, View, "psd.PostProcessing()")
+        check_instance(
+            "post_processing", self.post_processing, PostProcessing, "psd.PostProcessing()"
+        )
 
     def _set(self, name: str, value: object) -> None:
         """Set a field of a frozen value; called while it is made."""
@@ -229,10 +231,10 @@ class BuildRequest:
         )
 
     @property
-    def default_post_processing(self) -> View:
+    def default_post_processing(self) -> PostProcessing:
         """That of the method; within cells by the covariate or the boundary, if there is one."""
         density = None if self.covariate is None and self.boundary is None else "covariate"
-        return view_with(self.method, estimate=None, density=density)
+        return resolve_post_processing(self.method, estimate=None, density=density)
 
     def completed(self, domain: Domain, reading: ReadRequest) -> BuildRequest:
         """The same request with what tallies state themselves.

@@ -11,7 +11,7 @@ from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
-from psd.publish.public_inputs import boundary_of, covariate_of, view_with
+from psd.publish.public_inputs import boundary_of, covariate_of, resolve_post_processing
 from psd.publish.request import SLICES_EXAMPLE, BuildRequest, as_domain, as_method, check_instance
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
@@ -96,8 +96,8 @@ class BuildArguments(ReadArguments, total=False):
     Parameters
     ----------
     estimate, density : str
-        How estimates are made, see `psd.release.post_processing.View`; by default as the method
-        defines it.
+        How estimates are made, see `psd.release.post_processing.PostProcessing`; by default as the
+        method defines it.
     covariate : Covariate, CovariateFile, GeoDataFrame or GeoSeries
         Where people can be, see `psd.space.covariate`; polygons are a mask. Points are then
         assumed to follow it inside the cells, unless ``density`` says otherwise, and a cascade
@@ -162,7 +162,7 @@ def request_from_arguments(
         covariate=covariate,
         boundary=boundary,
         slices=slices,
-        post_processing=view_with(
+        post_processing=resolve_post_processing(
             decomposition, estimate=arguments.get("estimate"), density=density
         ),
         **reading_fields(arguments, slices),

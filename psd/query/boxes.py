@@ -97,7 +97,7 @@ def _check(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
 
 
 def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
-    """Covered fractions of cells by boxes in lattice units; of leaves, by the view's density.
+    """Covered fractions of cells by boxes in lattice units; of leaves, by the density of the model.
 
     Parameters
     ----------

@@ -171,7 +171,7 @@ def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:
     -------
     ndarray, shape (n,), float64
     """
-    if model.view.density != "smooth":
+    if model.post_processing.density != "smooth":
         return np.zeros(len(node))
     moved: Floats = np.maximum(model.estimates.count[node], 0.0) * (part[0] - part[1])
     return moved

@@ -22,7 +22,7 @@ from psd.query.boxes import as_boxes, box_fraction
 from psd.query.polygons import polygon_fraction
 from psd.query.totals import Sums, cover_sums
 from psd.query.traversal import Cover, Fraction, cover
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import Tree
 from psd.space.region_checks import to_release_crs
 from psd.space.regions import is_region, regions_table
@@ -126,7 +126,9 @@ def _plain(model: CountModel, tree: Tree) -> CountModel:
 
     A covariate stays, since cells outside a boundary are empty without being counted.
     """
-    record = replace(model.record, tree=tree, epsilon=tree.max_path_epsilon, view=View())
+    record = replace(
+        model.record, tree=tree, epsilon=tree.max_path_epsilon, post_processing=PostProcessing()
+    )
     return CountModel(record=record)
 
 

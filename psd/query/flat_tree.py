@@ -74,7 +74,7 @@ class Packed:
     levels : int
         Of the tree.
     inside : Inside
-        Density of the view.
+        Density of the model.
     errors : Errors
         Of the estimates.
     """

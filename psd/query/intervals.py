@@ -1,6 +1,6 @@
 """Intervals that cover as often as they say: from 0 up, and longer upwards than downwards.
 
-The answer is the published view's, which is not the signed least-squares answer, and true counts
+The answer is the published one, not the signed least-squares answer, and true counts
 are skewed. What the parts are made of is derived; the constants were chosen on public data sets,
 and docs/measured/calibration-table.md has the coverage that comes out on them.
 
@@ -23,7 +23,7 @@ from psd.query.totals import Sums
 
 __all__ = ["interval"]
 
-# Part of the variance that the view took away which is given back upwards: places are asked
+# Part of the variance that post-processing removes which is given back upwards: places are asked
 # about because people are there, and then a cell published as empty often is not.
 _GIVEN_BACK = 0.6
 
@@ -58,7 +58,7 @@ def interval(sums: Sums, confidence: float) -> tuple[Floats, Floats]:
 
     Notes
     -----
-    The variance of an answer x is the spread of the published counts, what the view moved
+    The variance of an answer x is the spread of the published counts, what post-processing moved
     beyond chance (the squared difference from the signed answer, less the difference of the
     variances [2]_), and the non-uniformity. The upper end adds the term of the third cumulant
     [1]_ of a gamma distribution of the mean x and the non-uniformity variance V, whose third

@@ -100,7 +100,7 @@ def _check_inside(model: CountModel, chunks: list[NDArray[np.object_]]) -> None:
 
 
 def cover_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Cover:
-    """Cells that polygons cover, and by how much; of leaves, by the view's density.
+    """Cells that polygons cover, and by how much; of leaves, by the density of the model.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class _Descent:
         return share, area
 
     def _of_leaves(self, node: Integers, which: Integers, fraction: Floats) -> Floats:
-        """Share of the counts of leaves that are cut, by the density of the view."""
+        """Share of the counts of leaves that are cut, by the density of the model."""
         tree, density = self._model.tree, self._model.density
         if density is None or not len(node):
             return fraction

@@ -25,7 +25,7 @@ class Sums:
     Parameters
     ----------
     estimate : ndarray, shape (queries,), float64
-        Records; a view with negative cells may make it negative.
+        Records; negative where the estimates of cells are signed.
     signed : ndarray, shape (queries,), float64
         What least squares, as it is, would answer.
     perturbation_variance : ndarray, shape (queries,), float64
@@ -74,7 +74,7 @@ def cover_sums(model: CountModel, covered: Cover) -> Sums:
     ) -> NDArray[np.float64]:
         return np.maximum(count[node], 0.0) * (fraction - area)
 
-    smooth = model.view.density == "smooth"
+    smooth = model.post_processing.density == "smooth"
     return Sums(
         estimate=total(covered, count),
         signed=total(covered, estimates.signed),

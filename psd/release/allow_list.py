@@ -18,7 +18,7 @@ import numpy as np
 from psd._util.declared_parameters import DeclaredParameters
 from psd.errors import ParameterError
 from psd.privacy.unit import PrivacyUnit
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
 from psd.space.box_tree import Tree
@@ -45,7 +45,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "method": (str,),
     "parameters": (DeclaredParameters,),
     "unit": (PrivacyUnit,),
-    "view": (View,),
+    "post_processing": (PostProcessing,),
     "covariate": (Covariate, NoneType),
     "boundary": (bool,),
     "library": (str,),

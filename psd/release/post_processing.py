@@ -1,4 +1,4 @@
-"""What is made of the noisy counts of a release: choices that cost nothing and change answers."""
+"""How estimates are computed from the noisy counts of a release; the choice costs no epsilon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from psd.errors import ParameterError
 
-__all__ = ["DENSITIES", "ESTIMATES", "INFERENCE_VERSION", "View"]
+__all__ = ["DENSITIES", "ESTIMATES", "INFERENCE_VERSION", "PostProcessing"]
 
 INFERENCE_VERSION = 1
 """Version of the estimates, stated in the file: other estimates get another number."""
@@ -17,22 +17,26 @@ DENSITIES = ("uniform", "smooth", "covariate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """How estimates are made from a tree. Public; post-processing.
+class PostProcessing:
+    """How estimates are computed from the noisy counts of a tree. Public.
+
+    Guarantees
+    ----------
+    - The noisy counts stay; a release with another choice costs no epsilon.
 
     Parameters
     ----------
     estimate : {"least-squares", "posterior", "signed"}
-        Projection of least squares onto counts that are not negative
-        (`psd.estimation.least_squares`), or medians under a prior that knows empty cells
-        (`psd.estimation.posterior`), or least squares as it is, where a cell may be negative and
-        an answer is not.
+        Least squares projected onto counts that are not negative
+        (`psd.estimation.least_squares`); or medians under a prior with many empty cells
+        (`psd.estimation.posterior`); or unprojected least squares, where a cell may be negative
+        and an answer is not.
     density : {"uniform", "smooth", "covariate"}
-        Points lie evenly in a leaf, or smoothly from leaf to leaf (`psd.estimation.density`), or
-        as a public covariate says (`psd.space.covariate`).
+        Points are spread evenly in a leaf; or the density changes smoothly from leaf to leaf
+        (`psd.estimation.density`); or it follows a public covariate (`psd.space.covariate`).
     prune : int
-        Below a cell of at most so many estimated records, parts are taken to hold their share
-        of its area; 0 prunes nothing.
+        Largest estimated count of a cell whose parts are replaced by their shares of its area; 0
+        prunes nothing.
 
     Raises
     ------
@@ -49,6 +53,8 @@ class View:
         for name, options in (("estimate", ESTIMATES), ("density", DENSITIES)):
             value: Any = getattr(self, name)
             if value not in options:
-                raise ParameterError(f"{name} {str(value)!r} is none of {', '.join(options)}")
+                raise ParameterError(
+                    f"{name} must be one of {', '.join(options)}, got {str(value)!r}"
+                )
         if type(self.prune) is not int or not 0 <= self.prune < 2**53:
-            raise ParameterError(f"prune {str(self.prune)!r} is not a whole number of at least 0")
+            raise ParameterError(f"prune must be an integer of at least 0, got {str(self.prune)!r}")

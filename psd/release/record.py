@@ -17,7 +17,7 @@ from psd._version import __version__
 from psd.errors import ParameterError
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
 from psd.privacy.unit import PrivacyUnit
-from psd.release.post_processing import INFERENCE_VERSION, View
+from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
 from psd.space.box_tree import Tree, check_tree
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
@@ -51,7 +51,7 @@ class ReleaseRecord:
         Its public parameters, from `psd._util.declared_parameters.declared` or from a release file.
     unit : PrivacyUnit
         Unit of privacy, and what the counts count.
-    view : View
+    post_processing : PostProcessing
         Post-processing of the counts.
     covariate : Covariate, optional
         Public density that the release was built with.
@@ -75,7 +75,7 @@ class ReleaseRecord:
     method: str
     parameters: DeclaredParameters = NO_PARAMETERS
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
-    view: View = field(default_factory=View)
+    post_processing: PostProcessing = field(default_factory=PostProcessing)
     covariate: Covariate | None = None
     boundary: bool = False
     library: str = __version__
@@ -98,7 +98,7 @@ class ReleaseRecord:
         if outside is not None and self.tree.epsilon[outside].any():
             raise ParameterError("a cell outside the boundary was counted")
         check_tree(self.tree, self.domain.lattice)
-        check_covariate(self.covariate, self.domain, self.view.density)
+        check_covariate(self.covariate, self.domain, self.post_processing.density)
         if self.inference != INFERENCE_VERSION:
             raise ParameterError(
                 f"inference version must be {INFERENCE_VERSION}, got {self.inference}; the file "

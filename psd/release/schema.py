@@ -17,7 +17,7 @@ from psd.errors import ReleaseFormatError
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
 from psd.release.covariate_codec import covariate_header, is_covariate
-from psd.release.post_processing import DENSITIES, ESTIMATES, View
+from psd.release.post_processing import DENSITIES, ESTIMATES, PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.domain import Domain
 
@@ -101,7 +101,7 @@ def is_parameters(value: object) -> bool:
     )
 
 
-def _is_view(value: object) -> bool:
+def _is_post_processing(value: object) -> bool:
     """Whether a JSON value is a post-processing with all of its choices."""
     return (
         isinstance(value, dict)
@@ -194,8 +194,8 @@ FIELDS: Final = (
         name="view",
         json="object: estimate, density (strings), prune (integer)",
         doc="post-processing of the counts",
-        is_valid=_is_view,
-        value_of=lambda record: asdict(record.view),
+        is_valid=_is_post_processing,
+        value_of=lambda record: asdict(record.post_processing),
     ),
     Field(
         name="covariate",
@@ -275,7 +275,7 @@ def record_fields(header: Any) -> dict[str, Any]:
         "epsilon": parse_epsilon(values["epsilon"]),
         "domain": _domain_of(values["domain"]),
         "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),
-        "view": View(**values["view"]),
+        "post_processing": PostProcessing(**values["view"]),
     }
 
 

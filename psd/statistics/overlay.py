@@ -173,7 +173,7 @@ def _raster_boxes(size: tuple[int, int], lattice: tuple[int, int]) -> Floats:
 
 
 def _shares(model: CountModel, node: Integers, low: Floats, high: Floats) -> Floats:
-    """Share of each leaf's count in a box inside it, by the view's density."""
+    """Share of each leaf's count in a box inside it, by the density of the model."""
     share: Floats = (high - low).prod(axis=1)
     if model.density is None:
         return share

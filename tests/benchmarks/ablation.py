@@ -25,13 +25,13 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.releases import changed
 
 VIEWS = {
-    f"{estimate}, {density}": View(estimate=estimate, density=density)
+    f"{estimate}, {density}": PostProcessing(estimate=estimate, density=density)
     for estimate in ("posterior", "least-squares")
     for density in ("smooth", "uniform")
 }
@@ -65,7 +65,7 @@ def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[f
     for _ in range(runs):
         release = built({})
         for label, view in VIEWS.items():
-            found.setdefault(label, []).append(score(changed(release, view=view)))
+            found.setdefault(label, []).append(score(changed(release, post_processing=view)))
         for label, settings in SETTINGS.items():
             found.setdefault(label, []).append(score(built(settings)))
     return found

@@ -20,7 +20,7 @@ import numpy as np
 import shapely
 
 import psd
-from psd.release.post_processing import DENSITIES, View
+from psd.release.post_processing import DENSITIES, PostProcessing
 from psd.space.covariate import Covariate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -96,7 +96,7 @@ def main() -> int:
     slowest, estimates = 0.0, {}
     for density in DENSITIES:
         for crs in (DOMAIN.crs, "EPSG:5179"):
-            viewed = changed(made, view=View(density=density))
+            viewed = changed(made, post_processing=PostProcessing(density=density))
             _ = viewed.estimates, viewed.model.density, viewed.model.overdispersion_by_level
             given = regions.to_crs(crs)
             start = time.perf_counter()

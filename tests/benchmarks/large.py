@@ -29,7 +29,7 @@ from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.query.boxes import box_totals
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.releases import changed
@@ -40,7 +40,7 @@ SIZE = "10 %"
 
 def signed_errors(release, truth):
     """Mean relative error per class of the signed least-squares estimates, spread evenly."""
-    plain = changed(release, view=View())
+    plain = changed(release, post_processing=PostProcessing())
     estimate = box_totals(plain.index, plain.estimates.signed, truth.queries.boxes)
     relative = np.abs(estimate - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())

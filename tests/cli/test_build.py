@@ -8,7 +8,7 @@ import pytest
 
 import psd
 from psd import errors
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from support.cli_runner import (
     BOUNDS,
     CERTAIN,
@@ -446,20 +446,23 @@ def test_as_a_process(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "view"),
     [
-        ((), psd.method("auto").view),
-        (("--method", "cascade"), psd.method("cascade").view),
-        (("--method", "quadtree"), View()),
-        (("--method", "quadtree", "--set", "estimate=posterior"), View(estimate="posterior")),
-        (("--method", "quadtree", "--set", "density=smooth"), View(density="smooth")),
+        ((), psd.method("auto").post_processing),
+        (("--method", "cascade"), psd.method("cascade").post_processing),
+        (("--method", "quadtree"), PostProcessing()),
+        (
+            ("--method", "quadtree", "--set", "estimate=posterior"),
+            PostProcessing(estimate="posterior"),
+        ),
+        (("--method", "quadtree", "--set", "density=smooth"), PostProcessing(density="smooth")),
         (
             ("--method", "cascade", "--set", "estimate=least-squares", "--set", "density=uniform"),
-            View(),
+            PostProcessing(),
         ),
     ],
 )
 def test_the_view_is_what_was_asked_for_or_what_the_method_wants(points, out, arguments, view):
     passes("build", points, "-o", out, "--epsilon", "1", *BOUNDS, *arguments)
-    assert psd.Release.load(out).view == view
+    assert psd.Release.load(out).post_processing == view
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_python_takes_polygons_or_a_covariate():
     made = psd.Covariate.from_polygons(west, SQUARE, size=16)
     for given in (west, west.geometry, made):
         release = psd.build(table, covariate=given, **options)
-        assert release.view.density == "covariate"
+        assert release.post_processing.density == "covariate"
         assert release.query([(0, -4, 4, 4)])["estimate"].tolist() == [0]
     other = psd.Domain(bounds=(-4, -4, 4, 5))
     with pytest.raises(psd.PsdError, match="the domain of the release"):

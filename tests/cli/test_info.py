@@ -5,7 +5,7 @@ import json
 import pytest
 
 import psd
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from support.cli_runner import BOUNDS, fails, files, passes, process, three_by_three, write_points
 
 
@@ -71,7 +71,9 @@ def test_table_shows_the_same(release):
 
 def test_the_view_is_shown(tmp_path):
     path = tmp_path / "v.psd.parquet"
-    three_by_three().with_view(View(estimate="posterior", density="smooth")).save(path)
+    three_by_three().with_post_processing(
+        PostProcessing(estimate="posterior", density="smooth")
+    ).save(path)
     facts = json.loads(passes("info", path, "--format", "json"))
     assert (facts["estimate"], facts["density"]) == ("posterior", "smooth")
     shown = [line.split() for line in passes("info", path).splitlines()]

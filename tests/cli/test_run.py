@@ -39,7 +39,7 @@ def test_a_recipe_is_built_and_exported(folder):
     told = passes("run", "release.toml")
     assert told == "wrote r.psd.parquet: quadtree, epsilon 1 per row\nwrote cells.csv\n"
     release = psd.Release.load("r.psd.parquet")
-    assert (release.parameters["height"], release.view.estimate) == (2, "signed")
+    assert (release.parameters["height"], release.post_processing.estimate) == (2, "signed")
     assert len(pd.read_csv("cells.csv")) == 16
 
 

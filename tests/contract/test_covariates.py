@@ -16,7 +16,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import small_domain, small_tally
 from support.privacy.replay import small_cases
@@ -42,7 +42,7 @@ def built(method, rows, *, epsilon=NANO, side=SIDE, **shape):
         budget=Budget(epsilon),
         method=method,
         unit=PrivacyUnit(),
-        view=View(density="covariate"),
+        post_processing=PostProcessing(density="covariate"),
         covariate=half(domain, **shape),
     )
 
@@ -73,7 +73,7 @@ def test_releases_come_back_and_keep_their_totals(method, rows):
 @pytest.mark.parametrize("method", METHODS)
 def test_counts_of_cells_are_what_was_measured(method):
     release = built(method, TALLIES["spread"])
-    plain = changed(release, covariate=None, view=View())
+    plain = changed(release, covariate=None, post_processing=PostProcessing())
     assert np.array_equal(plain.estimates.count, release.estimates.count)
     assert np.array_equal(plain.tree.count, release.tree.count)
 

@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 import psd
-from psd.release.post_processing import DENSITIES, ESTIMATES, View
+from psd.release.post_processing import DENSITIES, ESTIMATES, PostProcessing
 from psd.space.covariate import Covariate
 from support.cli_runner import cli
 
@@ -55,14 +55,16 @@ def build(kind):
 
 def views(release):
     densities = [d for d in DENSITIES if d != "covariate" or release.covariate is not None]
-    return [View(estimate=estimate, density=d) for estimate in ESTIMATES for d in densities]
+    return [
+        PostProcessing(estimate=estimate, density=d) for estimate in ESTIMATES for d in densities
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_feature_answers(kind):
     built = build(kind)
     for view in views(built):
-        release = built.with_view(view)
+        release = built.with_post_processing(view)
         for regions in ([BOX], TRIANGLE):
             crs = DOMAIN.crs if regions is TRIANGLE else None
             answers = release.query(regions, crs=crs)

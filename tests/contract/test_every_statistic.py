@@ -9,7 +9,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.testing import small_domain, small_tally
 from support.privacy.replay import small_cases
 
@@ -22,7 +22,12 @@ def built(method, rows, view, epsilon=NANO):
     domain = small_domain(SIDE)
     tally = small_tally(SIDE, rows)
     return draw_release(
-        tally, domain, budget=Budget(epsilon), method=method, unit=PrivacyUnit(), view=view
+        tally,
+        domain,
+        budget=Budget(epsilon),
+        method=method,
+        unit=PrivacyUnit(),
+        post_processing=view,
     )
 
 
@@ -30,7 +35,7 @@ def built(method, rows, view, epsilon=NANO):
 @pytest.mark.parametrize("method", METHODS)
 def test_statistics_of_every_method(method, rows):
     for estimate in ("least-squares", "posterior", "signed"):
-        release = built(method, rows, View(estimate=estimate))
+        release = built(method, rows, PostProcessing(estimate=estimate))
         raster = release.raster(3, 5)
         assert raster.count.sum() == pytest.approx(release.estimates.count[0], abs=1e-6)
         assert np.isfinite(raster.error).all()
@@ -54,7 +59,9 @@ def test_statistics_of_every_method(method, rows):
 @pytest.mark.parametrize("method", METHODS)
 def test_two_releases_of_every_method(method):
     # Of one epsilon, a few counts may be the same by chance, and are then taken for one release.
-    a, b = (built(method, ROWS["spread"], View(), epsilon) for epsilon in (NANO, NANO // 2))
+    a, b = (
+        built(method, ROWS["spread"], PostProcessing(), epsilon) for epsilon in (NANO, NANO // 2)
+    )
     shapes = [shapely.box(0, 0, 4, 4), shapely.Point(4, 4).buffer(3)]
     table = psd.difference(a, b, shapes, crs=a.domain.crs)
     assert table.difference.to_numpy() == pytest.approx((table["first"] - table["second"]).tolist())

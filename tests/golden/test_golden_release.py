@@ -15,7 +15,7 @@ import pytest
 import psd
 from psd.errors import ReleaseFormatError
 from psd.privacy.unit import PrivacyUnit
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from support.releases import changed
 
 HERE = Path(__file__).parent
@@ -80,7 +80,9 @@ def test_the_stored_release_is_the_one_that_was_made():
     assert stored.domain == made.domain
     assert (stored.unit.kind, stored.unit.max_contributions) == ("user", 2)
     assert stored.record.epsilon == 1_000_000_000
-    assert stored.view == View(estimate="least-squares", density="uniform", prune=0)
+    assert stored.post_processing == PostProcessing(
+        estimate="least-squares", density="uniform", prune=0
+    )
 
 
 def test_a_file_of_format_1_is_refused_by_its_number():

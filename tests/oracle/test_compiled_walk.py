@@ -17,7 +17,7 @@ from psd.query import boxes as engine
 from psd.query.compiled_walk import compiled_sums, compiled_totals
 from psd.query.totals import Sums, cover_sums
 from psd.query.traversal import total
-from psd.release.post_processing import DENSITIES, ESTIMATES, View
+from psd.release.post_processing import DENSITIES, ESTIMATES, PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import small_domain, small_tally
 from support.privacy.replay import small_cases
@@ -95,7 +95,9 @@ def test_compiled_sums_are_those_of_numpy(seed, kind, estimate, density):
     tree = random_tree(rng, lattice=(SIDE, SIDE), **{"height": 4, **kind})
     release = release_of(tree, contributions=int(rng.integers(1, 4)))
     known = covariate_of(release.domain, seed)
-    release = changed(release, covariate=known, view=View(estimate=estimate, density=density))
+    release = changed(
+        release, covariate=known, post_processing=PostProcessing(estimate=estimate, density=density)
+    )
     compare(release, sound(edge_queries(rng, (SIDE, SIDE), 20)))
 
 
@@ -133,8 +135,11 @@ def test_every_method_is_answered_the_same_by_all_engines(method):
     )
     boxes = sound(edge_queries(rng, (SIDE, SIDE), 60))
     compare(release, boxes)
-    for density in {"uniform", "covariate"} - {release.view.density}:
-        compare(changed(release, view=replace(release.view, density=density)), boxes)
+    for density in {"uniform", "covariate"} - {release.post_processing.density}:
+        compare(
+            changed(release, post_processing=replace(release.post_processing, density=density)),
+            boxes,
+        )
 
 
 @pytest.mark.parametrize("lattice", [(60, 60), (1000, 777)])
@@ -146,7 +151,7 @@ def test_a_table_answers_like_leaves_and_their_parts(lattice, density, size):
     tree = psd.grid_tree(domain, size)
     counts = rng.integers(-3, 60, size * size)
     release = psd.Release.from_counts(tree, counts, 1.0, domain=domain)
-    release = changed(release, view=View(density=density))
+    release = changed(release, post_processing=PostProcessing(density=density))
     assert release.index.mesh is not None
     assert release.index.mesh.leaf.shape == (size, size)
     side = size * (PARTS if density == "smooth" else 1) + 1
@@ -172,9 +177,9 @@ def test_what_is_no_table_is_not_taken_for_one():
             meshes += 1
             compare(release, sound(edge_queries(rng, (8, 8), 20)))
     assert 0 < meshes < 200
-    by_covariate = View(density="covariate")
+    by_covariate = PostProcessing(density="covariate")
     grid = psd.Release.from_counts(
         psd.grid_tree(domain_of((8, 8)), 2), [1, 2, 3, 4], 1.0, domain=domain_of((8, 8))
     )
-    grid = changed(grid, covariate=covariate_of(grid.domain), view=by_covariate)
+    grid = changed(grid, covariate=covariate_of(grid.domain), post_processing=by_covariate)
     assert grid.index.mesh is None

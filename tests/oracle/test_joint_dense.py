@@ -7,7 +7,7 @@ import shapely
 
 from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
 from psd.query.region_overlaps import regions_of
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.statistics.error_draws import _unevenness, innovations, node_errors
 from psd.statistics.overlay import leaf_overlay, raster_overlay
 from support.releases import changed
@@ -66,7 +66,7 @@ def test_polygons_covary_as_the_boxes_that_they_are(density):
     rng = np.random.default_rng(3)
     for seed in range(2):
         tree = random_tree(np.random.default_rng(seed), height=3)
-        release = changed(release_of(tree), view=View(density=density))
+        release = changed(release_of(tree), post_processing=PostProcessing(density=density))
         boxes = random_queries(rng, LATTICE, 6)
         polygons = gpd.GeoSeries(shapely.box(*boxes.T), crs=release.domain.crs)
         ways = [regions_of(release.model, boxes), regions_of(release.model, polygons)]
@@ -122,12 +122,14 @@ def test_drawn_unevenness_has_the_covariance_of_the_cells():
             assert np.abs(factor @ factor.T - expected).max() <= 1e-9 * naive.max()
 
 
-@pytest.mark.parametrize("view", [View(), View(density="smooth"), View(estimate="signed")])
+@pytest.mark.parametrize(
+    "view", [PostProcessing(), PostProcessing(density="smooth"), PostProcessing(estimate="signed")]
+)
 def test_cells_of_a_raster_are_what_queries_answer(view):
     for seed in range(2 if view.density == "smooth" else 25):
         rng = np.random.default_rng(seed)
         tree = random_tree(rng, height=4, unmeasured=0.3, unknown_leaf=0.4)
-        release = changed(release_of(tree, contributions=2), view=view)
+        release = changed(release_of(tree, contributions=2), post_processing=view)
         columns, rows = (int(n) for n in rng.integers(1, 20, 2))
         for overlay in (raster_overlay(release.model, columns, rows), leaf_overlay(release.model)):
             answers = release.query(release.domain.from_lattice(overlay.boxes))

@@ -5,7 +5,7 @@ import pytest
 import shapely
 
 from psd.estimation.density import PARTS
-from psd.release.post_processing import DENSITIES, View
+from psd.release.post_processing import DENSITIES, PostProcessing
 from psd.space.covariate import Covariate
 from support.releases import changed
 from support.trees import METRES, dense_least_squares, random_tree, release_of
@@ -69,9 +69,9 @@ def leaf_shares(release, shape):
     shares = []
     for rank, box in enumerate(boxes):
         fraction = area_in(shape, *box) / ((box[2] - box[0]) * (box[3] - box[1]))
-        if release.view.density == "smooth" and 0 < fraction < 1:
+        if release.post_processing.density == "smooth" and 0 < fraction < 1:
             fraction = part_share(release, rank, box, shape)
-        if release.view.density == "covariate" and 0 < fraction < 1:
+        if release.post_processing.density == "covariate" and 0 < fraction < 1:
             fraction = mass_share(release, box, shape)
         shares.append(fraction)
     return np.array(shares)
@@ -87,7 +87,7 @@ def test_answers_and_both_errors_are_those_of_the_naive_way(density, seed):
     release = changed(
         release,
         covariate=Covariate(domain=release.domain, raster=raster),
-        view=View(density=density),
+        post_processing=PostProcessing(density=density),
     )
     given = shapes(rng)
     table = release.query(given, crs=METRES)

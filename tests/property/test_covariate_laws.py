@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psd.estimation.covariate_density import shares_of_parents
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from support.releases import changed
 from support.trees import domain_of, random_queries, random_tree, release_of
@@ -28,7 +28,7 @@ def known(seed, lattice=(16, 16), empty=0.5):
 
 def release(seed, **options):
     made = release_of(random_tree(np.random.default_rng(seed), lattice=(16, 16), **options))
-    return changed(made, covariate=known(seed), view=View(density="covariate"))
+    return changed(made, covariate=known(seed), post_processing=PostProcessing(density="covariate"))
 
 
 @law
@@ -119,7 +119,7 @@ def test_a_leaf_without_mass_keeps_its_count_and_has_it_evenly():
     by = changed(
         made,
         covariate=Covariate(domain=made.domain, raster=raster),
-        view=View(density="covariate"),
+        post_processing=PostProcessing(density="covariate"),
     )
     boxes = made.tree.boxes[1:].astype(float)
     boxes[:, 2] = (boxes[:, 0] + boxes[:, 2]) / 2

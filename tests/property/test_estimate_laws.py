@@ -9,7 +9,7 @@ import psd
 from psd.query import boxes as engine
 from psd.query.compiled_walk import compiled_sums, compiled_totals
 from psd.query.traversal import total
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from support.releases import changed
 from support.trees import domain_of, random_tree, release_of
 
@@ -18,14 +18,14 @@ SIDE = 16
 
 def random_release(seed, density):
     tree = random_tree(np.random.default_rng(seed), lattice=(SIDE, SIDE), height=4, top=1000)
-    return changed(release_of(tree), view=View(density=density))
+    return changed(release_of(tree), post_processing=PostProcessing(density=density))
 
 
 def grid_release(size, density):
     domain, counts = domain_of((SIDE, SIDE)), np.random.default_rng(size).integers(0, 99, size**2)
     tree = psd.grid_tree(domain, size)
     made = psd.Release.from_counts(tree, counts, 1.0, domain=domain)
-    return changed(made, view=View(density=density))
+    return changed(made, post_processing=PostProcessing(density=density))
 
 
 RELEASES = [

@@ -12,7 +12,7 @@ import pytest
 from psd.estimation.least_squares import infer
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.testing import RecordingSampler, run_method, small_domain, small_tally
 from support.privacy.replay import small_cases
 from support.releases import changed, release_from
@@ -38,7 +38,7 @@ def built(method, contributions):
         unit=PrivacyUnit(
             kind="user" if contributions > 1 else "record", max_contributions=contributions
         ),
-        view=View(estimate="signed"),
+        post_processing=PostProcessing(estimate="signed"),
     )
 
 

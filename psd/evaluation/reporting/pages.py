@@ -249,7 +249,10 @@ def _about(release: Release) -> str:
         "epsilon": epsilon_text(release.record.epsilon),
         "promise": release.unit.guarantee_text,
         "counts": release.unit.counted_text,
-        "view": f"{release.view.estimate} estimates, {release.view.density} density",
+        "post-processing": (
+            f"{release.post_processing.estimate} estimates, "
+            f"{release.post_processing.density} density"
+        ),
         "cells": f"{int(release.tree.is_leaf.sum()):,} leaves of {len(release.tree):,} nodes",
         "bounds": " ".join(f"{edge:.10g}" for edge in release.domain.bounds),
         "CRS": release.domain.crs,

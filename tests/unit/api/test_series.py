@@ -21,7 +21,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.series import draw_series, slice_tally
 from psd.release.file import SERIES_KEY
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.release.series_file import is_series
 from psd.space.covariate import Covariate
 from support.forged_releases import stamped
@@ -159,7 +159,7 @@ def test_the_file_gives_the_same_series(tmp_path, bound, method):
 
 def test_a_covariate_stands_once_in_the_file(tmp_path):
     known = Covariate(domain=DOMAIN, raster=np.array([[0, 1], [2, 3]], np.uint16))
-    series = made(covariate=known, view=View(density="covariate"))
+    series = made(covariate=known, post_processing=PostProcessing(density="covariate"))
     series.save(tmp_path / "s")
     read = psd.SeriesRelease.load(tmp_path / "s")
     assert all(np.array_equal(r.covariate.raster, known.raster) for r in read.releases)

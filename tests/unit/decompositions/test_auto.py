@@ -7,7 +7,7 @@ import psd
 from psd.decompositions.auto import Auto
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.domain import Domain
 from psd.testing import RecordingSampler, Script, run_method, small_domain, small_tally
 
@@ -81,7 +81,7 @@ def test_pick_and_price_stand_in_the_release(tmp_path):
     assert release.parameters["picked"] == "cascade"
     assert release.parameters["look_epsilon"] == "0.01"
     assert release.parameters["look_total"] == release.tree.count[0]
-    assert release.view == View(estimate="posterior", density="smooth")
+    assert release.post_processing == PostProcessing(estimate="posterior", density="smooth")
     release.save(tmp_path / "r.psd.parquet")
     assert psd.Release.load(tmp_path / "r.psd.parquet").parameters == release.parameters
 

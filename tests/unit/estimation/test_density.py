@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import psd
 from psd.estimation import density as module
 from psd.estimation.density import PARTS, smooth_density
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import Tree
 from support.releases import changed
 from support.trees import METRES, domain_of, random_queries, random_tree, release_of
@@ -226,7 +226,7 @@ def test_a_box_in_a_leaf_holds_its_share_of_each_part(leaf, x, y):
 def releases(seed, density):
     lattice = (48, 20)
     made = release_of(random_tree(np.random.default_rng(seed), lattice=lattice, height=4, top=50))
-    return changed(made, view=View(density=density)), lattice
+    return changed(made, post_processing=PostProcessing(density=density)), lattice
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -244,7 +244,7 @@ def test_rectangles_as_boxes_and_as_polygons_have_one_answer(seed, density):
 @pytest.mark.parametrize("estimate", ["least-squares", "posterior"])
 def test_a_tiling_of_the_domain_has_the_total(seed, density, estimate):
     release, lattice = releases(seed, density)
-    release = changed(release, view=replace(release.view, estimate=estimate))
+    release = changed(release, post_processing=replace(release.post_processing, estimate=estimate))
     rng = np.random.default_rng(seed)
     x, y = (np.sort([0, *rng.uniform(0, side, 6), side]) for side in lattice)
     tiles = [(x[i], y[j], x[i + 1], y[j + 1]) for i in range(7) for j in range(7)]
@@ -266,7 +266,11 @@ def test_density_is_higher_towards_a_full_neighbour():
     release = psd.Release.from_counts(tree, [10, 1000], 1.0, domain=domain)
     near, far = (3, 0, 4, 4), (0, 0, 1, 4)
     even = release.query([near, far]).estimate
-    smooth = changed(release, view=View(density="smooth")).query([near, far]).estimate
+    smooth = (
+        changed(release, post_processing=PostProcessing(density="smooth"))
+        .query([near, far])
+        .estimate
+    )
     assert even[0] == pytest.approx(even[1])
     assert smooth[0] > 2 * smooth[1]
 
@@ -274,6 +278,6 @@ def test_density_is_higher_towards_a_full_neighbour():
 def test_the_plain_lattice_cell():
     domain = domain_of((1, 1))
     release = psd.Release.from_counts(psd.grid_tree(domain, 1), [8], 1.0, domain=domain)
-    release = changed(release, view=View(density="smooth"))
+    release = changed(release, post_processing=PostProcessing(density="smooth"))
     answers = release.query([(0, 0, 0.5, 1), (0.25, 0.25, 0.5, 0.5)]).estimate
     assert answers.to_numpy() == pytest.approx([4, 0.5])

@@ -13,7 +13,7 @@ from psd.errors import ParameterError, ReleaseFormatError
 from psd.estimation.least_squares import infer
 from psd.estimation.posterior import posterior_count
 from psd.privacy.unit import WEIGHT, PrivacyUnit, privacy_unit
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from support.releases import changed, decode, encode
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
@@ -108,9 +108,9 @@ def in_users(counts, weight, epsilon="1"):
 def test_answers_are_those_of_real_noise_on_users(estimate, epsilon):
     """As the weight grows, noise of scale M / epsilon over M becomes that of 1 / epsilon."""
     users = np.array([[9, 0, 1, 4], [0, 0, 30, 2], [5, 1, 0, 0], [7, 3, 3, 0]])
-    view = View(estimate=estimate)
+    view = PostProcessing(estimate=estimate)
     coarse, fine = (
-        in_users(users * weight, weight, epsilon).with_view(view)
+        in_users(users * weight, weight, epsilon).with_post_processing(view)
         for weight in (WEIGHT, 40 * WEIGHT)
     )
     asked = [(0, 0, 2, 2), (0.5, 0.5, 3, 3), (0, 0, 4, 4)]

@@ -148,4 +148,4 @@ def test_what_is_no_seed(seed):
 
 
 def test_the_mark_stays_when_a_release_is_changed():
-    assert changed(seeded(), view=seeded().view).source == "insecure"
+    assert changed(seeded(), post_processing=seeded().post_processing).source == "insecure"

@@ -7,19 +7,24 @@ import pytest
 import shapely
 
 from psd.query.explain import refined
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import check_tree
 from support.releases import changed
 from support.trees import random_queries, random_tree, release_of
 
 LATTICE = (64, 64)
-VIEWS = (View(), View(density="smooth"), View(estimate="signed"), View(estimate="posterior"))
+VIEWS = (
+    PostProcessing(),
+    PostProcessing(density="smooth"),
+    PostProcessing(estimate="signed"),
+    PostProcessing(estimate="posterior"),
+)
 
 
 def releases():
     for seed, view in enumerate(VIEWS):
         rng = np.random.default_rng(seed)
-        yield rng, changed(release_of(random_tree(rng, height=4)), view=view)
+        yield rng, changed(release_of(random_tree(rng, height=4)), post_processing=view)
 
 
 def test_the_parts_are_those_of_the_answer():
@@ -33,7 +38,7 @@ def test_the_parts_are_those_of_the_answer():
             part = row["perturbation_error"] ** 2 / row["error"] ** 2
             assert found.noise_share == pytest.approx(part, rel=1e-9)
             inside = found.whole["estimate"].sum()
-            if release.view.density == "uniform":
+            if release.post_processing.density == "uniform":
                 inside += (found.cut["covered"] * found.cut["estimate"]).sum()
                 assert max(inside, 0) == pytest.approx(row["estimate"], rel=1e-9, abs=1e-9)
             assert found.cut["nonuniformity_error"].is_monotonic_decreasing

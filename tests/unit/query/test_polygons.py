@@ -10,7 +10,7 @@ import shapely
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.query.answer_table import COLUMNS
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from support.releases import changed
 from support.trees import METRES, random_queries, random_tree, release_of
 
@@ -100,7 +100,7 @@ def test_own_cells_given_as_polygons_are_the_cells(seoul):
 
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 def test_polygons_that_cut_no_leaf_are_answered_by_every_density(release, density):
-    viewed = changed(release, view=View(density=density))
+    viewed = changed(release, post_processing=PostProcessing(density=density))
     whole = viewed.query([shapely.box(0, 0, SIZE, SIZE)], crs=METRES)
     assert whole["estimate"][0] == viewed.total
     leaf = np.flatnonzero(release.tree.is_leaf)[0]

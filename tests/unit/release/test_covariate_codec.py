@@ -13,7 +13,7 @@ import pytest
 
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.release.covariate_codec import COVARIATE_KEY, pack
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from support.forged_releases import stamped
 from support.releases import changed, decode, encode
@@ -27,7 +27,7 @@ NUMBERS = RASTER.astype("<u2").tobytes()
 def made(raster=RASTER, density="covariate"):
     release = release_of(random_tree(np.random.default_rng(4)))
     known = Covariate(domain=release.domain, raster=raster)
-    return changed(release, covariate=known, view=View(density=density))
+    return changed(release, covariate=known, post_processing=PostProcessing(density=density))
 
 
 def packed(numbers):
@@ -58,7 +58,7 @@ def test_a_covariate_comes_back():
     content = encode(made())
     loaded = decode(content)
     assert np.array_equal(loaded.covariate.raster, RASTER)
-    assert (loaded.covariate.domain, loaded.view.density) == (loaded.domain, "covariate")
+    assert (loaded.covariate.domain, loaded.post_processing.density) == (loaded.domain, "covariate")
     assert encode(loaded) == content
     assert encode(made()) == content
     rows = np.array([[1, 2, 30, 40], [0, 0, 64, 64]])
@@ -82,7 +82,9 @@ def test_the_footer_is_as_documented():
         "rows": 2,
         "sha256": hashlib.sha256(NUMBERS).hexdigest(),
     }
-    plain = pq.ParquetFile(pa.BufferReader(encode(changed(made(), covariate=None, view=View()))))
+    plain = pq.ParquetFile(
+        pa.BufferReader(encode(changed(made(), covariate=None, post_processing=PostProcessing())))
+    )
     assert COVARIATE_KEY not in plain.metadata.metadata
     assert json.loads(plain.metadata.metadata[b"psd"])["covariate"] is None
 

@@ -17,7 +17,7 @@ from psd._util.declared_parameters import parameters_from_file
 from psd.errors import ReleaseFormatError, WriteError
 from psd.privacy.unit import PrivacyUnit
 from psd.release.file import SCHEMA
-from psd.release.post_processing import ESTIMATES, View
+from psd.release.post_processing import ESTIMATES, PostProcessing
 from support.forged_releases import stamped
 from support.releases import changed, decode, encode, release_from
 from support.trees import domain_of, random_tree, release_of
@@ -41,7 +41,7 @@ def small_release():
             {"height": 2, "budget": "uniform", "total_share": "0.02", "size": None}
         ),
         unit=PrivacyUnit(kind="user", max_contributions=4),
-        view=View(estimate="posterior", density="smooth", prune=3),
+        post_processing=PostProcessing(estimate="posterior", density="smooth", prune=3),
     )
 
 
@@ -53,7 +53,7 @@ def content():
 # --- round trip ---------------------------------------------------------------------------
 
 PROMISES = ["epsilon", "unit"]
-FIELDS = [*PROMISES, "domain", "method", "parameters", "view", "library", "inference"]
+FIELDS = [*PROMISES, "domain", "method", "parameters", "post_processing", "library", "inference"]
 ARRAYS = ["boxes", "parent", "level", "count", "epsilon"]
 
 
@@ -88,10 +88,10 @@ def test_a_crs_without_a_code_comes_back():
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 @pytest.mark.parametrize("prune", [0, 1, 2**53 - 1])
 def test_every_view_comes_back_and_answers_the_same(estimate, density, prune):
-    view = View(estimate=estimate, density=density, prune=prune)
-    release = changed(small_release(), view=view)
+    view = PostProcessing(estimate=estimate, density=density, prune=prune)
+    release = changed(small_release(), post_processing=view)
     again = decode(encode(release))
-    assert again.view == view
+    assert again.post_processing == view
     boxes = [(126.5, 37.1, 126.9, 37.7), (126.4, 37.0, 127.6, 38.0)]
     assert again.query(boxes).equals(release.query(boxes))
 
@@ -541,7 +541,7 @@ def test_the_digest_is_of_the_content_and_not_of_the_bytes(content):
         assert other != content
         assert decode(other).digest == first
     assert small_release().digest == first
-    assert changed(small_release(), view=View()).digest != first
+    assert changed(small_release(), post_processing=PostProcessing()).digest != first
 
 
 def test_the_digest_is_what_the_page_on_it_says(content):

@@ -268,7 +268,7 @@ def test_a_count_outside_the_boundary_is_refused():
     with pytest.raises(ParameterError, match="outside the boundary"):
         changed(release, tree=tree)
     with pytest.raises(ParameterError, match="boundary"):
-        changed(release, covariate=None, view=psd.Grid(size=2).view)
+        changed(release, covariate=None, post_processing=psd.Grid(size=2).post_processing)
 
 
 def test_a_boundary_has_no_name_and_no_point_in_the_file():

@@ -6,7 +6,7 @@ import pytest
 import shapely
 
 from psd.errors import ParameterError
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from support.trees import SOUTH_UP, grid_release
 
 CHAIN = [(1, 1, 2, 2), (1, 1, 3, 3), (0, 0, 3, 3)]
@@ -40,7 +40,7 @@ def test_a_hierarchy_by_ids_and_by_numbers():
 
 def test_rings_are_not_negative_where_cells_are():
     release = grid_release([[9, -30, 4], [-8, 50, -9], [2, 3, -20]])
-    release = release.with_view(View(estimate="signed"))
+    release = release.with_post_processing(PostProcessing(estimate="signed"))
     assert release.query([CHAIN[1]]).estimate[0] < release.query([CHAIN[0]]).estimate[0]
     table = release.nested(CHAIN)
     assert (table.ring >= 0).all()

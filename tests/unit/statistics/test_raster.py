@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
-from psd.release.post_processing import View
+from psd.release.post_processing import PostProcessing
 from psd.statistics.overlay import MAX_CELLS
 from support.releases import changed
 from support.trees import SOUTH_UP, grid_release, random_tree, release_of
@@ -30,10 +30,14 @@ def test_a_coarser_and_a_finer_raster():
     assert (finer.error >= finer.perturbation_error).all()
 
 
-@pytest.mark.parametrize("view", [View(), View(density="smooth"), View(estimate="signed")])
+@pytest.mark.parametrize(
+    "view", [PostProcessing(), PostProcessing(density="smooth"), PostProcessing(estimate="signed")]
+)
 @pytest.mark.parametrize("size", [(1, 1), (7, 5), (200, 3)])
 def test_a_raster_sums_to_the_total(view, size):
-    release = changed(release_of(random_tree(np.random.default_rng(2), height=4)), view=view)
+    release = changed(
+        release_of(random_tree(np.random.default_rng(2), height=4)), post_processing=view
+    )
     raster = release.raster(*size)
     assert raster.count.shape == size[::-1]
     assert raster.count.sum() == pytest.approx(release.estimates.count[0], rel=1e-9)
