@@ -106,7 +106,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted(_interrupted(ctx.invoked_subcommand)) from None
+            raise Interrupted(_interrupt_message(ctx.invoked_subcommand)) from None
 
 
 @click.command(
@@ -137,7 +137,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     _open_closed()
-    signal.signal(signal.SIGTERM, _interrupt)  # tidy up as after Ctrl-C
+    signal.signal(signal.SIGTERM, _raise_interrupt)  # tidy up as after Ctrl-C
     sys.exit(run(sys.argv[1:] if args is None else list(args)))
 
 
@@ -148,12 +148,12 @@ def _open_closed() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
-def _interrupt(*_: object) -> None:
+def _raise_interrupt(*_: object) -> None:
     """End as Ctrl-C does."""
     raise KeyboardInterrupt
 
 
-def _interrupted(name: str | None) -> str:
+def _interrupt_message(name: str | None) -> str:
     """Message of an interrupted command; only some of them may have charged a ledger."""
     charged = "; what was charged to a ledger stays charged" if name in CHARGING else ""
     return f"interrupted; no file is half-written{charged}"
@@ -164,41 +164,43 @@ def run(args: list[str]) -> int:
     try:
         cli.main(args, prog_name="psd", standalone_mode=False)
     except errors.PsdError as error:
-        return _fail(str(error), EXIT_CODES.get(type(error), INTERNAL))
+        return _print_error(str(error), EXIT_CODES.get(type(error), INTERNAL))
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-        return _fail(error.format_message() + hint, 2)
+        return _print_error(error.format_message() + hint, 2)
     except click.ClickException as error:
-        return _fail(error.format_message(), 2)
+        return _print_error(error.format_message(), 2)
     except (click.Abort, KeyboardInterrupt) as error:
-        return _fail(str(error) or _interrupted(None), INTERRUPTED)
+        return _print_error(str(error) or _interrupt_message(None), INTERRUPTED)
     except SystemExit:
         # How click and rich leave when the reader of our output has gone, as `head` does.
         return 0
     except MemoryError:
-        return _fail("out of memory; take a smaller tree or input", INTERNAL)
+        return _print_error("out of memory; take a smaller tree or input", INTERNAL)
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
-            return _fail("too many open files; close some, or allow more (ulimit -n)", INTERNAL)
+            return _print_error(
+                "too many open files; close some, or allow more (ulimit -n)", INTERNAL
+            )
         if error.errno not in _FULL or error.filename is not None:
-            return _unexpected(error, args)
+            return _report_unexpected(error, args)
         # Files that stay have errors of their own, so this is where answers are printed.
-        return _fail(f"cannot write to standard output: {error.strerror}", 6)
+        return _print_error(f"cannot write to standard output: {error.strerror}", 6)
     except Exception as error:
-        return _unexpected(error, args)
+        return _report_unexpected(error, args)
     return 0
 
 
-def _unexpected(error: Exception, args: list[str]) -> int:
+def _report_unexpected(error: Exception, args: list[str]) -> int:
     """One line that quotes nothing of an error that nobody thought of."""
     # The text of an unexpected error may quote data, so only its kind and place are shown.
     if "--debug" in args:
         click.echo("Traceback (most recent call last):", err=True)
         traceback.print_tb(error.__traceback__)
-    return _fail(f"internal error ({type(error).__name__}); please report it", INTERNAL)
+    return _print_error(f"internal error ({type(error).__name__}); please report it", INTERNAL)
 
 
-def _fail(message: str, code: int) -> int:
+def _print_error(message: str, code: int) -> int:
     """One line on stderr."""
     click.echo(f"psd: error: {' '.join(message.split())}", err=True)
     return code

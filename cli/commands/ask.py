@@ -10,7 +10,7 @@ from ..options.command import READ_KEYS, Command
 from ..options.ledger import account_of, ledger_options
 from ..options.reading import INPUTS, inputs_of, read_option
 from ..options.unit import unit_options
-from ..options.values import number
+from ..options.values import NUMBER
 from ..output.terminal import show_stage
 
 __all__ = ["command"]
@@ -19,13 +19,13 @@ __all__ = ["command"]
 @click.command("ask", cls=Command)
 @INPUTS
 @click.option(
-    "--box", required=True, nargs=4, type=number, metavar="W S E N", help="Box to count in."
+    "--box", required=True, nargs=4, type=NUMBER, metavar="W S E N", help="Box to count in."
 )
 @click.option("--epsilon", required=True, help="Price of the answer, a decimal such as 0.1.")
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of box and columns.")
 @unit_options(bound="Largest number of records of each user in the box.", per=("day",))
 @read_option(*READ_KEYS)
-@click.option("--confidence", type=number, default=0.95, show_default=True, help="Of the interval.")
+@click.option("--confidence", type=NUMBER, default=0.95, show_default=True, help="Of the interval.")
 @click.option(
     "--format",
     "form",
@@ -42,7 +42,7 @@ def command(
     ledger: str | None,
     dataset: str | None,
     analyst: str | None,
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Count what lies in one box, with fresh noise; each answer costs its epsilon, also the same.
 
@@ -61,7 +61,7 @@ def command(
 
     from psd.publish.single_count import ask
 
-    from ..output.tables import put
+    from ..output.tables import write_table
 
     account = account_of(ledger, dataset, analyst)
     if account is None:
@@ -69,10 +69,10 @@ def command(
     with show_stage() as stage:
         stage("reading")
         data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
-        stated = {name: value for name, value in how.items() if value is not None}
+        stated = {name: value for name, value in options.items() if value is not None}
         answer = ask(data, account=account, **read, **stated)
     columns = ("estimate", "error", "lower", "upper")
-    put(
+    write_table(
         pd.DataFrame({name: [getattr(answer, name)] for name in columns}),
         form,
         None,

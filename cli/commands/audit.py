@@ -16,8 +16,8 @@ import click
 from psd.decompositions import methods
 
 from ..options.command import Command
-from ..options.values import integer, number, parse_settings
-from ..output.terminal import console, show_stage
+from ..options.values import INTEGER, NUMBER, parse_settings
+from ..output.terminal import open_console, show_stage
 
 if TYPE_CHECKING:
     from psd.auditing.audit import Audit
@@ -41,32 +41,32 @@ __all__ = ["command"]
     show_default=True,
     help="What is added or removed.",
 )
-@click.option("--max-contributions", type=integer, help="Rows of a user; goes with --unit user.")
+@click.option("--max-contributions", type=INTEGER, help="Rows of a user; goes with --unit user.")
 @click.option(
-    "--canaries", type=integer, default=1024, show_default=True, help="In a build, at most."
+    "--canaries", type=INTEGER, default=1024, show_default=True, help="In a build, at most."
 )
 @click.option(
     "--runs",
-    type=integer,
+    type=INTEGER,
     default=32,
     show_default=True,
     help="Builds with canaries, by psd build.",
 )
 @click.option(
     "--pairs",
-    type=integer,
+    type=INTEGER,
     default=5_000,
     show_default=True,
     help="Small trees on each of two data sets; 0 for none.",
 )
 @click.option(
     "--confidence",
-    type=number,
+    type=NUMBER,
     default=0.999,
     show_default=True,
     help="Of all findings together.",
 )
-@click.option("--jobs", type=integer, help="Processes; as many as there are processors by default.")
+@click.option("--jobs", type=INTEGER, help="Processes; as many as there are processors by default.")
 @click.option(
     "--format",
     "form",
@@ -105,11 +105,11 @@ def command(
     from psd.errors import AuditError
 
     unit = _unit_of(kind, max_contributions)
-    made = method_by_name(method, parse_settings(settings))
+    decomposition = method_by_name(method, parse_settings(settings))
     words = ["--method", method, *(word for text in settings for word in ("--set", text))]
     with show_stage() as stage:
-        found = audit(
-            made,
+        outcome = audit(
+            decomposition,
             epsilon,
             unit=unit,
             jobs=available_processors() if jobs is None else jobs,
@@ -117,9 +117,9 @@ def command(
             progress=stage,
             **sizes,
         )
-    click.echo(_as_json(found)) if form == "json" else _show(found)
-    if found.failed:
-        raise AuditError(f"{method} is {found.sentence}")
+    click.echo(_as_json(outcome)) if form == "json" else _print_audit(outcome)
+    if outcome.failed:
+        raise AuditError(f"{method} is {outcome.sentence}")
 
 
 def _unit_of(kind: str, bound: int | None) -> PrivacyUnit:
@@ -135,56 +135,58 @@ def _by_command(epsilon: str, words: list[str]) -> Callable[[Plot], Callable[[Pa
     """Builds by the command `psd build`, arguments and all."""
     from ..main import cli
 
-    def make(plot: Plot) -> Callable[[Path, Path], None]:
+    def bind_plot(plot: Plot) -> Callable[[Path, Path], None]:
         args = ["--epsilon", epsilon, "--crs", "EPSG:3857", *words]
         args += ["--bounds", *(f"{edge:g}" for edge in plot.bounds)]
         if plot.unit.has_user:
             args += ["--user", "user", "--max-contributions", str(plot.unit.max_contributions)]
 
-        def build(rows: Path, release: Path) -> None:
+        def build_release(rows: Path, release: Path) -> None:
             with redirect_stdout(io.StringIO()):
                 cli.main(["build", str(rows), "-o", str(release), *args], standalone_mode=False)
 
-        return build
+        return build_release
 
-    return make
+    return bind_plot
 
 
-def _as_json(found: Audit) -> str:
+def _as_json(outcome: Audit) -> str:
     """The audit as an object."""
     from psd.privacy.epsilon import epsilon_text
 
-    def finite(value: object) -> object:
+    def finite_or_none(value: object) -> object:
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    rows = [{**dataclasses.asdict(f), "verdict": f.verdict} for f in found.results]
+    rows = [{**dataclasses.asdict(f), "verdict": f.verdict} for f in outcome.results]
     content = {
-        "method": found.method,
-        "epsilon": epsilon_text(found.epsilon),
-        "unit": found.unit.guarantee_text,
-        "confidence": found.confidence,
-        "lower": found.lower,
-        "expected": found.expected,
-        "reach": found.reach,
-        "failed": found.failed,
-        "outcome": found.sentence,
-        "findings": [{name: finite(v) for name, v in row.items()} for row in rows],
+        "method": outcome.method,
+        "epsilon": epsilon_text(outcome.epsilon),
+        "unit": outcome.unit.guarantee_text,
+        "confidence": outcome.confidence,
+        "lower": outcome.lower,
+        "expected": outcome.expected,
+        "reach": outcome.reach,
+        "failed": outcome.failed,
+        "outcome": outcome.sentence,
+        "findings": [{name: finite_or_none(v) for name, v in row.items()} for row in rows],
     }
     return json.dumps(content, indent=2, allow_nan=False)
 
 
-def _show(found: Audit) -> None:
+def _print_audit(outcome: Audit) -> None:
     """The audit as a table, and its outcome."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for heading in ("attack", "samples", "seen", "lower", "upper", "expected", "verdict"):
         table.add_column(heading, justify="left" if heading in ("attack", "verdict") else "right")
-    for row in found.results:
+    for row in outcome.results:
         figures = (row.seen, row.lower, row.upper, row.expected)
         shown = ("-" if math.isnan(figure) else f"{figure:.3f}" for figure in figures)
         table.add_row(row.attack, f"{row.samples:,}", *shown, row.verdict)
-    console().print(table)
-    if found.reach:
-        click.echo(f"a pair of small trees tells {found.reach:.3f} at most, as far as was seen")
-    click.echo(f"confidence {found.confidence:g}, {found.unit.guarantee_text}: {found.sentence}")
+    open_console().print(table)
+    if outcome.reach:
+        click.echo(f"a pair of small trees tells {outcome.reach:.3f} at most, as far as was seen")
+    click.echo(
+        f"confidence {outcome.confidence:g}, {outcome.unit.guarantee_text}: {outcome.sentence}"
+    )

@@ -9,7 +9,7 @@ import click
 from psd.decompositions import methods
 
 from ..options.area import area_options
-from ..options.command import READ_KEYS, Command, chain, options_of
+from ..options.command import READ_KEYS, Command, chain_options, options_of
 from ..options.common import overwrite
 from ..options.ledger import ledger_options
 from ..options.reading import SOURCES, engine_option, read_option
@@ -65,7 +65,7 @@ _OPTIONS = (
 
 @click.command("build", cls=Command)
 @SOURCES
-@chain(*_OPTIONS)
+@chain_options(*_OPTIONS)
 def command(inputs: tuple[str, ...], **options: Any) -> None:
     """Build an epsilon-differentially private release from locations.
 

@@ -10,9 +10,9 @@ import click
 
 from ..options.command import Command
 from ..options.common import overwrite
-from ..options.reading import INPUTS, POINT_KEYS, files, inputs_of, read_option
-from ..options.values import integer, number, parse_settings, split_commas
-from ..output.terminal import console, make_room, show_builds
+from ..options.reading import INPUTS, POINT_KEYS, inputs_of, local_files, read_option
+from ..options.values import INTEGER, NUMBER, parse_settings, split_commas
+from ..output.terminal import make_room, open_console, show_builds
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
@@ -28,7 +28,7 @@ __all__ = ["command"]
     "--bounds",
     required=True,
     nargs=4,
-    type=number,
+    type=NUMBER,
     metavar="W S E N",
     help="West south east north of the domain, from public knowledge, never from the data.",
 )
@@ -48,7 +48,7 @@ __all__ = ["command"]
     help="Budgets with commas between them.",
 )
 @click.option(
-    "--runs", type=integer, default=3, show_default=True, help="Builds of each, to average over."
+    "--runs", type=INTEGER, default=3, show_default=True, help="Builds of each, to average over."
 )
 @click.option(
     "--set",
@@ -60,8 +60,8 @@ __all__ = ["command"]
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
 @read_option(*POINT_KEYS)
 @click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
-@click.option("--max-contributions", type=integer, help="Most rows kept of each user; with --user.")
-@click.option("--jobs", type=integer, help="Parallel processes; else one per processor.")
+@click.option("--max-contributions", type=INTEGER, help="Most rows kept of each user; with --user.")
+@click.option("--jobs", type=INTEGER, help="Parallel processes; else one per processor.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors; PRIVATE.")
 @click.option("--report", type=click.Path(), help="HTML page with plots and ranking; PRIVATE.")
 @overwrite
@@ -77,7 +77,7 @@ def command(
     report: str | None,
     overwrite: bool,
     read: dict[str, Any],
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Build by every method at every epsilon several times; show the true errors. PRIVATE.
 
@@ -98,46 +98,50 @@ def command(
     from psd.evaluation.reporting.plots import check_plot
     from psd.space.domain import Domain
 
-    check_targets(filter(None, (output, plot, report)), overwrite=overwrite, inputs=files(inputs))
+    check_targets(
+        filter(None, (output, plot, report)), overwrite=overwrite, inputs=local_files(inputs)
+    )
     if plot:
         check_plot(Path(plot))
     if report:
         check_report(Path(report))
-    methods = _methods(names, parse_settings(settings, "METHOD.KEY=VALUE", "quadtree.height=9"))
+    methods = _named_methods(
+        names, parse_settings(settings, "METHOD.KEY=VALUE", "quadtree.height=9")
+    )
     domain = Domain(bounds=bounds, crs=crs)
     with show_builds() as finished:
         from psd.evaluation.compare import COMPARISON_NOTICE, compare
 
-        found = compare(
+        comparison = compare(
             inputs_of(inputs, read.pop("table", None), read.pop("query", None)),
             domain=domain,
             methods=methods,
             epsilons=split_commas(epsilons),
             progress=finished,
             **read,
-            **how,
+            **options,
         )
-    _print(found)
+    _print_table(comparison)
     click.echo(COMPARISON_NOTICE)
-    _save(found, output, plot, report, overwrite=overwrite)
+    _save_files(comparison, output, plot, report, overwrite=overwrite)
 
 
-def _methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
+def _named_methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
     """Methods by their names, each with its own settings."""
     from psd.decompositions import method, methods
 
-    asked = list(methods()) if names == "all" else split_commas(names)
-    own: dict[str, dict[str, str]] = {name: {} for name in asked}
+    selected = list(methods()) if names == "all" else split_commas(names)
+    settings_by_method: dict[str, dict[str, str]] = {name: {} for name in selected}
     for setting, value in settings.items():
         name, dot, key = setting.partition(".")
         if not (name and dot and key):
             raise click.UsageError(
                 f"--set {setting}={value} is not METHOD.KEY=VALUE, such as quadtree.height=9"
             )
-        if name not in own:
+        if name not in settings_by_method:
             raise click.UsageError(f"--set {setting}: {name} is not among the compared methods")
-        own[name][key] = value
-    return [method(name, own[name]) for name in asked]
+        settings_by_method[name][key] = value
+    return [method(name, settings_by_method[name]) for name in selected]
 
 
 # What a narrow terminal does without, in this order; the file holds all.
@@ -151,11 +155,11 @@ _DISPENSABLE = (
 )
 
 
-def _print(found: Comparison) -> None:
+def _print_table(comparison: Comparison) -> None:
     """The table for people; the best of each column and epsilon is bold and has a star."""
     from rich.table import Table
 
-    out, columns = console(), _columns(found)
+    out, columns = open_console(), _text_columns(comparison)
     left_out = [name for name in _DISPENSABLE if make_room(columns, name, out.width)]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for name in columns:
@@ -172,11 +176,11 @@ def _print(found: Comparison) -> None:
         click.echo(f"(too narrow for {named}; see the file)", err=True)
 
 
-def _columns(found: Comparison) -> dict[str, list[str]]:
+def _text_columns(comparison: Comparison) -> dict[str, list[str]]:
     """Columns of the table as text, the words of a heading separated by underscores."""
-    table = found.table
-    rated = {name: name.replace(" ", "_", 1) for name in found.classes if "uniform" in name}
-    rated |= {name: name.replace("data ", "data_") for name in found.classes if "data" in name}
+    table = comparison.table
+    rated = {name: name.replace(" ", "_", 1) for name in comparison.classes if "uniform" in name}
+    rated |= {name: name.replace("data ", "data_") for name in comparison.classes if "data" in name}
     groups = table.groupby("epsilon", sort=False)
     several = groups["method"].transform("size") > 1
     columns = {"method": table["method"].tolist(), "epsilon": table["epsilon"].tolist()}
@@ -192,8 +196,8 @@ def _columns(found: Comparison) -> dict[str, list[str]]:
     return columns
 
 
-def _save(
-    found: Comparison, output: str, plot: str | None, report: str | None, *, overwrite: bool
+def _save_files(
+    comparison: Comparison, output: str, plot: str | None, report: str | None, *, overwrite: bool
 ) -> None:
     """Table as CSV under a first line that marks it, picture and page: all files or none."""
     from psd._util.atomic_write import temporary_target
@@ -201,17 +205,17 @@ def _save(
     from psd.evaluation.reporting.pages import comparison_page
     from psd.evaluation.reporting.plots import plot_comparison
 
-    def opened(path: str) -> Path:
+    def open_private(path: str) -> Path:
         target = together.enter_context(temporary_target(path, overwrite=overwrite))
         target.touch(mode=0o600)
         return target
 
     with ExitStack() as together:
-        rows = found.table.to_csv(index=False, lineterminator="\n")
-        opened(output).write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
+        rows = comparison.table.to_csv(index=False, lineterminator="\n")
+        open_private(output).write_text(f"# {COMPARISON_NOTICE}\n{rows}", encoding="utf-8")
         if plot:
-            plot_comparison(found, opened(plot))
+            plot_comparison(comparison, open_private(plot))
         if report:
-            opened(report).write_text(comparison_page(found), encoding="utf-8")
+            open_private(report).write_text(comparison_page(comparison), encoding="utf-8")
     for name in filter(None, (output, plot, report)):
         click.echo(f"wrote {name} (PRIVATE)")

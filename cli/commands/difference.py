@@ -6,9 +6,13 @@ import click
 
 from ..options.command import Command
 from ..options.common import RELEASE, overwrite
+from ..options.regions import read_regions
 from ..options.time_slices import OTHER_SLICE, SLICE, release_at
-from ..options.values import number
+from ..options.values import NUMBER
+from ..output.answers import warn_of_regions_beyond
+from ..output.tables import FORMATS, write_table
 from ..output.terminal import show_stage
+from ..output.text_files import output_format
 
 __all__ = ["command"]
 
@@ -19,15 +23,15 @@ __all__ = ["command"]
 @SLICE
 @OTHER_SLICE
 @click.option(
-    "--box", multiple=True, nargs=4, type=number, metavar="W S E N", help="A box; may be repeated."
+    "--box", multiple=True, nargs=4, type=NUMBER, metavar="W S E N", help="A box; may be repeated."
 )
 @click.option("--boxes", type=click.Path(), help="CSV with west,south,east,north and maybe id.")
 @click.option(
     "--polygons", type=click.Path(), help="Polygons: GeoPackage, GeoJSON, GeoParquet, ..."
 )
 @click.option("--ratio", is_flag=True, help="Divide the counts instead of subtracting them.")
-@click.option("--confidence", type=number, default=0.95, show_default=True, help="Of the interval.")
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), help="Output.")
+@click.option("--confidence", type=NUMBER, default=0.95, show_default=True, help="Of the interval.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Output.")
 @click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
 @overwrite
 def command(
@@ -59,19 +63,16 @@ def command(
     from psd._util.atomic_write import check_free
     from psd.api import differences as between
 
-    from ..output import tables
-    from . import query
-
-    form = tables.form_of(form, output)
+    form = output_format(form, output, FORMATS)
     if output:
         inputs = (release, other, boxes or "", polygons or "")
         check_free(output, overwrite=overwrite, inputs=inputs)
-    regions = query.given_regions(box, boxes, polygons, None)
+    regions = read_regions(box, boxes, polygons, None)
     with show_stage() as stage:
         stage("reading")
         first, second = release_at(release, slice_name), release_at(other, other_slice)
         stage("answering")
         verb = between.ratio if ratio else between.difference
-        found = verb(first, second, regions, confidence=confidence)
-    query.warn_beyond(first, regions)
-    tables.put(found, form, output, overwrite=overwrite)
+        table = verb(first, second, regions, confidence=confidence)
+    warn_of_regions_beyond(first, regions)
+    write_table(table, form, output, overwrite=overwrite)

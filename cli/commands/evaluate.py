@@ -9,10 +9,10 @@ import click
 
 from ..options.command import Command
 from ..options.common import RELEASE, overwrite
-from ..options.reading import INPUTS, POINT_KEYS, files, inputs_of, read_option
-from ..options.tallies import kept_of
+from ..options.reading import INPUTS, POINT_KEYS, inputs_of, local_files, read_option
+from ..options.tallies import read_slice_tally
 from ..options.time_slices import SLICE, release_at, slice_at
-from ..output.terminal import console, show_stage
+from ..output.terminal import open_console, show_stage
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -64,9 +64,11 @@ def command(
     from psd.evaluation.reporting.plots import check_plot
     from psd.space.region_files import read_boxes
 
-    given = filter(None, (tally, boxes))
+    input_files = filter(None, (tally, boxes))
     targets = filter(None, (output, plot, report))
-    check_targets(targets, overwrite=overwrite, inputs=(release, *files(inputs), *given))
+    check_targets(
+        targets, overwrite=overwrite, inputs=(release, *local_files(inputs), *input_files)
+    )
     if plot:
         check_plot(Path(plot))
     if report:
@@ -75,66 +77,68 @@ def command(
         stage("reading")
         loaded = release_at(release, slice_name)
         during = None if slice_name is None else slice_at(release, slice_name)
-        kept = kept_of(tally, loaded, release, slice_name) if tally else None
+        private_tally = read_slice_tally(tally, loaded, release, slice_name) if tally else None
         sides = ["west", "south", "east", "north"]
         queries = read_boxes(Path(boxes))[sides].to_numpy() if boxes else None
         stage("evaluating")
         raster = RASTER if report else None
         data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
-        private: dict[str, Any] = {"kept": kept, "raster": raster, "during": during}
-        found = evaluate(loaded, data, boxes=queries, **read, **private)
-    _print(found)
+        private: dict[str, Any] = {"kept": private_tally, "raster": raster, "during": during}
+        evaluation = evaluate(loaded, data, boxes=queries, **read, **private)
+    _print_summary(evaluation)
     click.echo(PRIVATE_NOTICE)
     if output:
-        _write(found, output, overwrite=overwrite)
+        _write_answers(evaluation, output, overwrite=overwrite)
     if plot:
-        _plot(found, plot, overwrite=overwrite)
+        _plot_errors(evaluation, plot, overwrite=overwrite)
     if report:
-        _report(found, loaded, report, overwrite=overwrite)
+        _write_report(evaluation, loaded, report, overwrite=overwrite)
 
 
-def _print(found: Evaluation) -> None:
+def _print_summary(evaluation: Evaluation) -> None:
     """Summary: relative errors in percent."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, title="PRIVATE: mean true relative errors")
-    for name in found.summary.columns:
+    for name in evaluation.summary.columns:
         heading = name.replace("true_relative_", "").replace("_", "\n")
         table.add_column(heading, justify="left" if name == "class" else "right")
-    for name, *values in found.summary.itertuples(index=False):
+    for name, *values in evaluation.summary.itertuples(index=False):
         table.add_row(name, *(f"{100 * value:.2f}%" for value in values))
-    out = console()
+    out = open_console()
     out.print(table)
-    out.print(f"score (geometric mean of the classes): {found.score:.4f}")
+    out.print(f"score (geometric mean of the classes): {evaluation.score:.4f}")
 
 
-def _write(found: Evaluation, output: str, *, overwrite: bool) -> None:
+def _write_answers(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
     """Every query as CSV, under a first line that marks the file."""
     from psd._util.atomic_write import write_file
     from psd.evaluation.evaluate import PRIVATE_NOTICE
 
-    rows = found.answers.to_csv(index=False, lineterminator="\n")
+    rows = evaluation.answers.to_csv(index=False, lineterminator="\n")
     content = f"# {PRIVATE_NOTICE}\n{rows}".encode()
     write_file(output, content, overwrite=overwrite, mode=0o600)
     click.echo(f"wrote {output} (PRIVATE)")
 
 
-def _plot(found: Evaluation, output: str, *, overwrite: bool) -> None:
+def _plot_errors(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
     """Parts of the error by class, as bars."""
     from psd._util.atomic_write import temporary_target
     from psd.evaluation.reporting.plots import plot_evaluation
 
     with temporary_target(output, overwrite=overwrite) as target:
         target.touch(mode=0o600)
-        plot_evaluation(found, target)
+        plot_evaluation(evaluation, target)
     click.echo(f"wrote {output} (PRIVATE)")
 
 
-def _report(found: Evaluation, release: Release, output: str, *, overwrite: bool) -> None:
+def _write_report(
+    evaluation: Evaluation, release: Release, output: str, *, overwrite: bool
+) -> None:
     """All of it as a web page."""
     from psd._util.atomic_write import write_file
     from psd.evaluation.reporting.pages import evaluation_page
 
-    content = evaluation_page(found, release).encode()
+    content = evaluation_page(evaluation, release).encode()
     write_file(output, content, overwrite=overwrite, mode=0o600)
     click.echo(f"wrote {output} (PRIVATE)")

@@ -7,7 +7,7 @@ import click
 from ..options.command import Command
 from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_at
-from ..options.values import integer
+from ..options.values import INTEGER
 from ..output.terminal import show_stage
 
 __all__ = ["command"]
@@ -27,7 +27,7 @@ __all__ = ["command"]
 @click.option(
     "--size",
     nargs=2,
-    type=integer,
+    type=INTEGER,
     metavar="C R",
     help="Columns and rows of a raster, 256 256 by default.",
 )

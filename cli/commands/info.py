@@ -11,7 +11,7 @@ import numpy as np
 from ..options.command import Command
 from ..options.common import RELEASE
 from ..options.time_slices import SLICE, release_or_series_at
-from ..output.terminal import console
+from ..output.terminal import open_console
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -44,15 +44,15 @@ def command(release: str, slice_name: str | None, form: str) -> None:
 
     loaded = release_or_series_at(release, slice_name)
     if not isinstance(loaded, Release):
-        series_info.show(loaded, form)
+        series_info.print_series(loaded, form)
         return
     if form == "json":
-        click.echo(json.dumps({**_facts(loaded), "levels": _levels(loaded)}, indent=2))
+        click.echo(json.dumps({**_release_facts(loaded), "levels": _level_rows(loaded)}, indent=2))
         return
-    _print(loaded)
+    _print_facts(loaded)
 
 
-def _facts(release: Release) -> dict[str, Any]:
+def _release_facts(release: Release) -> dict[str, Any]:
     """Everything that is the same for all cells."""
     from psd.privacy.epsilon import epsilon_text
 
@@ -75,29 +75,31 @@ def _facts(release: Release) -> dict[str, Any]:
         "total_perturbation_error": round(float(np.sqrt(release.estimates.variance[0])), 1),
         "estimate": release.post_processing.estimate,
         "density": release.post_processing.density,
-        "covariate": _covariate(release),
-        "boundary": _boundary(release),
+        "covariate": _covariate_text(release),
+        "boundary": _boundary_text(release),
         "library": release.library,
         "digest": release.digest,
     }
 
 
-def _covariate(release: Release) -> str:
+def _covariate_text(release: Release) -> str:
     """Size of the covariate, and how much of the domain it does not rule out."""
-    known = release.covariate
-    if known is None:
+    covariate = release.covariate
+    if covariate is None:
         return "none"
-    return f"{known.columns} x {known.rows} cells, {known.covered:.1%} of them not empty"
+    return (
+        f"{covariate.columns} x {covariate.rows} cells, {covariate.covered:.1%} of them not empty"
+    )
 
 
-def _boundary(release: Release) -> str:
+def _boundary_text(release: Release) -> str:
     """How much of the domain is inside the boundary."""
     if not release.boundary or release.covariate is None:
         return "none"
     return f"{release.covariate.covered:.1%} of the bounds; nobody is outside"
 
 
-def _levels(release: Release) -> list[dict[str, Any]]:
+def _level_rows(release: Release) -> list[dict[str, Any]]:
     """Cells, measured cells, and largest epsilon and its noise for each level."""
     from psd.privacy.epsilon import epsilon_text
     from psd.privacy.noise_variance import noise_variance
@@ -121,17 +123,17 @@ def _levels(release: Release) -> list[dict[str, Any]]:
     return rows
 
 
-def _print(release: Release) -> None:
+def _print_facts(release: Release) -> None:
     """Facts and levels as two tables."""
     from rich.table import Table
 
-    facts, out = Table(box=None, show_header=False, pad_edge=False), console()
-    for name, value in _facts(release).items():
+    facts, out = Table(box=None, show_header=False, pad_edge=False), open_console()
+    for name, value in _release_facts(release).items():
         shown = ", ".join(f"{k}={v}" for k, v in value.items()) if name == "parameters" else value
         facts.add_row(name, " ".join(map(str, shown)) if isinstance(shown, list) else str(shown))
     out.print(facts)
     levels = Table(box=None, pad_edge=False)
-    rows = _levels(release)
+    rows = _level_rows(release)
     for name in rows[0]:
         levels.add_column(name, justify="right")
     for row in rows:

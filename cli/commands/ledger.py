@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import Command
-from ..options.values import integer, parse_settings
-from ..output.terminal import console
+from ..options.values import INTEGER, parse_settings
+from ..output.terminal import open_console
 
 if TYPE_CHECKING:
     from psd.ledger.state import Charge, LedgerState
@@ -54,7 +54,7 @@ def command(ctx: click.Context) -> None:
 
 @command.command("create", cls=Command, short_help="Make a ledger.")
 @_FILE
-def create(file: str) -> None:
+def create_ledger(file: str) -> None:
     """Make a ledger without datasets, readable by its owner alone.
 
     \b
@@ -79,7 +79,7 @@ def create(file: str) -> None:
     help="Unit of privacy of all its releases.",
 )
 @click.option("--time-zone", help="Of the days, with --unit user-day; UTC by default.")
-@click.option("--max-contributions", type=integer, help="Where all releases must have the same k.")
+@click.option("--max-contributions", type=INTEGER, help="Where all releases must have the same k.")
 @click.option(
     "--cap",
     "caps",
@@ -87,7 +87,7 @@ def create(file: str) -> None:
     metavar="NAME=EPSILON",
     help="Cap of an analyst; with any, nobody else spends. May be repeated.",
 )
-def register(
+def register_dataset(
     file: str,
     dataset: str,
     budget: str,
@@ -107,14 +107,14 @@ def register(
     """  # noqa: D301
     from psd.ledger.ledger import Ledger
 
-    own = parse_settings(caps, "NAME=EPSILON", "ann=0.5", option="--cap")
+    cap_texts = parse_settings(caps, "NAME=EPSILON", "ann=0.5", option="--cap")
     Ledger(file).register(
         dataset,
         budget,
         unit=unit,
         time_zone=time_zone,
         max_contributions=max_contributions,
-        caps=own,
+        caps=cap_texts,
     )
     click.echo(f"registered {dataset} in {file}: budget {budget} per {unit}")
 
@@ -123,7 +123,7 @@ def register(
 @_FILE
 @click.argument("dataset")
 @click.option("--budget", required=True, help="Epsilon of all releases together, past ones too.")
-def raised(file: str, dataset: str, budget: str) -> None:
+def raise_budget(file: str, dataset: str, budget: str) -> None:
     """Raise the budget of a dataset; when, and from what, stays in the ledger.
 
     A larger budget is a weaker promise to the people in the data: say to them that it changed.
@@ -141,7 +141,7 @@ def raised(file: str, dataset: str, budget: str) -> None:
 @command.command("status", cls=Command, short_help="Show what is left of each budget.")
 @_FILE
 @_FORM
-def status(file: str, form: str) -> None:
+def show_status(file: str, form: str) -> None:
     """Show what was spent of each budget, and what is left of it.
 
     Of disjoint regions the dearest counts, where a row is the unit.
@@ -154,14 +154,14 @@ def status(file: str, form: str) -> None:
     from psd.ledger.ledger import Ledger
 
     state = Ledger(file).state()
-    _show([_balance(state, name) for name in state.datasets], form)
+    _print_rows([_balance_row(state, name) for name in state.datasets], form)
 
 
 @command.command("history", cls=Command, short_help="List the charges.")
 @_FILE
 @click.argument("dataset", required=False)
 @_FORM
-def history(file: str, dataset: str | None, form: str) -> None:
+def show_history(file: str, dataset: str | None, form: str) -> None:
     """List what was charged, in its order, of all datasets or of one.
 
     "charged, not finished" is a build that runs, or one that ended after its charge and before
@@ -178,14 +178,14 @@ def history(file: str, dataset: str | None, form: str) -> None:
     state = Ledger(file).state()
     if dataset is not None:
         state.dataset(dataset)
-    found = state.charges.values() if dataset is None else state.charges_of(dataset)
-    _show([_line(charge) for charge in found], form)
+    charges = state.charges.values() if dataset is None else state.charges_of(dataset)
+    _print_rows([_charge_row(charge) for charge in charges], form)
 
 
 @command.command("verify", cls=Command, short_help="Check that no entry was changed.")
 @_FILE
 @click.option("--head", help="A head that was noted elsewhere; it must be in the chain.")
-def verify(file: str, head: str | None) -> None:
+def verify_ledger(file: str, head: str | None) -> None:
     """Check the file and the chain of its entries, and say the head, which stands for all of them.
 
     An older copy of a ledger is sound in itself; note the head elsewhere, and --head finds out.
@@ -200,7 +200,7 @@ def verify(file: str, head: str | None) -> None:
     click.echo(f"{file} is sound: {len(state.hashes):,} entries, head {state.head}")
 
 
-def _balance(state: LedgerState, name: str) -> dict[str, Any]:
+def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
     """What is left of a budget, and of the caps."""
     from psd.privacy.epsilon import epsilon_text
 
@@ -225,11 +225,11 @@ def _balance(state: LedgerState, name: str) -> dict[str, Any]:
     }
 
 
-def _line(charge: Charge) -> dict[str, Any]:
+def _charge_row(charge: Charge) -> dict[str, Any]:
     """A charge in words."""
     from psd.privacy.epsilon import epsilon_text
 
-    place = charge.region
+    region = charge.region
     return {
         "time": charge.time,
         "dataset": charge.dataset,
@@ -237,14 +237,14 @@ def _line(charge: Charge) -> dict[str, Any]:
         "what": charge.what,
         "epsilon": epsilon_text(charge.epsilon),
         "k": "auto" if charge.bound is None else str(charge.bound),
-        "where": "everywhere" if place is None else " ".join(f"{x:.10g}" for x in place.bounds),
+        "where": "everywhere" if region is None else " ".join(f"{x:.10g}" for x in region.bounds),
         "state": "done" if charge.done else "charged, not finished",
         "id": charge.id,
         "digest": charge.digest or "",
     }
 
 
-def _show(lines: list[dict[str, Any]], form: str) -> None:
+def _print_rows(lines: list[dict[str, Any]], form: str) -> None:
     """Lines as a table, the long names cut, or as JSON."""
     if form == "json":
         click.echo(json.dumps(lines, indent=1))
@@ -262,4 +262,4 @@ def _show(lines: list[dict[str, Any]], form: str) -> None:
                 for name, value in line.items()
             )
         )
-    console().print(table if lines else "nothing is there yet")
+    open_console().print(table if lines else "nothing is there yet")

@@ -6,7 +6,7 @@ import click
 
 from ..options.command import Command
 from ..options.common import overwrite
-from ..options.tallies import read_all
+from ..options.tallies import read_tallies
 from ..output.terminal import show_stage
 
 __all__ = ["command"]
@@ -33,9 +33,9 @@ def command(inputs: tuple[str, ...], output: str, overwrite: bool) -> None:
     check_targets([output], overwrite=overwrite, inputs=inputs)
     with show_stage() as stage:
         stage("reading")
-        kept = read_all(inputs)
+        tally = read_tallies(inputs)
         stage("writing")
-        write_tally(kept, output, overwrite=overwrite)
+        write_tally(tally, output, overwrite=overwrite)
     click.echo(f"wrote {output} (PRIVATE)")
-    if kept.unit.has_user:
-        click.echo(f"({kept.unit.guarantee_text})")
+    if tally.unit.has_user:
+        click.echo(f"({tally.unit.guarantee_text})")

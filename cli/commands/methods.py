@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..options.command import Command
-from ..output.terminal import console
+from ..output.terminal import open_console
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,7 +38,7 @@ def command() -> None:
             _add_rows(table, name)
         except ParameterError as error:
             table.add_row(name, "", "", str(error))
-    console().print(table)
+    open_console().print(table)
     for problem in plugins.problems("psd.decompositions", "method"):
         click.echo(f"Note: {problem}.", err=True)
 

@@ -7,8 +7,10 @@ import click
 from ..options.command import Command
 from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_at
-from ..options.values import integer, number
+from ..options.values import INTEGER, NUMBER
+from ..output.tables import FORMATS, write_table
 from ..output.terminal import show_stage
+from ..output.text_files import output_format
 
 __all__ = ["command"]
 
@@ -16,11 +18,11 @@ __all__ = ["command"]
 @click.command("quantiles", cls=Command)
 @RELEASE
 @SLICE
-@click.option("--classes", type=integer, default=5, show_default=True, help="Number of classes.")
+@click.option("--classes", type=INTEGER, default=5, show_default=True, help="Number of classes.")
 @click.option(
     "--size",
     nargs=2,
-    type=integer,
+    type=INTEGER,
     default=(64, 64),
     show_default=True,
     metavar="C R",
@@ -33,10 +35,10 @@ __all__ = ["command"]
     show_default=True,
     help="What each class is to hold the same of.",
 )
-@click.option("--confidence", type=number, default=0.95, show_default=True, help="Of the interval.")
-@click.option("--draws", type=integer, default=100, show_default=True, help="Monte Carlo draws.")
-@click.option("--seed", type=integer, default=0, show_default=True, help="Of the draws.")
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), help="Output.")
+@click.option("--confidence", type=NUMBER, default=0.95, show_default=True, help="Of the interval.")
+@click.option("--draws", type=INTEGER, default=100, show_default=True, help="Monte Carlo draws.")
+@click.option("--seed", type=INTEGER, default=0, show_default=True, help="Of the draws.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Output.")
 @click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
 @overwrite
 def command(
@@ -64,16 +66,14 @@ def command(
     """  # noqa: D301
     from psd._util.atomic_write import check_free
 
-    from ..output import tables
-
-    form = tables.form_of(form, output)
+    form = output_format(form, output, FORMATS)
     if output:
         check_free(output, overwrite=overwrite, inputs=[release])
     with show_stage() as stage:
         stage("reading")
         loaded = release_at(release, slice_name)
         stage("drawing")
-        found = loaded.quantiles(
+        breaks = loaded.quantiles(
             classes,
             size=size,
             weight=weight,  # type: ignore[arg-type]
@@ -81,4 +81,4 @@ def command(
             draws=draws,
             seed=seed,
         )
-    tables.put(found, form, output, overwrite=overwrite)
+    write_table(breaks, form, output, overwrite=overwrite)

@@ -12,10 +12,10 @@ from psd.decompositions import methods
 
 from ..options.command import READ_KEYS, Command
 from ..options.common import overwrite
-from ..options.reading import INPUTS, files, inputs_of, read_option
+from ..options.reading import INPUTS, inputs_of, local_files, read_option
 from ..options.time_slices import slices_option
 from ..options.unit import unit_options
-from ..options.values import number, parse_settings
+from ..options.values import NUMBER, parse_settings
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ __all__ = ["command"]
 @click.option("-o", "--output", type=click.Path(), help="Tally to write; PRIVATE.")
 @click.option("--into", type=click.Path(), help="Folder for a tally of each file, made once.")
 @click.option(
-    "--bounds", required=True, nargs=4, type=number, metavar="W S E N", help="As in psd build."
+    "--bounds", required=True, nargs=4, type=NUMBER, metavar="W S E N", help="As in psd build."
 )
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
 @unit_options(
@@ -56,7 +56,7 @@ def command(
     part: str | None,
     overwrite: bool,
     read: dict[str, Any],
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Count rows into a tally, from which `psd build` makes the release that the rows would give.
 
@@ -77,23 +77,23 @@ def command(
 
     if (output is None) == (into is None):
         raise click.UsageError("give -o for one tally of all inputs, or --into for one of each")
-    sources: list[str | Path] = [*files(inputs), *filter(None, [key])]
+    sources: list[str | Path] = [*local_files(inputs), *filter(None, [key])]
     check_targets(filter(None, (output,)), overwrite=overwrite, inputs=sources)
     data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
     memory = read.pop("memory", None)
-    recipe = _recipe(Domain(bounds=bounds, crs=crs), key, how | read)
+    request = _tally_request(Domain(bounds=bounds, crs=crs), key, options | read)
     with show_stage() as stage:
         stage("reading")
         if output is None:
-            wrote = _each(data, Path(into or ""), recipe, part, memory)
+            wrote = _count_each_file(data, Path(into or ""), request, part, memory)
         else:
-            _write(data, recipe, part, output, memory, overwrite=overwrite)
+            _count_and_write(data, request, part, output, memory, overwrite=overwrite)
             wrote = [Path(output)]
     for path in wrote:
         click.echo(f"wrote {path} (PRIVATE)")
 
 
-def _recipe(domain: Domain, key: str | None, how: dict[str, Any]) -> TallyRequest:
+def _tally_request(domain: Domain, key: str | None, options: dict[str, Any]) -> TallyRequest:
     """How the rows are counted, from the options."""
     from psd.decompositions import method as method_by_name
     from psd.ingest.hash_key import load_key
@@ -102,21 +102,21 @@ def _recipe(domain: Domain, key: str | None, how: dict[str, Any]) -> TallyReques
     from psd.publish.request_arguments import reading_fields
     from psd.publish.tally_parts import TallyRequest
 
-    how = {name: value for name, value in how.items() if value is not None}
-    method, settings = how.get("method"), how["settings"]
+    options = {name: value for name, value in options.items() if value is not None}
+    method, settings = options.get("method"), options["settings"]
     if settings and method is None:
         raise click.UsageError("--set goes with --method")
-    if key is not None and "user" not in how:
+    if key is not None and "user" not in options:
         raise click.UsageError("--key goes with --user; rows that are units need no key")
-    if key is None and how["carry_users"]:
+    if key is None and options["carry_users"]:
         raise click.UsageError("--carry-users goes with --key, the same for all parts")
     step = (1, 1)
     if method is not None:
         step = coarsest_step(method_by_name(method, parse_settings(settings)), domain.lattice)
-    slices = how.pop("slices", None)
+    slices = options.pop("slices", None)
     if slices is not None:
-        slices = slices_from_text(slices, how.get("time_zone", "UTC"))
-    fields = reading_fields(how, slices)
+        slices = slices_from_text(slices, options.get("time_zone", "UTC"))
+    fields = reading_fields(options, slices)
     return TallyRequest(
         domain=domain,
         unit=fields["unit"],
@@ -124,14 +124,14 @@ def _recipe(domain: Domain, key: str | None, how: dict[str, Any]) -> TallyReques
         slices=slices,
         contribution_scope=fields["contribution_scope"],
         step=step,
-        carry=how["carry_users"],
+        carry=options["carry_users"],
         key=None if key is None else load_key(key),
     )
 
 
-def _write(
+def _count_and_write(
     data: Any,
-    recipe: TallyRequest,
+    request: TallyRequest,
     part: str | None,
     output: str | Path,
     memory: str | None,
@@ -142,12 +142,12 @@ def _write(
     from psd.ingest.tally_file import write_tally
     from psd.publish.tally_parts import tally_rows
 
-    kept = tally_rows(data, recipe, part=part, memory=memory)
-    write_tally(kept, output, overwrite=overwrite)
+    tally = tally_rows(data, request, part=part, memory=memory)
+    write_tally(tally, output, overwrite=overwrite)
 
 
-def _each(
-    data: Sequence[Any], folder: Path, recipe: TallyRequest, part: str | None, memory: str | None
+def _count_each_file(
+    data: Sequence[Any], folder: Path, request: TallyRequest, part: str | None, memory: str | None
 ) -> list[Path]:
     """Tallies of the files that have none yet; the others are checked and left as they are."""
     from psd.errors import InputDataError, WriteError
@@ -164,37 +164,37 @@ def _each(
     missing = [pair for pair in zip(paths, targets, strict=True) if not pair[1].exists()]
     for path, target in zip(paths, targets, strict=True):
         if target.exists():
-            _check_there(path, target, recipe)
+            _check_existing(path, target, request)
     for path, target in missing:
-        _write(path, recipe, None, target, memory)
+        _count_and_write(path, request, None, target, memory)
     return [target for _, target in missing]
 
 
-def _check_there(path: Path, target: Path, recipe: TallyRequest) -> None:
+def _check_existing(path: Path, target: Path, request: TallyRequest) -> None:
     """Refuse a tally that is there and is not what counting the file would give."""
     from psd.errors import InputDataError
     from psd.ingest.tally_file import read_tally
 
-    if not _is_of(read_tally(target), path, recipe):
+    if not _is_tally_of(read_tally(target), path, request):
         raise InputDataError(
             f"tally {target} is of other content than {path}, or was counted otherwise; remove it "
             "to count the file anew"
         )
 
 
-def _is_of(kept: PartialTally, path: Path, recipe: TallyRequest) -> bool:
+def _is_tally_of(tally: PartialTally, path: Path, request: TallyRequest) -> bool:
     """Whether a tally is that of a file by a recipe."""
     from psd.ingest.partial_tally import EMPTY
     from psd.ingest.tally_file import file_digest
     from psd.ingest.user_rows import UserRows
     from psd.publish.tally_parts import origin_of
 
-    found, wanted = kept.origins[0], origin_of(recipe, ())
-    parts = ("contributions",) if recipe.key is None else ("contributions", "key")
+    origin, expected_origin = tally.origins[0], origin_of(request, ())
+    parts = ("contributions",) if request.key is None else ("contributions", "key")
     return (
-        len(kept.origins) == 1
-        and kept.rules == recipe.rules
-        and isinstance(kept.counts, UserRows) == recipe.carry
-        and all(getattr(found, name) == getattr(wanted, name) for name in parts)
-        and {*found.names} - {EMPTY} == {f"blake2b {file_digest(path)}"}
+        len(tally.origins) == 1
+        and tally.rules == request.rules
+        and isinstance(tally.counts, UserRows) == request.carry
+        and all(getattr(origin, name) == getattr(expected_origin, name) for name in parts)
+        and {*origin.names} - {EMPTY} == {f"blake2b {file_digest(path)}"}
     )

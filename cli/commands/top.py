@@ -6,9 +6,12 @@ import click
 
 from ..options.command import Command
 from ..options.common import RELEASE, overwrite
+from ..options.regions import read_regions
 from ..options.time_slices import SLICE, release_at
-from ..options.values import integer
+from ..options.values import INTEGER
+from ..output.tables import FORMATS, write_table
 from ..output.terminal import show_stage
+from ..output.text_files import output_format
 
 __all__ = ["command"]
 
@@ -16,9 +19,9 @@ __all__ = ["command"]
 @click.command("top", cls=Command)
 @RELEASE
 @SLICE
-@click.option("-k", type=integer, default=10, show_default=True, help="How many cells.")
+@click.option("-k", type=INTEGER, default=10, show_default=True, help="How many cells.")
 @click.option(
-    "--size", nargs=2, type=integer, metavar="C R", help="Rank a raster of C columns and R rows."
+    "--size", nargs=2, type=INTEGER, metavar="C R", help="Rank a raster of C columns and R rows."
 )
 @click.option("--boxes", type=click.Path(), help="Rank the boxes of a CSV instead of cells.")
 @click.option("--polygons", type=click.Path(), help="Rank polygons instead of cells.")
@@ -29,9 +32,9 @@ __all__ = ["command"]
     show_default=True,
     help="What cells are ranked by.",
 )
-@click.option("--draws", type=integer, default=2000, show_default=True, help="Monte Carlo draws.")
-@click.option("--seed", type=integer, default=0, show_default=True, help="Of the draws.")
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), help="Output.")
+@click.option("--draws", type=INTEGER, default=2000, show_default=True, help="Monte Carlo draws.")
+@click.option("--seed", type=INTEGER, default=0, show_default=True, help="Of the draws.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Output.")
 @click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
 @overwrite
 def command(
@@ -62,20 +65,17 @@ def command(
     """  # noqa: D301
     from psd._util.atomic_write import check_free
 
-    from ..output import tables
-    from . import query
-
-    form = tables.form_of(form, output)
+    form = output_format(form, output, FORMATS)
     if sum(map(bool, (size, boxes, polygons))) > 1:
         raise click.UsageError("give --size, --boxes or --polygons, one of them at a time")
     if output:
         check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
-    regions = query.given_regions((), boxes, polygons, None) if boxes or polygons else None
+    regions = read_regions((), boxes, polygons, None) if boxes or polygons else None
     with show_stage() as stage:
         stage("reading")
         loaded = release_at(release, slice_name)
         stage("drawing")
-        found = loaded.top(
+        ranked = loaded.top(
             k,
             size=size,
             regions=regions,
@@ -83,4 +83,4 @@ def command(
             draws=draws,
             seed=seed,
         )
-    tables.put(found, form, output, overwrite=overwrite)
+    write_table(ranked, form, output, overwrite=overwrite)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import BoundsOption, chain, options_of
+from ..options.command import BoundsOption, chain_options, options_of
 
 if TYPE_CHECKING:
     from psd.space.covariate import Covariate
@@ -48,7 +48,7 @@ _boundary = _option(
 
 def area_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--bounds``, ``--crs``, ``--boundary`` and ``--covariate``."""
-    return chain(bounds_option, crs_option, _boundary, covariate_option)(command)
+    return chain_options(bounds_option, crs_option, _boundary, covariate_option)(command)
 
 
 def read_covariate(text: str | None, domain: Domain) -> Covariate | None:

@@ -10,7 +10,7 @@ import click
 
 from psd.errors import PsdError
 
-from ..options.values import number, rename_arguments
+from ..options.values import parse_number, rename_arguments
 
 __all__ = [
     "READ_KEYS",
@@ -18,7 +18,7 @@ __all__ = [
     "Command",
     "Decorator",
     "GroupedOption",
-    "chain",
+    "chain_options",
     "options_of",
 ]
 
@@ -50,7 +50,7 @@ class BoundsOption(GroupedOption):
         texts = super().process_value(ctx, value)
         if not isinstance(texts, tuple):
             return texts
-        return texts[0] if texts[1:] == ("",) * (_EDGES - 1) else tuple(map(number, texts))
+        return texts[0] if texts[1:] == ("",) * (_EDGES - 1) else tuple(map(parse_number, texts))
 
 
 def options_of(group: str) -> Callable[..., Decorator]:
@@ -62,15 +62,15 @@ def options_of(group: str) -> Callable[..., Decorator]:
     return option
 
 
-def chain(*options: Decorator) -> Decorator:
+def chain_options(*options: Decorator) -> Decorator:
     """Several options as one decorator, in their order."""
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+    def apply_options(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             command = option(command)
         return command
 
-    return decorate
+    return apply_options
 
 
 class Command(click.Command):
@@ -82,8 +82,8 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         # Click keeps the names of the first context that asks, which may have no program above it.
-        own = named.get("context_settings") or {}
-        named["context_settings"] = {"help_option_names": ["-h", "--help"], **own}
+        options = named.get("context_settings") or {}
+        named["context_settings"] = {"help_option_names": ["-h", "--help"], **options}
         super().__init__(*args, **named)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -112,17 +112,17 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with _named_options(self._spellings()):
+        with _rename_errors(self._options_by_argument()):
             return super().invoke(ctx)
 
-    def _spellings(self) -> dict[str, str]:
+    def _options_by_argument(self) -> dict[str, str]:
         """Option of each argument of the library."""
-        own = {
+        options = {
             str(param.name): max(param.opts, key=len)
             for param in self.params
             if isinstance(param, click.Option)
         }
-        return ({key: f"--read {key}" for key in READ_KEYS} if "read" in own else {}) | own
+        return ({key: f"--read {key}" for key in READ_KEYS} if "read" in options else {}) | options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of a group under its title."""
@@ -146,7 +146,7 @@ def _is_number(text: str) -> bool:
 
 
 @contextmanager
-def _named_options(options: dict[str, str]) -> Iterator[None]:
+def _rename_errors(options: dict[str, str]) -> Iterator[None]:
     """Errors of the library name the options of the command in place of arguments."""
     try:
         yield

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import chain, options_of
-from ..output.terminal import warn
+from ..options.command import chain_options, options_of
+from ..output.terminal import print_warning
 
 if TYPE_CHECKING:
     from psd.ledger.account import Account
@@ -31,7 +31,7 @@ _OPTIONS = (
 
 def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--ledger`` and what goes with it."""
-    return chain(*_OPTIONS)(command)
+    return chain_options(*_OPTIONS)(command)
 
 
 def account_of(
@@ -57,7 +57,7 @@ def account_of(
         if analyst is not None:
             raise click.UsageError("--analyst goes with --ledger and --dataset")
         return None
-    account = Account(ledger, dataset, analyst=analyst, warn=warn)
+    account = Account(ledger, dataset, analyst=analyst, warn=print_warning)
     for beside in filter(None, (output, ledger)):
         account.compare(Path(beside).parent)
     return account

@@ -22,9 +22,9 @@ __all__ = [
     "POINT_KEYS",
     "SOURCES",
     "engine_option",
-    "files",
     "inputs_and_engine",
     "inputs_of",
+    "local_files",
     "read_option",
 ]
 
@@ -94,7 +94,7 @@ def inputs_of(inputs: Sequence[str], table: str | None, query: str | None) -> li
     ]
 
 
-def files(inputs: Sequence[str]) -> list[Path]:
+def local_files(inputs: Sequence[str]) -> list[Path]:
     """Files among the inputs, so that none of them is written to; faults are left to reading."""
     from psd.errors import InputDataError
     from psd.ingest.sources import files_of
@@ -109,22 +109,22 @@ def inputs_and_engine(
     inputs: Sequence[str], table: str | None, query: str | None, engine: str | None
 ) -> tuple[list[Any], list[Path], Engine | None]:
     """What is read, the files of this machine among it, and the engine, None for this process."""
-    name, address = _engine(engine)
+    name, address = _parse_engine(engine)
     if not inputs and (name != "spark" or table is None):
         raise click.MissingParameter(param_hint="'INPUTS...'", param_type="argument")
     if name == "duckdb":
-        return inputs_of(inputs, table, query), files(inputs), None
+        return inputs_of(inputs, table, query), local_files(inputs), None
     if query is not None:
         raise click.UsageError("--read query does not go with --engine spark; give table or paths")
-    from psd.ingest.engines import engine as engine_of
+    from psd.ingest.engines import engine as find_engine
     from psd.ingest.engines.spark import SparkTable
 
-    here = [Path(item.removeprefix("file://")) for item in inputs if _is_here(item)]
+    local = [Path(item.removeprefix("file://")) for item in inputs if _is_local(item)]
     tables = [] if table is None else [SparkTable(table)]
-    return [*inputs, *tables], here, engine_of(name, address)
+    return [*inputs, *tables], local, find_engine(name, address)
 
 
-def _engine(text: str | None) -> tuple[str, str]:
+def _parse_engine(text: str | None) -> tuple[str, str]:
     """Name and address of an engine."""
     name, colon, address = (text or "duckdb").partition(":")
     if name == "duckdb" and not colon:
@@ -136,6 +136,6 @@ def _engine(text: str | None) -> tuple[str, str]:
     return name, f"{name}:{address}" if address.startswith("//") else address
 
 
-def _is_here(path: str) -> bool:
+def _is_local(path: str) -> bool:
     """Whether a path may be one of this machine."""
     return "://" not in path or path.startswith("file://")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import chain, options_of
+from ..options.command import chain_options, options_of
 from ..options.values import parse_settings
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _PRIVATE_KEYS = (
 
 def recipe_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--dry-run`` and ``--save-recipe``."""
-    return chain(
+    return chain_options(
         _option("--dry-run", is_flag=True, help="Print the request and read no input."),
         _option(
             "--save-recipe",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account
 
-__all__ = ["keep", "kept_of", "read_all", "tallies_in"]
+__all__ = ["read_slice_tally", "read_tallies", "tallies_in", "write_build_tally"]
 
 
 def tallies_in(
@@ -45,10 +45,10 @@ def tallies_in(
                 epsilon=parse_epsilon(epsilon), unit=read_unit(inputs), what="build"
             )
             account.check(request)
-    return read_all(inputs)
+    return read_tallies(inputs)
 
 
-def read_all(inputs: Sequence[str]) -> PartialTally:
+def read_tallies(inputs: Sequence[str]) -> PartialTally:
     """Tally of several files together."""
     from psd.ingest.partial_tally import merge
     from psd.ingest.tally_file import read_tally
@@ -56,10 +56,10 @@ def read_all(inputs: Sequence[str]) -> PartialTally:
     return merge([read_tally(item) for item in inputs])
 
 
-def keep(
+def write_build_tally(
     path: str,
     tally: PartialTally | Tally,
-    made: Release | SeriesRelease,
+    built: Release | SeriesRelease,
     release: str,
     data: Sequence[Any],
     time_zone: str | None,
@@ -74,18 +74,20 @@ def keep(
     from psd.publish.tally_parts import tally_of_build
 
     if isinstance(tally, Tally):
-        kept = tally_of_build(tally, made, data, time_zone=time_zone, release=Path(release))
+        partial_tally = tally_of_build(
+            tally, built, data, time_zone=time_zone, release=Path(release)
+        )
     else:
-        kept = replace(tally, release=file_digest(release))
-    write_tally(kept, path, overwrite=overwrite)
+        partial_tally = replace(tally, release=file_digest(release))
+    write_tally(partial_tally, path, overwrite=overwrite)
 
 
-def kept_of(tally: str, loaded: Release, release: str, slice_name: str | None) -> Tally:
+def read_slice_tally(tally: str, loaded: Release, release: str, slice_name: str | None) -> Tally:
     """Tally that a build kept, or its slice."""
     from psd.ingest.tally_file import read_tally_of_release
     from psd.publish.series import slice_tally
 
-    kept = read_tally_of_release(tally, loaded.domain, release)
-    if slice_name is None or kept.rules.slices is None:
-        return kept.tally
-    return slice_tally(kept.tally, kept.rules.slices.names.index(slice_name))
+    partial_tally = read_tally_of_release(tally, loaded.domain, release)
+    if slice_name is None or partial_tally.rules.slices is None:
+        return partial_tally.tally
+    return slice_tally(partial_tally.tally, partial_tally.rules.slices.names.index(slice_name))

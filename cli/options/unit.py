@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..options.command import chain, options_of
+from ..options.command import chain_options, options_of
 
 __all__ = ["guarantee_text", "unit_options"]
 
@@ -46,7 +46,7 @@ def unit_options(*, bound: str, per: tuple[str, ...]) -> Callable[..., Any]:
                 help="users: all records of a user share one count, and none is dropped.",
             ),
         ]
-    return chain(*options)
+    return chain_options(*options)
 
 
 def guarantee_text(release: Any) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 
 __all__ = [
-    "integer",
-    "number",
+    "INTEGER",
+    "NUMBER",
+    "parse_integer",
+    "parse_number",
     "parse_settings",
     "rename_arguments",
     "split_commas",
@@ -19,18 +21,18 @@ __all__ = [
 N = TypeVar("N", int, float)
 
 
-def number(value: object) -> float:
-    """Type of an option that takes a number."""
-    return _plain(value, float)
+def parse_number(value: object) -> float:
+    """Number of a text."""
+    return _parse_plain(value, float)
 
 
-def integer(value: object) -> int:
-    """Type of an option that takes a whole number."""
-    return _plain(value, int)
+def parse_integer(value: object) -> int:
+    """Whole number of a text."""
+    return _parse_plain(value, int)
 
 
-def _plain(value: object, kind: type[N]) -> N:
-    """A number in ASCII; Python alone would also take 1_0 and digits of other scripts."""
+def _parse_plain(value: object, kind: type[N]) -> N:
+    """Number written in ASCII; Python alone would also take 1_0 and digits of other scripts."""
     text = str(value)
     try:
         if "_" not in text and text.isascii():
@@ -39,6 +41,19 @@ def _plain(value: object, kind: type[N]) -> N:
         pass
     raise click.BadParameter(f"{text!r} is not a valid {kind.__name__}.")
 
+
+def _option_type(parse: Callable[[object], Any], name: str) -> click.ParamType[Any]:
+    """Type of an option, under the name that `--help` shows."""
+    kind = click.types.convert_type(parse)
+    kind.name = name
+    return kind
+
+
+NUMBER = _option_type(parse_number, "number")
+"""Type of an option that takes a number."""
+
+INTEGER = _option_type(parse_integer, "integer")
+"""Type of an option that takes a whole number."""
 
 # Arguments of the library as its messages write them, such as overwrite=True, layer= or user="id".
 _ARGUMENT = re.compile(r"(?<![\w./])([a-z_]+)=(True\b|[A-Z]+\b|\"[^\"]*\")?(?![\w=%/])")
@@ -63,15 +78,15 @@ def rename_arguments(message: str, options: Mapping[str, str]) -> str:
     '--epsilon must be above 0'
     """
 
-    def option(found: re.Match[str]) -> str:
-        name, value = found[1], found[2] or ""
+    def option_text(match: re.Match[str]) -> str:
+        name, value = match[1], match[2] or ""
         if name not in options:
-            return found[0]
+            return match[0]
         value = "" if value == "True" else value
         separator = "=" if " " in options[name] else " "
         return f"{options[name]}{separator}{value}" if value else options[name]
 
-    first, space, rest = _ARGUMENT.sub(option, message).partition(" ")
+    first, space, rest = _ARGUMENT.sub(option_text, message).partition(" ")
     name = first.removesuffix(":")
     return f"{options.get(name, name)}{first[len(name) :]}{space}{rest}"
 

@@ -7,56 +7,58 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.terminal import console
+from ..output.terminal import open_console
 
 if TYPE_CHECKING:
     import pandas
 
     from psd.query.explain import Explanation
 
-__all__ = ["show", "text"]
+__all__ = ["explanations_json", "print_explanation"]
 
 # Cut cells that are printed; JSON has all of them.
 _SHOWN = 5
 
 
-def show(answer: Any, found: Explanation) -> None:
+def print_explanation(answer: Any, explanation: Explanation) -> None:
     """Print one explanation for people."""
     click.echo()
-    click.echo(_headline(answer, found))
-    click.echo(_made_of(found))
-    if len(found.cut):
-        _table(
-            f"cells cut, the {min(_SHOWN, len(found.cut))} that matter most",
-            found.cut.head(_SHOWN),
+    click.echo(_headline(answer, explanation))
+    click.echo(_cells_text(explanation))
+    if len(explanation.cut):
+        _print_table(
+            f"cells cut, the {min(_SHOWN, len(explanation.cut))} that matter most",
+            explanation.cut.head(_SHOWN),
         )
-    _table("what would change the error", found.remedies)
-    click.echo(_advice(found))
+    _print_table("what would change the error", explanation.remedies)
+    click.echo(_advice_text(explanation))
 
 
-def _headline(answer: Any, found: Explanation) -> str:
+def _headline(answer: Any, explanation: Explanation) -> str:
     """Estimate and error, and which part of it is which."""
     noise, uneven = answer["perturbation_error"], answer["nonuniformity_error"]
     names = [answer[name] for name in ("id", "name", "NAME") if name in answer.index]
     identity = names[0] if names else answer.name
     return (
         f"{identity}: {answer['estimate']:,.1f}, error {answer['error']:,.1f} = noise {noise:,.1f} "
-        f"and non-uniformity {uneven:,.1f} ({100 * found.noise_share:.0f} % and "
-        f"{100 - 100 * found.noise_share:.0f} % of the variance)"
+        f"and non-uniformity {uneven:,.1f} ({100 * explanation.noise_share:.0f} % and "
+        f"{100 - 100 * explanation.noise_share:.0f} % of the variance)"
     )
 
 
-def _made_of(found: Explanation) -> str:
+def _cells_text(explanation: Explanation) -> str:
     """How many cells the answer is made of."""
     levels = ", ".join(
         f"{cells} of level {level}"
-        for level, cells in zip(found.whole["level"], found.whole["cells"], strict=True)
+        for level, cells in zip(explanation.whole["level"], explanation.whole["cells"], strict=True)
     )
-    whole = f"{int(found.whole['cells'].sum())} whole" + (f" ({levels})" if levels else "")
-    return f"made of {whole} and {len(found.cut)} cut in part"
+    fully_covered = f"{int(explanation.whole['cells'].sum())} whole" + (
+        f" ({levels})" if levels else ""
+    )
+    return f"made of {fully_covered} and {len(explanation.cut)} cut in part"
 
 
-def _table(title: str, rows: pandas.DataFrame) -> None:
+def _print_table(title: str, rows: pandas.DataFrame) -> None:
     """A small table."""
     from rich.table import Table
 
@@ -65,11 +67,11 @@ def _table(title: str, rows: pandas.DataFrame) -> None:
         justify: Any = "left" if name == "change" else "right"
         table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=True)
     for row in rows.to_dict("records"):
-        table.add_row(*(_cell(str(name), value) for name, value in row.items()))
-    console().print(table)
+        table.add_row(*(_value_text(str(name), value) for name, value in row.items()))
+    open_console().print(table)
 
 
-def _cell(name: str, value: Any) -> str:
+def _value_text(name: str, value: Any) -> str:
     """One value as people read it."""
     if name == "covered":
         return f"{100 * value:.0f}%"
@@ -78,15 +80,15 @@ def _cell(name: str, value: Any) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else str(value)
 
 
-def _advice(found: Explanation) -> str:
+def _advice_text(explanation: Explanation) -> str:
     """Which remedy pays, in a sentence."""
-    error = dict(zip(found.remedies["change"], found.remedies["error"], strict=True))
-    now, finer = found.remedies["error"].iloc[0], error.get("cells half as wide at its edge")
-    if not len(found.cut):
+    error = dict(zip(explanation.remedies["change"], explanation.remedies["error"], strict=True))
+    now, finer = explanation.remedies["error"].iloc[0], error.get("cells half as wide at its edge")
+    if not len(explanation.cut):
         return "It cuts no cell, so all of the error is noise: more epsilon is what helps."
     if finer is not None and finer < 0.95 * now:
         return "Finer cells help; so does a query drawn along the edges of cells (psd export)."
-    if found.noise_share > 0.5:
+    if explanation.noise_share > 0.5:
         return "More epsilon helps; finer cells would not."
     return (
         "Finer cells need more epsilon to pay; a query drawn along the edges of cells "
@@ -94,14 +96,14 @@ def _advice(found: Explanation) -> str:
     )
 
 
-def text(answers: str, found: list[Explanation]) -> str:
+def explanations_json(answers: str, explanations: list[Explanation]) -> str:
     """Answers as JSON, each with its explanation."""
     rows = json.loads(answers)
-    for row, one in zip(rows, found, strict=True):
+    for row, explanation in zip(rows, explanations, strict=True):
         row["explanation"] = {
-            "noise_share": one.noise_share,
-            "whole": one.whole.to_dict("records"),
-            "cut": one.cut.to_dict("records"),
-            "remedies": one.remedies.to_dict("records"),
+            "noise_share": explanation.noise_share,
+            "whole": explanation.whole.to_dict("records"),
+            "cut": explanation.cut.to_dict("records"),
+            "remedies": explanation.remedies.to_dict("records"),
         }
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"

@@ -8,29 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.terminal import console
+from ..output.terminal import open_console
 
 if TYPE_CHECKING:
     from psd.query.joint import Joint
 
-__all__ = ["EXTRA", "show", "text"]
+__all__ = ["EXTRA", "joint_text", "print_joint"]
 
 EXTRA = {
-    (False, False): (),
-    (True, False): ("joint_lower", "joint_upper"),
-    (False, True): ("ring", "ring_error", "ring_lower", "ring_upper"),
+    "joint": ("joint_lower", "joint_upper"),
+    "nested": ("ring", "ring_error", "ring_lower", "ring_upper"),
 }
-"""Columns beside those of `psd query`, by --joint and --nested."""
+"""Columns beside those of `psd query`, by kind of answer."""
 
-# A wider matrix is no table that anybody reads.
+# A larger matrix does not fit a screen.
 _WIDEST = 12
 
 
-def show(joint: Joint) -> None:
+def print_joint(joint: Joint) -> None:
     """Correlations as a second table, and the total, on the screen."""
     from rich.table import Table
 
-    out, ids = console(), _ids(joint)
+    screen, ids = open_console(), _region_names(joint)
     if 1 < len(joint) <= _WIDEST:
         table = Table(box=None, pad_edge=False)
         table.add_column("correlation")
@@ -39,13 +38,13 @@ def show(joint: Joint) -> None:
         for name, row in zip(ids, joint.correlation, strict=True):
             # No minus sign before what is nothing after rounding.
             table.add_row(name, *(f"{round(value, 2) + 0.0:.2f}" for value in row))
-        out.print()
-        out.print(table)
+        screen.print()
+        screen.print(table)
     elif len(joint) > _WIDEST:
         click.echo("(too many regions for a table of correlations; see --format csv)", err=True)
     if joint.overlap is None and len(joint):
         total = joint.total()
-        out.print(
+        screen.print(
             f"\ntotal {total.estimate:,.1f}, error {total.error:,.1f}, "
             f"{total.lower:,.1f} to {total.upper:,.1f}"
         )
@@ -54,14 +53,14 @@ def show(joint: Joint) -> None:
         click.echo(f"(no total: {a} and {b} overlap, and would be counted twice)", err=True)
 
 
-def text(joint: Joint, form: str) -> str:
+def joint_text(joint: Joint, form: str) -> str:
     """Joint answers as CSV, with columns covariance_ID, or as a JSON object."""
     import pandas as pd
 
     kinds = joint.answers.dtypes.items()
     plain = pd.DataFrame(joint.answers[[name for name, kind in kinds if str(kind) != "geometry"]])
     if form == "csv":
-        names = [f"covariance_{name}" for name in _ids(joint)]
+        names = [f"covariance_{name}" for name in _region_names(joint)]
         columns = pd.DataFrame(joint.covariance, columns=names, index=plain.index)
         return str(pd.concat([plain, columns], axis=1).to_csv(index=False, lineterminator="\n"))
     content = {
@@ -73,7 +72,7 @@ def text(joint: Joint, form: str) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def _ids(joint: Joint) -> list[str]:
+def _region_names(joint: Joint) -> list[str]:
     """Names of the regions: ids if they are there and differ, else numbers."""
     answers: Any = joint.answers
     for name in ("id", "name", "NAME"):

@@ -11,7 +11,7 @@ import click
 
 from ..options.ledger import account_of
 from ..options.reading import inputs_and_engine
-from ..options.tallies import keep, tallies_in
+from ..options.tallies import tallies_in, write_build_tally
 from ..options.unit import guarantee_text
 from ..output.terminal import show_stage
 
@@ -59,17 +59,17 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     from psd.publish.request_toml import public_files
 
     private, releases = recipe.private, recipe.releases
-    data, here, engine = inputs_and_engine(
+    data, local, engine = inputs_and_engine(
         private.inputs, private.table, private.query, private.engine
     )
     keys = filter(None, [private.ledger, private.sign_key])
     public = [file for r in releases for file in public_files(r.table, r.folder)]
-    read: list[str | Path] = [*here, *public, *keys]
+    read: list[str | Path] = [*local, *public, *keys]
     targets = [file for release in releases for file in (release.output, *release.export)]
     check_targets(filter(None, (*targets, private.keep_tally)), overwrite=overwrite, inputs=read)
     account = account_of(private.ledger, private.dataset, private.analyst, releases[0].output)
     tallies = tallies_in(private.inputs, account, [str(r.table["epsilon"]) for r in releases])
-    requests = [_request(release, tallies) for release in releases]
+    requests = [_complete_request(release, tallies) for release in releases]
     run = _Run(
         private=private,
         data=data if tallies is None else tallies,
@@ -82,7 +82,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         run.publish(release, request)
 
 
-def _request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
+def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
     """Request of a release, with what the tallies state themselves."""
     from psd.errors import ParameterError
     from psd.publish.count_inputs import count_input
@@ -116,7 +116,7 @@ class _Run:
         with show_stage() as stage:
             observer = Observer(
                 progress=stage,
-                private_report=_show_private if self.private.report_private else _ignore,
+                private_report=_show_private if self.private.report_private else _ignore_report,
                 private_tally=counted.append if self.private.keep_tally else None,
             )
             built = publish(
@@ -132,7 +132,7 @@ class _Run:
             if self.account is not None:
                 self.account.finish(release.output)
             self._keep_tally(counted, built, release.output, request)
-        click.echo(f"wrote {release.output}: {_method(built)}, {guarantee_text(built)}")
+        click.echo(f"wrote {release.output}: {_method_text(built)}, {guarantee_text(built)}")
         if self.private.keep_tally:
             click.echo(f"wrote {self.private.keep_tally} (PRIVATE)")
         self._sign_and_export(built, release)
@@ -150,7 +150,7 @@ class _Run:
         columns = request.columns
         zone = None if columns is None or columns.time is None else columns.time_zone
         tally = counted[0] if counted else self.data
-        keep(
+        write_build_tally(
             self.private.keep_tally, tally, built, output, self.files, zone,
             overwrite=self.overwrite,
         )  # fmt: skip
@@ -167,7 +167,7 @@ class _Run:
             click.echo(f"wrote {path}")
 
 
-def _ignore(report: dict[str, int]) -> None:
+def _ignore_report(report: dict[str, int]) -> None:
     """Show nothing."""
 
 
@@ -177,7 +177,7 @@ def _show_private(report: dict[str, int]) -> None:
     click.echo(f"PRIVATE, do not publish: rows {parts}", err=True)
 
 
-def _method(release: Any) -> str:
+def _method_text(release: Any) -> str:
     """Method, and the number of slices where there are any."""
     if not hasattr(release, "slices"):
         return str(release.method)

@@ -8,36 +8,36 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.unit import guarantee_text
-from ..output.terminal import console
+from ..output.terminal import open_console
 
 if TYPE_CHECKING:
     from psd.api.series import SeriesRelease
 
-__all__ = ["show"]
+__all__ = ["print_series"]
 
 
-def show(series: SeriesRelease, form: str) -> None:
+def print_series(series: SeriesRelease, form: str) -> None:
     """Facts of the series and one line per slice, for people or for programs."""
-    facts, rows = _facts(series), _rows(series)
+    facts, rows = _series_facts(series), _slice_rows(series)
     if form == "json":
         click.echo(json.dumps({**facts, "slices": rows}, indent=2))
         return
     from rich.table import Table
 
-    table, out = Table(box=None, show_header=False, pad_edge=False), console()
+    table, screen = Table(box=None, show_header=False, pad_edge=False), open_console()
     for name, value in facts.items():
         table.add_row(name, " ".join(map(str, value)) if isinstance(value, list) else str(value))
-    out.print(table)
+    screen.print(table)
     slices = Table(box=None, pad_edge=False)
     for name in rows[0]:
         slices.add_column(name, justify="right")
     for row in rows:
         slices.add_row(*map(str, row.values()))
-    out.print()
-    out.print(slices)
+    screen.print()
+    screen.print(slices)
 
 
-def _facts(series: SeriesRelease) -> dict[str, Any]:
+def _series_facts(series: SeriesRelease) -> dict[str, Any]:
     """What holds for all slices together."""
     from psd.privacy.epsilon import epsilon_text
 
@@ -63,7 +63,7 @@ def _facts(series: SeriesRelease) -> dict[str, Any]:
     }
 
 
-def _rows(series: SeriesRelease) -> list[dict[str, Any]]:
+def _slice_rows(series: SeriesRelease) -> list[dict[str, Any]]:
     """Name, size, epsilon and total of every slice."""
     from psd.privacy.epsilon import epsilon_text
 

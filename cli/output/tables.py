@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from ..output.terminal import console
+from ..output.terminal import open_console
+from ..output.text_files import write_text
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["form_of", "put"]
+__all__ = ["FORMATS", "write_table"]
 
-# Coordinates are told apart by digits that would only clutter other numbers.
+FORMATS = ("table", "csv", "json")
+
+# Coordinates need more digits than other numbers.
 _SIDES = ("west", "south", "east", "north")
 
 
-def form_of(form: str | None, output: str | None) -> str:
-    """Format asked for, or that of the output's ending."""
-    ending = Path(output or "").suffix[1:].lower()
-    chosen = form or (ending if ending in ("csv", "json") else "table")
-    if output and chosen == "table":
-        raise click.UsageError(f"-o {output}: name the format with --format csv or json")
-    return chosen
-
-
-def put(table: pandas.DataFrame, form: str, output: str | None, *, overwrite: bool) -> None:
+def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overwrite: bool) -> None:
     """Show a table to people, or write it as CSV or JSON."""
-    from ..commands.query import emit
-
     kinds = table.dtypes.items()
     plain = table[[name for name, kind in kinds if str(kind) != "geometry"]]
     if form == "table":
-        _show(plain)
+        _print_table(plain)
     elif form == "csv":
-        emit(str(plain.to_csv(index=False, lineterminator="\n")), output, overwrite=overwrite)
+        write_text(str(plain.to_csv(index=False, lineterminator="\n")), output, overwrite=overwrite)
     else:
         text = str(plain.to_json(orient="records", indent=1, date_format="iso")) + "\n"
-        emit(text, output, overwrite=overwrite)
+        write_text(text, output, overwrite=overwrite)
 
 
-def _show(table: pandas.DataFrame) -> None:
+def _print_table(table: pandas.DataFrame) -> None:
     """All columns, numbers rounded alike in a column."""
     from rich.table import Table
 
@@ -51,13 +40,13 @@ def _show(table: pandas.DataFrame) -> None:
     for name in table.columns:
         numbers = table[name].dtype.kind in "iuf"
         out.add_column(str(name).replace("_", "\n"), justify="right" if numbers else "left")
-        columns.append(_texts(table[name], str(name)))
+        columns.append(_column_texts(table[name], str(name)))
     for row in zip(*columns, strict=True):
         out.add_row(*row)
-    console().print(out)
+    open_console().print(out)
 
 
-def _texts(column: pandas.Series[Any], name: str) -> list[str]:
+def _column_texts(column: pandas.Series[Any], name: str) -> list[str]:
     """Values of a column as people read them."""
     if column.dtype.kind != "f":
         return [str(value) for value in column]

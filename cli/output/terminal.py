@@ -12,15 +12,15 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "make_room", "show_builds", "show_stage", "warn"]
+__all__ = ["make_room", "open_console", "print_warning", "show_builds", "show_stage"]
 
 
-def warn(text: str) -> None:
+def print_warning(text: str) -> None:
     """One line on stderr about what is allowed and yet not as it should be."""
     click.echo(f"psd: warning: {text}", err=True)
 
 
-def console() -> Console:
+def open_console() -> Console:
     """Console on stdout; wide where nobody looks, so that no column is cut."""
     from rich.console import Console
 
@@ -44,7 +44,7 @@ def show_stage() -> Iterator[Callable[[str], None]]:
 def show_builds(first: str = "reading") -> Iterator[Callable[[int, int], None]]:
     """Show how many builds of how many are finished, on stderr, on a terminal only."""
     if not sys.stderr.isatty():
-        yield lambda done, whole: None
+        yield lambda done, total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -52,8 +52,8 @@ def show_builds(first: str = "reading") -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(first, total=None)
-        yield lambda done, whole: shown.update(
-            task, description="builds finished", completed=done, total=whole
+        yield lambda done, total: shown.update(
+            task, description="builds finished", completed=done, total=total
         )
 
 

@@ -79,7 +79,9 @@ def test_users_are_more_expensive():
 def test_a_narrow_terminal_drops_columns_and_says_so(monkeypatch):
     from rich.console import Console
 
-    monkeypatch.setattr("psd_cli.commands.plan.console", lambda: Console(width=70, highlight=False))
+    monkeypatch.setattr(
+        "psd_cli.commands.plan.open_console", lambda: Console(width=70, highlight=False)
+    )
     outcome = cli("plan", *PLACE, *QUICK, "--epsilon", 1)
     assert outcome.code == 0
     assert "too narrow for records off" in outcome.err

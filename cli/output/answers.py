@@ -1,0 +1,113 @@
+"""Answers to queries: as a table on the screen, as text, and the warning about what they omit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..output.terminal import make_room, open_console, print_warning
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.api.release import Release
+    from psd.api.series import SeriesRelease
+
+__all__ = ["add_geometry", "answers_text", "print_answers", "warn_of_regions_beyond"]
+
+# Columns that a narrow terminal leaves out, in this order, so that no number is cut.
+_DISPENSABLE = (
+    "relative_perturbation_error",
+    "relative_nonuniformity_error",
+    "perturbation_error",
+    "nonuniformity_error",
+    "error",
+)
+
+
+def print_answers(answers: pandas.DataFrame, extra: tuple[str, ...]) -> None:
+    """Print answers as a table: counts rounded, relative errors in percent."""
+    from rich.table import Table
+
+    from psd.query.answer_table import COLUMNS
+
+    screen = open_console()
+    names = [name for name in ("id", "name", "NAME") if name in answers.columns][:1]
+    names = [*(name for name in ("slice",) if name in answers.columns), *names]
+    shown = (*names, *COLUMNS, *extra)
+    columns = {name: [_value_text(name, value) for value in answers[name]] for name in shown}
+    left_out = [name for name in _DISPENSABLE if name in columns]
+    left_out = [name for name in left_out if make_room(columns, name, screen.width)]
+    table = Table(box=None, pad_edge=False)
+    for name in columns:
+        justify: Any = "left" if name in names else "right"
+        table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=name not in names)
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
+    screen.print(table)
+    if left_out:
+        click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
+
+
+def _value_text(name: str, value: Any) -> str:
+    """One value as people read it."""
+    if name == "reliable":
+        return "yes" if value else "no"
+    if name.startswith("relative"):
+        return f"{100 * value:.1f}%"
+    return str(value) if isinstance(value, str | int) or name == "id" else f"{value:,.1f}"
+
+
+def answers_text(answers: Any, form: str) -> str:
+    """Answers as CSV, JSON or GeoJSON text."""
+    if form == "geojson":
+        text: str = answers.to_json(drop_id=True, default=str)
+        return text + "\n"
+    plain = answers[[name for name, kind in answers.dtypes.items() if str(kind) != "geometry"]]
+    if form == "csv":
+        return str(plain.to_csv(index=False, lineterminator="\n"))
+    return str(plain.to_json(orient="records", indent=1, date_format="iso")) + "\n"
+
+
+def add_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
+    """Answers with the box or polygon as geometry, in longitude and latitude."""
+    import geopandas as gpd
+    import numpy as np
+    import shapely
+
+    from psd.query.boxes import as_boxes
+    from psd.space.crs import explain_proj_errors
+
+    with explain_proj_errors("the answers", "EPSG:4326"):
+        if isinstance(answers, gpd.GeoDataFrame):
+            return answers.to_crs("EPSG:4326")
+        shapes = shapely.box(*as_boxes(regions)[0].T)
+        shapes = np.resize(shapes, len(answers))  # again for every slice of a series
+        return gpd.GeoDataFrame(answers, geometry=shapes, crs=crs).to_crs("EPSG:4326")
+
+
+def warn_of_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> None:
+    """Warn that an answer leaves out the parts of regions beyond the bounds."""
+    beyond = _count_regions_beyond(loaded, regions)
+    if beyond:
+        print_warning(
+            f"{beyond} of the regions reach beyond the bounds of the release; the part outside was "
+            "never counted and is not in the answer"
+        )
+
+
+def _count_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> int:
+    """Number of regions that are not entirely inside the bounds."""
+    import numpy as np
+
+    from psd.query.boxes import as_boxes
+
+    if hasattr(regions, "geometry"):
+        sides = regions.to_crs(loaded.domain.crs).geometry.bounds.to_numpy()
+    else:
+        sides = as_boxes(regions)[0]
+    low, high = np.array(loaded.domain.bounds[:2]), np.array(loaded.domain.bounds[2:])
+    slack = 1e-9 * (high - low)
+    outside = (sides[:, :2] < low - slack).any(axis=1) | (sides[:, 2:] > high + slack).any(axis=1)
+    return int(outside.sum())
