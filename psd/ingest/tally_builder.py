@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from psd.ingest.contribution_bounding import (
     rows_per_unit,
     user_weights,
 )
+from psd.ingest.record_filter import Area, RecordFilter
 from psd.ingest.row_hash import user_salts
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.user_ids import normalise_ids
@@ -38,20 +38,13 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["Area", "TallyBuilder", "tally_batches"]
+__all__ = ["TallyBuilder", "tally_batches"]
 
 # Bytes of one worker, which bounds the records of one partition.
 _WORKER_BYTES = 2**29
 
 Weighted = tuple[NDArray[np.int64], NDArray[np.int64] | None]
 """Cell codes of records, and their weights if they do not count once each."""
-
-
-class Area(Protocol):
-    """A public part of the domain; records outside of it are dropped before every question."""
-
-    def contains(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether points lie in it."""
 
 
 class TallyBuilder:
@@ -95,7 +88,11 @@ class TallyBuilder:
         anywhere: bool = False,
     ) -> None:
         self.domain, self.unit, self.step = domain, unit, step
-        self.area, self.slices, self._anywhere = area, slices, anywhere
+        self.slices = slices
+        needs_time = unit.kind == "user-day" or slices is not None
+        self._filter = RecordFilter(
+            domain, area=area, slices=slices, needs_time=needs_time, anywhere=anywhere
+        )
         self._columns, self._rows = (
             -(-size // width) for size, width in zip(domain.lattice, step, strict=True)
         )
@@ -110,35 +107,21 @@ class TallyBuilder:
         self._workers = os.cpu_count() or 1
         if memory is not None:
             self._workers = max(1, min(self._workers, memory // _WORKER_BYTES))
-        self._seen = Counter({"read": 0, "without coordinates": 0, "outside": 0})
-        self._in_bounds = self._inside = 0
+        self._inside = 0
 
     def add_batch(self, batch: Batch) -> None:
-        """Add one batch."""
-        if batch.time is None and (self.unit.kind == "user-day" or self.slices is not None):
-            raise InputDataError(
-                "records have no time, which days and slices need; name it with time="
-            )
-        self._check_coordinates(batch)
-        columns, rows, inside = self.domain.quantise(batch.x, batch.y)
-        read, missing = len(inside), int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
-        time = None if batch.time is None else batch.time[inside]
-        self._in_bounds += len(columns)
-        selected = self._select(batch, inside, time)
-        if selected is not None:
-            columns, rows = columns[selected], rows[selected]
-            time = None if time is None else time[selected]
-            inside[np.flatnonzero(inside)[~selected]] = False
-        cells = (columns.astype(np.int64), rows.astype(np.int64))
-        added = self._add(*cells, time, batch.user, inside)
-        self._seen["read"] += read
-        self._seen["without coordinates"] += missing
-        self._seen["outside"] += read - missing - added
-        self._inside += added
+        """Count records at once if each is its own unit; else store them by user."""
+        records = self._filter.filter_batch(batch)
+        self._inside += len(records.columns)
+        if not self.unit.has_user:
+            self._counter.add(self._cells(records.columns, records.rows, records.time))
+            return
+        codes = records.rows * self.domain.lattice[0] + records.columns
+        self._partitions.add_rows(_ids(batch.user, records.inside), codes, records.time)
 
     def rows_per_unit(self) -> NDArray[np.int64]:
         """Count the records of each unit inside, in no order. Private."""
-        self._check_bounds()
+        self._filter.check_bounds()
         partitions = self._partitions.partitions(again=True)
         sizes = [rows_per_unit(self._units(partition)) for partition in partitions]
         return np.concatenate([np.empty(0, np.int64), *sizes])
@@ -153,13 +136,13 @@ class TallyBuilder:
         unit : PrivacyUnit, optional
             Unit with a contribution limit that was found meanwhile, of the same kind.
         """
-        self._check_bounds()
+        self._filter.check_bounds()
         unit = self.unit if unit is None else unit
         counted = self._inside
         if unit.has_user:
             bound = partial(self._bound_partition, unit, key or secrets.token_bytes(16))
             counted = self._count_users(bound)
-        report = dict(self._seen)
+        report = dict(self._filter.report)
         if unit.has_user and not unit.weight:
             report["over the limit"] = self._inside - counted
         codes, counts = self._counter.counts()
@@ -174,62 +157,9 @@ class TallyBuilder:
 
     def user_rows(self, key: bytes) -> UserRows:
         """Keep the records of users with their ids; can be called once, instead of `build`."""
-        self._check_bounds()
+        self._filter.check_bounds()
         partitions, width = self._partitions.partitions(), self.domain.lattice[0]
         return keep_user_rows(partitions, self.unit, self.slices, width, key)
-
-    def _check_bounds(self) -> None:
-        """Refuse records that all lie outside the bounds."""
-        if self._anywhere:
-            return
-        if self._in_bounds == 0 and self._seen["read"] > self._seen["without coordinates"]:
-            raise DomainError(
-                f"no record lies inside the bounds {self.domain.bounds}; are x and y swapped, are "
-                "the bounds in the order west south east north, or is the CRS wrong?"
-            )
-
-    def _check_coordinates(self, batch: Batch) -> None:
-        """Refuse degrees beyond their limits, which come from other columns or units."""
-        if not self.domain.geographic:
-            return
-        for name, values, limit in (("x", batch.x, 180), ("y", batch.y, 90)):
-            if len(values) and max(np.fmax.reduce(values), -np.fmin.reduce(values)) > limit:
-                raise DomainError(
-                    f"column for {name} must be within {limit} degrees; are x and y swapped, are "
-                    "these metres of a projected CRS (give crs=), or longitudes from 0 to 360?"
-                )
-
-    def _select(
-        self, batch: Batch, inside: NDArray[np.bool_], time: NDArray[np.datetime64] | None
-    ) -> NDArray[np.bool_] | None:
-        """Whether records in the bounds lie in the area and in a slice; None for all of them."""
-        selected = None
-        if self.area is not None:
-            selected = self.area.contains(batch.x[inside], batch.y[inside])
-        if time is not None:
-            if np.isnat(time).any():
-                raise InputDataError("records have no time; remove them, or build without time=")
-            if self.slices is not None:
-                within = self.slices.index(time) >= 0
-                selected = within if selected is None else selected & within
-        return selected
-
-    def _add(
-        self,
-        columns: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        time: NDArray[np.datetime64] | None,
-        user: Any,
-        inside: NDArray[np.bool_],
-    ) -> int:
-        """Count records at once if each is its own unit; else store them by user."""
-        moment = None if time is None else time.astype("datetime64[us]").astype(np.int64)
-        if not self.unit.has_user:
-            self._counter.add(self._cells(columns, rows, moment))
-            return len(columns)
-        ids, codes = _ids(user, inside), rows * self.domain.lattice[0] + columns
-        self._partitions.add_rows(ids, codes, moment)
-        return len(codes)
 
     def _cells(
         self, columns: NDArray[np.int64], rows: NDArray[np.int64], moment: NDArray[np.int64] | None

@@ -14,8 +14,8 @@ from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
 
 if TYPE_CHECKING:
+    from psd.ingest.record_filter import Area
     from psd.ingest.tally import Tally
-    from psd.ingest.tally_builder import Area
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget
     from psd.space.domain import Domain

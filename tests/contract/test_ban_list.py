@@ -33,6 +33,7 @@ EXACT = (
     "psd.ingest.engines.spark",
     "psd.ingest.hash_key",
     "psd.ingest.partial_tally",
+    "psd.ingest.record_filter",
     "psd.ingest.row_hash",
     "psd.ingest.tally",
     "psd.ingest.tally_builder",

@@ -15,7 +15,7 @@ import psd.publish.count_inputs
 import psd.publish.pipeline
 from privacy.planted_bugs.bug import planted, replaced
 from psd.errors import DomainError
-from psd.ingest.tally_builder import TallyBuilder
+from psd.ingest.record_filter import RecordFilter
 from support.releases import changed
 
 SAME = "tests/privacy/test_identical.py::test_builds_differ_in_nothing_but_the_answers"
@@ -232,4 +232,4 @@ def message_quotes_a_value():
             if np.abs(values).max(initial=0) > limit:
                 raise DomainError(f"{np.abs(values).max()} is no coordinate")
 
-    return replaced(TallyBuilder, "_check_coordinates", check)
+    return replaced(RecordFilter, "_check_coordinates", check)

@@ -15,6 +15,7 @@ from privacy.planted_bugs.bug import planted, replaced
 from privacy.planted_bugs.selection import half_as_sensitivity_of_every_quantile
 from psd.curator import contribution_choice, private_bounds
 from psd.curator.curator import Curator
+from psd.ingest.record_filter import RecordFilter
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.user_partitions import UserPartitions, _join
 from psd.privacy.budget import Budget
@@ -245,7 +246,7 @@ def bounds_not_deducted():
 
 def outside_dropped_only_at_counting():
     """Rows outside the boundary stay in the tally; the cells outside are said to be empty."""
-    return replaced(TallyBuilder, "_select", lambda *_: None)
+    return replaced(RecordFilter, "_select", lambda *_: None)
 
 
 @planted(test=OUTSIDE, like="points whose cells get no budget, and which answers still read")

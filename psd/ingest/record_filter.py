@@ -1,0 +1,148 @@
+"""Which records of a batch are counted, and the lattice cells in which they lie. Private side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import DomainError, InputDataError
+from psd.ingest.tally import Batch
+
+if TYPE_CHECKING:
+    from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
+
+__all__ = ["Area", "FilteredBatch", "RecordFilter"]
+
+
+class Area(Protocol):
+    """A public part of the domain; records outside of it are dropped before every question."""
+
+    def contains(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether points lie in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class FilteredBatch:
+    """Records of a batch that are counted. Private.
+
+    Parameters
+    ----------
+    inside : ndarray, shape (n,), bool
+        Whether each record of the batch is counted.
+    columns, rows : ndarray, shape (m,), int64
+        Cells of the full lattice of the records that are counted.
+    time : ndarray, shape (m,), int64, or None
+        Microseconds of local time.
+    """
+
+    inside: NDArray[np.bool_]
+    columns: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    time: NDArray[np.int64] | None
+
+    def __repr__(self) -> str:
+        return "<FilteredBatch: private>"
+
+
+class RecordFilter:
+    """Drops records without coordinates, outside the domain, its area, or all slices.
+
+    Guarantees
+    ----------
+    - Whether a record is dropped depends on that record alone.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public.
+    area : Area or None
+        Public.
+    slices : TimeSlices or None
+        Public.
+    needs_time : bool
+        Whether every record must have a time. Public.
+    anywhere : bool
+        Whether all records may lie outside the domain. Public.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        area: Area | None,
+        slices: TimeSlices | None,
+        needs_time: bool,
+        anywhere: bool,
+    ) -> None:
+        self.domain, self.area, self.slices = domain, area, slices
+        self._needs_time, self._anywhere = needs_time, anywhere
+        self._in_bounds = 0
+        self.report = Counter({"read": 0, "without coordinates": 0, "outside": 0})
+        """Records read and dropped so far. Private."""
+
+    def filter_batch(self, batch: Batch) -> FilteredBatch:
+        """Select the records of a batch that are counted."""
+        if batch.time is None and self._needs_time:
+            raise InputDataError(
+                "records have no time, which days and slices need; name it with time="
+            )
+        self._check_coordinates(batch)
+        columns, rows, inside = self.domain.quantise(batch.x, batch.y)
+        time = None if batch.time is None else batch.time[inside]
+        self._in_bounds += len(columns)
+        selected = self._select(batch, inside, time)
+        if selected is not None:
+            columns, rows = columns[selected], rows[selected]
+            time = None if time is None else time[selected]
+            inside[np.flatnonzero(inside)[~selected]] = False
+        missing = int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
+        self.report["read"] += len(inside)
+        self.report["without coordinates"] += missing
+        self.report["outside"] += len(inside) - missing - len(columns)
+        return FilteredBatch(
+            inside=inside,
+            columns=columns.astype(np.int64),
+            rows=rows.astype(np.int64),
+            time=None if time is None else time.astype("datetime64[us]").astype(np.int64),
+        )
+
+    def check_bounds(self) -> None:
+        """Refuse records that all lie outside the bounds."""
+        if self._anywhere:
+            return
+        if self._in_bounds == 0 and self.report["read"] > self.report["without coordinates"]:
+            raise DomainError(
+                f"no record lies inside the bounds {self.domain.bounds}; are x and y swapped, are "
+                "the bounds in the order west south east north, or is the CRS wrong?"
+            )
+
+    def _check_coordinates(self, batch: Batch) -> None:
+        """Refuse degrees beyond their limits, which come from other columns or units."""
+        if not self.domain.geographic:
+            return
+        for name, values, limit in (("x", batch.x, 180), ("y", batch.y, 90)):
+            if len(values) and max(np.fmax.reduce(values), -np.fmin.reduce(values)) > limit:
+                raise DomainError(
+                    f"column for {name} must be within {limit} degrees; are x and y swapped, are "
+                    "these metres of a projected CRS (give crs=), or longitudes from 0 to 360?"
+                )
+
+    def _select(
+        self, batch: Batch, inside: NDArray[np.bool_], time: NDArray[np.datetime64] | None
+    ) -> NDArray[np.bool_] | None:
+        """Whether records in the bounds lie in the area and in a slice; None for all of them."""
+        selected = None
+        if self.area is not None:
+            selected = self.area.contains(batch.x[inside], batch.y[inside])
+        if time is not None:
+            if np.isnat(time).any():
+                raise InputDataError("records have no time; remove them, or build without time=")
+            if self.slices is not None:
+                within = self.slices.index(time) >= 0
+                selected = within if selected is None else selected & within
+        return selected
