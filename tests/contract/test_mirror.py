@@ -37,7 +37,6 @@ ELSEWHERE = {
     "ingest/tally_header.py": "unit/ingest/test_tally_file.py",
     "ingest/tally.py": "unit/ingest/test_tally_builder.py",
     "ingest/user_*.py": "property/test_bounding.py",
-    "ledger/state.py": "unit/ledger/test_ledger.py",
     "mechanisms/base.py": "contract/test_mechanisms.py",
     "planning/figure.py": "unit/planning/test_plan.py",
     "privacy/noise_variance.py": "unit/privacy/noise_laws/test_discrete_laplace.py",

@@ -7,7 +7,6 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from psd.ledger import entries as journal
 from psd.ledger import file as ledger_file
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.ledger.state import ChargeRequest, Dataset, LedgerState
+from psd.ledger.state import ChargeRequest, Dataset
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 
@@ -457,23 +456,10 @@ def test_a_refused_charge_leaves_no_entry(ledger):
     assert ledger.state().hashes == before
 
 
-def test_nothing_is_left_of_a_budget_that_is_overspent():
-    visits = Dataset(name="visits", budget=-1, unit="record")
-    state = LedgerState(id="", hashes=(), datasets={"visits": visits}, charges={})
-    with pytest.raises(BudgetError, match="has epsilon 0 left"):
-        state.check("visits", claim("1"), None)
-
-
 def test_a_charge_is_named_by_128_random_bits(ledger):
     first, second = (ledger.charge("visits", claim("0.1")) for _ in range(2))
     assert first != second
     assert len(bytes.fromhex(first)) == len(bytes.fromhex(second)) == 16
-
-
-def test_marks_of_files_are_the_same_in_every_version(ledger):
-    state, use = ledger.state(), claim("0.1", files=((3, 5), (7, 11)))
-    texts = (f"{state.id} 3 5", f"{state.id} 7 11")
-    assert state.marks(use) == [blake2b(text.encode(), digest_size=8).hexdigest() for text in texts]
 
 
 def test_a_dataset_that_is_not_there(ledger):

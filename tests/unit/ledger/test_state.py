@@ -1,0 +1,204 @@
+"""State of a ledger without its file: sums of charges, and charges that are refused."""
+
+from hashlib import blake2b
+
+import pytest
+
+from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ledger.regions import BY_FIELDS, Region
+from psd.ledger.state import Charge, ChargeRequest, Dataset, LedgerState, check_name, is_name
+from psd.privacy.unit import PrivacyUnit
+
+USER = PrivacyUnit(kind="user", max_contributions=4)
+ZONED = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul")
+WEST, EAST, BOTH = (0, 0, 1, 1), (2, 0, 3, 1), (0, 0, 3, 1)
+
+
+def region(bounds):
+    return bounds and Region(bounds=bounds, crs="EPSG:4326", columns=(BY_FIELDS, "x=lon", "y=lat"))
+
+
+def charge(dataset, epsilon, *, bounds=None, analyst=None, files=()):
+    return {
+        "dataset": dataset,
+        "epsilon": epsilon,
+        "region": region(bounds),
+        "analyst": analyst,
+        "files": files,
+    }
+
+
+def state_of(datasets, *charges):
+    """State with charges in an order."""
+    made = [
+        Charge(id=f"c{i}", time="2026-01-01T00:00:00Z", what="build", bound=1, **fields)
+        for i, fields in enumerate(charges)
+    ]
+    return LedgerState(
+        id="l",
+        hashes=("h0", "h1"),
+        datasets={dataset.name: dataset for dataset in datasets},
+        charges={charge.id: charge for charge in made},
+    )
+
+
+def request(epsilon, unit=None, bounds=None, **more):
+    unit = unit or PrivacyUnit()
+    return ChargeRequest(epsilon=epsilon, unit=unit, what="build", region=region(bounds), **more)
+
+
+VISITS = Dataset(name="visits", budget=100, unit="record")
+
+
+def test_the_head_is_the_last_hash():
+    assert state_of([VISITS]).head == "h1"
+
+
+def test_charges_are_those_of_a_dataset_and_an_analyst_in_order():
+    state = state_of(
+        [VISITS],
+        charge("visits", 1, analyst="bob"),
+        charge("trips", 2, analyst="ann"),
+        charge("visits", 3, analyst="ann"),
+        charge("visits", 4),
+    )
+    assert [c.epsilon for c in state.charges_of("visits")] == [1, 3, 4]
+    assert [c.epsilon for c in state.charges_of("visits", "ann")] == [3]
+    assert state.charges_of("absent") == []
+
+
+@pytest.mark.parametrize(
+    ("bounds", "spent"), [(None, 50), (WEST, 40), (EAST, 50), (BOTH, 50), ((5, 5, 6, 6), 10)]
+)
+def test_rows_apart_do_not_add_up(bounds, spent):
+    state = state_of(
+        [VISITS],
+        charge("visits", 10),
+        charge("visits", 30, bounds=WEST),
+        charge("visits", 40, bounds=EAST),
+        charge("trips", 7),
+    )
+    assert state.spent("visits", region(bounds)) == spent
+
+
+@pytest.mark.parametrize(("unit", "zone"), [("user", None), ("user-day", "Asia/Seoul")])
+def test_charges_to_users_add_up_wherever_they_are(unit, zone):
+    people = Dataset(name="people", budget=100, unit=unit, time_zone=zone)
+    state = state_of([people], charge("people", 30, bounds=WEST), charge("people", 40, bounds=EAST))
+    assert state.spent("people", region(WEST)) == 70
+    assert state.spent("people", region((5, 5, 6, 6))) == 70
+
+
+def test_the_budget_is_granted_to_the_last_unit():
+    state = state_of([VISITS], charge("visits", 99))
+    state.check("visits", request(1), None)
+    with pytest.raises(BudgetError, match=r"has epsilon 0\.000000001 left"):
+        state.check("visits", request(2), None)
+
+
+@pytest.mark.parametrize("budget", [0, -1])
+def test_nothing_is_left_of_a_budget_that_is_overspent(budget):
+    visits = Dataset(name="visits", budget=budget, unit="record")
+    with pytest.raises(BudgetError, match="has epsilon 0 left"):
+        state_of([visits]).check("visits", request(1), None)
+
+
+def test_a_dataset_is_registered_or_refused():
+    state = state_of([VISITS])
+    assert state.dataset("visits") is VISITS
+    for refused in (
+        lambda: state.dataset("roads"),
+        lambda: state.spent("roads"),
+        lambda: state.check("roads", request(1), None),
+    ):
+        with pytest.raises(LedgerError, match="'roads'"):
+            refused()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "unit", "chosen", "allowed"),
+    [
+        ({"unit": "record"}, PrivacyUnit(), False, True),
+        ({"unit": "record"}, USER, False, False),
+        ({"unit": "user"}, USER, False, True),
+        ({"unit": "user"}, USER, True, True),
+        ({"unit": "user", "bound": 4}, USER, False, True),
+        ({"unit": "user", "bound": 5}, USER, False, False),
+        ({"unit": "user", "bound": 4}, USER, True, False),
+        ({"unit": "user-day", "time_zone": "Asia/Seoul"}, ZONED, False, True),
+        ({"unit": "user-day", "time_zone": "Europe/Paris"}, ZONED, False, False),
+        ({"unit": "user"}, ZONED, False, False),
+    ],
+)
+def test_a_dataset_has_one_unit(dataset, unit, chosen, allowed):
+    state = state_of([Dataset(name="d", budget=100, **dataset)])
+    if allowed:
+        state.check("d", request(1, unit, chosen=chosen), None)
+    else:
+        with pytest.raises(LedgerError, match="'d'"):
+            state.check("d", request(1, unit, chosen=chosen), None)
+
+
+CAPPED = Dataset(name="trips", budget=100, unit="record", caps={"ann": 60, "bob": 70})
+
+
+@pytest.mark.parametrize(
+    ("analyst", "epsilon", "error"),
+    [
+        ("ann", 10, None),
+        ("ann", 11, BudgetError),  # above the cap
+        ("bob", 50, None),
+        ("bob", 51, BudgetError),  # above the budget
+        ("eve", 1, LedgerError),
+        (None, 1, LedgerError),
+        ("", 1, ParameterError),
+    ],
+)
+def test_an_analyst_spends_within_the_cap_and_the_budget(analyst, epsilon, error):
+    state = state_of([CAPPED], charge("trips", 50, analyst="ann"))
+    if error is None:
+        state.check("trips", request(epsilon), analyst)
+    else:
+        with pytest.raises(error):
+            state.check("trips", request(epsilon), analyst)
+
+
+def test_a_cap_is_spent_by_its_analyst_alone():
+    state = state_of([CAPPED], charge("trips", 30, analyst="ann"), charge("trips", 20))
+    assert state.spent("trips", analyst="ann") == 30
+    state.check("trips", request(30), "ann")
+
+
+def test_marks_of_files_are_the_same_in_every_version():
+    marks = state_of([]).marks(request(1, files=((3, 5), (7, 11))))
+    assert marks == [blake2b(text, digest_size=8).hexdigest() for text in (b"l 3 5", b"l 7 11")]
+
+
+def test_files_that_were_charged_to_another_dataset_are_recognised():
+    use = request(1, files=((3, 5), (7, 11)))
+    first, second = state_of([]).marks(use)
+    state = state_of(
+        [],
+        charge("b", 1, files=(second,)),
+        charge("a", 1, files=("other", first)),
+        charge("a", 1, files=(first, second)),
+        charge("visits", 1, files=(first,)),
+        charge("c", 1, files=("other",)),
+        charge("d", 1),
+    )
+    assert state.elsewhere("visits", use) == ["a", "b"]
+    assert state.elsewhere("visits", request(1)) == []
+
+
+@pytest.mark.parametrize("name", ["a", "visits 2024", "서울", "x" * 100])
+def test_names_that_can_be_read(name):
+    assert is_name(name)
+    check_name("dataset", name)
+
+
+@pytest.mark.parametrize("name", ["", " a", "a ", "a\tb", "a\nb", "\u200b", "x" * 101])
+def test_names_that_could_be_confused_are_refused(name):
+    assert not is_name(name)
+    with pytest.raises(ParameterError, match=r"^dataset must be a name") as refusal:
+        check_name("dataset", name)
+    assert len(str(refusal.value)) < 250
