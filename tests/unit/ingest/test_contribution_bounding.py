@@ -1,0 +1,80 @@
+"""Units of records, their sizes and weights; `tests/oracle/test_marks_naive.py` has the bounds."""
+
+import numpy as np
+import pytest
+
+from psd.ingest.contribution_bounding import (
+    number_units,
+    rows_per_unit,
+    running_number,
+    user_weights,
+)
+from psd.privacy.unit import PrivacyUnit
+from psd.space.time_slices import TimeSlices
+
+DAY = 86_400_000_000
+SLICES = TimeSlices.parse("day", "1970-01-01,1970-01-03")
+USERS = np.array([0, 0, 1, 1, 0, 1])
+TIME = np.array([0, DAY - 1, 0, DAY, 2 * DAY, -1])
+
+
+def partition_of(numbers):
+    """Which elements have the same number."""
+    return [np.flatnonzero(numbers == number).tolist() for number in dict.fromkeys(numbers)]
+
+
+@pytest.mark.parametrize(
+    ("unit", "slices", "units"),
+    [
+        (PrivacyUnit(kind="user", max_contributions=2), None, [[0, 1, 4], [2, 3, 5]]),
+        (PrivacyUnit(kind="user", max_contributions=2), SLICES, [[0, 1, 4], [2, 3, 5]]),
+        (
+            PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"),
+            SLICES,
+            [[0, 1], [2], [3], [4], [5]],
+        ),
+        (
+            PrivacyUnit(kind="user-slice", max_contributions=2),
+            SLICES,
+            [[0, 1], [2], [3, 5], [4]],
+        ),
+    ],
+    ids=["user", "user of a series", "user and day", "user and slice"],
+)
+def test_units_are_users_or_their_days_or_slices(unit, slices, units):
+    assert partition_of(number_units(unit, USERS, TIME, slices)) == units
+
+
+def test_units_are_numbered_from_0_without_gaps():
+    unit = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC")
+    time = np.array([-(10**17), 10**17, 0])
+    numbers = number_units(unit, np.array([5, 0, 5]), time, None)
+    assert sorted(numbers.tolist()) == [0, 1, 2]
+    assert rows_per_unit(numbers).tolist() == [1, 1, 1]
+    empty = np.empty(0, np.int64)
+    assert number_units(unit, empty, empty, None).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "numbers"),
+    [
+        ([[3, 3, 3]], [0, 1, 2]),
+        ([[1, 1, 2, 1]], [0, 1, 0, 0]),
+        ([[1, 1, 1, 1], [5, 5, 6, 6]], [0, 1, 0, 1]),
+        ([[]], []),
+    ],
+)
+def test_elements_of_a_run_are_numbered(keys, numbers):
+    arrays = [np.array(key, np.int64) for key in keys]
+    assert running_number(arrays).tolist() == numbers
+
+
+@pytest.mark.parametrize("weight", [1, 6, 720_720])
+def test_weights_of_a_unit_sum_to_at_most_the_weight_of_a_user(weight):
+    units = np.repeat(np.arange(17), np.arange(1, 18))
+    weights = user_weights(units, weight)
+    sizes = np.arange(1, 18)
+    assert weights[np.cumsum(sizes) - 1].tolist() == (weight // sizes).tolist()
+    totals = np.bincount(units, weights)
+    assert (totals <= weight).all()
+    assert (totals == weight)[weight % sizes == 0].all()

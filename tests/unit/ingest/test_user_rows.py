@@ -1,0 +1,149 @@
+"""Kept records of users against a twin in plain Python, and parts that are merged."""
+
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from psd.ingest.row_hash import row_hashes, user_salts
+from psd.ingest.user_partitions import UserPartition
+from psd.ingest.user_rows import keep_user_rows, merge_user_rows
+from psd.privacy.unit import PrivacyUnit
+from psd.space.time_slices import TimeSlices
+
+KEY = b"sixteen bytes ok"
+WIDTH = 4
+DAY = 86_400_000_000
+SLICES = TimeSlices.parse("day", "1970-01-01..1970-01-02")
+
+
+def user(k):
+    return PrivacyUnit(kind="user", max_contributions=k)
+
+
+def random_records(seed, size=60):
+    """Records (user, column, row, time), several of them equal."""
+    random = np.random.default_rng(seed)
+    users = [f"user {n}" for n in random.integers(0, 5, size)]
+    cells = random.integers(0, 3, (size, 2)).tolist()
+    times = (random.integers(0, 2, size) * DAY).tolist()
+    return [(name, *cell, time) for name, cell, time in zip(users, cells, times, strict=True)]
+
+
+def partition(records):
+    """The same records as arrays."""
+    names = list(dict.fromkeys(record[0] for record in records))
+    return UserPartition(
+        users=np.array([names.index(record[0]) for record in records], np.int64),
+        names=pa.array(names, pa.string()),
+        codes=np.array([row * WIDTH + column for _, column, row, _ in records], np.int64),
+        time=np.array([record[3] for record in records], np.int64),
+    )
+
+
+def keep(records, unit, slices=None):
+    return keep_user_rows([partition(records)], unit, slices, WIDTH, KEY)
+
+
+def listed(rows):
+    """Records (user, column, row, time) of arrays, in an order of their own."""
+    columns = (rows.users, rows.columns, rows.rows, rows.time)
+    names = rows.names.to_pylist()
+    return sorted(
+        (names[user], *rest)
+        for user, *rest in zip(*(values.tolist() for values in columns), strict=True)
+    )
+
+
+def hash_of(record, occurrence):
+    name, *values = record
+    numbers = [np.array([value]) for value in (*values, occurrence)]
+    return int(row_hashes(user_salts([name], KEY), *numbers)[0])
+
+
+def smallest(records, k, unit_of):
+    """The k records of each unit with the smallest hashes, equal records numbered."""
+    seen, units = defaultdict(int), defaultdict(list)
+    for record in records:
+        units[unit_of(record)].append((hash_of(record, seen[record]), record))
+        seen[record] += 1
+    return sorted(record for unit in units.values() for _, record in sorted(unit)[:k])
+
+
+@pytest.mark.parametrize("k", [1, 3, 100])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_smallest_hashes_of_each_user_are_kept(seed, k):
+    records = random_records(seed)
+    assert listed(keep(records, user(k))) == smallest(records, k, lambda record: record[0])
+
+
+@pytest.mark.parametrize(
+    ("unit", "slices"),
+    [
+        (PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"), None),
+        (PrivacyUnit(kind="user-slice", max_contributions=2), SLICES),
+    ],
+)
+def test_a_unit_may_be_the_day_or_the_slice_of_a_user(unit, slices):
+    records = random_records(7)
+    expected = smallest(records, 2, lambda record: (record[0], record[3]))
+    assert listed(keep(records, unit, slices)) == expected
+
+
+def test_equal_records_of_one_user_are_several():
+    records = [("ann", 1, 1, 0)] * 5 + [("bob", 1, 1, 0)]
+    assert listed(keep(records, user(3))) == [("ann", 1, 1, 0)] * 3 + [("bob", 1, 1, 0)]
+
+
+def test_the_order_of_records_and_partitions_does_not_count():
+    records = random_records(3)
+    parts = [[r for r in records if (r[0] < "user 2") == side] for side in (True, False)]
+    apart = keep_user_rows([partition(part[::-1]) for part in parts], user(2), None, WIDTH, KEY)
+    assert listed(apart) == listed(keep(records, user(2)))
+    assert apart.names.to_pylist() == sorted(apart.names.to_pylist())
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_of_the_same_users_merge_to_the_smallest_of_all(seed, k):
+    parts = [keep(random_records(10 * seed + n), user(k)) for n in range(3)]
+    merged = merge_user_rows(parts, user(k), None)
+    hashes = defaultdict(list)
+    for part in parts:
+        names = part.names.to_pylist()
+        for number, value in zip(part.users, part.hashes, strict=True):
+            hashes[names[number]].append(int(value))
+    names = np.array(merged.names.to_pylist())
+    for name, values in hashes.items():
+        of_user = merged.hashes[names[merged.users] == name]
+        assert sorted(of_user.tolist()) == sorted(values)[:k]
+    assert listed(merge_user_rows(parts[::-1], user(k), None)) == listed(merged)
+
+
+def test_users_are_one_by_their_id_alone():
+    parts = [keep([(name, 0, 0, 0)], user(1)) for name in ("7", "007", "7")]
+    assert listed(merge_user_rows(parts, user(1), None)) == [("007", 0, 0, 0), ("7", 0, 0, 0)]
+
+
+@pytest.mark.parametrize("parts", [[], [[]], [[], []]], ids=["no part", "one", "two"])
+def test_without_records_nothing_is_kept(parts):
+    merged = merge_user_rows([keep(part, user(2)) for part in parts], user(2), None)
+    assert (len(merged.users), merged.users.dtype) == (0, np.int64)
+    assert len(merged.tally(None).counts) == 0
+
+
+def test_the_tally_counts_records_by_cell_and_slice():
+    records = [("ann", 1, 2, 0), ("bob", 1, 2, 0), ("ann", 1, 2, DAY), ("ann", 3, 0, DAY)]
+    kept = keep(records, user(9))
+    tally = kept.tally(None)
+    assert sorted(zip(tally.columns, tally.rows, tally.counts, strict=True)) == [
+        *((1, 2, 3), (3, 0, 1))
+    ]
+    tally = kept.tally(SLICES)
+    cells = zip(tally.slice, tally.columns, tally.rows, tally.counts, strict=True)
+    assert sorted(cells) == [(0, 1, 2, 2), (1, 1, 2, 1), (1, 3, 0, 1)]
+
+
+def test_nothing_of_the_records_is_printed():
+    assert repr(keep([("ann", 1, 2, 0)], user(1))) == "<UserRows: private>"
