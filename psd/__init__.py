@@ -1,12 +1,10 @@
 """psd: private spatial statistics, published with their errors.
 
-Points enter one object, noisy numbers leave it, and everything after that is ordinary geometry.
+`build` turns points into a `Release`. A release answers `Release.query` from its file alone: it
+holds noisy counts and public parameters, and everything after the build is ordinary geometry.
 
-`build` turns points into a `Release`; a release answers `Release.query` from its file alone.
-The private side (`psd.ingest.sources`, `psd.ingest.engines`, `psd.ingest.tally`,
-`psd.curator.curator`, `psd.mechanisms`, `psd.decompositions`, `psd.publish.build`) holds points;
-the public side (`psd.release.record`, `psd.estimation.least_squares`, `psd.query`,
-`psd.statistics`, `psd.export`) cannot reach them.
+Names of this module and of `psd.decompositions`, `psd.errors` and `psd.testing` are public; other
+modules may change. Methods are classes of `psd.decompositions`, or names such as ``"quadtree"``.
 """
 
 from __future__ import annotations
@@ -17,17 +15,32 @@ from typing import TYPE_CHECKING, Any
 from psd._version import __version__
 
 if TYPE_CHECKING:
+    from psd import decompositions, errors, testing
     from psd.api.differences import difference, ratio
     from psd.api.loading import load
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
+    from psd.auditing.audit import audit
+    from psd.curator.contribution_choice import ContributionChoice
+    from psd.curator.private_bounds import PrivateBounds
     from psd.decompositions import method, methods
     from psd.decompositions.grid import Grid
     from psd.decompositions.quadtree import Quadtree
     from psd.errors import PsdError
+    from psd.evaluation.compare import compare
+    from psd.evaluation.evaluate import evaluate
     from psd.ingest.engines.spark import Spark, SparkTable
+    from psd.ingest.sources import Columns
     from psd.ingest.sources.postgis import PostGIS
+    from psd.ledger.account import Account
+    from psd.ledger.ledger import Ledger
+    from psd.planning.plan import plan
+    from psd.privacy.unit import PrivacyUnit
     from psd.publish.build import build
+    from psd.publish.observer import Observer
+    from psd.publish.single_count import ask
+    from psd.publish.tallies import merge, tally
+    from psd.release.signing import new_key, sign, verify
     from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
@@ -35,10 +48,17 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeSlices
 
 __all__ = [
+    "Account",
+    "Columns",
+    "ContributionChoice",
     "Covariate",
     "Domain",
     "Grid",
+    "Ledger",
+    "Observer",
     "PostGIS",
+    "PrivacyUnit",
+    "PrivateBounds",
     "PsdError",
     "Quadtree",
     "Release",
@@ -48,43 +68,78 @@ __all__ = [
     "TimeSlices",
     "Tree",
     "__version__",
+    "ask",
+    "audit",
     "build",
+    "compare",
+    "decompositions",
     "difference",
+    "errors",
+    "evaluate",
     "grid_tree",
     "load",
+    "merge",
     "method",
     "methods",
+    "new_key",
+    "plan",
     "ratio",
+    "sign",
+    "tally",
+    "testing",
+    "verify",
 ]
 
-# Where each name lives; imported when first used, so that the command line starts at once.
-_HOMES = {
+# The module of each name; imported when first used, so that the command line starts at once.
+_MODULES = {
+    "Account": "psd.ledger.account",
+    "Columns": "psd.ingest.sources",
+    "ContributionChoice": "psd.curator.contribution_choice",
     "Covariate": "psd.space.covariate",
     "Domain": "psd.space.domain",
     "Grid": "psd.decompositions.grid",
+    "Ledger": "psd.ledger.ledger",
+    "Observer": "psd.publish.observer",
     "PostGIS": "psd.ingest.sources.postgis",
+    "PrivacyUnit": "psd.privacy.unit",
+    "PrivateBounds": "psd.curator.private_bounds",
     "PsdError": "psd.errors",
     "Quadtree": "psd.decompositions.quadtree",
     "Release": "psd.api.release",
     "SeriesRelease": "psd.api.series",
-    "TimeSlices": "psd.space.time_slices",
     "Spark": "psd.ingest.engines.spark",
     "SparkTable": "psd.ingest.engines.spark",
+    "TimeSlices": "psd.space.time_slices",
     "Tree": "psd.space.box_tree",
+    "ask": "psd.publish.single_count",
+    "audit": "psd.auditing.audit",
     "build": "psd.publish.build",
+    "compare": "psd.evaluation.compare",
     "difference": "psd.api.differences",
+    "evaluate": "psd.evaluation.evaluate",
     "grid_tree": "psd.space.grids",
     "load": "psd.api.loading",
+    "merge": "psd.publish.tallies",
     "method": "psd.decompositions",
     "methods": "psd.decompositions",
+    "new_key": "psd.release.signing",
+    "plan": "psd.planning.plan",
     "ratio": "psd.api.differences",
+    "sign": "psd.release.signing",
+    "tally": "psd.publish.tallies",
+    "verify": "psd.release.signing",
 }
+
+# Submodules that are public themselves.
+_SUBMODULES = ("decompositions", "errors", "testing")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"psd.{name}")
+    if name not in _MODULES:
         raise AttributeError(f"module 'psd' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

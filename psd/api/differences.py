@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from psd._util.instances import check_instance
 from psd.api.release import Release
+from psd.statistics.differences import CountPair, count_pair, differences, ratios
 
 if TYPE_CHECKING:
     import pandas
@@ -44,8 +46,8 @@ def difference(
     DomainError
         If bounds, CRS or lattice differ.
     ParameterError
-        If a region is malformed or outside, one release counts users and the other rows, or
-        both are the same release.
+        If an argument is not a release, a region is malformed or outside, one release counts
+        users and the other records, or both are the same release.
 
     Notes
     -----
@@ -62,11 +64,7 @@ def difference(
     >>> psd.difference(a, b, [(0, 0, 2, 1)])[["difference", "error"]].round(1).values.tolist()
     [[8.0, 2.7]]
     """
-    from psd.statistics import differences
-
-    return differences.difference(
-        first.index, second.index, regions, crs=crs, confidence=confidence
-    )
+    return differences(_pair(first, second, regions, crs, confidence))
 
 
 def ratio(
@@ -101,8 +99,8 @@ def ratio(
     DomainError
         If bounds, CRS or lattice differ.
     ParameterError
-        If a region is malformed or outside, one release counts users and the other rows, or
-        both are the same release.
+        If an argument is not a release, a region is malformed or outside, one release counts
+        users and the other records, or both are the same release.
 
     Examples
     --------
@@ -113,6 +111,11 @@ def ratio(
     >>> psd.ratio(a, b, [(0, 0, 2, 1)])[["ratio", "lower", "upper"]].round(2).values.tolist()
     [[1.8, 1.73, 1.88]]
     """
-    from psd.statistics import differences
+    return ratios(_pair(first, second, regions, crs, confidence))
 
-    return differences.ratio(first.index, second.index, regions, crs=crs, confidence=confidence)
+
+def _pair(first: Release, second: Release, regions: Any, crs: Any, confidence: float) -> CountPair:
+    """Counts of the regions in both releases."""
+    for name, release in (("first", first), ("second", second)):
+        check_instance(name, release, Release, 'psd.load("r.psd.parquet")')
+    return count_pair(first.index, second.index, regions, crs=crs, confidence=confidence)

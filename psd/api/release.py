@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd._util.instances import check_instance
 from psd.estimation.model import CountModel
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
@@ -22,7 +23,7 @@ from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
-from psd.space.domain import Domain
+from psd.space.domain import Domain, public_domain
 from psd.space.regions import attach_crs
 
 if TYPE_CHECKING:
@@ -190,6 +191,9 @@ class Release:
             If the shapes do not fit.
         """
         unit = PrivacyUnit() if unit is None else unit
+        check_instance("tree", tree, Tree, "psd.grid_tree(domain, 8)")
+        check_instance("unit", unit, PrivacyUnit, 'psd.PrivacyUnit(kind="user")')
+        domain = public_domain(domain)
         return cls(record_from_counts(tree, counts, epsilons, domain=domain, unit=unit))
 
     def query(

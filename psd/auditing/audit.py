@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.fields import integer_between
+from psd._util.instances import check_instance
 from psd.auditing.binomial_bounds import epsilon_of, log_ratio_limits, lower_limit, upper_limit
 from psd.auditing.canaries import Guesses, Plot, best_plot, guesses, one_run
 from psd.auditing.pairs import (
@@ -32,7 +33,7 @@ from psd.auditing.pairs import (
     losses,
 )
 from psd.auditing.transcripts import DivergenceError
-from psd.decompositions import method as method_by_name
+from psd.decompositions import as_method
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO, epsilon_text, parse_epsilon
 from psd.privacy.unit import PrivacyUnit
@@ -224,12 +225,14 @@ def audit(
     Examples
     --------
     >>> import psd
-    >>> report = audit(psd.Quadtree(height=2), 1, canaries=256, runs=1, pairs=0)
+    >>> from psd.decompositions import Quadtree
+    >>> report = psd.audit(Quadtree(height=2), 1, canaries=256, runs=1, pairs=0)
     >>> report.failed, [result.attack for result in report.results]
     (False, ['canaries'])
     """
     nano, unit = parse_epsilon(epsilon), unit or PrivacyUnit()
-    method = method_by_name(method) if isinstance(method, str) else method
+    check_instance("unit", unit, PrivacyUnit, 'psd.PrivacyUnit(kind="user", max_contributions=4)')
+    method = as_method(method)
     _check(unit, confidence, canaries=canaries, runs=runs, pairs=pairs)
     jobs = integer_between(1, 65_536)("jobs", jobs)
     beta = (1 - confidence) / _ATTACKS

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from psd._util import plugins
 from psd._util.fields import check_parameters, choice, from_settings, integer_between, public_field
+from psd._util.instances import refuse_class, type_text
 from psd.decompositions._base import Curator, Decomposition
 from psd.errors import ParameterError
 from psd.privacy.shares import share
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Curator",
     "Decomposition",
+    "as_method",
     "check_parameters",
     "choice",
     "integer_between",
@@ -39,7 +41,13 @@ _KIND = "method"
 
 
 def methods() -> tuple[str, ...]:
-    """Names of all decompositions: those of this package, then those of others."""
+    """Names of all decompositions: those of this package, then those of others.
+
+    Examples
+    --------
+    >>> "quadtree" in methods()
+    True
+    """
     return plugins.names(__name__)
 
 
@@ -68,6 +76,31 @@ def method(name: str, settings: Mapping[str, str] | None = None) -> Decompositio
     Quadtree(height=6, budget='geometric', workload=None, prune=0)
     """
     decomposition: Decomposition = from_settings(method_class(name), settings or {})
+    return decomposition
+
+
+def as_method(value: Any) -> Decomposition:
+    """Decomposition as it is, or by its name.
+
+    Raises
+    ------
+    ParameterError
+        If the value is a class, or not a decomposition.
+
+    Examples
+    --------
+    >>> as_method("quadtree").name
+    'quadtree'
+    """
+    if isinstance(value, str):
+        return method(value)
+    refuse_class("method", value)
+    if not (hasattr(value, "build") and hasattr(value, "name")):
+        raise ParameterError(
+            f"method must be a name or a decomposition, got {type_text(value)}; psd.methods() "
+            "lists the names"
+        )
+    decomposition: Decomposition = value
     return decomposition
 
 

@@ -116,7 +116,7 @@ def build(
         that the release was saved.
     sampler : Sampler, optional
         A release of another sampler than `SecureSampler` cannot be saved or exported:
-        `psd.publish.insecure.SeededSampler` for demonstrations, for which no account is charged;
+        `psd.testing.SeededSampler` for demonstrations, for which no account is charged;
         others for tests.
     observer : Observer
         Functions that are called with stages and private counts.

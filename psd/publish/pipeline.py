@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from psd._util.instances import check_instance, refuse_class
+from psd.ledger.account import Account
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.publish.charging import PendingCharge
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
     from psd.ingest.engines import Engine
-    from psd.ledger.account import Account
     from psd.mechanisms.base import Sampler
     from psd.publish.count_rows import CountedRows
 
@@ -85,6 +86,9 @@ def publish(
     BudgetError, LedgerError
         If the account cannot be charged.
     """
+    if account is not None:
+        check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
+    refuse_class("sampler", sampler)
     source = count_input(data, engine=engine, memory=memory)
     request = source.completed(request)
     inputs = _resolved(request)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, get_args
 
+from psd._util.instances import check_instance, type_text
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
-from psd.decompositions import Decomposition
-from psd.decompositions import method as method_by_name
+from psd.decompositions import Decomposition, as_method
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
@@ -33,8 +33,6 @@ __all__ = [
     "BuildRequest",
     "ReadRequest",
     "as_domain",
-    "as_method",
-    "check_instance",
 ]
 
 SLICES_EXAMPLE = 'psd.TimeSlices.parse("day", "2024-01-01")'
@@ -200,7 +198,7 @@ class BuildRequest:
             if not isinstance(value, kinds):
                 raise ParameterError(
                     f"{name} must be a {kinds[0].__name__} or a {kinds[1].__name__}, got "
-                    f"{_called(value)}"
+                    f"{type_text(value)}"
                 )
             self._refuse_private_bounds(name)
         if self.slices is not None:
@@ -276,35 +274,6 @@ class BuildRequest:
         return f"epsilon {self.epsilon:f} {self.unit.guarantee_text}{each}"
 
 
-def check_instance(name: str, value: object, kind: type, example: str) -> None:
-    """Refuse a value of another type, and say so if it is the class itself.
-
-    Raises
-    ------
-    ParameterError
-
-    Examples
-    --------
-    >>> check_instance("columns", Columns, Columns, "Columns()")
-    Traceback (most recent call last):
-    psd.errors.ParameterError: columns must be an instance, got the class Columns; write Columns()
-    """
-    if isinstance(value, kind):
-        return
-    if isinstance(value, type):
-        raise ParameterError(
-            f"{name} must be an instance, got the class {value.__name__}; write {example}"
-        )
-    raise ParameterError(f"{name} must be a {kind.__name__}, got {_called(value)}; write {example}")
-
-
-def _called(value: object) -> str:
-    """Type of a value, and never the value, which may be private."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    return f"a value of type {type(value).__name__}"
-
-
 def as_domain(value: Any) -> Domain | PrivateBounds | None:
     """Domain as it is, or of four numbers in degrees.
 
@@ -318,29 +287,6 @@ def as_domain(value: Any) -> Domain | PrivateBounds | None:
     if isinstance(value, tuple | list):
         return Domain(bounds=tuple(value))
     raise ParameterError(
-        f"domain must be a psd.Domain, PrivateBounds or four numbers, got {_called(value)}; write "
-        "psd.Domain(bounds=(west, south, east, north))"
+        f"domain must be a psd.Domain, PrivateBounds or four numbers, got {type_text(value)}; "
+        "write psd.Domain(bounds=(west, south, east, north))"
     )
-
-
-def as_method(value: Any) -> Decomposition:
-    """Method as it is, or by its name.
-
-    Raises
-    ------
-    ParameterError
-        If the value is a class, or no decomposition.
-    """
-    if isinstance(value, str):
-        return method_by_name(value)
-    if isinstance(value, type):
-        raise ParameterError(
-            f"method must be an instance, got the class {value.__name__}; write {value.__name__}()"
-        )
-    if not (hasattr(value, "build") and hasattr(value, "name")):
-        raise ParameterError(
-            f"method must be a name or a decomposition, got {_called(value)}; psd.methods() lists "
-            "the names"
-        )
-    method: Decomposition = value
-    return method

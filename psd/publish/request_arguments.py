@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
+from psd._util.instances import check_instance
 from psd._util.suggestions import check_names
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
+from psd.decompositions import as_method
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
 from psd.publish.public_inputs import boundary_of, covariate_of, resolve_post_processing
-from psd.publish.request import SLICES_EXAMPLE, BuildRequest, as_domain, as_method, check_instance
+from psd.publish.request import SLICES_EXAMPLE, BuildRequest, as_domain
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
+from psd._util.instances import check_instance
 from psd.api.release import Release
 from psd.errors import ParameterError
+from psd.ledger.account import Account
 from psd.privacy.noise_laws import noise_law
 from psd.privacy.noise_variance import noise_variance
 from psd.publish.count_inputs import RecordInput
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from psd.decompositions import Curator
-    from psd.ledger.account import Account
     from psd.mechanisms.base import Sampler
     from psd.space.box_tree import Tree
 
@@ -120,11 +121,26 @@ def ask(
     BudgetError, LedgerError
         If the account cannot be charged.
 
+    Examples
+    --------
+    >>> import tempfile, pandas as pd, psd
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = psd.Ledger.create(folder.name + "/city.ledger")
+    >>> ledger.register("visits", budget=1)
+    >>> account = psd.Account(ledger, "visits")
+    >>> points = pd.DataFrame({"lon": [126.98, 127.03], "lat": [37.57, 37.50]})
+    >>> answer = psd.ask(points, box=(126.9, 37.5, 127, 37.6), epsilon="0.5", account=account)
+    >>> account.finish()
+    >>> round(answer.error, 2), account.left
+    (2.8, 500000000)
+    >>> folder.cleanup()
+
     Notes
     -----
     The question is `psd.curator.curator.Curator.count` of one cell, which has the proof. The
     error and the interval follow from the law of the noise, `psd.privacy.noise_laws`.
     """
+    check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
     request = request_from_arguments(

@@ -200,11 +200,11 @@ def _files(items: Sequence[Any], part: str | None) -> list[Path]:
     paths = [path for path in files_of(items) if str(path) != STDIN]
     if part is None and not all(is_path(item) and str(item) != STDIN for item in items):
         raise ParameterError(
-            "the input is no file whose content could tell it from others; name it (--part NAME), "
-            "the same rows by the same name"
+            "part must name an input that is not a file, got none; use the same name for the same "
+            "records"
         )
     if part is not None and not (0 < len(part) <= 100 and part.isprintable()):
-        raise ParameterError("part is no short name of printable characters")
+        raise ParameterError("part must be 1 to 100 printable characters")
     return paths
 
 

@@ -72,6 +72,13 @@ def new_key(path: Name) -> Path:
         If one of the two files exists or cannot be written.
     MissingExtraError
         If cryptography is not installed.
+
+    Examples
+    --------
+    >>> import tempfile, psd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     psd.new_key(folder + "/office.pem").name
+    'office.pub.pem'
     """
     ed25519, pem = _ed25519(), _serialization()
     check_free(path, overwrite=True)  # a folder such as . has no name for the public part
@@ -169,6 +176,18 @@ def verify(release: Name, key: Name | None = None, *, signature: Name | None = N
         If the key cannot be read.
     MissingExtraError
         If a key is given and cryptography is not installed.
+
+    Examples
+    --------
+    >>> import tempfile, psd
+    >>> release = psd.testing.release_from_counts([[5, 1], [0, 2]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path, key = folder + "/r.psd.parquet", folder + "/office.pem"
+    ...     release.save(path)
+    ...     public = psd.new_key(key)
+    ...     _ = psd.sign(path, key)
+    ...     psd.verify(path, public) == psd.verify(path)
+    True
     """
     public = None if key is None else _public_key(key)
     digest = _digest(release)

@@ -11,14 +11,16 @@ import operator
 import sys
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psd.errors import DomainError
+from psd._util.instances import type_text
+from psd.errors import DomainError, ParameterError
 from psd.space.crs import explain_proj_errors, parse_crs
 
-__all__ = ["DEFAULT_LATTICE", "Domain"]
+__all__ = ["DEFAULT_LATTICE", "Domain", "public_domain"]
 
 DEFAULT_LATTICE = (2**20, 2**20)
 MAX_LATTICE = 2**30
@@ -213,6 +215,29 @@ class Domain:
     def from_lattice(self, boxes: NDArray[np.integer | np.floating]) -> NDArray[np.float64]:
         """Convert boxes of lattice lines to coordinates: west, south, east, north."""
         return np.stack([self.edges(side % 2, boxes[:, side]) for side in range(4)], axis=1)
+
+
+def public_domain(value: Any) -> Domain:
+    """Domain as it is, or of four numbers in degrees.
+
+    Raises
+    ------
+    ParameterError
+        If the value is neither.
+
+    Examples
+    --------
+    >>> public_domain((126.4, 37, 127.6, 38)).crs
+    'EPSG:4326'
+    """
+    if isinstance(value, Domain):
+        return value
+    if isinstance(value, tuple | list):
+        return Domain(bounds=tuple(value))
+    raise ParameterError(
+        f"domain must be a psd.Domain or four numbers, got {type_text(value)}; write "
+        "psd.Domain(bounds=(west, south, east, north))"
+    )
 
 
 def _check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
 from psd.space.box_tree import Tree
-from psd.space.domain import Domain
+from psd.space.domain import Domain, public_domain
 from psd.space.growing_tree import Cells, GrowingTree
 
 __all__ = ["Cutter", "cut_grid", "cut_grids", "grid_tree"]
@@ -106,12 +106,18 @@ def grid_tree(domain: Domain, size: int | tuple[int, int]) -> Tree:
     Tree
         Its leaves are the cells of the grid.
 
+    Raises
+    ------
+    ParameterError
+        If the domain is neither a `Domain` nor four numbers.
+
     Examples
     --------
     >>> domain = Domain(bounds=(0, 0, 3, 3), crs="EPSG:3857", lattice=(3, 3))
     >>> int(grid_tree(domain, 3).is_leaf.sum())
     9
     """
+    domain = public_domain(domain)
     growing = GrowingTree(domain.lattice)
 
     def cut(cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:

@@ -1,7 +1,8 @@
-"""The same regions in two releases: how much more, and how many times as much."""
+"""Counts of the same regions in two releases: their differences and ratios."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 
     from psd.query.index import QueryIndex
 
-__all__ = ["difference", "ratio"]
-
+__all__ = ["CountPair", "count_pair", "differences", "ratios"]
 
 _ANSWERS = (
     "estimate", "perturbation_error", "nonuniformity_error", "error", "lower", "upper",
@@ -26,67 +26,35 @@ _ANSWERS = (
 )  # fmt: skip
 
 
-def difference(
-    first: QueryIndex,
-    second: QueryIndex,
-    regions: Any,
-    *,
-    crs: Any = None,
-    confidence: float = 0.95,
-) -> pandas.DataFrame:
-    """Counts of a first release minus those of a second; see `psd.difference`."""
-    table, x, y, noise, spread = _pair(
-        first, second, attach_crs(regions, crs, first.model.domain), confidence
-    )
-    error = np.sqrt(noise.sum(axis=0) + spread.sum(axis=0))
-    found: pandas.DataFrame = table.assign(
-        difference=x - y,
-        perturbation_error=np.sqrt(noise.sum(axis=0)),
-        nonuniformity_error=np.sqrt(spread.sum(axis=0)),
-        error=error,
-        lower=x - y - reach(confidence) * error,
-        upper=x - y + reach(confidence) * error,
-    )
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CountPair:
+    """Counts of regions in two releases.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The columns of the caller, ``first`` and ``second``.
+    first, second : ndarray, shape (n,), float64
+        Counts in each release.
+    noise, spread : ndarray, shape (2, n), float64
+        Their variances by the noise, and by points that are spread unevenly in cells.
+    confidence : float
+        Of the intervals, in (0, 1).
+    """
+
+    table: pandas.DataFrame
+    first: Floats
+    second: Floats
+    noise: Floats
+    spread: Floats
+    confidence: float
 
 
-def ratio(
-    first: QueryIndex,
-    second: QueryIndex,
-    regions: Any,
-    *,
-    crs: Any = None,
-    confidence: float = 0.95,
-) -> pandas.DataFrame:
-    """Counts of a first release divided by those of a second; see `psd.ratio`."""
-    table, x, y, noise, spread = _pair(
-        first, second, attach_crs(regions, crs, first.model.domain), confidence
-    )
-    positive = y > 0
-    below = np.where(positive, y, 1.0)
-    value = np.where(positive, x / below, np.nan)
-    slope = np.stack([1 / below, np.where(positive, value, 0.0) / below])
-
-    def deviation(variances: Floats) -> Floats:
-        return np.where(positive, np.sqrt((slope**2 * variances).sum(axis=0)), np.inf)
-
-    total = noise + spread
-    lower, upper = fieller(x, y, total[0], total[1], np.zeros(len(x)), confidence)
-    found: pandas.DataFrame = table.assign(
-        ratio=value,
-        perturbation_error=deviation(noise),
-        nonuniformity_error=deviation(spread),
-        error=deviation(total),
-        lower=lower,
-        upper=upper,
-    )
-    return found
-
-
-def _pair(
-    first: QueryIndex, second: QueryIndex, regions: Any, confidence: float
-) -> tuple[Any, Floats, Floats, Floats, Floats]:
-    """Table of both counts, the counts, and their variances by kind, shape (2, n) each."""
+def count_pair(
+    first: QueryIndex, second: QueryIndex, regions: Any, *, crs: Any, confidence: float
+) -> CountPair:
+    """Query both releases; arguments and errors as of `psd.difference`."""
+    regions = attach_crs(regions, crs, first.model.domain)
     _check_pair(first, second)
     answers = [
         answer(index, regions, confidence=confidence, threshold=0.3) for index in (first, second)
@@ -100,7 +68,53 @@ def _pair(
     clash = [name for name in ("first", "second", "difference", "ratio") if name in table.columns]
     if clash:
         raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
-    return table.assign(first=x, second=y), x, y, noise, spread
+    return CountPair(
+        table=table.assign(first=x, second=y),
+        first=x,
+        second=y,
+        noise=noise,
+        spread=spread,
+        confidence=confidence,
+    )
+
+
+def differences(pair: CountPair) -> pandas.DataFrame:
+    """First counts minus second ones, with errors; see `psd.difference`."""
+    noise, spread = pair.noise.sum(axis=0), pair.spread.sum(axis=0)
+    value, error = pair.first - pair.second, np.sqrt(noise + spread)
+    table: pandas.DataFrame = pair.table.assign(
+        difference=value,
+        perturbation_error=np.sqrt(noise),
+        nonuniformity_error=np.sqrt(spread),
+        error=error,
+        lower=value - reach(pair.confidence) * error,
+        upper=value + reach(pair.confidence) * error,
+    )
+    return table
+
+
+def ratios(pair: CountPair) -> pandas.DataFrame:
+    """First counts divided by second ones, with errors; see `psd.ratio`."""
+    x, y = pair.first, pair.second
+    positive = y > 0
+    below = np.where(positive, y, 1.0)
+    value = np.where(positive, x / below, np.nan)
+    slope = np.stack([1 / below, np.where(positive, value, 0.0) / below])
+
+    def deviation(variances: Floats) -> Floats:
+        return np.where(positive, np.sqrt((slope**2 * variances).sum(axis=0)), np.inf)
+
+    total = pair.noise + pair.spread
+    lower, upper = fieller(x, y, total[0], total[1], np.zeros(len(x)), pair.confidence)
+    table: pandas.DataFrame = pair.table.assign(
+        ratio=value,
+        perturbation_error=deviation(pair.noise),
+        nonuniformity_error=deviation(pair.spread),
+        error=deviation(total),
+        lower=lower,
+        upper=upper,
+    )
+    return table
 
 
 def _check_pair(first: QueryIndex, second: QueryIndex) -> None:

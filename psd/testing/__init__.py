@@ -10,6 +10,7 @@ A test of another package is one line:
         psd.testing.check_method(Stripes(doublings=2))
 """
 
+from psd.publish.insecure import SeededSampler
 from psd.testing.draws import (
     SCRIPTS,
     Draw,
@@ -35,6 +36,7 @@ __all__ = [
     "ReplayingSampler",
     "Run",
     "Script",
+    "SeededSampler",
     "check_export",
     "check_method",
     "check_source",

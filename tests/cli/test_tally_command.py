@@ -245,7 +245,7 @@ def test_an_input_of_no_file_needs_a_name(folder, monkeypatch):
             return os.open(folder / "v1.csv", os.O_RDONLY)
 
     monkeypatch.setattr(sys, "stdin", Stdin())
-    assert "--part NAME" in fails(2, "tally", "-", "-o", "x", *BOUNDS)
+    assert "part must name an input" in fails(2, "tally", "-", "-o", "x", *BOUNDS)
     outcome = cli("tally", "-", "-o", "x", *BOUNDS, "--part", "January")
     assert outcome.code == 0, outcome.err
     assert "of the same name" in fails_twice(folder)

@@ -103,7 +103,7 @@ def test_polygons_in_memory_are_no_file():
         ({"method": psd.Quadtree}, r"got the class Quadtree; write Quadtree\(\)"),
         ({"method": 7}, "must be a name or a decomposition"),
         ({"method": "quadtre"}, "quadtre"),
-        ({"slices": "2024-01"}, "slices must be a TimeSlices"),
+        ({"slices": "2024-01"}, "slices must be of type TimeSlices"),
         ({"slices": MONTHS}, "time must name the column"),
         ({"slices": MONTHS, "time": "at", "time_zone": "UTC"}, "time_zone must be that of the"),
         ({"slices": MONTHS, "time": "at", "domain": PrivateBounds()}, "must be public with slices"),
@@ -123,7 +123,7 @@ def test_what_is_refused(arguments, words):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"columns": "lon"}, "columns must be a Columns"),
+        ({"columns": "lon"}, "columns must be of type Columns"),
         ({"columns": Columns}, "got the class Columns"),
         ({"unit": PrivacyUnit(kind="user")}, "user must be a column"),
         ({"columns": Columns(user="id")}, "user must be a column"),

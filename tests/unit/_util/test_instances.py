@@ -1,0 +1,62 @@
+"""Checks of the types of arguments, at the functions that users call."""
+
+import pandas as pd
+import pytest
+
+import psd
+from psd._util.instances import check_instance, type_text
+from psd.errors import ParameterError
+
+POINTS = pd.DataFrame({"lon": [1.0], "lat": [1.0]})
+DOMAIN = psd.Domain(bounds=(0, 0, 8, 8))
+RELEASE = psd.testing.release_from_counts([[5, 1], [0, 2]])
+
+
+def build(**arguments):
+    return psd.build(POINTS, **{"domain": DOMAIN, "epsilon": 1, "method": "quadtree"} | arguments)
+
+
+def test_instances_pass_and_the_value_is_in_no_message():
+    check_instance("domain", DOMAIN, psd.Domain, "Domain(...)")
+    with pytest.raises(ParameterError) as refused:
+        check_instance("domain", "secret", psd.Domain, "Domain(...)")
+    assert "secret" not in str(refused.value)
+    assert "secret" not in type_text("secret")
+
+
+def test_four_numbers_are_a_domain():
+    assert build(domain=(0, 0, 8, 8)).domain == DOMAIN
+    assert build(domain=[0, 0, 8, 8]).domain == DOMAIN
+    tree = psd.grid_tree((0, 0, 8, 8), 2)
+    assert psd.Release.from_counts(tree, [1] * 4, 1, domain=(0, 0, 8, 8)).domain == DOMAIN
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: build(domain="0 0 8 8"), "domain must be a psd.Domain"),
+        (lambda: build(domain=psd.Domain), "domain must be .* got the class Domain"),
+        (lambda: build(method=psd.decompositions.Quadtree), r"write Quadtree\(\)"),
+        (
+            lambda: build(method=8),
+            "method must be a name or a decomposition",
+        ),
+        (lambda: build(slices="2024-01"), "slices must be of type TimeSlices"),
+        (lambda: build(account="city.ledger"), "account must be of type Account"),
+        (lambda: build(sampler=psd.testing.SeededSampler), "sampler must be an instance"),
+        (lambda: build(columns="lon"), "argument 'columns' does not exist"),
+        (lambda: psd.ask(POINTS, box=(0, 0, 1, 1), epsilon=1, account=None), "account must be of"),
+        (lambda: psd.grid_tree("0 0 8 8", 2), "domain must be a psd.Domain or four numbers"),
+        (lambda: psd.Release.from_counts([1], [1], 1, domain=DOMAIN), "tree must be of type Tree"),
+        (
+            lambda: psd.difference(RELEASE, "r.parquet", [(0, 0, 1, 1)]),
+            "second must be of type",
+        ),
+        (lambda: psd.ratio(psd.Release, RELEASE, [(0, 0, 1, 1)]), "first must be an instance"),
+        (lambda: psd.audit(psd.decompositions.Grid, 1), "method must be an instance"),
+        (lambda: psd.audit("grid", 1, unit="user"), "unit must be of type PrivacyUnit"),
+    ],
+)
+def test_wrong_types_are_refused_with_a_sentence(call, message):
+    with pytest.raises(ParameterError, match=message):
+        call()
