@@ -195,8 +195,15 @@ def plan(
 
     Examples
     --------
-    >>> found = plan(10_000, domain=square(100.0), epsilons=["1"], methods=["quadtree"],
-    ...              densities=["uniform"], sizes=[0.01], runs=1)
+    >>> found = plan(
+    ...     10_000,
+    ...     domain=square(100.0),
+    ...     epsilons=["1"],
+    ...     methods=["quadtree"],
+    ...     densities=["uniform"],
+    ...     sizes=[0.01],
+    ...     runs=1,
+    ... )
     >>> found.table[["method", "centres", "size_km2"]].values.tolist()
     [['quadtree', 'anywhere', 1.0], ['quadtree', 'on data', 1.0]]
     """
