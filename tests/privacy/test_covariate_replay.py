@@ -1,17 +1,18 @@
 """A covariate is public knowledge: with it a build still reads the data through answers alone."""
 
-import inspect
-
+import geopandas as gpd
 import numpy as np
 import pytest
+import shapely
 
 from psd.decompositions.cascade import Cascade
-from psd.estimation import covariate_density as dasymetric
-from psd.space import covariate, raster_files
-from psd.space import polygon_pieces as pieces
-from psd.space import raster_density as rasters
+from psd.privacy.budget import Budget
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import PrivacyUnit
+from psd.publish.drawing import draw_release
+from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
-from psd.testing import replay_loss, small_domain
+from psd.testing import replay_loss, small_domain, small_tally
 
 
 def known(side, raster):
@@ -37,8 +38,21 @@ def test_a_steered_cascade_tells_no_more_than_epsilon(name, side, k, every):
     assert checked > 90
 
 
-@pytest.mark.parametrize("module", [covariate, dasymetric, pieces, rasters, raster_files])
-def test_nothing_that_makes_a_covariate_knows_of_points(module):
-    source = inspect.getsource(module)
-    for word in ("tally", "curator", "psd.curator.points", "psd.ingest.sources", "psd.mechanisms"):
-        assert word not in source
+@pytest.mark.parametrize("bounded", [False, True], ids=["covariate", "covariate and boundary"])
+def test_no_records_change_the_covariate_of_a_release(bounded):
+    domain, west = small_domain(4), shapely.box(0, 0, 2, 4)
+    boundary = Boundary.from_polygons(gpd.GeoSeries([west], crs=domain.crs), domain)
+    rasters = set()
+    for rows in ((), (0,), (1, 4, 5, 13), (0,) * 50):  # all of them in the west
+        release = draw_release(
+            small_tally(4, rows),
+            domain,
+            budget=Budget(NANO),
+            method=Cascade(),
+            unit=PrivacyUnit(),
+            covariate=known(4, COVARIATES["uneven"]),
+            boundary=boundary if bounded else None,
+        )
+        rasters.add(release.record.covariate.raster.tobytes())
+    assert len(rasters) == 1
+    assert (np.array(COVARIATES["uneven"], np.uint16).tobytes() in rasters) != bounded
