@@ -79,7 +79,7 @@ method."""
 # --- auto ---------------------------------------------------------------------------------------
 
 LOOK_SHARE: Final = TOTAL_SHARE
-"""Share of epsilon for the look at the total."""
+"""Share of epsilon for the noisy total."""
 
 AUTO_CELLS: Final = 1_000_000
 """About how many cells a release has at most. A limit on the size of files, not fitted."""

@@ -48,12 +48,12 @@ class Auto:
     ----------
     - The pick is a function of the noisy total and of public numbers. The total stays in the
       tree as the count of the root.
-    - The look and the counts below the root sum to exactly epsilon on every path.
+    - The shares of the total and of the counts below it sum to exactly epsilon on every path.
 
     Parameters
     ----------
     look_share : decimal in [0, 1)
-        Share of epsilon for the look, above 0. Public.
+        Share of epsilon for the noisy total, above 0. Public.
     cells : int
         About how many finished cells to have at most, 1 to 100 million. Public.
 
@@ -68,7 +68,7 @@ class Auto:
     Auto(look_share=Decimal('0.02'), cells=200000)
     """
 
-    look_share: Decimal = public_field(LOOK_SHARE, share, "share of epsilon for the look")
+    look_share: Decimal = public_field(LOOK_SHARE, share, "share of epsilon for the noisy total")
     cells: int = public_field(
         AUTO_CELLS, integer_between(1, 10**8), "about how many finished cells at most"
     )
@@ -84,7 +84,9 @@ class Auto:
         """Check the parameters."""
         check_parameters(self)
         if self.look_share == 0:
-            raise ParameterError("look_share must be above 0, or another method than auto be given")
+            raise ParameterError(
+                "look_share must be above 0, got 0; auto needs a noisy total to pick a method"
+            )
 
     def build(self, curator: Curator) -> Tree:
         """Pay for the total, pick, declare the pick, and build."""

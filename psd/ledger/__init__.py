@@ -1,1 +1,1 @@
-"""Budgets over many releases. Holds no rows."""
+"""Budgets over many releases. Holds no records."""

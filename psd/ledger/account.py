@@ -120,9 +120,9 @@ class Account:
             charge = state.charges.get(receipt.charge)
             if charge is None and is_sound(path):
                 raise LedgerError(
-                    f"release {path} was paid from ledger {self.ledger.path}, which does not know "
-                    "it: an older copy was put in its place, or that file is forged; restore the "
-                    "latest copy, or remove the file"
+                    f"release {path} states a charge that ledger {self.ledger.path} does not have; "
+                    "an older copy of the ledger was restored, or the release is forged: restore "
+                    "the latest ledger, or remove the release"
                 )
             if charge is not None and not charge.done:
                 self._complete(charge.id, path)
@@ -163,14 +163,14 @@ class Account:
             If the ledger cannot be written; the charge stays.
         """
         if self.last is None:
-            raise ParameterError("nothing was charged by this account, so nothing is finished")
+            raise ParameterError("finish needs a charge; this account has charged nothing yet")
         charge = self.last if path is None else self._charge_of(path)
         try:
             self.ledger.finish(charge, digest=None if path is None else stated_digest(path))
         except LedgerError as error:
             what = "the answer" if path is None else path
             raise LedgerError(
-                f"{what} was given out and is charged, but is not noted as done: {error}"
+                f"{what} was released and charged, but could not be recorded as done: {error}"
             ) from None
 
     def _charge_of(self, path: str | os.PathLike[str]) -> str:

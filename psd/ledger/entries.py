@@ -36,7 +36,7 @@ def _now() -> str:
 
 
 def _hash(before: str, *fields: int | str) -> str:
-    """Hash of an entry and, by that of the one before, of all before it."""
+    """Hash of an entry; it covers the hash before it, and so all earlier entries."""
     text = json.dumps([before, *fields], ensure_ascii=True)
     return blake2b(text.encode(), digest_size=32).hexdigest()
 
@@ -87,7 +87,7 @@ def _charge(
     region = parse_region(body.pop("region"))
     files = tuple(body.pop("files", ()))
     if body["id"] in charges or body["dataset"] not in datasets:
-        raise ValueError("a charge that is there already, or to no dataset")
+        raise ValueError("a charge that exists already, or that has no dataset")
     charges[body["id"]] = Charge(time=time, region=region, files=files, **body)
 
 
@@ -105,7 +105,7 @@ def _budget(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, 
     if kind == "raise":
         datasets[name] = _raised(datasets[name], time, body["budget"])
     elif name in datasets:
-        raise ValueError("a dataset that is there already")
+        raise ValueError("a dataset that exists already")
     else:
         datasets[name] = Dataset(**body)
 

@@ -31,14 +31,14 @@ def validate_entry(kind: str, body: Any) -> None:
     """
     fields = _BODIES[kind]
     if not isinstance(body, dict):
-        raise ValueError("no fields")
+        raise ValueError("a body that is not an object")
     left_out = fields.keys() - body.keys()
-    if not (body.keys() <= fields.keys() and left_out <= _ONCE_WITHOUT):
-        raise ValueError("other fields")
+    if not (body.keys() <= fields.keys() and left_out <= _OPTIONAL):
+        raise ValueError("fields that are missing or unknown")
     if not all(fields[name](value) for name, value in body.items()):
-        raise ValueError("a value that is not written")
+        raise ValueError("a value that this library does not write")
     if kind == "register" and (body["unit"] == "user-day") != (body["time_zone"] is not None):
-        raise ValueError("days without a clock, or a clock without days")
+        raise ValueError("days without a time zone, or a time zone without days")
 
 
 def _is_name(value: Any) -> bool:
@@ -73,7 +73,9 @@ def _is_unit(value: Any) -> bool:
 
 def _is_caps(value: Any) -> bool:
     """Whether a value maps names to epsilons."""
-    return isinstance(value, dict) and all(_is_name(who) and _is_price(value[who]) for who in value)
+    return isinstance(value, dict) and all(
+        _is_name(n) and _is_price(cap) for n, cap in value.items()
+    )
 
 
 def _is_edge(value: Any) -> bool:
@@ -135,5 +137,5 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
     "done": {"id": _is_name, "digest": partial(_or_none, _is_text)},
 }
 
-# Ledgers were made before charges had marks of files.
-_ONCE_WITHOUT = {"files"}
+# Charges of older ledgers have no marks of files.
+_OPTIONAL = {"files"}

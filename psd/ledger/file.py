@@ -34,18 +34,18 @@ FORMAT = 1
 # Seconds that others may hold the file. One charge holds it for milliseconds.
 TIMEOUT = 20.0
 
-# Where Linux says what is mounted, and file systems of other machines.
+# Where Linux lists the mounted file systems, and names of network file systems.
 MOUNTS = Path("/proc/mounts")
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gluster", "fuse.sshfs")
 
-# The longest name of a file on the usual file systems, less what SQLite appends: "-journal".
+# Longest name of a file on common file systems, less "-journal", which SQLite appends.
 _LONGEST = 255 - 8
 
-# Tells a ledger from any other SQLite file: the bytes "psdL".
+# Marks an SQLite file as a ledger: the bytes "psdL".
 _APPLICATION = 0x7073644C
 
-# The triggers are no lock, only a hedge against a hand that slips; the chain finds the rest.
-# A number is never given out twice, so an end that was cut off is missed.
+# The triggers prevent accidental edits; the hash chain detects all others. AUTOINCREMENT never
+# uses a number twice, so the removal of the last entries is detected.
 _SCHEMA = f"""
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {FORMAT};
@@ -92,8 +92,8 @@ def create_file(path: str | os.PathLike[str], first: Row) -> None:
     for beside in (f"{path}{end}" for end in BESIDE_DATABASES):
         if os.path.lexists(beside):
             raise WriteError(
-                f"{beside} exists, which SQLite would take for a part of the ledger; remove it "
-                "or choose another name"
+                f"{beside} exists, and SQLite would read it as a part of the ledger; remove it or "
+                "choose another name"
             )
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
         database.executescript(_SCHEMA)
@@ -138,7 +138,7 @@ def dry_run(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
     """
     with _opened(path) as ledger:
         ledger.execute("BEGIN IMMEDIATE")
-        # The lock alone is also had of a file that is read-only; a write is not, in file or folder.
+        # SQLite also locks a read-only file, so only a write shows that file and folder allow one.
         ledger.execute(f"PRAGMA user_version = {FORMAT}")
         yield ledger
         ledger.execute("ROLLBACK")
@@ -169,7 +169,7 @@ def append(ledger: sqlite3.Connection, row: Row) -> None:
 
 
 def last_number(ledger: sqlite3.Connection) -> int:
-    """Last number that was given to an entry, which may have been removed since."""
+    """Largest number that an entry ever had; that entry may have been removed."""
     last = ledger.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
     return int(last[0]) if last else 0
 
@@ -186,7 +186,7 @@ def network_file_system(path: str | os.PathLike[str]) -> str | None:
         mounted = [line.split() for line in MOUNTS.read_text(errors="replace").splitlines()]
     except OSError:
         return None
-    # Of a folder that was mounted over, the last line counts; /proc writes a space as \040.
+    # If two file systems are mounted on a folder, the last line counts; \040 is a space.
     kinds = {Path(line[1].replace("\\040", " ")): line[2] for line in mounted if len(line) > 2}
     parents = (resolved, *resolved.parents)
     kind = next((kinds[above] for above in parents if above in kinds), "")
@@ -198,17 +198,17 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
     """Open an existing ledger of the known format; errors of SQLite become sentences."""
     resolved = _existing(path)
     try:
-        # Without mode=rw a missing ledger would be made here, with nothing spent.
+        # Without mode=rw, SQLite would create a missing ledger, with nothing spent.
         uri = f"{resolved.as_uri()}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, timeout=TIMEOUT, isolation_level=None)
         with closing(connection) as ledger:
             ledger.execute("PRAGMA trusted_schema = OFF")
-            # FULL, and the folder too: a commit must not come undone by a power cut.
+            # As FULL, and the folder is flushed too: a commit must survive a power failure.
             ledger.execute("PRAGMA synchronous = EXTRA")
             _check_format(path, ledger)
             yield ledger
     except sqlite3.Error as error:
-        # The text of the engine may quote a statement, so only its kind is shown.
+        # The text of the error may quote a statement, so only its kind is shown.
         kind = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
         sentence = _SENTENCES.get(kind, "cannot be used; it may be damaged")
         raise LedgerError(f"ledger {path} {sentence}") from None
@@ -225,9 +225,9 @@ def _existing(path: str | os.PathLike[str]) -> Path:
     if not resolved.is_file():
         raise LedgerError(f"ledger {path} is not a file")
     if resolved.stat().st_nlink > 1:
-        # What a crash left half done is undone by the name that it was begun under.
+        # SQLite finds the journal of a crashed process by the name under which it opened the file.
         raise LedgerError(
-            f"ledger {path} has a second name, a hard link, by which a charge could come undone; "
+            f"ledger {path} has a second name, a hard link, through which a charge could be lost; "
             "remove one of the two"
         )
     if resolved.stat().st_size == 0:
@@ -259,7 +259,7 @@ def _objects(ledger: sqlite3.Connection) -> set[tuple[str, str, str]]:
 
 @cache
 def _known_objects(schema: str) -> frozenset[tuple[str, str, str]]:
-    """Those of a ledger; a foreign trigger could drop a charge, and a foreign view never end."""
+    """Objects of a ledger; a foreign trigger could drop a charge, a foreign view run forever."""
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(schema)
         return frozenset(_objects(database))

@@ -36,7 +36,7 @@ __all__ = ["Ledger", "UnitKind"]
 
 UnitKind = Literal["record", "user", "user-day"]
 
-# Input files of one charge that are known again; a folder may have many more.
+# Largest number of input files that a charge records; a folder may have more.
 _MOST_FILES = 1000
 
 
@@ -337,7 +337,7 @@ def _body(request: ChargeRequest) -> dict[str, object]:
 
 
 def _random_id() -> str:
-    """128 random bits of the operating system."""
+    """Return 128 random bits of the operating system, in hexadecimal."""
     try:
         return os.urandom(16).hex()
     except (OSError, NotImplementedError):

@@ -20,12 +20,12 @@ __all__ = ["BY_FIELDS", "Region", "parse_region", "region_fields", "spent_within
 Bounds = tuple[float, float, float, float]
 
 BY_FIELDS = "reader=csv"
-"""Among the columns of a region: rows are placed by the fields of CSV, and by nothing else."""
+"""Mark among the columns of a region: positions come from the fields of CSV alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Area of the rows that a release can depend on. Public.
+    """Area of the records on which a release can depend. Public.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class Region:
     crs : str
         CRS of the bounds, in its canonical text.
     columns : tuple of str
-        What gives a row its position: the reader, and the names of columns. Different columns may
-        give the same row different positions.
+        Reader and names of the columns from which the position of a record comes. Different
+        columns may give the same record different positions.
     lattice : tuple of int
         Columns and rows that the release divides the region into; not used for sums.
     """
@@ -47,7 +47,7 @@ class Region:
 
     @property
     def frame(self) -> tuple[str, tuple[str, ...]]:
-        """What two regions must have in common for their bounds to be comparable."""
+        """CRS and columns, which two regions must share for their bounds to be comparable."""
         return self.crs, self.columns
 
 
@@ -57,7 +57,7 @@ def region_fields(region: Region | None) -> dict[str, Any] | None:
 
 
 def parse_region(fields: Mapping[str, Any] | None) -> Region | None:
-    """Region of the entry of a charge; None if its rows may have been placed by geometries.
+    """Region of the entry of a charge; None if geometries may have given the positions.
 
     A geometry may differ from the columns beside it, so such a charge counts everywhere.
     """
@@ -72,15 +72,15 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
 
     Guarantees
     ----------
-    - A row at a point is charged by every release whose region has that point; regions that
+    - A record at a point is charged by every release whose region has that point; regions that
       touch have points in common, since the far edges of a domain belong to it.
-    - Regions in other coordinates, or placed by other columns, and releases without a region
-      are taken to have all points.
+    - Regions in another CRS or of other columns, and releases without a region, are treated as
+      if they had all points.
 
     Parameters
     ----------
     charges : iterable of (Region or None, int)
-        Regions and nano-epsilon of the releases so far; None stands for all places.
+        Regions and nano-epsilon of the releases so far; None stands for all points.
     region : Region or None
         Region whose points are considered; None for all points.
 
@@ -91,7 +91,7 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
 
     Notes
     -----
-    Proof. Let row z lie at point p by frame f, and at some point by every other frame. A release
+    Proof. Let record z lie at point p by frame f, and at some point by every other frame. A release
     whose region does not have z's point does not depend on z, and any other loses at most its
     epsilon, so by basic composition [1]_ the loss is at most the sum over the charges everywhere,
     plus for each frame the sum over its regions that have z's point there. That is at most the

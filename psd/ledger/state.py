@@ -1,6 +1,6 @@
 """State of a ledger: datasets with their budgets, charges, and what is left. Private side.
 
-Every field is public: names, epsilons, units and regions. No field depends on a row.
+Every field is public: names, epsilons, units and regions. No field depends on a record.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ChargeRequest:
     what : str
         What is drawn, in a word or two.
     region : Region, optional
-        Region of its rows; without one, the charge is for all places.
+        Region of its records; without one, the charge is for all points.
     chosen : bool
-        Whether the bound of the unit is chosen privately later, so that the given one is not final.
+        Whether the bound of the unit is chosen privately later; the stated one is not final then.
     files : tuple of (int, int)
         Device and inode of each input file.
     """
@@ -95,7 +95,7 @@ class Charge:
     bound : int, optional
         Contributions of one unit; None if the bound was chosen after the charge.
     region : Region, optional
-        Region that was charged; without one, all places were.
+        Region that was charged; without one, all points were.
     done : bool
         Whether the release is known to be saved, or the answer to be given.
     digest : str, optional
@@ -180,7 +180,7 @@ class LedgerState:
     def spent(self, name: str, region: Region | None = None, analyst: str | None = None) -> int:
         """Nano-epsilon spent on a dataset, at the point of a region with the largest sum."""
         charges = self.charges_of(name, analyst)
-        if self.dataset(name).unit != "record":  # a user has rows in many places
+        if self.dataset(name).unit != "record":  # a user has records at many points
             return sum(charge.epsilon for charge in charges)
         return spent_within([(charge.region, charge.epsilon) for charge in charges], region)
 

@@ -1,4 +1,4 @@
-"""What one release may spend: every draw is paid from one budget before it is made."""
+"""The budget of one release: every draw is paid from it before it is made."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _PURPOSES = {
 
 
 class Budget:
-    """The total that one release may cost, what of it was spent, and what for.
+    """The total that one release may cost, the part that was spent, and its purposes.
 
     Guarantees
     ----------
     - `spent` never passes `total`: `spend` raises before it adds. A refused spend changes nothing.
-    - What is allotted is taken out at once, and neither it nor anything spent is given back.
+    - An allotment is deducted at once. Nothing that was spent or allotted is returned.
     - ``on_first_spend`` returns before the first amount is spent from this budget or a part of it,
       and is not called again. If it raises, nothing is spent.
     - Costs are integers.
@@ -46,13 +46,13 @@ class Budget:
     on_first_spend : callable, optional
         Charges the release to a ledger, for instance, and returns what the release states of it.
     spent : Cost
-        What of the total was spent before. Public.
+        Part of the total that was spent before. Public.
     parent : Budget, optional
-        What this is a part of, for the methods that make parts.
+        Budget of which this is a part; only the methods that make parts pass it.
 
     Notes
     -----
-    Basic composition adds the costs of what reads the same records; the parts that `allot` and
+    Basic composition adds the costs of questions about the same records; the parts that `allot` and
     `in_sequence` make share one total. Parts that read disjoint records cost the largest of them
     [1]_; `in_parallel` makes them, and its caller has the proof that they are disjoint.
 
@@ -149,7 +149,7 @@ class Budget:
         name : {"bound", "bounds", "counting"}
             ``<name>_epsilon`` is in the statement of the release, with what is set apart.
         share : Fraction
-            Of `total`, rounded down to integers that are the same for each draw. Public.
+            Share of `total`, rounded down to an integer that is the same for each draw. Public.
         draws : int
             Number of draws that share it evenly. Public.
         states : mapping
@@ -203,8 +203,8 @@ class Budget:
     def in_parallel(self, number: int) -> tuple[Budget, ...]:
         """Give all that is left to each of several parts; they cost the largest of them together.
 
-        For questions about disjoint records alone: the caller has the proof. This budget has
-        nothing left afterwards.
+        Only for questions about disjoint records; the caller proves that they are disjoint.
+        This budget has nothing left afterwards.
         """
         parts = [Budget(self._total, spent=self._spent, parent=self) for _ in range(number)]
         self._spent = self._total
@@ -221,7 +221,7 @@ class Budget:
 
 
 def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
-    """Nano-epsilon that a release states as allotted to something else than its counts.
+    """Nano-epsilon that a release states as spent before its counts.
 
     Parameters
     ----------

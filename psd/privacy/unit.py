@@ -22,13 +22,13 @@ __all__ = [
 
 MAX_CONTRIBUTIONS = 10**9
 
-# A multiple of all integers up to 16, so that the weights of users with few rows are exact.
+# A multiple of all integers up to 16, so that the weights of users with few records are exact.
 WEIGHT = 720_720
 
 Kind = Literal["record", "user", "user-day", "user-slice"]
 
 Per = Literal["day"]
-"""Part of a user that is bounded and protected by itself."""
+"""Part of a user that is bounded and protected separately."""
 
 Count = Literal["rows", "users"]
 """What is counted."""
@@ -49,13 +49,13 @@ class PrivacyUnit:
     Parameters
     ----------
     kind : {"record", "user", "user-day", "user-slice"}
-        One row, all rows of a user, those of a user on one day of the wall clock, or those of
-        a user in one time slice. Public.
+        One record, all records of a user, those of a user on one day of the wall clock, or those
+        of a user in one time slice. Public.
     max_contributions : int
-        k, the maximum number of rows kept of one unit; 1 for a record. Public.
+        k, the maximum number of records kept of one unit; 1 for a record. Public.
     weight : int
-        M, where users are counted instead of rows: each of the k_u rows of a user weighs
-        floor(M / k_u), all of them are kept, and a count of M is one user. 0 counts rows.
+        M, where users are counted instead of records: each of the k_u records of a user weighs
+        floor(M / k_u), all of them are kept, and a count of M is one user. 0 counts records.
         Public.
     time_zone : str, optional
         Zone of the clock whose days are the unit; given if and only if the unit has days. Public.
@@ -85,11 +85,13 @@ class PrivacyUnit:
         bound = integer_between(1, MAX_CONTRIBUTIONS)("max_contributions", self.max_contributions)
         object.__setattr__(self, "max_contributions", bound)
         if self.kind == "record" and (self.max_contributions > 1 or self.weight):
-            raise ParameterError("a record is one row of weight 1; units with a bound have users")
+            raise ParameterError(
+                "unit record must have max_contributions 1 and weight 0; a limit goes with users"
+            )
         if self.weight and (self.kind != "user" or self.max_contributions > 1):
             raise ParameterError(
-                "counting users keeps all rows of a user, each with a weight; it goes with unit "
-                "user and without max_contributions"
+                "weight must be 0 unless the unit is user and max_contributions 1; counting users "
+                "keeps all records of a user, each with a weight"
             )
         if (self.kind == "user-day") != (self.time_zone is not None):
             raise ParameterError("time_zone must be given for unit user-day, and for no other unit")
@@ -101,7 +103,7 @@ class PrivacyUnit:
 
     @property
     def scale(self) -> int:
-        """Amount of one counted row or user in a count: M where users are counted, else 1."""
+        """Amount of one counted record or user in a count: M where users are counted, else 1."""
         return self.weight or 1
 
     @property
@@ -129,14 +131,14 @@ class PrivacyUnit:
 
     @property
     def _whose(self) -> str:
-        """Unit whose rows are bounded, in words."""
+        """Unit whose records are bounded, in words."""
         return {"user-day": "user and day", "user-slice": "user and time slice"}.get(
             self.kind, "user"
         )
 
     @property
     def has_user(self) -> bool:
-        """Whether rows need the id of a user."""
+        """Whether records need the id of a user."""
         return self.kind != "record"
 
 
@@ -158,7 +160,7 @@ def privacy_unit(
     max_contributions : int or None
         k, for each user or each day of a user; goes with ``user`` unless users are counted.
     per : {"day"}, optional
-        Bound and protect each day of a user by itself; goes with ``time``.
+        Bound and protect each day of a user separately; goes with ``time``.
     time : str, optional
         Column of times.
     time_zone : str

@@ -50,8 +50,8 @@ class Boundary:
 
     Notes
     -----
-    Why cells outside cost nothing. A record outside the polygon is dropped by itself, whatever
-    the other records are. So the data that all questions read has no record there, with or
+    Why cells outside cost nothing. A record outside the polygon is dropped, and no other record
+    decides that. So the data that all questions read has no record there, with or
     without any one unit: the count of such a cell is 0 on both of two neighbouring data sets,
     and publishing it without noise has no loss. This requires that records are dropped before
     every question: dropped only when counting, they would still move medians, totals and shapes

@@ -261,7 +261,9 @@ def _check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float
             "east north"
         )
     if not (math.isfinite(east - west) and math.isfinite(north - south)):
-        raise DomainError(f"bounds must not be so far apart, got {west} {south} {east} {north}")
+        raise DomainError(
+            f"bounds must have a finite width and height, got {west} {south} {east} {north}"
+        )
     return west, south, east, north
 
 

@@ -22,7 +22,7 @@ __all__ = ["Cells", "Cut", "GrowingTree"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cells:
-    """Nodes of one growing tree, as given to a decomposition.
+    """Nodes of one growing tree, in the form that a decomposition gets.
 
     Only the curator makes them, by cutting, so a family of children is disjoint. Questions use
     the node numbers alone: changing a box changes no question.

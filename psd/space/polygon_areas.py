@@ -2,7 +2,7 @@
 
 On a line along x, the length of a polygon inside a box is the sum of what its upward sides cut
 off from the west edge, less what its downward sides cut off. Integrated over y, each side
-contributes by itself, inside the box or east of it. Of a side east of the box only the heights
+contributes separately, inside the box or east of it. Of a side east of the box only the heights
 of its two ends matter, and where one side ends the next begins, so nearly all of these cancel:
 a small box stores the sides inside it and few steps. Boxes are divided recursively, and their
 sides with them, so the work grows with the sides that cut a box, not with those of the polygon.

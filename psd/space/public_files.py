@@ -65,11 +65,11 @@ class CovariateFile:
         Raises
         ------
         ParameterError
-            If a value is no density.
+            If a value is not a density.
         InputDataError
             If the file is missing or cannot be read.
         DomainError
-            If its CRS is missing or another one, or it lies elsewhere.
+            If its CRS is missing or not that of the domain, or it lies outside the domain.
         """
         path = Path(self.path)
         if self._is_raster:

@@ -42,7 +42,7 @@ MAX_OUTLINE_LENGTHS = 1000
 """Limit of the length of an outline inside the domain, in widths or heights of it: queries visit
 every cell that it passes."""
 
-# Fewer vertices cannot make that many pairs.
+# A polygon of fewer vertices has fewer than `MAX_PAIRS` pairs of sides: n (n - 1) / 2.
 _FEW_VERTICES = 14_000
 
 _POLYGONS = (3, 6)
@@ -165,7 +165,7 @@ def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_
 
 
 def _same_crs(crs: Any, domain: Domain) -> bool:
-    """Whether a CRS is that of the domain, whatever axis order it defines; here x is first."""
+    """Whether a CRS is that of the domain; its axis order is ignored, since x is always first."""
     return bool(crs.equals(domain.crs, ignore_axis_order=True))
 
 

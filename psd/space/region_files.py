@@ -45,7 +45,7 @@ def read_polygons(
     """Polygons of a file, with its attributes and CRS; messages call it by the name.
 
     A file ending in .wkt has one WKT or EWKT a line, one ending in .csv has them in a column
-    wkt; they and the files that say no CRS take the one that is given.
+    wkt. These files, and others without a CRS, get the CRS of the argument.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def read_polygons(
     ParameterError
         If WKT cannot be read.
     DomainError
-        If the CRS is missing, unknown, or said twice and differently.
+        If the CRS is missing, unknown, or differs between the file and the argument.
     """
     import geopandas as gpd
 
@@ -78,7 +78,7 @@ def _lines(path: Path, name: str) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (UnicodeDecodeError, OSError):
-        raise InputDataError(f"{name} {path} is no UTF-8 text") from None
+        raise InputDataError(f"{name} {path} is not UTF-8 text") from None
     return [line for line in text.splitlines() if line.strip()]
 
 
@@ -106,7 +106,7 @@ def _vector_file(path: Path, name: str) -> geopandas.GeoDataFrame:
             table = gpd.read_file(path, engine="pyogrio")
     except CRSError:
         raise DomainError(
-            f"{name} {path} says a CRS that PROJ does not know; save it in another one"
+            f"{name} {path} has a CRS that PROJ does not know; save it in another one"
         ) from None
     except ShapelyError as error:
         reason = str(error).partition(": ")[2]
@@ -114,7 +114,7 @@ def _vector_file(path: Path, name: str) -> geopandas.GeoDataFrame:
             f"{name} {path} holds a geometry that cannot be read ({reason})"
         ) from None
     except (DataSourceError, pa.ArrowException, ValueError, OSError):
-        raise InputDataError(f"{name} {path} is no vector file that can be read") from None
+        raise InputDataError(f"{name} {path} cannot be read as a vector file") from None
     if not isinstance(table, gpd.GeoDataFrame):
         raise InputDataError(f"{name} {path} holds a table without geometries")
     return table
@@ -128,7 +128,7 @@ def _csv(path: Path, name: str) -> pandas.DataFrame:
         table = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
     except (ValueError, OSError):
         raise InputDataError(
-            f"{name} {path} is no UTF-8 CSV file with a first line of names"
+            f"{name} {path} is not a UTF-8 CSV file with a first line of names"
         ) from None
     if not isinstance(table.index, pd.RangeIndex):  # pandas took the surplus fields as an index
         raise InputDataError(f"{name} {path} has rows with more fields than its first line")
@@ -141,6 +141,6 @@ def _csv(path: Path, name: str) -> pandas.DataFrame:
 
 
 def _check_file(path: Path) -> None:
-    """Refuse what is no file."""
+    """Refuse a path that is not a file."""
     if not path.is_file():
         raise InputDataError(f"{path} does not exist or is not a file")

@@ -308,7 +308,7 @@ def test_a_crs_of_a_layer_that_is_not_known(release):
     path = release.parent / "q.geojson"
     path.write_text(json.dumps(layer))
     said = fails(3, "query", release, "--polygons", path)
-    assert "says a CRS that PROJ does not know" in said
+    assert "has a CRS that PROJ does not know" in said
 
 
 @pytest.mark.parametrize(

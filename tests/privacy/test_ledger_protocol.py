@@ -212,7 +212,7 @@ def test_a_release_that_cannot_be_noted_is_there_and_charged(ledger, points, mon
 
     monkeypatch.setattr(Ledger, "finish", broken)
     said = fails(9, *build(ledger, points))
-    assert "r.psd.parquet was given out and is charged, but is not noted as done" in said
+    assert "r.psd.parquet was released and charged, but could not be recorded as done" in said
     assert Release.load(points.with_name("r.psd.parquet"))
     assert state(ledger) == [False]
 

@@ -248,7 +248,7 @@ def test_what_cannot_be_noted_is_named(is_file, ledger, tmp_path, monkeypatch):
         account.finish(path if is_file else None)
     what = path if is_file else "the answer"
     assert str(refused.value) == (
-        f"{what} was given out and is charged, but is not noted as done: the ledger is gone"
+        f"{what} was released and charged, but could not be recorded as done: the ledger is gone"
     )
 
 
@@ -345,7 +345,7 @@ def test_accounts_of_nothing(tmp_path):
     with pytest.raises(LedgerError, match="not registered"):
         Account(ledger, "rows")
     ledger.register("rows", 1)
-    with pytest.raises(ParameterError, match="nothing was charged"):
+    with pytest.raises(ParameterError, match="has charged nothing"):
         Account(ledger, "rows").finish()
 
 

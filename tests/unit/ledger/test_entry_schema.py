@@ -114,14 +114,16 @@ def test_what_is_written_is_read(kind, body):
 
 @pytest.mark.parametrize(("kind", "body"), cases(1))
 def test_what_is_not_written_is_refused(kind, body):
-    with pytest.raises(ValueError, match=r"^a value that is not written$|^days without a clock"):
+    with pytest.raises(
+        ValueError, match=r"^a value that this library does not write$|^days without a time zone"
+    ):
         validate_entry(kind, body)
 
 
 @pytest.mark.parametrize(("kind", "field"), [key for key in VALUES if key != ("charge", "files")])
 def test_a_field_that_is_missing(kind, field):
     body = {name: value for name, value in SOUND[kind].items() if name != field}
-    with pytest.raises(ValueError, match=r"^other fields$"):
+    with pytest.raises(ValueError, match=r"^fields that are missing or unknown$"):
         validate_entry(kind, body)
 
 
@@ -131,14 +133,14 @@ def test_charges_before_there_were_marks_of_files():
 
 @pytest.mark.parametrize("kind", SOUND)
 def test_a_field_that_no_entry_has(kind):
-    with pytest.raises(ValueError, match=r"^other fields$"):
+    with pytest.raises(ValueError, match=r"^fields that are missing or unknown$"):
         validate_entry(kind, {**SOUND[kind], "more": 1})
 
 
 @pytest.mark.parametrize("kind", SOUND)
 @pytest.mark.parametrize("body", [None, [], "", 1])
 def test_a_body_that_is_none(kind, body):
-    with pytest.raises(ValueError, match=r"^no fields$"):
+    with pytest.raises(ValueError, match=r"^a body that is not an object$"):
         validate_entry(kind, body)
 
 
@@ -150,7 +152,7 @@ def test_an_entry_that_no_ledger_has():
 @pytest.mark.parametrize("field", REGION)
 def test_a_region_without_a_field(field):
     region = {name: value for name, value in REGION.items() if name != field}
-    with pytest.raises(ValueError, match=r"^a value that is not written$"):
+    with pytest.raises(ValueError, match=r"^a value that this library does not write$"):
         validate_entry("charge", {**SOUND["charge"], "region": region})
 
 
@@ -158,5 +160,7 @@ def test_days_have_a_clock():
     days = {**SOUND["register"], "unit": "user-day", "time_zone": "UTC"}
     validate_entry("register", days)
     for wrong in ({**days, "time_zone": None}, {**days, "unit": "user"}):
-        with pytest.raises(ValueError, match=r"^days without a clock, or a clock without days$"):
+        with pytest.raises(
+            ValueError, match=r"^days without a time zone, or a time zone without days$"
+        ):
             validate_entry("register", wrong)

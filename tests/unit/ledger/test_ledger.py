@@ -393,7 +393,7 @@ def test_no_ledger_is_made_beside_what_would_undo_it(end, tmp_path):
         with pytest.raises(WriteError) as refused:
             Ledger.create(tmp_path / "l")
         assert str(refused.value) == (
-            f"{beside} exists, which SQLite would take for a part of the ledger; remove it or "
+            f"{beside} exists, and SQLite would read it as a part of the ledger; remove it or "
             "choose another name"
         )
         assert list(tmp_path.iterdir()) == [beside]

@@ -68,7 +68,7 @@ def test_an_older_copy_is_noticed(ledger, tmp_path):
     built(account, tmp_path / "r.psd.parquet")
     account.compare(tmp_path)
     shutil.copy(older, ledger.path)
-    with pytest.raises(LedgerError, match=r"r.psd.parquet was paid .* an older copy"):
+    with pytest.raises(LedgerError, match=r"r.psd.parquet states a charge .* an older copy"):
         Account(ledger, "rows").compare(tmp_path)
     # Also when it has as many charges again: their ids are others.
     built(Account(ledger, "rows"), tmp_path / "elsewhere")
@@ -130,9 +130,9 @@ def test_an_older_copy_is_noticed_by_a_series(ledger, tmp_path):
     with pytest.raises(LedgerError) as refused:
         Account(ledger, "rows").compare(tmp_path)
     assert str(refused.value) == (
-        f"release {tmp_path / 's.parquet'} was paid from ledger {ledger.path}, which does not know "
-        "it: an older copy was put in its place, or that file is forged; restore the latest copy, "
-        "or remove the file"
+        f"release {tmp_path / 's.parquet'} states a charge that ledger {ledger.path} does not "
+        "have; an older copy of the ledger was restored, or the release is forged: restore the "
+        "latest ledger, or remove the release"
     )
 
 

@@ -184,5 +184,5 @@ def test_a_header_with_a_unit_that_contradicts_itself_is_refused():
     header = json.loads(table.schema.metadata[b"psd"]) | {"unit": "record"}
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata({b"psd": json.dumps(header).encode()}), sink)
-    with pytest.raises(ReleaseFormatError, match="a record is one row"):
+    with pytest.raises(ReleaseFormatError, match="unit record must have"):
         decode(sink.getvalue())
