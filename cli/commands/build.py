@@ -45,7 +45,7 @@ _OPTIONS = (
     area_options,
     unit_options(
         bound="Largest number of records kept of each user, or of each day or slice with --per. "
-        "auto: chosen privately; auto:share=0.05,over=250,most=1000 spends this share of epsilon, "
+        "auto: chosen privately; auto:share=0.05,over=250,limit=1000 spends this share of epsilon, "
         "lets about 250 users have more, and chooses at most 1000.",
         per=("day", "slice"),
     ),

@@ -34,7 +34,7 @@ def print_requests(recipe: Recipe) -> None:
 
     tables = []
     for release in recipe.releases:
-        request = release.request()
+        request = release.build_request()
         if request.domain is None:
             click.echo(f"# epsilon {request.epsilon:f}; bounds, unit and slices of the tallies")
         else:
@@ -88,9 +88,9 @@ def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> 
     from psd.publish.count_inputs import count_input
 
     domain = None if tallies is None else tallies.rules.domain
-    request = release.request(domain)
+    request = release.build_request(domain)
     if tallies is not None:
-        request = count_input(tallies).completed(request)
+        request = count_input(tallies).complete(request)
     if request.slices is not None and release.export:
         raise ParameterError("export must be left out with slices; export a slice of the series")
     return request

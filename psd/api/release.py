@@ -18,7 +18,7 @@ from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.query.index import QueryIndex
 from psd.release.counts import record_from_counts
-from psd.release.file import digest_of, read, write
+from psd.release.file import digest_of, read_release, write_release
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
@@ -600,7 +600,7 @@ class Release:
         WriteError
             If the file exists or cannot be written.
         """
-        write(self.record, path, overwrite=overwrite)
+        write_release(self.record, path, overwrite=overwrite)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:
@@ -611,7 +611,7 @@ class Release:
         ReleaseFormatError
             If the file is missing, malformed, damaged or of an unknown version.
         """
-        record, digest = read(path)
+        record, digest = read_release(path)
         release = Release(record)
         vars(release)["digest"] = digest
         return release

@@ -14,7 +14,7 @@ from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import ContributionScope, PrivacyUnit
 from psd.release.series import SeriesRecord
-from psd.release.series_file import digest_of, read, write
+from psd.release.series_file import digest_of, read_series, write_series
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 
@@ -161,9 +161,9 @@ class SeriesRelease:
         DataFrame or GeoDataFrame
             As from `Release.query`, for each slice.
         """
-        how = {"crs": crs, "confidence": confidence, "threshold": threshold}
+        options = {"crs": crs, "confidence": confidence, "threshold": threshold}
         named = zip(self, self.releases, strict=True)
-        return stacked({name: release.query(regions, **how) for name, release in named})
+        return stack_answers({name: release.query(regions, **options) for name, release in named})
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the series to one file; it appears whole or not at all.
@@ -176,7 +176,7 @@ class SeriesRelease:
         WriteError
             If the file exists or cannot be written.
         """
-        write(self.record, path, overwrite=overwrite)
+        write_series(self.record, path, overwrite=overwrite)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> SeriesRelease:
@@ -187,13 +187,13 @@ class SeriesRelease:
         ReleaseFormatError
             If the file is missing, malformed, damaged, of an unknown version or a single release.
         """
-        record, digest = read(path)
+        record, digest = read_series(path)
         series = SeriesRelease(record)
         vars(series)["digest"] = digest
         return series
 
 
-def stacked(
+def stack_answers(
     answers: dict[str, pandas.DataFrame | geopandas.GeoDataFrame],
 ) -> pandas.DataFrame | geopandas.GeoDataFrame:
     """Tables of the slices, one after another, with the name of the slice in front.

@@ -45,7 +45,7 @@ class ContributionChoice:
         Share of epsilon that the choice costs. Public.
     over : int, optional
         Number of users that may have more records than the bound; 250 / epsilon by default. Public.
-    most : int
+    limit : int
         Largest candidate, 1 to 1,000,000,000. Public.
 
     Examples
@@ -58,7 +58,7 @@ class ContributionChoice:
     over: int | None = public_field(
         None, integer_between(0, 2**53), "users with more rows than the bound"
     )
-    most: int = public_field(CHOICE_MAX, integer_between(1, MAX_CONTRIBUTIONS), "largest bound")
+    limit: int = public_field(CHOICE_MAX, integer_between(1, MAX_CONTRIBUTIONS), "largest bound")
 
     name: ClassVar[str] = "max_contributions"
 
@@ -76,7 +76,7 @@ class ContributionChoice:
         ParameterError
             If the budget is too small for a share of it.
         """
-        stated = {"bound_over": self.target(budget.total), "bound_most": self.most}
+        stated = {"bound_over": self.target(budget.total), "bound_most": self.limit}
         return budget.allot("bound", Fraction(self.share), states=stated)
 
     def target(self, epsilon: int) -> int:
@@ -84,7 +84,7 @@ class ContributionChoice:
         return -(-CHOICE_OVER * NANO // epsilon) if self.over is None else self.over
 
 
-def candidate_bounds(most: int) -> NDArray[np.int64]:
+def candidate_bounds(limit: int) -> NDArray[np.int64]:
     """Public list of candidates, 1 to the largest one.
 
     Examples
@@ -92,9 +92,9 @@ def candidate_bounds(most: int) -> NDArray[np.int64]:
     >>> candidate_bounds(50)
     array([ 1,  2,  3,  4,  5,  6,  8, 10, 12, 15, 20, 25, 30, 40, 50])
     """
-    decades = range(len(str(most)))
+    decades = range(len(str(limit)))
     bounds = [*SMALL_BOUNDS, *(step * 10**decade for decade in decades for step in BOUND_STEPS)]
-    return np.array([*(bound for bound in bounds if bound < most), most], np.int64)
+    return np.array([*(bound for bound in bounds if bound < limit), limit], np.int64)
 
 
 def choose_contribution_bound(
@@ -142,13 +142,13 @@ def choose_contribution_bound(
     .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
     """
     target, price = choice.target(budget.release_total), budget.left
-    bounds = candidate_bounds(choice.most)
+    bounds = candidate_bounds(choice.limit)
     over = len(rows) - np.searchsorted(np.sort(rows), bounds, side="right")
     candidates = Candidates(
         group=np.zeros(len(bounds), np.int64),
         first=bounds,
         length=np.ones(len(bounds), np.int64),
-        score=-_misses(over, target),
+        score=-_users_over(over, target),
     )
     budget.spend(price)
     selection = ExponentialMechanism(
@@ -157,7 +157,7 @@ def choose_contribution_bound(
     return int(sampler.draw(selection)[0])
 
 
-def _misses(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
+def _users_over(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
     """Number of units by which too many exceed each bound, or too few the next smaller one."""
     smaller = np.append(0, target - over[:-1])
     misses: NDArray[np.int64] = np.maximum(np.maximum(over - target, smaller), 0)

@@ -14,9 +14,8 @@ from pathlib import Path
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import footer_keys
 from psd.errors import ReleaseFormatError
-from psd.release.file import KEY, SERIES_KEY, read
-from psd.release.series_file import is_series
-from psd.release.series_file import read as read_series
+from psd.release.file import KEY, SERIES_KEY, read_release
+from psd.release.series_file import is_series, read_series
 
 __all__ = ["ChargeReceipt", "is_sound", "read_receipt", "receipts"]
 
@@ -82,7 +81,7 @@ def is_sound(path: str | os.PathLike[str]) -> bool:
     False
     """
     try:
-        (read_series if is_series(path) else read)(path)
+        (read_series if is_series(path) else read_release)(path)
     except ReleaseFormatError:
         return False
     return True

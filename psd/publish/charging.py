@@ -72,7 +72,7 @@ def charge_request(
     by_fields : bool
         Whether this process reads the data; an engine has its own rules of what is CSV.
     """
-    files = _files(data if isinstance(data, list | tuple) else [data])
+    files = _file_states(data if isinstance(data, list | tuple) else [data])
     in_csv = by_fields and {file_kind(path) for path in files} == {"csv"}
     region = None
     if in_csv and isinstance(request.domain, Domain) and request.columns is not None:
@@ -87,7 +87,7 @@ def charge_request(
     )
 
 
-def _files(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
+def _file_states(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
     """Device and inode of each input file; empty if an input is not a file.
 
     An input that cannot be read is refused later.

@@ -32,7 +32,7 @@ __all__ = ["CountInput", "EngineInput", "RecordInput", "TallyInput", "count_inpu
 class CountInput(Protocol):
     """What a build counts."""
 
-    def completed(self, request: BuildRequest) -> BuildRequest:
+    def complete(self, request: BuildRequest) -> BuildRequest:
         """The request with what the source states itself; refused if they contradict each other."""
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
@@ -69,7 +69,7 @@ class RecordInput:
     memory: str | int | None = None
     anywhere: bool = False
 
-    def completed(self, request: BuildRequest) -> BuildRequest:
+    def complete(self, request: BuildRequest) -> BuildRequest:
         """The request as it is."""
         _check_complete(request)
         memory_for_rows(None if self.memory is None else parse_memory(self.memory))
@@ -94,15 +94,15 @@ class RecordInput:
         counted = count_rows(
             self.data,
             request.domain,
-            request.reading,
+            request.read_request,
             budget=budget,
             sampler=sampler,
-            step=_step(request, observer),
+            step=_method_step(request, observer),
             area=boundary,
             memory=memory_for_rows(None if self.memory is None else parse_memory(self.memory)),
             anywhere=self.anywhere,
         )
-        return _reported(counted, observer)
+        return _report_counts(counted, observer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -120,7 +120,7 @@ class EngineInput:
     data: Any
     engine: Engine
 
-    def completed(self, request: BuildRequest) -> BuildRequest:
+    def complete(self, request: BuildRequest) -> BuildRequest:
         """The request as it is, if the engine can do what it says."""
         _check_complete(request)
         if not hasattr(self.engine, "tally"):
@@ -128,13 +128,13 @@ class EngineInput:
                 "engine must be an engine such as psd.Spark(url=...), got a value of type "
                 f"{type(self.engine).__name__}"
             )
-        only_here = {
+        broken_rules = {
             "bounds must be public": isinstance(request.domain, PrivateBounds),
             "max_contributions must be a number": request.contribution_choice is not None,
             "boundary must be left out": request.boundary is not None,
             "slices must be left out": request.slices is not None,
         }
-        for rule, is_broken in only_here.items():
+        for rule, is_broken in broken_rules.items():
             if is_broken:
                 raise ParameterError(f"{rule} with an engine; build in this process")
         return request
@@ -159,9 +159,9 @@ class EngineInput:
         assert not isinstance(domain, PrivateBounds)
         observer.progress("reading")
         tally = self.engine.tally(
-            self.data, columns, domain, unit=request.unit, step=_step(request, observer)
+            self.data, columns, domain, unit=request.unit, step=_method_step(request, observer)
         )
-        return _reported(CountedRows(tally=tally, domain=domain, unit=request.unit), observer)
+        return _report_counts(CountedRows(tally=tally, domain=domain, unit=request.unit), observer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -183,7 +183,7 @@ class TallyInput:
 
     tally: PartialTally
 
-    def completed(self, request: BuildRequest) -> BuildRequest:
+    def complete(self, request: BuildRequest) -> BuildRequest:
         """The request with domain, unit and slices of the tally."""
         rules = self.tally.rules
         reading = ReadRequest(
@@ -201,7 +201,7 @@ class TallyInput:
                 f"chosen bound of these tallies cost, got {request.epsilon:f}; give more, or count "
                 "the records with public ones"
             )
-        return request.completed(rules.domain, reading)
+        return request.complete(rules.domain, reading)
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
         """Charge everywhere: tallies do not state which columns placed their records."""
@@ -245,7 +245,7 @@ def count_input(
     InputDataError
         If tallies cannot be merged.
     """
-    source = data if isinstance(data, CountInput) else _tallies(data)
+    source = data if isinstance(data, CountInput) else _as_tallies(data)
     if source is None and engine is None:
         return RecordInput(data=data, memory=memory)
     if memory is not None or (source is not None and engine is not None):
@@ -257,7 +257,7 @@ def count_input(
     return EngineInput(data=data, engine=engine)
 
 
-def _tallies(data: Any) -> TallyInput | None:
+def _as_tallies(data: Any) -> TallyInput | None:
     """Source of tallies, or None if the data are something else."""
     items = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
     if not items or not all(isinstance(item, PartialTally) for item in items):
@@ -274,7 +274,7 @@ def _check_complete(request: BuildRequest) -> None:
         )
 
 
-def _step(request: BuildRequest, observer: Observer) -> tuple[int, int]:
+def _method_step(request: BuildRequest, observer: Observer) -> tuple[int, int]:
     """How coarsely records are counted; a tally that is kept is not coarser than the lattice."""
     assert request.domain is not None
     if observer.private_tally is not None:
@@ -284,15 +284,15 @@ def _step(request: BuildRequest, observer: Observer) -> tuple[int, int]:
 
 def _check_step(method: Decomposition, rules: CountingRules) -> None:
     """Refuse a method that divides lattice cells which a tally counted together, or might."""
-    own = coarsest_step(method, rules.domain.lattice)
-    if any(width % counted for width, counted in zip(own, rules.step, strict=True)):
+    method_step = coarsest_step(method, rules.domain.lattice)
+    if any(width % counted for width, counted in zip(method_step, rules.step, strict=True)):
         raise ParameterError(
             f"method must divide no finer than the tally, {rules.step[0]} x {rules.step[1]} "
             f"lattice cells, got {method.name}; count the records again for this method"
         )
 
 
-def _reported(counted: CountedRows, observer: Observer) -> CountedRows:
+def _report_counts(counted: CountedRows, observer: Observer) -> CountedRows:
     """Counted records, after the observer saw them."""
     observer.private_report(counted.tally.report)
     if observer.private_tally is not None:

@@ -137,20 +137,20 @@ def count_rows(
     ParameterError
         If shares of epsilon leave nothing.
     """
-    for_choice, for_bounds = _allotted(domain, request, budget)
+    for_choice, for_bounds = _allot_budgets(domain, request, budget)
     unit = counted_unit(request.unit, request.contribution_scope)
-    reading = _Reading(data=data, request=request, unit=unit, sampler=sampler, memory=memory)
+    reader = _Reading(data=data, request=request, unit=unit, sampler=sampler, memory=memory)
     if not isinstance(domain, PrivateBounds):
-        return reading.count(domain, for_choice, step=step, area=area, anywhere=anywhere)
+        return reader.count(domain, for_choice, step=step, area=area, anywhere=anywhere)
     assert for_bounds is not None
     check_repeatable(data)
-    first = reading.count(domain.outer, for_choice)
-    found = find_bounds(first.tally, domain, for_bounds, sampler)
+    first = reader.count(domain.outer, for_choice)
+    chosen_domain = find_bounds(first.tally, domain, for_bounds, sampler)
     # After an answer has been drawn it is too late to refuse records that all lie elsewhere.
-    return replace(reading, unit=first.unit).count(found, step=step, anywhere=True)
+    return replace(reader, unit=first.unit).count(chosen_domain, step=step, anywhere=True)
 
 
-def _allotted(
+def _allot_budgets(
     domain: Domain | PrivateBounds, request: ReadRequest, budget: Budget
 ) -> tuple[Budget | None, Budget | None]:
     """Budgets of the choice of a bound and of private bounds, if there are any."""

@@ -1,4 +1,4 @@
-"""From exact counts to a release: the curator is asked by the method, and its answers are kept."""
+"""From exact counts to a release: the method asks the curator, and the answers are recorded."""
 
 from __future__ import annotations
 
@@ -95,11 +95,7 @@ def draw_release(
     ParameterError
         If the tally was counted for another unit, or a parameter of the method was not declared.
     """
-    if counts.contributions != unit.contributions:
-        raise ParameterError(
-            f"unit must be that of the tally, {counts.contributions} contributions, got "
-            f"{unit.contributions}"
-        )
+    _check_contributions(counts, unit)
     parameters = method_parameters(method)
     inputs = PublicInputs(
         post_processing=post_processing or default_post_processing(method),
@@ -112,22 +108,30 @@ def draw_release(
         domain,
         budget=budget,
         sampler=sampler,
-        covariate=inputs.steering,
+        covariate=inputs.method_covariate,
         boundary=inputs.mask,
     )
     tree = method.build(curator)
+    statement = parameters.with_statement(STATEMENTS, budget.statement)
     record = ReleaseRecord(
         tree=tree,
         domain=domain,
         epsilon=budget.total,
         method=method.name,
-        parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(
-            curator.declared
-        ),
+        parameters=statement.with_picks(curator.declared),
         unit=unit,
         post_processing=inputs.post_processing,
-        covariate=inputs.published,
+        covariate=inputs.release_covariate,
         boundary=boundary is not None,
         source=noise_origin(sampler),
     )
     return Release(record)
+
+
+def _check_contributions(counts: Tally, unit: PrivacyUnit) -> None:
+    """Refuse a tally that was counted for another unit."""
+    if counts.contributions != unit.contributions:
+        raise ParameterError(
+            f"unit must be that of the tally, {counts.contributions} contributions, got "
+            f"{unit.contributions}"
+        )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["SILENT", "Observer"]
 
 
-def _ignore(_: object) -> None:
+def _ignore_report(_: object) -> None:
     """Do nothing."""
 
 
@@ -32,8 +32,8 @@ class Observer:
         users. Who keeps it has to keep it secret.
     """
 
-    progress: Callable[[str], None] = _ignore
-    private_report: Callable[[dict[str, int]], None] = _ignore
+    progress: Callable[[str], None] = _ignore_report
+    private_report: Callable[[dict[str, int]], None] = _ignore_report
     private_tally: Callable[[Tally], None] | None = None
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from psd.errors import ParameterError
 from psd.space.time_slices import By, TimeSlices
 
 __all__ = [
-    "beside",
+    "path_beside",
     "path_within",
     "settings_text",
     "slices_from_text",
@@ -37,7 +37,7 @@ def split_settings(name: str, text: str, keys: tuple[str, ...]) -> tuple[str, di
 
     Examples
     --------
-    >>> split_settings("max_contributions", "auto:share=.05,over=250", ("share", "over", "most"))
+    >>> split_settings("max_contributions", "auto:share=.05,over=250", ("share", "over", "limit"))
     ('auto', {'share': '.05', 'over': '250'})
     >>> split_settings("covariate", "C:/people.tif", ("column", "size"))
     ('C:/people.tif', {})
@@ -122,7 +122,7 @@ def path_within(folder: Path | None, text: str) -> str:
     return str(folder / text)
 
 
-def beside(folder: Path | None, path: str) -> str:
+def path_beside(folder: Path | None, path: str) -> str:
     """A path as a recipe in a folder states it: the inverse of `path_within`."""
     if folder is None or "://" in path or path == "-" or os.path.isabs(path):
         return path

@@ -90,8 +90,8 @@ def publish(
         check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
     refuse_class("sampler", sampler)
     source = count_input(data, engine=engine, memory=memory)
-    request = source.completed(request)
-    inputs = _resolved(request)
+    request = source.complete(request)
+    inputs = _read_public_inputs(request)
     if request.slices is not None:
         shares = (len(request.slices), request.unit, request.contribution_scope)
         check_shares(request.nano_epsilon, *shares)
@@ -104,10 +104,10 @@ def publish(
     )
     budget.open()
     observer.progress("counting with noise")
-    return _drawn(request, counted, inputs, budget, sampler)
+    return _draw(request, counted, inputs, budget, sampler)
 
 
-def _resolved(request: BuildRequest) -> PublicInputs:
+def _read_public_inputs(request: BuildRequest) -> PublicInputs:
     """Public knowledge of a request, read from its files."""
     assert request.post_processing is not None
     return resolve_public_inputs(
@@ -118,7 +118,7 @@ def _resolved(request: BuildRequest) -> PublicInputs:
     )
 
 
-def _drawn(
+def _draw(
     request: BuildRequest,
     counted: CountedRows,
     inputs: PublicInputs,

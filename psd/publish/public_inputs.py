@@ -43,7 +43,7 @@ class PublicInputs:
     boundary: Boundary | None = None
 
     @property
-    def steering(self) -> Covariate | None:
+    def method_covariate(self) -> Covariate | None:
         """What the method gets of where people can be."""
         return self.covariate if self.boundary is None else self.boundary.restrict(self.covariate)
 
@@ -53,7 +53,7 @@ class PublicInputs:
         return None if self.boundary is None else self.boundary.mask
 
     @property
-    def published(self) -> Covariate | None:
+    def release_covariate(self) -> Covariate | None:
         """The covariate of the release."""
         return (
             self.covariate
@@ -99,7 +99,7 @@ def resolve_public_inputs(
         boundary=None if boundary is None else boundary_of(boundary, domain),
     )
     check_covariate(inputs.covariate, domain, "uniform")  # before it is cut at the boundary
-    check_covariate(inputs.published, domain, post_processing.density)
+    check_covariate(inputs.release_covariate, domain, post_processing.density)
     return inputs
 
 

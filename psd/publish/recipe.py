@@ -16,9 +16,10 @@ from typing import Any
 from psd._util.suggestions import check_names
 from psd._util.toml_text import toml_text
 from psd.errors import InputDataError, ParameterError
-from psd.publish.option_text import beside, path_within
+from psd.publish.option_text import path_beside, path_within
 from psd.publish.request import BuildRequest
-from psd.publish.request_toml import KEYS, request_from_table, table_from_request
+from psd.publish.request_table import table_from_request
+from psd.publish.request_toml import KEYS, request_from_table
 from psd.space.domain import Domain
 
 __all__ = ["PRIVATE_KEYS", "PRIVATE_READ_KEYS", "PlannedRelease", "PrivateInputs", "Recipe"]
@@ -98,12 +99,12 @@ class PrivateInputs:
     def to_table(self, *, folder: Path | None = None) -> dict[str, Any]:
         """The table ``[private]``."""
         return {
-            "inputs": [beside(folder, item) for item in self.inputs],
+            "inputs": [path_beside(folder, item) for item in self.inputs],
             "read": {key: getattr(self, key) for key in PRIVATE_READ_KEYS if getattr(self, key)}
             or None,
             "engine": self.engine,
             **{
-                key: None if getattr(self, key) is None else beside(folder, getattr(self, key))
+                key: None if getattr(self, key) is None else path_beside(folder, getattr(self, key))
                 for key in _FILES
             },
             "dataset": self.dataset,
@@ -156,7 +157,7 @@ class PlannedRelease:
             folder=folder,
         )
 
-    def request(self, domain: Domain | None = None) -> BuildRequest:
+    def build_request(self, domain: Domain | None = None) -> BuildRequest:
         """The request of this release.
 
         Parameters
@@ -174,8 +175,8 @@ class PlannedRelease:
     def to_table(self, request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:
         """The table ``[release]``, with all that the request states."""
         return {
-            "output": beside(folder, self.output),
-            "export": [beside(folder, path) for path in self.export] or None,
+            "output": path_beside(folder, self.output),
+            "export": [path_beside(folder, path) for path in self.export] or None,
             **table_from_request(request, folder=folder),
         }
 
@@ -265,7 +266,9 @@ class Recipe:
 
     def to_toml(self, *, folder: Path | None = None) -> str:
         """TOML text of the recipe, for a file in a folder."""
-        releases = [release.to_table(release.request(), folder=folder) for release in self.releases]
+        releases = [
+            release.to_table(release.build_request(), folder=folder) for release in self.releases
+        ]
         return toml_text(
             {
                 "private": self.private.to_table(folder=folder),

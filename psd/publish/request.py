@@ -129,7 +129,7 @@ class BuildRequest:
     domain : Domain, PrivateBounds or tuple of four numbers, optional
         Bounds, CRS and lattice, or how bounds are estimated privately. Four numbers are west,
         south, east, north in degrees. Left out only for a build from tallies, which state their
-        own; see `completed`.
+        own; see `complete`.
     epsilon : str, int, float or Decimal
         Privacy-loss budget of the whole build; kept as a Decimal.
     method : Decomposition or str
@@ -170,19 +170,19 @@ class BuildRequest:
     def __post_init__(self) -> None:
         """Normalise and check the fields."""
         nano = parse_epsilon(self.epsilon)
-        self._set("epsilon", Decimal(epsilon_text(nano)))
-        self._set("domain", as_domain(self.domain))
-        self._set("method", as_method(self.method))
+        self._assign("epsilon", Decimal(epsilon_text(nano)))
+        self._assign("domain", as_domain(self.domain))
+        self._assign("method", as_method(self.method))
         method_parameters(self.method)  # a method with an undeclared field never sees the data
-        _ = self.reading
+        _ = self.read_request
         self._check_bounds()
         if self.post_processing is None:
-            self._set("post_processing", self.default_post_processing)
+            self._assign("post_processing", self.default_post_processing)
         check_instance(
             "post_processing", self.post_processing, PostProcessing, "psd.PostProcessing()"
         )
 
-    def _set(self, name: str, value: object) -> None:
+    def _assign(self, name: str, value: object) -> None:
         """Set a field of a frozen value; called while it is made."""
         object.__setattr__(self, name, value)
 
@@ -218,7 +218,7 @@ class BuildRequest:
         return parse_epsilon(self.epsilon)
 
     @property
-    def reading(self) -> ReadRequest:
+    def read_request(self) -> ReadRequest:
         """The part that says which rows are read and kept."""
         return ReadRequest(
             columns=self.columns,
@@ -234,7 +234,7 @@ class BuildRequest:
         density = None if self.covariate is None and self.boundary is None else "covariate"
         return resolve_post_processing(self.method, estimate=None, density=density)
 
-    def completed(self, domain: Domain, reading: ReadRequest) -> BuildRequest:
+    def complete(self, domain: Domain, reading: ReadRequest) -> BuildRequest:
         """The same request with what tallies state themselves.
 
         Parameters

@@ -189,7 +189,7 @@ def reading_fields(arguments: Mapping[str, Any], slices: TimeSlices | None) -> d
     per = arguments.get("per")
     unit: PrivacyUnit = privacy_unit(
         columns.user,
-        bound if choice is None else choice.most,
+        bound if choice is None else choice.limit,
         per=None if per == "slice" else per,
         time=columns.time,
         time_zone=columns.time_zone,

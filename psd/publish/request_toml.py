@@ -9,7 +9,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,32 +22,32 @@ from psd.decompositions import method as method_by_name
 from psd.decompositions._workload_shares import CLASSES, weights_for_boxes
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
-from psd.ingest.sources import Columns
-from psd.privacy.statements import method_parameters
 from psd.publish.option_text import (
-    beside,
     path_within,
-    settings_text,
     slices_from_text,
-    slices_text,
     split_settings,
 )
 from psd.publish.request import BuildRequest
 from psd.publish.request_arguments import DEFAULT_METHOD, request_from_arguments
+from psd.publish.request_table import (
+    AUTO,
+    CHOICE_KEYS,
+    COLUMN_KEYS,
+    POST_PROCESSING,
+    PRIVATE,
+    table_from_request,
+)
 from psd.space.boundary import bounds_of
-from psd.space.covariate import Covariate
 from psd.space.domain import DEFAULT_LATTICE, Domain
 from psd.space.public_files import BoundaryFile, CovariateFile
 from psd.space.region_files import read_boxes
 
 __all__ = [
-    "COLUMN_KEYS",
     "KEYS",
     "covariate_from_text",
     "from_toml",
     "public_files",
     "request_from_table",
-    "table_from_request",
     "to_toml",
 ]
 
@@ -58,17 +57,12 @@ KEYS = (
 )  # fmt: skip
 """Keys of a request."""
 
-COLUMN_KEYS = ("x", "y", "time", "time_zone", "geometry", "layer")
-"""Keys of ``read`` in a request."""
-
 _ABOUT_ROWS = (
     "bounds", "crs", "lattice", "boundary", "user", "max_contributions", "per", "count", "slices",
     "read",
 )  # fmt: skip
 
-_AREA_OF_USE, _PRIVATE, _AUTO = "area-of-use", "private", "auto"
-_POST_PROCESSING = ("estimate", "density")
-_CHOICE_KEYS = tuple(field.name for field in fields(ContributionChoice))
+_AREA_OF_USE = "area-of-use"
 _BOUNDS_KEYS = ("share", "beyond")
 _WEIGHTS = re.compile(r"\d+( \d+)*", re.ASCII)
 
@@ -135,17 +129,17 @@ def request_from_table(
                 )
     if "epsilon" not in table:
         raise ParameterError("epsilon must be given, a decimal such as 0.5")
-    read = _table(table, "read", COLUMN_KEYS)
-    boundary = _boundary(table, folder)
-    area = domain or _area(table, boundary)
-    settings = {name: str(value) for name, value in _table(table, "set").items()}
+    read = _inner_table(table, "read", COLUMN_KEYS)
+    boundary = _boundary_file(table, folder)
+    area = domain or _domain_from_table(table, boundary)
+    settings = {name: str(value) for name, value in _inner_table(table, "set").items()}
     arguments: dict[str, Any] = {
         name: table[name] for name in ("user", "per", "count") if name in table
     }
     arguments |= {name: str(value) for name, value in read.items()}
-    arguments |= {name: settings.pop(name) for name in _POST_PROCESSING if name in settings}
+    arguments |= {name: settings.pop(name) for name in POST_PROCESSING if name in settings}
     if "max_contributions" in table:
-        arguments["max_contributions"] = _bound(table["max_contributions"])
+        arguments["max_contributions"] = _contribution_bound(table["max_contributions"])
     slices = table.get("slices")
     if slices is not None:
         text = slices if isinstance(slices, str) else ",".join(map(str, slices))
@@ -153,7 +147,7 @@ def request_from_table(
     return request_from_arguments(
         domain=area,
         epsilon=table["epsilon"],
-        method=_method(table.get("method"), settings, area, folder),
+        method=_method_from_table(table.get("method"), settings, area, folder),
         slices=slices,
         covariate=covariate_from_text(table.get("covariate"), folder),
         boundary=boundary,
@@ -161,7 +155,7 @@ def request_from_table(
     )
 
 
-def _table(
+def _inner_table(
     table: Mapping[str, Any], key: str, keys: tuple[str, ...] | None = None
 ) -> dict[str, Any]:
     """A table within the table."""
@@ -173,13 +167,15 @@ def _table(
     return {name: value for name, value in inner.items() if value is not None}
 
 
-def _boundary(table: Mapping[str, Any], folder: Path | None) -> BoundaryFile | None:
+def _boundary_file(table: Mapping[str, Any], folder: Path | None) -> BoundaryFile | None:
     """Boundary of the table."""
     path = table.get("boundary")
     return None if path is None else BoundaryFile(path=path_within(folder, str(path)))
 
 
-def _area(table: Mapping[str, Any], boundary: BoundaryFile | None) -> Domain | PrivateBounds | None:
+def _domain_from_table(
+    table: Mapping[str, Any], boundary: BoundaryFile | None
+) -> Domain | PrivateBounds | None:
     """Domain of the table, or how its bounds are estimated."""
     bounds, crs = table.get("bounds"), str(table.get("crs", "EPSG:4326"))
     lattice = tuple(table.get("lattice", DEFAULT_LATTICE))
@@ -192,18 +188,18 @@ def _area(table: Mapping[str, Any], boundary: BoundaryFile | None) -> Domain | P
         word, settings = split_settings("bounds", bounds, _BOUNDS_KEYS)
         if word == _AREA_OF_USE:
             return Domain.area_of_use(crs, lattice=lattice)
-        if word == _PRIVATE:
-            with _within("bounds"):
+        if word == PRIVATE:
+            with _name_key("bounds"):
                 return PrivateBounds(crs=crs, lattice=lattice, **settings)  # type: ignore[arg-type]
         raise ParameterError(
-            f"bounds must be four numbers, {_AREA_OF_USE} or {_PRIVATE}:share=0.1, got "
+            f"bounds must be four numbers, {_AREA_OF_USE} or {PRIVATE}:share=0.1, got "
             f"{bounds[:80]!r}"
         )
     return Domain(bounds=tuple(bounds), crs=crs, lattice=lattice)
 
 
 @contextmanager
-def _within(key: str) -> Iterator[None]:
+def _name_key(key: str) -> Iterator[None]:
     """Refusals of a setting name the key that it belongs to."""
     try:
         yield
@@ -211,16 +207,16 @@ def _within(key: str) -> Iterator[None]:
         raise ParameterError(f"{key}: {error}") from None
 
 
-def _bound(value: object) -> int | ContributionChoice:
+def _contribution_bound(value: object) -> int | ContributionChoice:
     """The largest number of rows of a user, or how it is chosen."""
-    word, settings = split_settings("max_contributions", str(value), _CHOICE_KEYS)
-    if word == _AUTO:
-        with _within("max_contributions"):
+    word, settings = split_settings("max_contributions", str(value), CHOICE_KEYS)
+    if word == AUTO:
+        with _name_key("max_contributions"):
             return ContributionChoice(**settings)  # type: ignore[arg-type]
     if settings or not re.fullmatch(r"-?\d{1,20}", str(value), re.ASCII):
         raise ParameterError(
-            f"max_contributions must be a whole number or {_AUTO}:KEY=VALUE,... with the keys "
-            f"{', '.join(_CHOICE_KEYS)}, got {str(value)[:80]!r}"
+            f"max_contributions must be a whole number or {AUTO}:KEY=VALUE,... with the keys "
+            f"{', '.join(CHOICE_KEYS)}, got {str(value)[:80]!r}"
         )
     return int(str(value))
 
@@ -239,7 +235,7 @@ def covariate_from_text(text: object, folder: Path | None = None) -> CovariateFi
     return CovariateFile(path=path_within(folder, path), **settings)  # type: ignore[arg-type]
 
 
-def _method(
+def _method_from_table(
     name: object, settings: dict[str, str], area: Domain | PrivateBounds | None, folder: Path | None
 ) -> Decomposition:
     """Method by its name and settings; with a workload the one that suits it."""
@@ -278,89 +274,3 @@ def _level_weights(path: str, settings: dict[str, str], area: Domain | PrivateBo
     boxes = read_boxes(Path(path))[["west", "south", "east", "north"]].to_numpy()
     height = Quadtree(**{name: text for name, text in settings.items() if name == "height"}).height  # type: ignore[arg-type]
     return " ".join(map(str, weights_for_boxes(boxes, area, height)))
-
-
-def table_from_request(request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:
-    """Table with the keys of ``[release]``, from which `request_from_table` makes the request.
-
-    Raises
-    ------
-    ParameterError
-        If the covariate or the boundary is an object in memory and not a file.
-    """
-    unit, columns = request.unit, request.columns
-    per = {"user-day": "day"}.get(unit.kind, "slice" * (request.contribution_scope == "slice"))
-    return {
-        "epsilon": request.epsilon,
-        **_area_keys(request),
-        "boundary": None if request.boundary is None else _file_text(request.boundary, folder),
-        "method": request.method.name,
-        "set": _settings(request),
-        "user": None if columns is None else columns.user,
-        "max_contributions": _bound_text(request),
-        "per": per or None,
-        "count": "users" if unit.weight else None,
-        "slices": None if request.slices is None else slices_text(request.slices),
-        "read": None if columns is None else _columns(columns),
-        "covariate": None if request.covariate is None else _file_text(request.covariate, folder),
-    }
-
-
-def _columns(columns: Columns) -> dict[str, Any] | None:
-    """Names of columns that are not the default ones."""
-    default = Columns()
-    stated = {name: getattr(columns, name) for name in COLUMN_KEYS}
-    differing = {name for name in COLUMN_KEYS if stated[name] != getattr(default, name)}
-    if not differing:
-        return None
-    return {name: value for name, value in stated.items() if name in differing}
-
-
-def _area_keys(request: BuildRequest) -> dict[str, Any]:
-    """Bounds, CRS and lattice."""
-    area = request.domain
-    if area is None:
-        return {}
-    bounds: Any = (
-        settings_text(_PRIVATE, {"share": area.share, "beyond": area.beyond})
-        if isinstance(area, PrivateBounds)
-        else list(area.bounds)
-    )
-    lattice = None if area.lattice == DEFAULT_LATTICE else list(area.lattice)
-    return {"bounds": bounds, "crs": area.crs, "lattice": lattice}
-
-
-def _settings(request: BuildRequest) -> dict[str, Any]:
-    """Parameters of the method, and what post-processing differs in from its default."""
-    settings: dict[str, Any] = {
-        name: value
-        for name, value in method_parameters(request.method).items()
-        if value is not None
-    }
-    for name in _POST_PROCESSING:
-        value = getattr(request.post_processing, name)
-        if value != getattr(request.default_post_processing, name):
-            settings[name] = value
-    return settings
-
-
-def _bound_text(request: BuildRequest) -> int | str | None:
-    """The bound of a user, or how it is chosen."""
-    choice = request.contribution_choice
-    if choice is not None:
-        return settings_text(_AUTO, {name: getattr(choice, name) for name in _CHOICE_KEYS})
-    unit = request.unit
-    return unit.max_contributions if unit.has_user and not unit.weight else None
-
-
-def _file_text(value: object, folder: Path | None) -> str:
-    """A covariate or a boundary by its file."""
-    if isinstance(value, BoundaryFile):
-        return beside(folder, value.path)
-    if isinstance(value, CovariateFile):
-        size = None if value.size == CovariateFile(path="").size else value.size
-        return settings_text(beside(folder, value.path), {"column": value.column, "size": size})
-    what = "covariate" if isinstance(value, Covariate) else "boundary"
-    raise ParameterError(
-        f"{what} must be a file to be written to a recipe, got an object in memory"
-    )

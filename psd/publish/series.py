@@ -61,7 +61,7 @@ def draw_series(
     budget: Budget,
     method: Decomposition,
     unit: PrivacyUnit,
-    **how: Any,
+    **common: Any,
 ) -> SeriesRelease:
     """SeriesRelease of rows that have been tallied by slice.
 
@@ -121,7 +121,7 @@ def draw_series(
     budgets = slice_budgets(budget, len(slices), unit, scope)
     releases = [
         draw_release(
-            slice_tally(counts, number), domain, budget=part, method=method, unit=unit, **how
+            slice_tally(counts, number), domain, budget=part, method=method, unit=unit, **common
         )
         for number, part in enumerate(budgets)
     ]

@@ -78,7 +78,7 @@ class TallyRequest:
 
     def __post_init__(self) -> None:
         """Check that the fields go together."""
-        _ = self.reading
+        _ = self.read_request
         if not self.carry:
             return
         if not self.unit.has_user or self.key is None:
@@ -89,7 +89,7 @@ class TallyRequest:
             raise ParameterError("carried records are whole records of the full lattice")
 
     @property
-    def reading(self) -> ReadRequest:
+    def read_request(self) -> ReadRequest:
         """Which records are read and kept."""
         return ReadRequest(
             columns=self.columns,
@@ -154,7 +154,7 @@ def tally_rows(
         If the points do not lie where the domain says.
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
-    paths = _files(items, part)
+    paths = _part_files(items, part)
     key = request.key or secrets.token_bytes(32)
     left = memory_for_rows(None if memory is None else parse_memory(memory))
     with refuse_changes(paths):
@@ -162,7 +162,7 @@ def tally_rows(
         counts = builder.user_rows(key) if request.carry else builder.build(key)
         if isinstance(counts, Tally):
             private_report(counts.report)
-        names = _names(paths, part) + (() if len(counts.columns) else (EMPTY,))
+        names = _part_names(paths, part) + (() if len(counts.columns) else (EMPTY,))
     return PartialTally(
         rules=request.rules, origins=(origin_of(replace(request, key=key), names),), counts=counts
     )
@@ -195,7 +195,7 @@ def origin_of(request: TallyRequest, names: Sequence[str]) -> PartOrigin:
     )
 
 
-def _files(items: Sequence[Any], part: str | None) -> list[Path]:
+def _part_files(items: Sequence[Any], part: str | None) -> list[Path]:
     """Files of an input; what is none needs a name."""
     paths = [path for path in files_of(items) if str(path) != STDIN]
     if part is None and not all(is_path(item) and str(item) != STDIN for item in items):
@@ -208,7 +208,7 @@ def _files(items: Sequence[Any], part: str | None) -> list[Path]:
     return paths
 
 
-def _names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:
+def _part_names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:
     """Names of a part: what it is called, and digests of its files."""
     called = () if part is None else (f"part {part}",)
     return (*called, *sorted(f"blake2b {file_digest(path)}" for path in paths))
@@ -216,7 +216,7 @@ def _names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:
 
 def tally_of_build(
     counts: Tally,
-    made: Release | SeriesRelease,
+    built: Release | SeriesRelease,
     data: Sequence[Any],
     *,
     time_zone: str | None,
@@ -237,36 +237,36 @@ def tally_of_build(
     release : Path
         Saved release.
     """
-    slices = made.slices if isinstance(made, SeriesRelease) else None
-    unit = made.unit
+    slices = built.slices if isinstance(built, SeriesRelease) else None
+    unit = built.unit
     rules = CountingRules(
-        domain=made.domain,
+        domain=built.domain,
         unit=unit,
         slices=slices,
-        contribution_scope=made.scope if isinstance(made, SeriesRelease) else "series",
+        contribution_scope=built.scope if isinstance(built, SeriesRelease) else "series",
         time_zone=time_zone,
-        boundary=_area(made),
+        boundary=_boundary_digest(built),
     )
     paths = [path for path in files_of(data) if str(path) != STDIN]
-    whole = all(is_path(item) and str(item) != STDIN for item in data)
+    all_files = all(is_path(item) and str(item) != STDIN for item in data)
     origin = PartOrigin(
         run=secrets.token_hex(16),
-        names=_names(paths, None) if whole else (),
-        contributions=made.unit.max_contributions,
-        paid=_spent_before_counting(made),
+        names=_part_names(paths, None) if all_files else (),
+        contributions=built.unit.max_contributions,
+        paid=_spent_before_counting(built),
     )
     return PartialTally(rules=rules, origins=(origin,), counts=counts, release=file_digest(release))
 
 
-def _spent_before_counting(made: Release | SeriesRelease) -> int:
+def _spent_before_counting(built: Release | SeriesRelease) -> int:
     """Nano-epsilon that a build has spent before it counted, as its release states."""
-    first = made.releases[0] if isinstance(made, SeriesRelease) else made
+    first = built.releases[0] if isinstance(built, SeriesRelease) else built
     return spent_before_counting(first.parameters)
 
 
-def _area(made: Release | SeriesRelease) -> str | None:
+def _boundary_digest(built: Release | SeriesRelease) -> str | None:
     """Digest of the boundary of a build, outside of which it kept no row."""
-    first = made.releases[0] if isinstance(made, SeriesRelease) else made
+    first = built.releases[0] if isinstance(built, SeriesRelease) else built
     if not first.boundary or first.covariate is None:
         return None
     return blake2b(first.covariate.raster.tobytes(), digest_size=32).hexdigest()

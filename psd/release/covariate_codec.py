@@ -18,7 +18,13 @@ from psd.errors import ReleaseFormatError
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.domain import Domain
 
-__all__ = ["COVARIATE_KEY", "covariate_header", "is_covariate", "pack", "unpack"]
+__all__ = [
+    "COVARIATE_KEY",
+    "covariate_header",
+    "is_covariate",
+    "pack_covariate",
+    "unpack_covariate",
+]
 
 COVARIATE_KEY = b"psd-covariate"
 
@@ -34,7 +40,7 @@ def covariate_header(covariate: Covariate | None) -> dict[str, Any] | None:
     return {"columns": covariate.columns, "rows": covariate.rows, "sha256": digest}
 
 
-def pack(covariate: Covariate) -> bytes:
+def pack_covariate(covariate: Covariate) -> bytes:
     """Value of the footer key; the same covariate gives the same bytes."""
     return base64.b64encode(zlib.compress(_content(covariate), 9))
 
@@ -59,7 +65,7 @@ def is_covariate(value: object) -> bool:
     )
 
 
-def unpack(
+def unpack_covariate(
     described: dict[str, Any] | None, value: bytes | None, domain: Domain
 ) -> Covariate | None:
     """Covariate of a release file.
@@ -84,14 +90,14 @@ def unpack(
     if described is None or value is None:
         return None
     columns, rows = described["columns"], described["rows"]
-    content = _inflated(value, 2 * columns * rows)
+    content = _inflate(value, 2 * columns * rows)
     if hashlib.sha256(content).hexdigest() != described["sha256"]:
         raise ReleaseFormatError("its covariate does not have the digest of its header")
     raster = np.frombuffer(content, "<u2").reshape(rows, columns).astype(np.uint16)
     return Covariate(domain=domain, raster=raster)
 
 
-def _inflated(value: bytes, size: int) -> bytes:
+def _inflate(value: bytes, size: int) -> bytes:
     """Exactly so many bytes, or a refusal."""
     inflate = zlib.decompressobj()
     try:

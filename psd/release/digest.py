@@ -21,23 +21,23 @@ from numpy.typing import NDArray
 
 from psd.space.box_tree import Tree
 
-__all__ = ["canonical", "digest"]
+__all__ = ["canonical_json", "content_digest"]
 
 _DOMAIN = b"psd public content 1\n"
 
 
-def canonical(header: Mapping[str, Any]) -> bytes:
+def canonical_json(header: Mapping[str, Any]) -> bytes:
     """Text of a header, the same for the same fields.
 
     Examples
     --------
-    >>> canonical({"unit": "record", "epsilon": "0.5"})
+    >>> canonical_json({"unit": "record", "epsilon": "0.5"})
     b'{"epsilon": "0.5", "unit": "record"}'
     """
     return json.dumps(header, allow_nan=False, sort_keys=True).encode()
 
 
-def digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]) -> str:
+def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]) -> str:
     """Digest of a header and of the nodes of one tree, or of several.
 
     Guarantees
@@ -62,19 +62,19 @@ def digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]) -> str
 
     Examples
     --------
-    >>> digest(b"psd", {"format": 4}, [])[:16]
+    >>> content_digest(b"psd", {"format": 4}, [])[:16]
     'ff9ef8efbaefb1e2'
     """
-    found = hashlib.sha256(_DOMAIN)
-    parts: list[Any] = [kind, canonical(header), *_arrays(trees)]
+    hasher = hashlib.sha256(_DOMAIN)
+    parts: list[Any] = [kind, canonical_json(header), *_node_arrays(trees)]
     for part in parts:
         content = memoryview(part)
-        found.update(content.nbytes.to_bytes(8, "little"))
-        found.update(content)
-    return found.hexdigest()
+        hasher.update(content.nbytes.to_bytes(8, "little"))
+        hasher.update(content)
+    return hasher.hexdigest()
 
 
-def _arrays(trees: Iterable[Tree]) -> Iterator[NDArray[Any]]:
+def _node_arrays(trees: Iterable[Tree]) -> Iterator[NDArray[Any]]:
     """Nodes of one tree after another; 0 for a count that is not there."""
     for tree in trees:
         yield np.ascontiguousarray(tree.boxes, "<i4")

@@ -32,8 +32,8 @@ from psd._util.untrusted_parquet import (
 )
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.release.allow_list import check_release
-from psd.release.covariate_codec import COVARIATE_KEY, pack, unpack
-from psd.release.digest import canonical, digest
+from psd.release.covariate_codec import COVARIATE_KEY, pack_covariate, unpack_covariate
+from psd.release.digest import canonical_json, content_digest
 from psd.release.record import ReleaseRecord
 from psd.release.schema import record_fields, record_header
 from psd.space.box_tree import Tree
@@ -47,17 +47,17 @@ __all__ = [
     "SCHEMA",
     "SERIES_KEY",
     "check_digest",
-    "checked_footer",
     "columns_of",
-    "decode",
+    "decode_release",
     "digest_of",
-    "encode",
-    "encoded",
-    "guarded",
-    "read",
+    "encode_release",
+    "encode_tables",
+    "explain_read_errors",
+    "read_footer",
+    "read_release",
     "stated_digest",
     "tree_of",
-    "write",
+    "write_release",
 ]
 
 PARQUET: dict[str, Any] = {
@@ -104,12 +104,14 @@ SCHEMA = pa.schema(
 )
 
 
-def write(record: ReleaseRecord, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def write_release(
+    record: ReleaseRecord, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
     """Write a release; the file appears whole or not at all."""
-    write_file(path, encode(record), overwrite=overwrite)
+    write_file(path, encode_release(record), overwrite=overwrite)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[ReleaseRecord, str]:
+def read_release(path: str | os.PathLike[str]) -> tuple[ReleaseRecord, str]:
     """Read a release, and the digest of its content.
 
     Raises
@@ -117,10 +119,10 @@ def read(path: str | os.PathLike[str]) -> tuple[ReleaseRecord, str]:
     ReleaseFormatError
         If the file is missing, malformed, damaged or of an unknown version.
     """
-    return decode(read_bytes(path), str(path))
+    return decode_release(read_bytes(path), str(path))
 
 
-def encode(record: ReleaseRecord) -> bytes:
+def encode_release(record: ReleaseRecord) -> bytes:
     """Bytes of a release file; the same record gives the same bytes.
 
     Raises
@@ -130,9 +132,11 @@ def encode(record: ReleaseRecord) -> bytes:
     """
     check_release(record)
     header = record_header(record)
-    record_fields(strict_json(canonical(header)))  # a reader accepts what is written
+    record_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
     table = pa.Table.from_arrays(columns_of(record.tree), schema=SCHEMA)
-    return encoded([table], {KEY: canonical(header)}, digest_of(record), record.covariate)
+    return encode_tables(
+        [table], {KEY: canonical_json(header)}, digest_of(record), record.covariate
+    )
 
 
 def stated_digest(path: str | os.PathLike[str]) -> str | None:
@@ -144,26 +148,31 @@ def stated_digest(path: str | os.PathLike[str]) -> str | None:
 def digest_of(record: ReleaseRecord) -> str:
     """Digest of a record, as its file will state it."""
     check_release(record)
-    return digest(KEY, record_header(record), [record.tree])
+    return content_digest(KEY, record_header(record), [record.tree])
 
 
-def encoded(
-    tables: list[pa.Table], header: dict[bytes, bytes], found: str, covariate: Covariate | None
+def encode_tables(
+    tables: list[pa.Table],
+    header: dict[bytes, bytes],
+    digest_text: str,
+    covariate: Covariate | None,
 ) -> bytes:
     """Bytes of tables with a footer; Arrow leaves no copy of its own there."""
-    footer = {**header, DIGEST_KEY: found.encode()}
+    footer = {**header, DIGEST_KEY: digest_text.encode()}
     if covariate is not None:
-        footer[COVARIATE_KEY] = pack(covariate)
-    content = _laid_down(tables, footer, PARQUET)
+        footer[COVARIATE_KEY] = pack_covariate(covariate)
+    content = _write_tables(tables, footer, PARQUET)
     if sum(map(len, tables)) > max_rows(len(content), **NODES):
-        return _laid_down(tables, footer, PLAIN)  # so regular that a reader would not trust it
+        return _write_tables(tables, footer, PLAIN)  # so regular that a reader would not trust it
     return content
 
 
-def _laid_down(tables: list[pa.Table], footer: dict[bytes, bytes], how: dict[str, Any]) -> bytes:
+def _write_tables(
+    tables: list[pa.Table], footer: dict[bytes, bytes], layout: dict[str, Any]
+) -> bytes:
     """Bytes of a file."""
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, tables[0].schema, **how) as writer:
+    with pq.ParquetWriter(sink, tables[0].schema, **layout) as writer:
         for table in tables:
             writer.write_table(table)
         writer.add_key_value_metadata(footer)
@@ -181,7 +190,7 @@ def columns_of(tree: Tree) -> list[pa.Array]:
     ]
 
 
-def decode(content: bytes, name: str = "release") -> tuple[ReleaseRecord, str]:
+def decode_release(content: bytes, name: str = "release") -> tuple[ReleaseRecord, str]:
     """Decode the bytes of a file to a record and the digest of its content.
 
     Parameters
@@ -196,12 +205,12 @@ def decode(content: bytes, name: str = "release") -> tuple[ReleaseRecord, str]:
     ReleaseFormatError
         With the first thing that is wrong.
     """
-    with guarded(name):
-        return _decoded(open_parquet(content), content)
+    with explain_read_errors(name):
+        return _decode_file(open_parquet(content), content)
 
 
 @contextmanager
-def guarded(name: str) -> Iterator[None]:
+def explain_read_errors(name: str) -> Iterator[None]:
     """Say of any fault of a file which file it is, and nothing that a library says of it."""
     try:
         yield
@@ -213,9 +222,9 @@ def guarded(name: str) -> Iterator[None]:
         raise ReleaseFormatError(f"{name}: {error}") from None
 
 
-def _decoded(file: pq.ParquetFile, content: bytes) -> tuple[ReleaseRecord, str]:
+def _decode_file(file: pq.ParquetFile, content: bytes) -> tuple[ReleaseRecord, str]:
     """Check what the footer says before anything large is read."""
-    footer = checked_footer(file, KEY)
+    footer = read_footer(file, KEY)
     header = strict_json(footer[KEY])
     fields = record_fields(header)
     if not file.schema_arrow.remove_metadata().equals(SCHEMA):
@@ -225,12 +234,14 @@ def _decoded(file: pq.ParquetFile, content: bytes) -> tuple[ReleaseRecord, str]:
     check_size(file, content, **NODES)
     if file.metadata.num_rows > NODES["floor"]:
         check_order(file)
-    fields["covariate"] = unpack(fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"])
+    fields["covariate"] = unpack_covariate(
+        fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"]
+    )
     record = ReleaseRecord(tree=tree_of(file.read()), **fields, source="curator")
     return record, check_digest(footer, KEY, header, header["format"], [record])
 
 
-def checked_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
+def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
     """Footer of a release, or of a series; no other keys are in it than such a file has.
 
     Raises
@@ -239,7 +250,7 @@ def checked_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
         If it is that of something else.
     """
     footer: dict[bytes, bytes] = file.metadata.metadata or {}
-    other, found = _OTHERS[key]
+    other, message = _OTHERS[key]
     if key not in footer:
         if any(name.startswith(b"PRIVATE") for name in footer):
             raise ReleaseFormatError(
@@ -247,7 +258,7 @@ def checked_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
                 "psd build makes a release of it"
             )
         raise ReleaseFormatError(
-            found
+            message
             if other in footer
             else "it carries no psd header; it was not written by this library"
         )
@@ -280,15 +291,18 @@ def check_digest(
     ReleaseFormatError
         If it is another, or the file has none and ought to have one.
     """
-    found, stated = digest(key, header, [record.tree for record in records]), footer.get(DIGEST_KEY)
+    computed, stated = (
+        content_digest(key, header, [record.tree for record in records]),
+        footer.get(DIGEST_KEY),
+    )
     if stated is None and version >= DIGESTED:
         raise ReleaseFormatError("it carries no digest, which a file of its format has")
-    if stated is not None and stated != found.encode():
+    if stated is not None and stated != computed.encode():
         raise ReleaseFormatError(
             "its content is not what its digest says; it was changed after it was written, or is "
             "damaged"
         )
-    return found
+    return computed
 
 
 def tree_of(table: pa.Table) -> Tree:

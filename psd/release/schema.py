@@ -263,7 +263,7 @@ def record_fields(header: Any) -> dict[str, Any]:
     ReleaseFormatError
         If a field is missing, unknown or not valid.
     """
-    values = _completed(header)
+    values = _fill_defaults(header)
     for field in FIELDS:
         if not field.is_valid(values[field.name]):
             raise ReleaseFormatError(f"header field {field.name} is not valid")
@@ -279,7 +279,7 @@ def record_fields(header: Any) -> dict[str, Any]:
     }
 
 
-def _completed(header: Any) -> Mapping[str, Any]:
+def _fill_defaults(header: Any) -> Mapping[str, Any]:
     """Check the keys of a header, and add the fields that its format does not have."""
     if not isinstance(header, dict):
         raise ReleaseFormatError("its header is not a JSON object")

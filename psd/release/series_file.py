@@ -27,17 +27,17 @@ from psd._util.untrusted_parquet import (
 from psd.errors import ReleaseFormatError
 from psd.privacy.unit import ContributionScope
 from psd.release.allow_list import check_series
-from psd.release.covariate_codec import COVARIATE_KEY, unpack
-from psd.release.digest import canonical, digest
+from psd.release.covariate_codec import COVARIATE_KEY, unpack_covariate
+from psd.release.digest import canonical_json, content_digest
 from psd.release.file import (
     NODES,
     SCHEMA,
     SERIES_KEY,
     check_digest,
-    checked_footer,
     columns_of,
-    encoded,
-    guarded,
+    encode_tables,
+    explain_read_errors,
+    read_footer,
     tree_of,
 )
 from psd.release.record import ReleaseRecord
@@ -45,7 +45,14 @@ from psd.release.schema import is_parameters, record_fields, record_header
 from psd.release.series import SeriesRecord
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["decode", "digest_of", "encode", "is_series", "read", "write"]
+__all__ = [
+    "decode_series",
+    "digest_of",
+    "encode_series",
+    "is_series",
+    "read_series",
+    "write_series",
+]
 
 FORMAT = 1
 MAX_HEADER = 2**24
@@ -54,12 +61,14 @@ _SLICE = pa.field("slice", pa.int32(), nullable=False)
 _SCHEMA = pa.schema([_SLICE, *SCHEMA])
 
 
-def write(series: SeriesRecord, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def write_series(
+    series: SeriesRecord, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
     """Write a series; the file appears whole or not at all."""
-    write_file(path, encode(series), overwrite=overwrite)
+    write_file(path, encode_series(series), overwrite=overwrite)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[SeriesRecord, str]:
+def read_series(path: str | os.PathLike[str]) -> tuple[SeriesRecord, str]:
     """Read a series, and the digest of its content.
 
     Raises
@@ -67,7 +76,7 @@ def read(path: str | os.PathLike[str]) -> tuple[SeriesRecord, str]:
     ReleaseFormatError
         If the file is missing, malformed, damaged, of an unknown version or a single release.
     """
-    return decode(read_bytes(path), str(path))
+    return decode_series(read_bytes(path), str(path))
 
 
 def is_series(path: str | os.PathLike[str]) -> bool:
@@ -75,7 +84,7 @@ def is_series(path: str | os.PathLike[str]) -> bool:
     return SERIES_KEY in footer_keys(path)
 
 
-def encode(series: SeriesRecord) -> bytes:
+def encode_series(series: SeriesRecord) -> bytes:
     """Bytes of the file; the same series gives the same bytes.
 
     Raises
@@ -84,26 +93,28 @@ def encode(series: SeriesRecord) -> bytes:
         If a value is not public, see `psd.release.allow_list`.
     """
     check_series(series)
-    header = _header(series)
-    _fields(strict_json(canonical(header), MAX_HEADER))  # what a reader would refuse
-    tables = [_table(number, record) for number, record in enumerate(series.releases)]
+    header = _series_header(series)
+    _series_fields(strict_json(canonical_json(header), MAX_HEADER))  # what a reader would refuse
+    tables = [_slice_table(number, record) for number, record in enumerate(series.releases)]
     covariate = series.releases[0].covariate
-    return encoded(tables, {SERIES_KEY: canonical(header)}, digest_of(series), covariate)
+    return encode_tables(tables, {SERIES_KEY: canonical_json(header)}, digest_of(series), covariate)
 
 
 def digest_of(series: SeriesRecord) -> str:
     """Digest of a series, as its file will state it."""
     check_series(series)
-    return digest(SERIES_KEY, _header(series), [record.tree for record in series.releases])
+    return content_digest(
+        SERIES_KEY, _series_header(series), [record.tree for record in series.releases]
+    )
 
 
-def _table(number: int, release: ReleaseRecord) -> pa.Table:
+def _slice_table(number: int, release: ReleaseRecord) -> pa.Table:
     """Nodes of a slice."""
     slices = pa.array(np.full(len(release.tree), number, np.int32))
     return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=_SCHEMA)
 
 
-def _header(series: SeriesRecord) -> dict[str, Any]:
+def _series_header(series: SeriesRecord) -> dict[str, Any]:
     """Everything about a series but its nodes: an allow-list of public values."""
     slices = series.slices
     return {
@@ -117,7 +128,7 @@ def _header(series: SeriesRecord) -> dict[str, Any]:
     }
 
 
-def decode(content: bytes, name: str = "series") -> tuple[SeriesRecord, str]:
+def decode_series(content: bytes, name: str = "series") -> tuple[SeriesRecord, str]:
     """Decode the bytes of a file to a series and the digest of its content.
 
     Raises
@@ -125,15 +136,15 @@ def decode(content: bytes, name: str = "series") -> tuple[SeriesRecord, str]:
     ReleaseFormatError
         With the first thing that is wrong.
     """
-    with guarded(name):
-        return _decoded(open_parquet(content), content)
+    with explain_read_errors(name):
+        return _decode_file(open_parquet(content), content)
 
 
-def _decoded(file: pq.ParquetFile, content: bytes) -> tuple[SeriesRecord, str]:
+def _decode_file(file: pq.ParquetFile, content: bytes) -> tuple[SeriesRecord, str]:
     """Check what the footer says before anything large is read."""
-    footer = checked_footer(file, SERIES_KEY)
+    footer = read_footer(file, SERIES_KEY)
     header = strict_json(footer[SERIES_KEY], MAX_HEADER)
-    slices, scope, each = _fields(header)
+    slices, scope, each = _series_fields(header)
     if not file.schema_arrow.remove_metadata().equals(_SCHEMA):
         raise ReleaseFormatError("the columns are not those of a series")
     if file.metadata.num_rows < len(slices):
@@ -141,17 +152,17 @@ def _decoded(file: pq.ParquetFile, content: bytes) -> tuple[SeriesRecord, str]:
     check_size(file, content, **NODES)
     if file.metadata.num_rows > NODES["floor"]:
         check_order(file)
-    covariate = unpack(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
+    covariate = unpack_covariate(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
     records = [
         ReleaseRecord(tree=tree_of(table), **{**fields, "covariate": covariate}, source="curator")
-        for table, fields in zip(_split(file.read(), len(slices)), each, strict=True)
+        for table, fields in zip(_split_slices(file.read(), len(slices)), each, strict=True)
     ]
     series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
     version = header["release"]["format"]
     return series, check_digest(footer, SERIES_KEY, header, version, records)
 
 
-def _split(table: pa.Table, number: int) -> list[pa.Table]:
+def _split_slices(table: pa.Table, number: int) -> list[pa.Table]:
     """Nodes of each slice; they stand together and in order."""
     slices = table["slice"].to_numpy()
     if (np.diff(slices) < 0).any() or not np.array_equal(np.unique(slices), np.arange(number)):
@@ -161,7 +172,7 @@ def _split(table: pa.Table, number: int) -> list[pa.Table]:
     return [plain.slice(edges[i], edges[i + 1] - edges[i]) for i in range(number)]
 
 
-def _fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, Any]]]:
+def _series_fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, Any]]]:
     """Slices, scope, and the fields of each record."""
     if not isinstance(header, dict) or header.keys() != _NAMES:
         raise ReleaseFormatError("its header has other fields than that of a series")
@@ -179,7 +190,10 @@ def _fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, 
     return (
         slices,
         header["bound"],
-        [{**common, "parameters": parameters_from_file(own)} for own in parameters],
+        [
+            {**common, "parameters": parameters_from_file(slice_parameters)}
+            for slice_parameters in parameters
+        ],
     )
 
 

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 from psd._util.atomic_write import check_free, check_targets, write_file
 from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
-from psd.release.file import read, stated_digest
-from psd.release.series_file import is_series
-from psd.release.series_file import read as read_series
+from psd.release.file import read_release, stated_digest
+from psd.release.series_file import is_series, read_series
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -80,7 +79,7 @@ def new_key(path: Name) -> Path:
     ...     psd.new_key(folder + "/office.pem").name
     'office.pub.pem'
     """
-    ed25519, pem = _ed25519(), _serialization()
+    ed25519, pem = _import_ed25519(), _import_serialization()
     check_free(path, overwrite=True)  # a folder such as . has no name for the public part
     for target in (path, public_name(path)):
         if os.path.isfile(target):
@@ -138,11 +137,11 @@ def sign(release: Name, key: Name, *, overwrite: bool = False) -> Path:
     >>> folder.cleanup()
     """
     private = _private_key(key)
-    digest = _digest(release)
+    digest = _release_digest(release)
     body = {
         "version": VERSION,
         "digest": digest,
-        "key": _fingerprint(private.public_key()),
+        "key": _key_fingerprint(private.public_key()),
         "signature": private.sign(_DOMAIN + digest.encode()).hex(),
     }
     target = signature_name(release)
@@ -190,7 +189,7 @@ def verify(release: Name, key: Name | None = None, *, signature: Name | None = N
     True
     """
     public = None if key is None else _public_key(key)
-    digest = _digest(release)
+    digest = _release_digest(release)
     if public is not None:
         _check_signature(signature or signature_name(release), public, digest)
     elif stated_digest(release) is None:
@@ -201,22 +200,22 @@ def verify(release: Name, key: Name | None = None, *, signature: Name | None = N
     return digest
 
 
-def _digest(release: Name) -> str:
+def _release_digest(release: Name) -> str:
     """Digest of a file that has been read whole and found sound."""
-    return read_series(release)[1] if is_series(release) else read(release)[1]
+    return read_series(release)[1] if is_series(release) else read_release(release)[1]
 
 
 def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
     """Refuse a signature of another content or key, or none."""
     from cryptography.exceptions import InvalidSignature
 
-    body = _signature(Path(path))
+    body = _read_signature(Path(path))
     if body["digest"] != digest:
         raise ReleaseFormatError(
             f"signature {path} is of another content, with digest {body['digest']}; the release "
             f"has {digest}"
         )
-    if body["key"] != _fingerprint(public):
+    if body["key"] != _key_fingerprint(public):
         raise ReleaseFormatError(f"signature {path} was made with another key than this one")
     try:
         public.verify(bytes.fromhex(body["signature"]), _DOMAIN + digest.encode())
@@ -226,7 +225,7 @@ def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
         ) from None
 
 
-def _signature(path: Path) -> dict[str, str]:
+def _read_signature(path: Path) -> dict[str, str]:
     """Fields of a file of a signature."""
     if not path.is_file():
         raise ReleaseFormatError(f"signature {path} does not exist or is no file")
@@ -235,13 +234,13 @@ def _signature(path: Path) -> dict[str, str]:
             body = strict_json(file.read(_LARGEST + 1), _LARGEST)
     except (OSError, ReleaseFormatError):
         body = None
-    known = isinstance(body, dict) and body.keys() == _FIELDS.keys() | {"version"}
-    if not known or type(body["version"]) is not int or body["version"] != VERSION:
+    is_signature = isinstance(body, dict) and body.keys() == _FIELDS.keys() | {"version"}
+    if not is_signature or type(body["version"]) is not int or body["version"] != VERSION:
         raise ReleaseFormatError(f"signature {path} is none, or of another version")
     if not all(_is_hex(body[name], length) for name, length in _FIELDS.items()):
         raise ReleaseFormatError(f"signature {path} is damaged")
-    found: dict[str, str] = body
-    return found
+    fields: dict[str, str] = body
+    return fields
 
 
 def _is_hex(value: object, length: int) -> bool:
@@ -251,8 +250,10 @@ def _is_hex(value: object, length: int) -> bool:
 
 def _private_key(path: Name) -> Ed25519PrivateKey:
     """Key to sign with, which nobody but its owner may read."""
-    ed25519 = _ed25519()
-    key = _loaded(path, lambda pem: _serialization().load_pem_private_key(pem, password=None))
+    ed25519 = _import_ed25519()
+    key = _load_key(
+        path, lambda pem: _import_serialization().load_pem_private_key(pem, password=None)
+    )
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise ParameterError(f"key {path} is no private key of Ed25519; psd keygen makes one")
     if os.name == "posix" and stat.S_IMODE(Path(path).stat().st_mode) & 0o077:
@@ -263,8 +264,8 @@ def _private_key(path: Name) -> Ed25519PrivateKey:
 
 def _public_key(path: Name) -> Ed25519PublicKey:
     """Key to check with."""
-    ed25519 = _ed25519()
-    key = _loaded(path, lambda pem: _serialization().load_pem_public_key(pem))
+    ed25519 = _import_ed25519()
+    key = _load_key(path, lambda pem: _import_serialization().load_pem_public_key(pem))
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise ParameterError(
             f"key {path} is no public key of Ed25519; psd keygen writes that to a file "
@@ -274,7 +275,7 @@ def _public_key(path: Name) -> Ed25519PublicKey:
     return public
 
 
-def _loaded(path: Name, load: Any) -> Any:
+def _load_key(path: Name, load: Any) -> Any:
     """Key of a file; None where it holds something else, or is protected by a password."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
@@ -289,12 +290,12 @@ def _loaded(path: Name, load: Any) -> Any:
         return None
 
 
-def _fingerprint(key: Ed25519PublicKey) -> str:
+def _key_fingerprint(key: Ed25519PublicKey) -> str:
     """What tells public keys apart."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()
 
 
-def _ed25519() -> Any:
+def _import_ed25519() -> Any:
     """Module of the keys."""
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -305,7 +306,7 @@ def _ed25519() -> Any:
     return ed25519
 
 
-def _serialization() -> Any:
+def _import_serialization() -> Any:
     """Module that reads and writes keys."""
     from cryptography.hazmat.primitives import serialization
 

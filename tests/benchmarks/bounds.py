@@ -155,7 +155,7 @@ def tune(data, fixed, epsilon):
     for share in map(Decimal, ("0.02", "0.05", "0.1", "0.2")):
         line = []
         for times in (10, 30, 100, 200, 300, 500, 1000):
-            choice = ContributionChoice(share=share, over=int(times * 1e9 / epsilon), most=MOST)
+            choice = ContributionChoice(share=share, over=int(times * 1e9 / epsilon), limit=MOST)
             bounds, chance = chances(data, choice, epsilon)
             mean = sum(p * fixed[int(k)] for k, p in zip(bounds, chance, strict=True))
             line.append(f"{times}: {mean / best / (1 - float(share)) ** 0.6:.2f}")

@@ -284,7 +284,7 @@ def fail_with(error):
 
 DRAW, WRITE, SYNC = (
     "psd.mechanisms.sampler.SecureSampler.draw",
-    "psd.release.file.encode",
+    "psd.release.file.encode_release",
     "psd._util.atomic_write.os.fsync",
 )
 

@@ -96,7 +96,7 @@ def test_answers_are_in_users(points, out):
 
 
 def test_a_bound_that_is_chosen_stands_with_its_price(points, out):
-    bound = "auto:share=0.25,over=1,most=3"
+    bound = "auto:share=0.25,over=1,limit=3"
     told, release = built(points, out, *USER, "--max-contributions", bound)
     # One of two users has more rows than 1, 2 or 3; at this epsilon that is found for sure.
     assert release.unit.max_contributions in (1, 2, 3)

@@ -245,7 +245,9 @@ def ledgers_of_all(tmp_path, monkeypatch):
         patch.setattr(psd.ledger.entries, "_now", lambda: "2024-01-01T00:00:00+00:00")
         # Where the file system keeps a file is a number that no row decides.
         patch.setattr(
-            psd.publish.charging, "_files", lambda items: {Path(item): (1, 2) for item in items}
+            psd.publish.charging,
+            "_file_states",
+            lambda items: {Path(item): (1, 2) for item in items},
         )
         for name, text in DATA.items():
             ids = iter(range(100))

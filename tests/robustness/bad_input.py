@@ -798,7 +798,7 @@ UNITS = (
             ("share-1", "share=1", "must be in [0, 1)"),
             ("share-text", "share=much", "must be a decimal number"),
             ("over", "over=-1", "must be between 0 and"),
-            ("most", "most=0", "must be between 1 and"),
+            ("limit", "limit=0", "must be between 1 and"),
             ("twice", "share=0.1,share=0.2", "share twice"),
         )
     ),

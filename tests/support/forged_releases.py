@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from psd.release.digest import digest
+from psd.release.digest import content_digest
 
 
 def stamped(table, footer):
@@ -13,7 +13,7 @@ def stamped(table, footer):
     footer = {as_bytes(key): as_bytes(value) for key, value in footer.items()}
     [key] = {b"psd", b"psd-series"} & footer.keys() or {None}
     try:
-        found = digest(key, json.loads(footer[key]), trees_of(table))
+        found = content_digest(key, json.loads(footer[key]), trees_of(table))
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         found = "0" * 64
     return footer | {b"psd-digest": found.encode()}

@@ -20,18 +20,19 @@ def changed(release, **fields):
 
 def encode(release):
     """Bytes of the file of a release, or of a series."""
-    codec = series_file if isinstance(release, SeriesRelease) else file
-    return codec.encode(release.record)
+    if isinstance(release, SeriesRelease):
+        return series_file.encode_series(release.record)
+    return file.encode_release(release.record)
 
 
 def decode(content, name="release"):
     """Release of the bytes of a file."""
-    return _with_digest(psd.Release, *file.decode(content, name))
+    return _with_digest(psd.Release, *file.decode_release(content, name))
 
 
 def decode_series(content, name="series"):
     """Series of the bytes of a file."""
-    return _with_digest(SeriesRelease, *series_file.decode(content, name))
+    return _with_digest(SeriesRelease, *series_file.decode_series(content, name))
 
 
 def _with_digest(kind, record, digest):

@@ -109,7 +109,7 @@ def releases(content: bytes) -> None:
 def _wrapped(header: bytes) -> bytes:
     """A file of the nodes of a release, with a header of any bytes."""
     sink = io.BytesIO()
-    table = pq.read_table(io.BytesIO(psd.release.file.encode(RELEASE.record)))
+    table = pq.read_table(io.BytesIO(psd.release.file.encode_release(RELEASE.record)))
     plain = table.replace_schema_metadata({psd.release.file.KEY: header})
     pq.write_table(plain, sink, write_page_checksum=True)
     return sink.getvalue()
@@ -122,7 +122,7 @@ def files() -> list[bytes]:
         method="grid", time="time",
         slices=TimeSlices(by="day", names=("2024-01-31",), time_zone="UTC"),
     )  # fmt: skip
-    whole = psd.release.file.encode(RELEASE.record)
+    whole = psd.release.file.encode_release(RELEASE.record)
     header = pq.read_schema(io.BytesIO(whole)).metadata[psd.release.file.KEY]
     other = io.BytesIO()
     pq.write_table(pa.table({"lon": [1.5]}), other)
@@ -130,7 +130,7 @@ def files() -> list[bytes]:
     deep = b"\x01" + b"[" * 1000
     made = [
         whole,
-        psd.release.series_file.encode(series.record),
+        psd.release.series_file.encode_series(series.record),
         b"\x01" + before_digests,
         other.getvalue(),
         deep,

@@ -61,7 +61,7 @@ CASES = {
     ),
     "users": Case({"user": "u", "count": "users"}),
     "auto": Case(
-        {"user": "u", "max_contributions": ContributionChoice(share="0.25", over=1, most=6)},
+        {"user": "u", "max_contributions": ContributionChoice(share="0.25", over=1, limit=6)},
     ),
     "boundary": Case({"user": "u", "max_contributions": 2, "boundary": PLOT}),
     "private bounds": Case(

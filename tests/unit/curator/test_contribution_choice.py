@@ -40,7 +40,7 @@ def test_the_list_of_bounds_is_public_and_ends_at_the_largest():
 def test_scores_count_users_over_each_bound():
     noise = RecordingSampler()
     rows = np.array([1, 1, 2, 3, 5, 5, 9])
-    choice = ContributionChoice(over=2, most=8, share="0.5")
+    choice = ContributionChoice(over=2, limit=8, share="0.5")
     # Over 1: 5, 2: 4, 3: 3, 4: 3, 5: 1, 6: 1, 8: 1.
     found = chosen(rows, choice, NANO, noise)
     (call,) = noise.draws
@@ -59,7 +59,7 @@ def test_bounds_that_nobody_exceeds_are_not_alike():
 
 @given(st.lists(st.integers(1, 12), max_size=30), st.integers(1, 12), st.integers(0, 20))
 def test_one_user_more_changes_no_score_by_more_than_one(rows, one, over):
-    noise, choice = RecordingSampler(), ContributionChoice(over=over, most=12)
+    noise, choice = RecordingSampler(), ContributionChoice(over=over, limit=12)
     for sizes in (rows, [*rows, one]):
         chosen(np.array(sizes, np.int64), choice, NANO, noise)
     fewer, more = (call.true for call in noise.draws)
@@ -77,7 +77,7 @@ def test_where_everybody_has_few_rows_the_bound_is_small(epsilon):
 
 def test_the_law_is_that_of_the_exponential_mechanism():
     rows = np.array([1] * 6 + [2] * 3 + [4])
-    choice, epsilon, draws = ContributionChoice(over=2, most=4, share="0.5"), 2 * NANO, 4000
+    choice, epsilon, draws = ContributionChoice(over=2, limit=4, share="0.5"), 2 * NANO, 4000
     # Over 1: 4, 2: 1, 3: 1, 4: 0.
     weight = np.exp(-np.array([2, 0, 1, 1]) / 2)
     seen = np.bincount([chosen(rows, choice, epsilon) for _ in range(draws)], minlength=5)[1:]
@@ -109,8 +109,8 @@ def test_what_it_costs_is_a_share_of_epsilon():
         ({"share": "-0.1"}, "share"),
         ({"over": -1}, "over"),
         ({"over": 0.5}, "over"),
-        ({"most": 0}, "most"),
-        ({"most": 10**9 + 1}, "most"),
+        ({"limit": 0}, "limit"),
+        ({"limit": 10**9 + 1}, "limit"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings, words):

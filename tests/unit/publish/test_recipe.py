@@ -30,11 +30,11 @@ bounds = "area-of-use"
 def test_a_recipe_and_back():
     recipe = Recipe.from_toml(TEXT)
     assert [release.output for release in recipe.releases] == ["a.psd.parquet", "b.psd.parquet"]
-    assert recipe.releases[0].request().method.height == 3
+    assert recipe.releases[0].build_request().method.height == 3
     again = Recipe.from_toml(recipe.to_toml())
     assert again.private == recipe.private
     for first, second in zip(recipe.releases, again.releases, strict=True):
-        assert first.request() == second.request()
+        assert first.build_request() == second.build_request()
         assert (first.output, first.export) == (second.output, second.export)
 
 
@@ -49,7 +49,7 @@ def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
 def test_the_private_part_is_not_printed():
     recipe = Recipe.from_toml(TEXT)
     assert "visits.csv" not in repr(recipe)
-    assert "visits" not in str(recipe.releases[0].request())
+    assert "visits" not in str(recipe.releases[0].build_request())
 
 
 @pytest.mark.parametrize(

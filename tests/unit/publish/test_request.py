@@ -14,7 +14,8 @@ from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.request import BuildRequest, ReadRequest
 from psd.publish.request_arguments import request_from_arguments
-from psd.publish.request_toml import from_toml, request_from_table, table_from_request, to_toml
+from psd.publish.request_table import table_from_request
+from psd.publish.request_toml import from_toml, request_from_table, to_toml
 from psd.space.public_files import BoundaryFile, CovariateFile
 from psd.space.time_slices import TimeSlices
 
@@ -62,7 +63,7 @@ def test_toml_and_back(name):
 
 def test_the_keys_are_those_of_the_command_line():
     table = table_from_request(request(**REQUESTS["a described choice"], method="grid"))
-    assert table["max_contributions"] == "auto:share=0.1,over=9,most=1000"
+    assert table["max_contributions"] == "auto:share=0.1,over=9,limit=1000"
     assert request_from_table({**table, "max_contributions": "4"}).unit.max_contributions == 4
     assert request_from_table({"epsilon": 1, "bounds": "area-of-use"}).domain.bounds[0] == -180
 
@@ -164,8 +165,8 @@ def test_tallies_state_what_is_about_rows():
     reading = ReadRequest(
         columns=None, unit=PrivacyUnit(kind="user", max_contributions=3), slices=MONTHS
     )
-    given = BuildRequest(epsilon=1, method="grid").completed(domain, reading)
+    given = BuildRequest(epsilon=1, method="grid").complete(domain, reading)
     assert (given.domain, given.unit.max_contributions) == (domain, 3)
     assert "user" not in to_toml(given)
     with pytest.raises(PsdError, match="bounds must be left out for tallies"):
-        request().completed(psd.Domain(bounds=(0, 0, 1, 1)), reading)
+        request().complete(psd.Domain(bounds=(0, 0, 1, 1)), reading)

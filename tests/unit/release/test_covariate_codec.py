@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.release.covariate_codec import COVARIATE_KEY, pack
+from psd.release.covariate_codec import COVARIATE_KEY, pack_covariate
 from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from support.forged_releases import stamped
@@ -92,7 +92,7 @@ def test_the_footer_is_as_documented():
 def test_the_raster_stands_in_the_file_once():
     raster = np.random.default_rng(2).integers(0, 2**16, (512, 512), np.uint16)
     extra = len(encode(made(raster))) - len(encode(made()))
-    assert extra < 1.02 * len(pack(made(raster).covariate))
+    assert extra < 1.02 * len(pack_covariate(made(raster).covariate))
 
 
 def test_rewriting_alone_breaks_nothing():

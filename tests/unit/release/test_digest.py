@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psd.release.digest import canonical, digest
+from psd.release.digest import canonical_json, content_digest
 from psd.space.box_tree import Tree
 
 HEADER = {"format": 4, "epsilon": "1", "unit": "record"}
@@ -21,10 +21,10 @@ TREE = Tree(
 
 
 def test_a_header_is_canonical():
-    assert canonical({"b": 1, "a": "ü"}) == b'{"a": "\\u00fc", "b": 1}'
-    assert canonical(dict(reversed(HEADER.items()))) == canonical(HEADER)
+    assert canonical_json({"b": 1, "a": "ü"}) == b'{"a": "\\u00fc", "b": 1}'
+    assert canonical_json(dict(reversed(HEADER.items()))) == canonical_json(HEADER)
     with pytest.raises(ValueError, match="Out of range"):
-        canonical({"epsilon": float("nan")})
+        canonical_json({"epsilon": float("nan")})
 
 
 def test_it_can_be_computed_from_its_description():
@@ -39,7 +39,7 @@ def test_it_can_be_computed_from_its_description():
     ]
     content = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
     expected = hashlib.sha256(b"psd public content 1\n" + content).hexdigest()
-    assert digest(b"psd", HEADER, [TREE]) == expected
+    assert content_digest(b"psd", HEADER, [TREE]) == expected
 
 
 def other(name):
@@ -61,17 +61,19 @@ CONTENTS = {
 
 
 def test_other_content_has_another_digest():
-    digests = {digest(*content) for content in CONTENTS.values()} | {digest(b"psd", HEADER, [TREE])}
+    digests = {content_digest(*content) for content in CONTENTS.values()} | {
+        content_digest(b"psd", HEADER, [TREE])
+    }
     assert len(digests) == len(CONTENTS) + 1
 
 
 def test_the_order_of_slices_counts():
     trees = [TREE, other("count")]
-    assert digest(b"psd", HEADER, trees) != digest(b"psd", HEADER, trees[::-1])
+    assert content_digest(b"psd", HEADER, trees) != content_digest(b"psd", HEADER, trees[::-1])
 
 
 def test_the_layout_in_memory_does_not_count():
     boxes = np.asfortranarray(TREE.boxes)
-    assert digest(b"psd", HEADER, iter([replace(TREE, boxes=boxes)])) == digest(
+    assert content_digest(b"psd", HEADER, iter([replace(TREE, boxes=boxes)])) == content_digest(
         b"psd", HEADER, [TREE]
     )

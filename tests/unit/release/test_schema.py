@@ -59,10 +59,10 @@ def fields():
 # --- writers ------------------------------------------------------------------------------
 
 WRITERS = {
-    "release": lambda content, path: release_file.write(content, path),
-    "release as bytes": lambda content, path: release_file.encode(content),
-    "series": lambda content, path: series_file.write(content, path),
-    "series as bytes": lambda content, path: series_file.encode(content),
+    "release": lambda content, path: release_file.write_release(content, path),
+    "release as bytes": lambda content, path: release_file.encode_release(content),
+    "series": lambda content, path: series_file.write_series(content, path),
+    "series as bytes": lambda content, path: series_file.encode_series(content),
     "export": lambda content, path: exporting.export(content, path.with_suffix(".csv")),
     "raster": lambda content, path: exporting.export(content, path.with_suffix(".npy")),
     "database": lambda content, path: exporting.export(content, "postgresql://nowhere"),
@@ -89,9 +89,9 @@ def test_writers_take_nothing_but_what_is_public(writer, given, tmp_path):
 
 def test_a_release_is_not_written_as_a_series_nor_a_series_as_a_release():
     with pytest.raises(ParameterError, match="must be ReleaseRecord, got SeriesRecord"):
-        release_file.encode(series().record)
+        release_file.encode_release(series().record)
     with pytest.raises(ParameterError, match="must be SeriesRecord, got ReleaseRecord"):
-        series_file.encode(made().record)
+        series_file.encode_series(made().record)
 
 
 def test_a_record_of_a_subclass_is_refused():
@@ -99,7 +99,7 @@ def test_a_record_of_a_subclass_is_refused():
         pass
 
     with pytest.raises(ParameterError, match="must be ReleaseRecord, got More"):
-        release_file.encode(More(**fields()))
+        release_file.encode_release(More(**fields()))
 
 
 # --- releases -----------------------------------------------------------------------------
