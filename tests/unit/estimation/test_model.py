@@ -1,0 +1,116 @@
+"""The count model: which estimates and densities a post-processing chooses."""
+
+from dataclasses import replace
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+
+from psd.estimation.covariate_density import CovariateDensity
+from psd.estimation.least_squares import infer, pruned
+from psd.estimation.model import CountModel
+from psd.estimation.posterior import posterior_count
+from psd.release.post_processing import PostProcessing
+from psd.space.boundary import Boundary
+from psd.space.covariate import Covariate
+from support.releases import changed
+from support.trees import grid_release
+
+COUNTS = np.array([[2, -4, 6, 0], [8, 90, -10, 1], [1, 3, 5, 0], [0, 0, -7, 2]])
+RELEASE = grid_release(COUNTS)
+
+
+def model(release=RELEASE, **choice):
+    return changed(release, post_processing=PostProcessing(**choice)).model
+
+
+def with_covariate():
+    raster = np.arange(16, dtype=np.uint16).reshape(4, 4)
+    return changed(RELEASE, covariate=Covariate(domain=RELEASE.domain, raster=raster))
+
+
+def test_least_squares_is_projected_by_default():
+    asked = model()
+    assert asked.estimates.count.tolist() == infer(RELEASE.tree).count.tolist()
+    assert (asked.estimates.count >= 0).all()
+    assert asked.total == asked.estimates.count[0]
+
+
+def test_signed_estimates_are_those_of_least_squares():
+    asked = model(estimate="signed")
+    assert asked.estimates.count.tolist() == asked.estimates.signed.tolist()
+    assert (asked.estimates.count < 0).any()
+    assert asked.published_covariance is asked.estimates
+
+
+def test_posterior_medians_replace_the_counts_alone():
+    asked, projected = model(estimate="posterior"), infer(RELEASE.tree)
+    expected = posterior_count(RELEASE.tree, projected, 1, 1, None)
+    assert asked.estimates.count.tolist() == expected.tolist()
+    assert asked.estimates.signed.tolist() == projected.signed.tolist()
+    assert asked.estimates.variance.tolist() == projected.variance.tolist()
+
+
+def test_small_counts_are_pruned_after_the_estimate():
+    asked = model(prune=20)
+    expected = pruned(RELEASE.tree, infer(RELEASE.tree), 20, asked.parent_shares)
+    assert asked.estimates.count.tolist() == expected.tolist()
+
+
+def test_a_total_is_not_negative():
+    release = grid_release(-np.abs(COUNTS))
+    asked = model(release, estimate="signed")
+    assert asked.estimates.count[0] < 0
+    assert asked.total == 0
+
+
+def test_each_density_is_the_one_that_was_chosen():
+    assert model().density is None
+    assert not isinstance(model(density="smooth").density, CovariateDensity | None)
+    release = with_covariate()
+    assert isinstance(model(release, density="covariate").density, CovariateDensity)
+    assert model(release, density="uniform").density is None
+
+
+def test_shares_of_parents_follow_the_covariate_where_it_is_the_density():
+    release = with_covariate()
+    leaves = RELEASE.tree.is_leaf
+    even = model(release, density="uniform").parent_shares
+    assert even[leaves] == pytest.approx(1 / 4)
+    shares = model(release, density="covariate").parent_shares
+    boxes = RELEASE.tree.boxes[leaves]
+    values, parent = 4 * boxes[:, 1] + boxes[:, 0], RELEASE.tree.parent[leaves]
+    assert shares[leaves] == pytest.approx(values / np.bincount(parent, values)[parent])
+
+
+def test_leaves_outside_a_boundary_have_no_records():
+    west = gpd.GeoSeries([shapely.box(0, 0, 2, 4)], crs=RELEASE.domain.crs)
+    boundary = Boundary.from_polygons(west, RELEASE.domain)
+    tree = RELEASE.tree
+    east = tree.boxes[:, 0] >= 2
+    release = changed(
+        RELEASE,
+        tree=replace(
+            tree, count=np.where(east, 0, tree.count), epsilon=np.where(east, 0, tree.epsilon)
+        ),
+        covariate=boundary.release_covariate(None),
+        boundary=True,
+    )
+    asked = model(release, density="covariate")
+    assert asked.outside.tolist() == east.tolist()
+    assert (asked.estimates.count[east] == 0).all()
+    assert model().outside is None
+
+
+def test_overdispersion_is_that_of_the_level_of_each_cell():
+    asked = model()
+    by_level = asked.overdispersion_by_level
+    assert len(by_level) == len(RELEASE.tree.levels)
+    assert asked.overdispersion.tolist() == by_level[RELEASE.tree.level].tolist()
+
+
+def test_each_result_is_computed_once():
+    asked = CountModel(record=RELEASE.record)
+    for name in ("estimates", "published_covariance", "parent_shares", "overdispersion"):
+        assert getattr(asked, name) is getattr(asked, name)
