@@ -1,9 +1,10 @@
 """Hidden names beside a target, and what killed processes left under them. Public side.
 
-A process that writes under such a name holds a lock on it, which ends with the process. A name
-without a lock was left by a process that was killed, and the next write into its folder removes
-it: it may hold private data, so it is not kept until it has some age. On a network file system
-whose locks end at each machine, this may remove a file that another machine is writing.
+A process that writes under such a name holds a lock on it, which ends with the process, also when
+it is killed. The next write into the folder removes every such name without a lock. Age would be
+a worse sign: the file may hold private data, and a large one may take long to write. So would be
+the number of the process, which another container may use as well. On a network file system whose
+locks end at each machine, this may remove a file that another machine is writing.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks: nothing is taken for abandoned there
+except ImportError:  # Windows has no such locks: nothing is removed there
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["held_folder", "hidden", "hold", "sweep"]
 
-# Eight random bytes, so that no name that a user chose is taken for one of these.
+# Eight random bytes: names that users choose do not look like these.
 _NAME = re.compile(r"\.psd-[0-9a-f]{16}")
 
 
@@ -68,7 +69,7 @@ def held_folder(above: Path) -> tuple[Path, int | None]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left in a folder, and nothing that is still locked."""
+    """Remove the files and folders of killed processes: those that are not locked."""
     if fcntl is None:
         return
     with suppress(OSError):

@@ -24,7 +24,7 @@ _DATABASE = b"SQLite format 3\0"
 
 _APPEARED = "was created by another process meanwhile; it was not replaced"
 
-# Whatever the umask, only the owner may change what is published.
+# Only the owner may change a published file, even if the umask would allow more.
 _MODE = 0o644
 
 
@@ -277,7 +277,7 @@ def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file or a folder to the disk; a folder that cannot be opened is left to the system.
+    """Flush a file or a folder to the disk; skip a folder that cannot be opened.
 
     Windows opens no folders, and flushes only files that are open for writing.
     """

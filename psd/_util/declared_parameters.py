@@ -1,4 +1,4 @@
-"""Parameters that a release states: public because they were declared, and of a type of their own.
+"""Parameters that a release states: public because they were declared as public in code.
 
 The only ways into the type are declared fields of a method, its declared picks, statements of a
 declared table, and a release file.
@@ -19,16 +19,16 @@ from psd.errors import ParameterError
 __all__ = ["NO_PARAMETERS", "DeclaredParameters", "declared", "parameters_from_file"]
 
 Value = int | str | None
-"""Of a parameter, as it stands in a release file."""
+"""Value of a parameter in a release file."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
-# Limits of a release file: its reader refuses what passes them.
+# Limits of a release file, which its reader checks as well.
 _MAX_TEXT = 100
 _MAX_INTEGER = 2**62
 _MAX_PARAMETERS = 100
 
-# What only this module can hand to the constructor of `DeclaredParameters`.
+# The constructor of `DeclaredParameters` requires it, so that only this module calls it.
 _SEAL = object()
 
 
@@ -108,7 +108,7 @@ class DeclaredParameters(Mapping[str, Value]):
         Raises
         ------
         ParameterError
-            If a name does not stand in ``picks`` of the method's class, or is a field of it.
+            If a name is not in ``picks`` of the method's class, or is a field of it.
         """
         for name in picked:
             if name not in self._picks:
@@ -148,13 +148,13 @@ class DeclaredParameters(Mapping[str, Value]):
 
 
 def declared(method: Any) -> DeclaredParameters:
-    """Public parameters of a method, as they stand in a release file; shares as decimal text.
+    """Public parameters of a method as a release file has them; shares as decimal text.
 
     Parameters
     ----------
     method : dataclass instance
         Every field of it was made by `psd._util.fields.public_field`. Names of what it picks
-        during a build stand in ``picks``, a class variable.
+        during a build are in ``picks``, a class variable.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def declared(method: Any) -> DeclaredParameters:
 def parameters_from_file(values: Mapping[str, Value]) -> DeclaredParameters:
     """Parameters of a release that was published before, read from its file.
 
-    For readers of release files alone: what they read is public already. The method that declared
+    Only for readers of release files: what they read is public already. The method that declared
     the parameters need not be installed.
 
     Raises

@@ -148,7 +148,7 @@ def register(package: str, kind: str, name: str, module: Any) -> None:
     package : str
         Dotted name of the family.
     kind : str
-        What a variant is called in messages.
+        Word for a variant in messages.
     name : str
         Name of the variant; registering it again replaces it.
     module : module or object
@@ -174,7 +174,7 @@ def problems(package: str, kind: str) -> tuple[str, ...]:
     package : str
         Dotted name of the family.
     kind : str
-        What a variant is called in messages.
+        Word for a variant in messages.
     """
     sentences = []
     for name, entries in sorted(_entry_points(package).items()):

@@ -1,4 +1,4 @@
-"""Names that do not exist, and the one that was meant."""
+"""Refuse unknown names, and suggest the name that was probably meant."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Curator(Protocol):
     def declare(self, name: str, value: int | str) -> None:
         """Declare what the method picked, for the parameters of the release. Costs nothing.
 
-        The name stands in ``picks`` of the method's class, and the value follows from public
+        The name is in ``picks`` of the method's class, and the value follows from public
         parameters and from answers.
         """
 

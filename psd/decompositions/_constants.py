@@ -4,9 +4,9 @@ Defaults of public parameters are among them. A release states the parameters th
 with, so a change here changes new releases and never the meaning of an old one.
 
 Three commands score methods on the public data sets of ``../shared/data``. None of them fits a
-constant by itself: candidates were tried by hand, and the one with the best score was chosen. The
-scores of one setting vary by several per cent between builds, so the last digit of these constants
-means nothing. Where a comment names no command, none is kept.
+constant automatically: a person tried candidates and chose the one with the best score. The scores
+of one setting vary by several per cent between builds, so the last digit of these constants means
+nothing. Where a comment names no command, none is kept.
 
 - accuracy: ``python tests/benchmarks/accuracy.py --methods NAME --runs 2``
 - ablation: ``python tests/benchmarks/ablation.py --runs 3`` (cascade only; it prints the score of

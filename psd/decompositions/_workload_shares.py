@@ -212,7 +212,7 @@ def detail_energies(boxes: Floats, height: int) -> Floats:
 
     Notes
     -----
-    Fractions are products of an x and a y part, so each axis is summed by itself: the intervals
+    Fractions are products of an x and a y part, so each axis is summed separately: the intervals
     that are covered fully, and the squares of the two that are cut.
     """
     lengths = [

@@ -42,8 +42,8 @@ class PrivTree:
     Parameters
     ----------
     height : int
-        Largest number of levels below the root, 0 to 30; the method ends by itself, so this is
-        only a limit. The default is the depth of the default lattice. Public.
+        Largest number of levels below the root, 0 to 30. Cells with few records are not divided,
+        so this is only a limit; by default the depth of the default lattice. Public.
     structure_share : decimal in [0, 1)
         Share of epsilon for the shape; the rest is for the counts of the leaves. Public.
 
@@ -61,7 +61,7 @@ class PrivTree:
     height: int = public_field(
         20,
         integer_between(0, 30),
-        "largest number of levels below the root; the method ends by itself",
+        "largest number of levels below the root; most cells stop earlier",
     )
     structure_share: Decimal = public_field(
         PRIVTREE_STRUCTURE_SHARE, share, "share of epsilon for the shape"

@@ -1,1 +1,1 @@
-"""From rows to exact counts. Private."""
+"""From records to exact counts. Private."""

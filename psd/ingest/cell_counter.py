@@ -89,7 +89,7 @@ class _Sparse:
         return self._codes[occupied], self._counts[occupied]
 
     def _sort_in(self) -> None:
-        """Merge the waiting rows into the sorted codes."""
+        """Merge the waiting records into the sorted codes."""
         codes, counts = _sum_by_code(self._waiting)
         self._waiting, self._rows = [], 0
         together = len(self._codes) + len(codes)

@@ -1,7 +1,7 @@
-"""The key of the hash that chooses rows, in a file that its owner alone reads.
+"""The key of the hash that chooses the kept records, in a file that only its owner can read.
 
 Privacy holds for every fixed key, even a published one, as long as it does not depend on the data.
-So a key is made of random bytes once and is used for all parts of a data set.
+A key is generated once from random bytes, and used for all parts of a data set.
 """
 
 from __future__ import annotations

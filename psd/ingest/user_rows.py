@@ -135,6 +135,6 @@ def _keep_smallest(records: UserRows, unit: PrivacyUnit, slices: TimeSlices | No
     """Keep the k records of each unit with the smallest hashes; ties by cell, then time."""
     units = number_units(unit, records.users, records.time, slices)
     order = np.lexsort((records.time, records.rows, records.columns, records.hashes, units))
-    kept = order[running_number([units[order]]) < unit.max_contributions]
-    columns = {name: getattr(records, name)[kept] for name in ("users", *_COLUMNS)}
+    smallest = order[running_number([units[order]]) < unit.max_contributions]
+    columns = {name: getattr(records, name)[smallest] for name in ("users", *_COLUMNS)}
     return UserRows(names=records.names, **columns)

@@ -34,7 +34,7 @@ class Engine(Protocol):
         key: bytes | None = None,
         step: tuple[int, int] = (1, 1),
     ) -> Tally:
-        """Count kept rows per occupied cell, as `psd.ingest.tally_builder.tally_batches` does."""
+        """Count kept records per cell, as `psd.ingest.tally_builder.tally_batches` does."""
 
 
 def engines() -> tuple[str, ...]:
