@@ -1,10 +1,17 @@
 """One small family of errors; the command line turns each kind into an exit code.
 
 A message is one sentence that names the argument, the value (never private data) and the
-likely cause. Where a builtin fits it is the second base, so ``except ValueError`` works.
+likely cause. The same is in attributes, for programs. Where a builtin fits it is the second base,
+so ``except ValueError`` works.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import os
+    from decimal import Decimal
 
 __all__ = [
     "AuditError",
@@ -23,19 +30,80 @@ __all__ = [
 
 
 class PsdError(Exception):
-    """Root of the family; never raised itself."""
+    """Root of the family; never raised itself.
+
+    Guarantees
+    ----------
+    - Neither the message nor an attribute holds private data.
+
+    Parameters
+    ----------
+    *message
+        One sentence.
+    **about
+        Attributes of the class of the error; those that are left out are None.
+
+    Examples
+    --------
+    >>> import psd
+    >>> try:
+    ...     psd.method("quadtree", {"height": "99"})
+    ... except psd.errors.ParameterError as error:
+    ...     error.name, error.value
+    ('height', '99')
+    """
+
+    def __init__(self, *message: object, **about: object) -> None:
+        super().__init__(*message)
+        for name, value in about.items():
+            if not hasattr(type(self), name):
+                raise TypeError(f"{type(self).__name__} has no attribute {name!r}")
+            setattr(self, name, value)
 
 
 class ParameterError(PsdError, ValueError):
-    """A public parameter is missing, out of range or of the wrong kind."""
+    """A public parameter is missing, out of range or of the wrong kind.
+
+    Attributes
+    ----------
+    name : str or None
+        The parameter.
+    value : object
+        Its value, if it is a text or number that is public; else None.
+    """
+
+    name: str | None = None
+    value: object = None
 
 
 class DomainError(PsdError, ValueError):
-    """Bounds or CRS are unusable, or the data do not lie where they say."""
+    """Bounds or CRS are unusable, or the data do not lie where they say.
+
+    Attributes
+    ----------
+    name : {"bounds", "crs", "lattice"} or None
+        The parameter.
+    value : object
+        Its value, if it is the parameter that is wrong; else None.
+    """
+
+    name: str | None = None
+    value: object = None
 
 
 class BudgetError(PsdError):
-    """A question costs more epsilon than is left; nothing was drawn."""
+    """A question costs more epsilon than is left; nothing was drawn.
+
+    Attributes
+    ----------
+    requested : Decimal or None
+        Epsilon that the question costs.
+    left : Decimal or None
+        Epsilon that is left.
+    """
+
+    requested: Decimal | None = None
+    left: Decimal | None = None
 
 
 class AuditError(PsdError):
@@ -47,15 +115,39 @@ class LedgerError(PsdError):
 
 
 class ReleaseFormatError(PsdError, ValueError):
-    """A release file is malformed, truncated or of an unknown version."""
+    """A release file is malformed, truncated or of an unknown version.
+
+    Attributes
+    ----------
+    path : path-like or None
+        The file.
+    """
+
+    path: str | os.PathLike[str] | None = None
 
 
 class WriteError(PsdError, OSError):
-    """A file could not be written; nothing was left behind."""
+    """A file could not be written; nothing was left behind.
+
+    Attributes
+    ----------
+    path : path-like or None
+        The file that could not be written.
+    """
+
+    path: str | os.PathLike[str] | None = None
 
 
 class MissingExtraError(PsdError, ImportError):
-    """A format or engine needs a package that is not installed."""
+    """A format or engine needs a package that is not installed.
+
+    Attributes
+    ----------
+    extra : str or None
+        Extra of the package ``psd-publisher`` to install, such as ``"raster"``.
+    """
+
+    extra: str | None = None
 
 
 class RandomnessError(PsdError, OSError):

@@ -61,21 +61,24 @@ def check_free(
         pass
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "this is not a valid file name"
-        raise WriteError(f"cannot write {path}: {reason}") from None
+        raise WriteError(f"cannot write {path}: {reason}", path=path) from None
     if path.is_dir():
-        raise WriteError(f"{path} is a folder; give the name of a file in it")
+        raise WriteError(f"{path} is a folder; give the name of a file in it", path=path)
     if path.exists() and not overwrite:
-        raise WriteError(f"{path} exists; choose another name, or pass overwrite=True")
+        raise WriteError(f"{path} exists; choose another name, or pass overwrite=True", path=path)
     if path.is_symlink() and not overwrite:
         raise WriteError(
-            f"{path} is a broken symbolic link; remove it, or pass overwrite=True to replace it"
+            f"{path} is a broken symbolic link; remove it, or pass overwrite=True to replace it",
+            path=path,
         )
     if path.exists() and any(Path(item).exists() and path.samefile(item) for item in inputs):
-        raise WriteError(f"{path} is read as an input too; choose another name for the output")
+        raise WriteError(
+            f"{path} is read as an input too; choose another name for the output", path=path
+        )
     if not path.parent.is_dir():
-        raise WriteError(f"folder {path.parent} does not exist; create it first")
+        raise WriteError(f"folder {path.parent} does not exist; create it first", path=path)
     if not os.access(path.parent, os.W_OK):
-        raise WriteError(f"folder {path.parent} is not writable; choose another one")
+        raise WriteError(f"folder {path.parent} is not writable; choose another one", path=path)
     _check_apart(path)
     return path
 
@@ -87,7 +90,8 @@ def _check_apart(path: Path) -> None:
         if path.name.lower().endswith(end) and _is_database(database):
             raise WriteError(
                 f"{path} has a name that SQLite uses for its own files beside {database}; choose "
-                "another name"
+                "another name",
+                path=path,
             )
 
 
@@ -123,7 +127,9 @@ def check_targets(
         path = check_free(target, overwrite=overwrite, inputs=inputs)
         real = os.path.realpath(path).casefold()
         if real in seen:
-            raise WriteError(f"two outputs have the same path {path}; give each its own name")
+            raise WriteError(
+                f"two outputs have the same path {path}; give each its own name", path=path
+            )
         seen.add(real)
 
 
@@ -155,14 +161,16 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
     try:
         folder, handle = held_folder(target.parent)
     except OSError as error:
-        raise WriteError(f"cannot write beside {target}: {error.strerror}") from None
+        raise WriteError(f"cannot write beside {target}: {error.strerror}", path=target) from None
     try:
         yield folder / target.name
         _settle(folder / target.name, target, overwrite=overwrite)
     except WriteError:
         raise
     except OSError as error:
-        raise WriteError(f"cannot write {target}: {error.strerror or 'unknown reason'}") from None
+        raise WriteError(
+            f"cannot write {target}: {error.strerror or 'unknown reason'}", path=target
+        ) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if handle is not None:
@@ -220,7 +228,9 @@ def write_file(
     except WriteError:
         raise
     except OSError as error:
-        raise WriteError(f"cannot write {target}: {error.strerror or 'unknown reason'}") from None
+        raise WriteError(
+            f"cannot write {target}: {error.strerror or 'unknown reason'}", path=target
+        ) from None
 
 
 def _give_name(source: Path, target: Path, *, overwrite: bool) -> None:
@@ -230,7 +240,8 @@ def _give_name(source: Path, target: Path, *, overwrite: bool) -> None:
     except FileExistsError:
         if not overwrite:
             raise WriteError(
-                f"{target} was created by another process meanwhile; it was not replaced"
+                f"{target} was created by another process meanwhile; it was not replaced",
+                path=target,
             ) from None
         _replace(source, target)
     _sync(target.parent)
@@ -266,7 +277,8 @@ def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
             os.link(source, target)  # unlike rename, never replaces
         except FileExistsError:
             raise WriteError(
-                f"{target} was created by another process meanwhile; it was not replaced"
+                f"{target} was created by another process meanwhile; it was not replaced",
+                path=target,
             ) from None
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:

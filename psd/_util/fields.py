@@ -48,9 +48,13 @@ def integer_between(low: int, high: int) -> Check:
     def check(name: str, value: object) -> int:
         text = str(value)
         if isinstance(value, bool) or not _INTEGER.fullmatch(text):
-            raise ParameterError(f"{name} must be an integer, got {text[:80]!r}")
+            raise ParameterError(
+                f"{name} must be an integer, got {text[:80]!r}", name=name, value=text[:80]
+            )
         if not low <= int(text) <= high:
-            raise ParameterError(f"{name} must be between {low} and {high}, got {text}")
+            raise ParameterError(
+                f"{name} must be between {low} and {high}, got {text}", name=name, value=int(text)
+            )
         return int(text)
 
     return check
@@ -62,7 +66,9 @@ def choice(*options: str) -> Check:
     def check(name: str, value: object) -> str:
         if value not in options:
             raise ParameterError(
-                f"{name} must be one of {', '.join(options)}, got {str(value)[:80]!r}"
+                f"{name} must be one of {', '.join(options)}, got {str(value)[:80]!r}",
+                name=name,
+                value=str(value)[:80],
             )
         return str(value)
 
@@ -96,7 +102,9 @@ def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
     for name in settings:
         if name not in names:
             raise ParameterError(
-                f"{kind.name} has no parameter {name[:80]!r}; it takes {', '.join(names) or 'none'}"
+                f"{kind.name} has no parameter {name[:80]!r}; "
+                f"it takes {', '.join(names) or 'none'}",
+                name=name[:80],
             )
     return kind(**settings)
 
@@ -112,5 +120,6 @@ def check_declared(method: Any, field: dataclasses.Field[Any]) -> None:
     if "check" not in field.metadata:
         raise ParameterError(
             f"{field.name} of {method.name} is not a declared public parameter; make the field "
-            "with public_field"
+            "with public_field",
+            name=field.name,
         )

@@ -38,7 +38,8 @@ def check_instance(name: str, value: object, kind: type, example: str) -> None:
         return
     refuse_class(name, value, example)
     raise ParameterError(
-        f"{name} must be of type {kind.__name__}, got {type_text(value)}; write {example}"
+        f"{name} must be of type {kind.__name__}, got {type_text(value)}; write {example}",
+        name=name,
     )
 
 
@@ -58,7 +59,8 @@ def refuse_class(name: str, value: object, example: str | None = None) -> None:
     if isinstance(value, type):
         raise ParameterError(
             f"{name} must be an instance, got {type_text(value)}; "
-            f"write {example or f'{value.__name__}()'}"
+            f"write {example or f'{value.__name__}()'}",
+            name=name,
         )
 
 

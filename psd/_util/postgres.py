@@ -131,7 +131,8 @@ def connect(url: str, what: str, kind: type[PsdError]) -> Iterator[Any]:
         from adbc_driver_postgresql import dbapi
     except ImportError:
         raise MissingExtraError(
-            "postgresql:// needs adbc-driver-postgresql; install psd-publisher[postgis]"
+            "postgresql:// needs adbc-driver-postgresql; install psd-publisher[postgis]",
+            extra="postgis",
         ) from None
     try:
         connection = dbapi.connect(_with_timeout(url))

@@ -39,4 +39,4 @@ def check_names(what: str, names: Iterable[object], allowed: Iterable[str]) -> N
         text = str(name)[:80]
         closest = get_close_matches(text, existing, n=1)
         hint = f"did you mean {closest[0]!r}?" if closest else f"use one of {', '.join(existing)}"
-        raise ParameterError(f"{what} {text!r} does not exist; {hint}")
+        raise ParameterError(f"{what} {text!r} does not exist; {hint}", name=text)

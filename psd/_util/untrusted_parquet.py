@@ -69,15 +69,17 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """
     path = Path(path)
     if not path.is_file():
-        raise ReleaseFormatError(f"release {path} does not exist or is not a file")
+        raise ReleaseFormatError(f"release {path} does not exist or is not a file", path=path)
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size > MAX_FILE:
-                raise ReleaseFormatError(f"release {path} is larger than any release")
+                raise ReleaseFormatError(f"release {path} is larger than any release", path=path)
             start = file.read(len(_MAGIC))
             return start + file.read() if start == _MAGIC else start
     except OSError as error:
-        raise ReleaseFormatError(f"release {path} cannot be read: {error.strerror}") from None
+        raise ReleaseFormatError(
+            f"release {path} cannot be read: {error.strerror}", path=path
+        ) from None
 
 
 def open_parquet(content: bytes, **options: object) -> pq.ParquetFile:

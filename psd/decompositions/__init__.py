@@ -98,7 +98,8 @@ def as_method(value: Any) -> Decomposition:
     if not (hasattr(value, "build") and hasattr(value, "name")):
         raise ParameterError(
             f"method must be a name or a decomposition, got {type_text(value)}; psd.methods() "
-            "lists the names"
+            "lists the names",
+            name="method",
         )
     decomposition: Decomposition = value
     return decomposition

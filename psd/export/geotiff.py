@@ -33,7 +33,8 @@ def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
     except ImportError:
         raise MissingExtraError(
             f"output {path.name} needs rasterio; install psd-publisher[raster], or write an array "
-            "(.npy)"
+            "(.npy)",
+            extra="raster",
         ) from None
     rows, columns = raster.count.shape
     west, south, east, north = raster.bounds

@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ledger.regions import Region, spent_within
-from psd.privacy.epsilon import epsilon_text
+from psd.privacy.epsilon import epsilon_decimal, epsilon_text
 from psd.privacy.unit import PrivacyUnit
 
 __all__ = ["Charge", "ChargeRequest", "Dataset", "LedgerState", "check_name", "is_name"]
@@ -216,7 +216,9 @@ class LedgerState:
             left = epsilon_text(max(budget - spent, 0))
             raise BudgetError(
                 f"{whose} has epsilon {left} left, and this costs {epsilon_text(request.epsilon)}; "
-                "nothing was drawn or charged"
+                "nothing was drawn or charged",
+                requested=epsilon_decimal(request.epsilon),
+                left=epsilon_decimal(max(budget - spent, 0)),
             )
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from psd.errors import BudgetError, InternalError, ParameterError
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.epsilon import epsilon_decimal, epsilon_text, parse_epsilon
 from psd.privacy.statements import BUDGET_STATEMENTS
 
 __all__ = ["Budget", "Cost", "Statement", "spent_before_counting"]
@@ -125,7 +125,9 @@ class Budget:
         if amount > self.left:
             raise BudgetError(
                 f"a draw costs epsilon {epsilon_text(amount)}, and {epsilon_text(self.left)} of "
-                f"{epsilon_text(self._total)} is left; nothing was drawn"
+                f"{epsilon_text(self._total)} is left; nothing was drawn",
+                requested=epsilon_decimal(amount),
+                left=epsilon_decimal(self.left),
             )
         self.open()
         self._spent += amount
@@ -194,7 +196,9 @@ class Budget:
         if amount > self.left:
             raise BudgetError(
                 f"{_PURPOSES[name]} costs epsilon {epsilon_text(amount)}, and "
-                f"{epsilon_text(self.left)} of {epsilon_text(self._total)} is left"
+                f"{epsilon_text(self.left)} of {epsilon_text(self._total)} is left",
+                requested=epsilon_decimal(amount),
+                left=epsilon_decimal(self.left),
             )
         self._spent += amount
         self._statement.update(stated)

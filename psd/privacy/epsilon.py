@@ -12,7 +12,14 @@ from fractions import Fraction
 
 from psd.errors import ParameterError
 
-__all__ = ["MAX_EPSILON", "NANO", "epsilon_text", "parse_decimal", "parse_epsilon"]
+__all__ = [
+    "MAX_EPSILON",
+    "NANO",
+    "epsilon_decimal",
+    "epsilon_text",
+    "parse_decimal",
+    "parse_epsilon",
+]
 
 NANO = 10**9
 MAX_EPSILON = 1_000
@@ -46,14 +53,24 @@ def parse_epsilon(value: str | float | Decimal) -> int:
     """
     number = parse_decimal("epsilon", value)
     if number <= 0:
-        raise ParameterError(f"epsilon must be above 0, got {value}; usual values are 0.1 to 10")
+        raise ParameterError(
+            f"epsilon must be above 0, got {value}; usual values are 0.1 to 10",
+            name="epsilon",
+            value=value,
+        )
     if number > MAX_EPSILON:
         raise ParameterError(
-            f"epsilon must be at most {MAX_EPSILON:,}, got {value}; usual values are 0.1 to 10"
+            f"epsilon must be at most {MAX_EPSILON:,}, got {value}; usual values are 0.1 to 10",
+            name="epsilon",
+            value=value,
         )
     nano = Fraction(number) * NANO
     if nano.denominator != 1:
-        raise ParameterError(f"epsilon must have at most nine decimals, got {value}; round it down")
+        raise ParameterError(
+            f"epsilon must have at most nine decimals, got {value}; round it down",
+            name="epsilon",
+            value=value,
+        )
     return nano.numerator
 
 
@@ -61,8 +78,21 @@ def parse_decimal(name: str, value: str | float | Decimal) -> Decimal:
     """Decimal from plain ASCII text; exponents have at most four digits."""
     text = str(value)  # of a float, the shortest text that reads back as it
     if isinstance(value, bool) or not _DECIMAL.fullmatch(text):
-        raise ParameterError(f"{name} must be a decimal number such as 0.5, got {text!r}")
+        raise ParameterError(
+            f"{name} must be a decimal number such as 0.5, got {text!r}", name=name, value=text
+        )
     return Decimal(text)
+
+
+def epsilon_decimal(nano: int) -> Decimal:
+    """Epsilon of a nano-epsilon number.
+
+    Examples
+    --------
+    >>> epsilon_decimal(100_000_000)
+    Decimal('0.1')
+    """
+    return Decimal(epsilon_text(nano))
 
 
 def epsilon_text(nano: int) -> str:

@@ -288,5 +288,6 @@ def as_domain(value: Any) -> Domain | PrivateBounds | None:
         return Domain(bounds=tuple(value))
     raise ParameterError(
         f"domain must be a psd.Domain, PrivateBounds or four numbers, got {type_text(value)}; "
-        "write psd.Domain(bounds=(west, south, east, north))"
+        "write psd.Domain(bounds=(west, south, east, north))",
+        name="domain",
     )

@@ -119,7 +119,8 @@ def read_release(path: str | os.PathLike[str]) -> tuple[ReleaseRecord, str]:
     ReleaseFormatError
         If the file is missing, malformed, damaged or of an unknown version.
     """
-    return decode_release(read_bytes(path), str(path))
+    with stating_path(path):
+        return decode_release(read_bytes(path), str(path))
 
 
 def encode_release(record: ReleaseRecord) -> bytes:
@@ -207,6 +208,16 @@ def decode_release(content: bytes, name: str = "release") -> tuple[ReleaseRecord
     """
     with explain_read_errors(name):
         return _decode_file(open_parquet(content), content)
+
+
+@contextmanager
+def stating_path(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of a release file have its path as attribute."""
+    try:
+        yield
+    except ReleaseFormatError as error:
+        error.path = path
+        raise
 
 
 @contextmanager

@@ -38,6 +38,7 @@ from psd.release.file import (
     encode_tables,
     explain_read_errors,
     read_footer,
+    stating_path,
     tree_of,
 )
 from psd.release.record import ReleaseRecord
@@ -76,7 +77,8 @@ def read_series(path: str | os.PathLike[str]) -> tuple[SeriesRecord, str]:
     ReleaseFormatError
         If the file is missing, malformed, damaged, of an unknown version or a single release.
     """
-    return decode_series(read_bytes(path), str(path))
+    with stating_path(path):
+        return decode_series(read_bytes(path), str(path))
 
 
 def is_series(path: str | os.PathLike[str]) -> bool:

@@ -195,7 +195,8 @@ def verify(release: Name, key: Name | None = None, *, signature: Name | None = N
     elif stated_digest(release) is None:
         raise ReleaseFormatError(
             f"{release} is of an older format, without a digest to check; a signature can be "
-            "checked nevertheless (--key)"
+            "checked nevertheless (--key)",
+            path=release,
         )
     return digest
 
@@ -213,22 +214,25 @@ def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
     if body["digest"] != digest:
         raise ReleaseFormatError(
             f"signature {path} is of another content, with digest {body['digest']}; the release "
-            f"has {digest}"
+            f"has {digest}",
+            path=path,
         )
     if body["key"] != _key_fingerprint(public):
-        raise ReleaseFormatError(f"signature {path} was made with another key than this one")
+        raise ReleaseFormatError(
+            f"signature {path} was made with another key than this one", path=path
+        )
     try:
         public.verify(bytes.fromhex(body["signature"]), _DOMAIN + digest.encode())
     except InvalidSignature:
         raise ReleaseFormatError(
-            f"signature {path} is not valid; it is forged or damaged"
+            f"signature {path} is not valid; it is forged or damaged", path=path
         ) from None
 
 
 def _read_signature(path: Path) -> dict[str, str]:
     """Fields of a file of a signature."""
     if not path.is_file():
-        raise ReleaseFormatError(f"signature {path} does not exist or is no file")
+        raise ReleaseFormatError(f"signature {path} does not exist or is no file", path=path)
     try:
         with path.open("rb") as file:
             body = strict_json(file.read(_LARGEST + 1), _LARGEST)
@@ -236,9 +240,9 @@ def _read_signature(path: Path) -> dict[str, str]:
         body = None
     is_signature = isinstance(body, dict) and body.keys() == _FIELDS.keys() | {"version"}
     if not is_signature or type(body["version"]) is not int or body["version"] != VERSION:
-        raise ReleaseFormatError(f"signature {path} is none, or of another version")
+        raise ReleaseFormatError(f"signature {path} is none, or of another version", path=path)
     if not all(_is_hex(body[name], length) for name, length in _FIELDS.items()):
-        raise ReleaseFormatError(f"signature {path} is damaged")
+        raise ReleaseFormatError(f"signature {path} is damaged", path=path)
     fields: dict[str, str] = body
     return fields
 
@@ -301,7 +305,8 @@ def _import_ed25519() -> Any:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise MissingExtraError(
-            "signatures need cryptography; install psd-publisher[sign]"
+            "signatures need cryptography; install psd-publisher[sign]",
+            extra="sign",
         ) from None
     return ed25519
 

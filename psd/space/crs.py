@@ -52,17 +52,19 @@ def parse_crs(named: Any) -> CRS:
 
     text = str(getattr(named, "srs", named))
     if _FILES.search(text):  # pyproj would open some files when it parses the text
-        raise DomainError(_names_file(text))
+        raise DomainError(_names_file(text), name="crs")
     try:
         crs = CRS.from_user_input(named)
         parts = list(_texts("", crs.to_json_dict()))
     except (CRSError, UnicodeError, RecursionError):
         raise DomainError(
-            f"crs must be a coordinate reference system such as EPSG:4326, got {text[:80]!r}"
+            f"crs must be a coordinate reference system such as EPSG:4326, got {text[:80]!r}",
+            name="crs",
+            value=text[:80],
         ) from None
     # Values of parameters are numbers; a text is the name of a file.
     if any(_FILES.search(t) or (key == "value" and t not in _NULL) for key, t in parts):
-        raise DomainError(_names_file(text))
+        raise DomainError(_names_file(text), name="crs")
     return crs
 
 

@@ -84,12 +84,16 @@ class Domain:
         if not all(self._has_room(axis) for axis in (0, 1)):
             raise DomainError(
                 f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
-                f"{self.lattice[1]} cells; widen the bounds or use a coarser lattice"
+                f"{self.lattice[1]} cells; widen the bounds or use a coarser lattice",
+                name="bounds",
+                value=self.bounds,
             )
         if not geographic and not _meets_area_of_use(self.bounds, crs):
             raise DomainError(
                 f"bounds {self.bounds} lie outside the area of use of {crs}; are they in degrees, "
-                "or is the CRS wrong?"
+                "or is the CRS wrong?",
+                name="bounds",
+                value=self.bounds,
             )
 
     def _has_room(self, axis: int) -> bool:
@@ -121,7 +125,9 @@ class Domain:
         """
         area = _area_of_use(_check_crs(crs)[0])
         if area is None:
-            raise DomainError(f"crs {crs!r} has no area of use; give bounds=")
+            raise DomainError(
+                f"crs {crs!r} has no area of use; give bounds=", name="crs", value=crs
+            )
         return cls(bounds=area, crs=crs, lattice=lattice)
 
     @property
@@ -236,7 +242,8 @@ def public_domain(value: Any) -> Domain:
         return Domain(bounds=tuple(value))
     raise ParameterError(
         f"domain must be a psd.Domain or four numbers, got {type_text(value)}; write "
-        "psd.Domain(bounds=(west, south, east, north))"
+        "psd.Domain(bounds=(west, south, east, north))",
+        name="domain",
     )
 
 
@@ -246,23 +253,32 @@ def _check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float
         west, south, east, north = (float(edge) for edge in bounds)
     except (TypeError, ValueError, OverflowError):
         raise DomainError(
-            f"bounds must be four numbers, west south east north, got {str(bounds)[:80]}"
+            f"bounds must be four numbers, west south east north, got {str(bounds)[:80]}",
+            name="bounds",
         ) from None
     if not all(math.isfinite(edge) for edge in (west, south, east, north)):
-        raise DomainError(f"bounds must be finite, got {west} {south} {east} {north}")
+        raise DomainError(
+            f"bounds must be finite, got {west} {south} {east} {north}", name="bounds", value=bounds
+        )
     if west >= east:
         raise DomainError(
             f"bounds must have west below east, got {west} and {east}; the order is west south "
-            "east north, and a domain across the antimeridian must be split in two"
+            "east north, and a domain across the antimeridian must be split in two",
+            name="bounds",
+            value=bounds,
         )
     if south >= north:
         raise DomainError(
             f"bounds must have south below north, got {south} and {north}; the order is west south "
-            "east north"
+            "east north",
+            name="bounds",
+            value=bounds,
         )
     if not (math.isfinite(east - west) and math.isfinite(north - south)):
         raise DomainError(
-            f"bounds must have a finite width and height, got {west} {south} {east} {north}"
+            f"bounds must have a finite width and height, got {west} {south} {east} {north}",
+            name="bounds",
+            value=bounds,
         )
     return west, south, east, north
 
@@ -274,7 +290,10 @@ def _check_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
     except (TypeError, ValueError):
         columns = rows = 0
     if not (1 <= columns <= MAX_LATTICE and 1 <= rows <= MAX_LATTICE):
-        raise DomainError(f"lattice must have 1 to 2^30 columns and rows, got {str(lattice)[:80]}")
+        raise DomainError(
+            f"lattice must have 1 to 2^30 columns and rows, got {str(lattice)[:80]}",
+            name="lattice",
+        )
     return columns, rows
 
 
@@ -282,7 +301,11 @@ def _check_crs(text: str) -> tuple[str, bool]:
     """Canonical text of a CRS and whether its coordinates are degrees."""
     crs = parse_crs(text)
     if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
-        raise DomainError(f"crs must have coordinates x and y, got {text[:80]!r}; try EPSG:4326")
+        raise DomainError(
+            f"crs must have coordinates x and y, got {text[:80]!r}; try EPSG:4326",
+            name="crs",
+            value=text[:80],
+        )
     authority = crs.to_authority(min_confidence=100)
     return (":".join(authority) if authority else crs.to_wkt()), bool(crs.is_geographic)
 
@@ -323,10 +346,14 @@ def _check_degrees(bounds: tuple[float, float, float, float]) -> None:
     if max(abs(south), abs(north)) > 90:
         raise DomainError(
             f"bounds must have latitudes within 90 degrees, got {south} to {north}; are x and y "
-            "swapped, or are these metres of a projected CRS (give crs=)?"
+            "swapped, or are these metres of a projected CRS (give crs=)?",
+            name="bounds",
+            value=bounds,
         )
     if max(abs(west), abs(east)) > 180:
         raise DomainError(
             f"bounds must have longitudes within 180 degrees, got {west} to {east}; are these "
-            "metres of a projected CRS (give crs=), or longitudes from 0 to 360?"
+            "metres of a projected CRS (give crs=), or longitudes from 0 to 360?",
+            name="bounds",
+            value=bounds,
         )

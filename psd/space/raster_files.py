@@ -88,7 +88,8 @@ def _read_image(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
     except ImportError:
         raise MissingExtraError(
             f"covariate {path} needs rasterio; install psd-publisher[raster], or give an array "
-            "(.npy) or an ASCII grid (.asc)"
+            "(.npy) or an ASCII grid (.asc)",
+            extra="raster",
         ) from None
     try:
         with rasterio.open(path) as image:

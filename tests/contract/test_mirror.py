@@ -10,7 +10,6 @@ PACKAGE = TESTS.parent / "psd"
 ELSEWHERE = {
     "__main__.py": "cli/test_main.py",
     "_version.py": "cli/test_main.py",
-    "errors.py": "robustness/test_faults.py",
     "_util/parquet_pages.py": "unit/_util/test_untrusted_parquet.py",
     "_util/postgres.py": "unit/ingest/sources/test_postgis.py",
     "_util/processes.py": "unit/evaluation/test_compare.py",

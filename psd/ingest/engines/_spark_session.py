@@ -109,7 +109,8 @@ def _check_installed(url: str | None) -> None:
     if not all(map(find_spec, needed)):
         raise MissingExtraError(
             "the engine spark needs Ibis and PySpark; install them with "
-            "pip install 'psd-publisher[spark]'"
+            "pip install 'psd-publisher[spark]'",
+            extra="spark",
         )
 
 
