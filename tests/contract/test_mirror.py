@@ -27,7 +27,6 @@ ELSEWHERE = {
     "ingest/engines/_[cp]*.py": "unit/ingest/engines/test_expression.py",
     "ingest/engines/_spark_*.py": "unit/ingest/engines/test_spark.py",
     "ingest/memory_limit.py": "property/test_spilling.py",
-    "ingest/record_filter.py": "unit/ingest/test_tally_builder.py",
     "ingest/row_hash.py": "oracle/test_marks_naive.py",
     "ingest/sources/_csv_file.py": "unit/ingest/sources/test_csv.py",
     "ingest/sources/_points.py": "property/test_point_laws.py",

@@ -1,0 +1,136 @@
+"""Which records of a batch are counted, and what is refused."""
+
+import numpy as np
+import pytest
+
+import psd
+from psd.errors import DomainError, InputDataError
+from psd.ingest.record_filter import RecordFilter
+from psd.ingest.tally import Batch
+from psd.space.time_slices import TimeSlices
+
+PLANE = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+DEGREES = psd.Domain(bounds=(-10, -10, 10, 10), crs="EPSG:4326", lattice=(4, 4))
+SLICES = TimeSlices.parse("day", "2024-01-01,2024-01-03")
+
+
+class East:
+    """The half of the plane with x of at least 2."""
+
+    def contains(self, x, y):
+        assert len(x) == len(y)
+        return x >= 2
+
+
+def batch(points, times=None):
+    x, y = np.array(points, float).reshape(-1, 2).T
+    return Batch(x=x, y=y, time=None if times is None else np.array(times, "datetime64[us]"))
+
+
+def filter_of(domain=PLANE, *, area=None, slices=None, needs_time=False, anywhere=False):
+    return RecordFilter(domain, area=area, slices=slices, needs_time=needs_time, anywhere=anywhere)
+
+
+def cells(filtered):
+    return list(zip(filtered.columns.tolist(), filtered.rows.tolist(), strict=True))
+
+
+def test_records_inside_have_cells_and_the_others_are_dropped():
+    records = filter_of()
+    points = [(0.5, 3.5), (np.nan, 1), (1, np.nan), (9, 1), (3.5, 0.5), (-0.1, 1)]
+    filtered = records.filter_batch(batch(points))
+    assert filtered.inside.tolist() == [True, False, False, False, True, False]
+    assert cells(filtered) == [(0, 3), (3, 0)]
+    assert (filtered.columns.dtype, filtered.rows.dtype) == (np.int64, np.int64)
+    assert filtered.time is None
+    assert records.report == {"read": 6, "without coordinates": 2, "outside": 2}
+
+
+def test_batches_are_reported_together():
+    records = filter_of()
+    for points in ([(1, 1), (9, 9)], [], [(np.nan, np.nan), (2, 2)]):
+        records.filter_batch(batch(points))
+    assert records.report == {"read": 4, "without coordinates": 1, "outside": 1}
+
+
+def test_records_outside_the_area_are_dropped():
+    records = filter_of(area=East())
+    filtered = records.filter_batch(batch([(1, 1), (9, 9), (2, 1), (3, 3), (1, 3)]))
+    assert filtered.inside.tolist() == [False, False, True, True, False]
+    assert cells(filtered) == [(2, 1), (3, 3)]
+    assert records.report == {"read": 5, "without coordinates": 0, "outside": 3}
+
+
+TIMES = ["2024-01-01T12:00", "2024-01-02", "2024-01-03T23:59:59.5", "2024-01-03"]
+
+
+@pytest.mark.parametrize(
+    ("area", "expected"),
+    [(None, [True, False, True, True]), (East(), [False, False, True, False])],
+    ids=["slices", "slices and area"],
+)
+def test_records_outside_all_slices_are_dropped(area, expected):
+    records = filter_of(slices=SLICES, area=area, needs_time=True)
+    filtered = records.filter_batch(batch([(1, 1), (2, 1), (3, 1), (0, 1)], TIMES))
+    assert filtered.inside.tolist() == expected
+    times = np.array(TIMES, "datetime64[us]").astype(np.int64)[expected]
+    assert filtered.time.tolist() == times.tolist()
+    assert len(filtered.columns) == len(filtered.rows) == sum(expected)
+
+
+def test_times_without_slices_are_kept():
+    filtered = filter_of(needs_time=True).filter_batch(batch([(1, 1), (9, 9)], TIMES[:2]))
+    assert filtered.time.tolist() == [1_704_110_400_000_000]
+
+
+def test_a_missing_time_is_refused_where_it_would_be_read():
+    records = filter_of(slices=SLICES, needs_time=True)
+    with pytest.raises(InputDataError, match="no time"):
+        records.filter_batch(batch([(1, 1)]))
+    with pytest.raises(InputDataError, match="no time"):
+        records.filter_batch(batch([(1, 1), (2, 2)], ["2024-01-01", "NaT"]))
+    records.filter_batch(batch([(1, 1), (9, 9)], ["2024-01-01", "NaT"]))  # dropped by its place
+
+
+@pytest.mark.parametrize("point", [(180.5, 0), (-181, 0), (0, 90.5), (0, -91), (500_000, np.nan)])
+def test_coordinates_that_are_not_degrees_are_refused(point):
+    with pytest.raises(DomainError, match="degrees") as refusal:
+        filter_of(DEGREES).filter_batch(batch([(1, 1), point]))
+    assert "500" not in str(refusal.value)
+    filter_of().filter_batch(batch([(1, 1), point]))
+
+
+def test_the_limits_of_degrees_are_degrees():
+    points = [(180, 90), (-180, -90), (np.nan, np.nan), (1, 1)]
+    assert filter_of(DEGREES).filter_batch(batch(points)).inside.sum() == 1
+    filter_of(DEGREES).filter_batch(batch([]))
+
+
+@pytest.mark.parametrize(
+    ("points", "area", "anywhere", "refused"),
+    [
+        ([(9, 9)], None, False, True),
+        ([(9, 9)], None, True, False),
+        ([(9, 9), (1, 1)], None, False, False),
+        ([(1, 1)], East(), False, False),
+        ([(np.nan, 1)], None, False, False),
+        ([(np.nan, 1), (9, 9)], None, False, True),
+        ([], None, False, False),
+    ],
+    ids=[
+        *("outside", "outside is allowed", "one inside", "outside the area alone"),
+        *("without coordinates", "without coordinates or outside", "no records"),
+    ],
+)
+def test_records_that_all_lie_outside_the_bounds_are_refused(points, area, anywhere, refused):
+    records = filter_of(area=area, anywhere=anywhere)
+    records.filter_batch(batch(points))
+    if refused:
+        with pytest.raises(DomainError, match="bounds"):
+            records.check_bounds()
+    else:
+        records.check_bounds()
+
+
+def test_nothing_of_the_records_is_printed():
+    assert repr(filter_of().filter_batch(batch([(1, 1)]))) == "<FilteredBatch: private>"
