@@ -58,10 +58,10 @@ def command(
     """  # noqa: D301
     from psd._util.atomic_write import check_free
     from psd._util.postgres import display_name
-    from psd.export import format_of, is_database
+    from psd.export import find_format, is_database
 
     target = output
-    if is_database(format_of(output)):
+    if is_database(find_format(output)):
         target = f"table {table} of {display_name(output)}"
     else:
         check_free(output, overwrite=overwrite, inputs=[release])

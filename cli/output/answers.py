@@ -76,13 +76,13 @@ def add_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
     import numpy as np
     import shapely
 
-    from psd.query.boxes import as_boxes
+    from psd.query.boxes import parse_boxes
     from psd.space.crs import explain_proj_errors
 
     with explain_proj_errors("the answers", "EPSG:4326"):
         if isinstance(answers, gpd.GeoDataFrame):
             return answers.to_crs("EPSG:4326")
-        shapes = shapely.box(*as_boxes(regions)[0].T)
+        shapes = shapely.box(*parse_boxes(regions)[0].T)
         shapes = np.resize(shapes, len(answers))  # again for every slice of a series
         return gpd.GeoDataFrame(answers, geometry=shapes, crs=crs).to_crs("EPSG:4326")
 
@@ -101,12 +101,12 @@ def _count_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> int:
     """Number of regions that are not entirely inside the bounds."""
     import numpy as np
 
-    from psd.query.boxes import as_boxes
+    from psd.query.boxes import parse_boxes
 
     if hasattr(regions, "geometry"):
         sides = regions.to_crs(loaded.domain.crs).geometry.bounds.to_numpy()
     else:
-        sides = as_boxes(regions)[0]
+        sides = parse_boxes(regions)[0]
     low, high = np.array(loaded.domain.bounds[:2]), np.array(loaded.domain.bounds[2:])
     slack = 1e-9 * (high - low)
     outside = (sides[:, :2] < low - slack).any(axis=1) | (sides[:, 2:] > high + slack).any(axis=1)

@@ -50,9 +50,11 @@ def _cells_text(explanation: Explanation) -> str:
     """How many cells the answer is made of."""
     levels = ", ".join(
         f"{cells} of level {level}"
-        for level, cells in zip(explanation.whole["level"], explanation.whole["cells"], strict=True)
+        for level, cells in zip(
+            explanation.inside["level"], explanation.inside["cells"], strict=True
+        )
     )
-    fully_covered = f"{int(explanation.whole['cells'].sum())} whole" + (
+    fully_covered = f"{int(explanation.inside['cells'].sum())} whole" + (
         f" ({levels})" if levels else ""
     )
     return f"made of {fully_covered} and {len(explanation.cut)} cut in part"
@@ -102,7 +104,7 @@ def explanations_json(answers: str, explanations: list[Explanation]) -> str:
     for row, explanation in zip(rows, explanations, strict=True):
         row["explanation"] = {
             "noise_share": explanation.noise_share,
-            "whole": explanation.whole.to_dict("records"),
+            "whole": explanation.inside.to_dict("records"),
             "cut": explanation.cut.to_dict("records"),
             "remedies": explanation.remedies.to_dict("records"),
         }

@@ -239,9 +239,11 @@ class Release:
         DomainError
             If a CRS is missing or unknown.
         """
-        from psd.query import answer
+        from psd.query import answer_regions
 
-        return answer(self.index, regions, crs=crs, confidence=confidence, threshold=threshold)
+        return answer_regions(
+            self.index, regions, crs=crs, confidence=confidence, threshold=threshold
+        )
 
     def estimate(self, boxes: Any) -> NDArray[np.float64]:
         """Estimated counts of boxes, and nothing else: for very many of them.
@@ -322,10 +324,10 @@ class Release:
         DomainError
             If a CRS is missing.
         """
-        from psd.query.joint import joint
+        from psd.query.joint import answer_jointly
 
         regions = attach_crs(regions, crs, self.domain)
-        return joint(self.index, regions, confidence=confidence, threshold=threshold)
+        return answer_jointly(self.index, regions, confidence=confidence, threshold=threshold)
 
     def explain(self, regions: Any, *, crs: Any = None) -> list[Explanation]:
         """Where the error of each answer comes from, and what would make it smaller.
@@ -361,11 +363,11 @@ class Release:
         >>> found.remedies[["change", "error"]].round(1).values.tolist()[-1]
         ['cells half as wide at its edge', 1.9]
         """
-        from psd.query.explain import explanations
+        from psd.query.explain import explain_regions
 
         regions = attach_crs(regions, crs, self.domain)
         self.query(regions)  # refuses regions that cannot be answered
-        return explanations(self.model, regions)
+        return explain_regions(self.model, regions)
 
     def nested(
         self,
@@ -402,10 +404,10 @@ class Release:
         ParameterError
             If a region does not lie inside its parent, or regions of one parent overlap.
         """
-        from psd.statistics.nested import nested
+        from psd.statistics.nested import answer_nested
 
         regions = attach_crs(regions, crs, self.domain)
-        return nested(
+        return answer_nested(
             self.index, regions, parents=parents, confidence=confidence, threshold=threshold
         )
 
@@ -428,9 +430,9 @@ class Release:
         ParameterError
             If the size is out of range.
         """
-        from psd.statistics.raster import raster
+        from psd.statistics.raster import density_raster
 
-        return raster(self.model, columns, rows)
+        return density_raster(self.model, columns, rows)
 
     def top(
         self,
@@ -475,11 +477,11 @@ class Release:
         ParameterError
             If an argument is out of range.
         """
-        from psd.statistics.top_cells import top
+        from psd.statistics.top_cells import rank_top
 
         if regions is not None:
             regions = attach_crs(regions, crs, self.domain)
-        return top(self.index, k, size=size, regions=regions, by=by, draws=draws, seed=seed)
+        return rank_top(self.index, k, size=size, regions=regions, by=by, draws=draws, seed=seed)
 
     def quantiles(
         self,
@@ -520,9 +522,9 @@ class Release:
         ParameterError
             If an argument is out of range.
         """
-        from psd.statistics.quantiles import quantiles
+        from psd.statistics.quantiles import class_breaks
 
-        return quantiles(
+        return class_breaks(
             self.model,
             classes,
             size=size,
@@ -585,9 +587,9 @@ class Release:
             If a GeoTIFF is asked for and rasterio is not installed, or a database and its driver
             is not.
         """
-        from psd.export import export
+        from psd.export import export_release
 
-        export(self.model, path, cells=cells, size=size, table=table, overwrite=overwrite)
+        export_release(self.model, path, cells=cells, size=size, table=table, overwrite=overwrite)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release file; it appears whole or not at all.

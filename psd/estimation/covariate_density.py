@@ -16,16 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation.density import Place
+from psd.estimation.density import CoordinateTransform
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.polygon_areas import Outlines
 from psd.space.polygon_pieces import cover_by_pieces
 
-__all__ = ["CovariateDensity", "shares_of_parents"]
+__all__ = ["CovariateDensity", "parent_shares"]
 
 
-def shares_of_parents(tree: Tree, covariate: Covariate | None) -> Floats:
+def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
     """Share of its parent that each node has: of its mass, or of its area where that is 0.
 
     Parameters
@@ -45,8 +45,10 @@ def shares_of_parents(tree: Tree, covariate: Covariate | None) -> Floats:
     share[1:] = area[1:] / area[tree.parent[1:]]
     if covariate is not None:
         mass = covariate.mass(tree.boxes)
-        whole = mass[tree.parent[1:]]
-        share[1:] = np.where(whole > 0, mass[1:] / np.where(whole > 0, whole, 1.0), share[1:])
+        parent_mass = mass[tree.parent[1:]]
+        share[1:] = np.where(
+            parent_mass > 0, mass[1:] / np.where(parent_mass > 0, parent_mass, 1.0), share[1:]
+        )
     return share
 
 
@@ -67,18 +69,23 @@ class CovariateDensity:
         leaf = tree.boxes[node].astype(np.float64)
         corner, size = leaf[:, :2], leaf[:, 2:] - leaf[:, :2]
         box = np.concatenate([corner + low * size, corner + high * size], axis=1)
-        mass, whole = self.covariate.mass(box), self.covariate.mass(leaf)
-        return _share(mass, whole, (high - low).prod(axis=1))
+        mass, leaf_mass = self.covariate.mass(box), self.covariate.mass(leaf)
+        return _share(mass, leaf_mass, (high - low).prod(axis=1))
 
     def polygon(
-        self, tree: Tree, node: Integers, whole: Outlines, which: Integers, place: Place
+        self,
+        tree: Tree,
+        node: Integers,
+        outlines: Outlines,
+        which: Integers,
+        from_lattice: CoordinateTransform,
     ) -> Floats:
         """Share of each leaf's count in a polygon, divided along the lines of the raster."""
         covariate, leaf = self.covariate, tree.boxes[node]
         mass, covered = np.zeros(len(node)), np.zeros(len(node))
         boxes = covariate.to_raster(leaf)
         area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-        for part in cover_by_pieces(whole, which, boxes, covariate.from_raster_units):
+        for part in cover_by_pieces(outlines, which, boxes, covariate.from_raster_units):
             inside = covariate.raster_mass(part.boxes) * part.fraction
             mass += np.bincount(part.owner, inside, len(node))
             size = (part.boxes[:, 2:] - part.boxes[:, :2]).prod(axis=1) * part.fraction
@@ -86,7 +93,7 @@ class CovariateDensity:
         return _share(mass, covariate.mass(leaf), covered / area)
 
 
-def _share(mass: Floats, whole: Floats, even: Floats) -> Floats:
+def _share(mass: Floats, leaf_mass: Floats, even: Floats) -> Floats:
     """Share of the mass, or of the area where there is no mass."""
-    share = np.where(whole > 0, mass / np.where(whole > 0, whole, 1.0), even)
+    share = np.where(leaf_mass > 0, mass / np.where(leaf_mass > 0, leaf_mass, 1.0), even)
     return np.clip(share, 0.0, 1.0)

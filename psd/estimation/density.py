@@ -17,7 +17,7 @@ from psd._util.arrays import Floats, Integers
 from psd.space.box_tree import Tree
 from psd.space.polygon_areas import Outlines, divide_outlines
 
-__all__ = ["PARTS", "Density", "Place", "SmoothDensity", "smooth_density"]
+__all__ = ["PARTS", "CoordinateTransform", "Density", "SmoothDensity", "smooth_density"]
 
 PARTS = 4
 """A leaf is described by PARTS x PARTS parts of equal area."""
@@ -35,7 +35,7 @@ _RASTER = 2048
 _LEAVES_PER_BATCH = 16384
 
 
-Place = Callable[[Floats], Floats]
+CoordinateTransform = Callable[[Floats], Floats]
 """Coordinates of boxes in lattice units, shape (n, 4)."""
 
 
@@ -56,7 +56,12 @@ class Density(Protocol):
         """
 
     def polygon(
-        self, tree: Tree, node: Integers, whole: Outlines, which: Integers, place: Place
+        self,
+        tree: Tree,
+        node: Integers,
+        outlines: Outlines,
+        which: Integers,
+        from_lattice: CoordinateTransform,
     ) -> Floats:
         """Share of each leaf's count in a polygon.
 
@@ -66,11 +71,11 @@ class Density(Protocol):
             Cells.
         node : ndarray, shape (n,), int64
             Leaves.
-        whole : Outlines
+        outlines : Outlines
             Polygons in cells.
         which : ndarray, shape (n,), int64
             Which of them are in these leaves.
-        place : callable
+        from_lattice : callable
             Coordinates of boxes in lattice units.
         """
 
@@ -92,23 +97,30 @@ class SmoothDensity:
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
-        wide, tall = _overlaps(low[:, 0], high[:, 0]), _overlaps(low[:, 1], high[:, 1])
+        wide, tall = _part_overlaps(low[:, 0], high[:, 0]), _part_overlaps(low[:, 1], high[:, 1])
         inside: Floats = np.einsum("nyx,ny,nx->n", self.share[self.rank[node]], tall, wide)
         return np.asarray(np.minimum(inside, 1.0))
 
     def polygon(
-        self, tree: Tree, node: Integers, whole: Outlines, which: Integers, place: Place
+        self,
+        tree: Tree,
+        node: Integers,
+        outlines: Outlines,
+        which: Integers,
+        from_lattice: CoordinateTransform,
     ) -> Floats:
         """Share of each leaf's count in a polygon, by its parts; see `Density`."""
-        rows = _strips(tree.boxes[node].astype(np.float64), 1)
-        parts = _strips(rows, 0)
-        in_rows = divide_outlines(whole, np.repeat(which, PARTS), place(rows))
-        in_parts = divide_outlines(in_rows, np.repeat(np.arange(len(rows)), PARTS), place(parts))
+        rows = _strip_boxes(tree.boxes[node].astype(np.float64), 1)
+        parts = _strip_boxes(rows, 0)
+        in_rows = divide_outlines(outlines, np.repeat(which, PARTS), from_lattice(rows))
+        in_parts = divide_outlines(
+            in_rows, np.repeat(np.arange(len(rows)), PARTS), from_lattice(parts)
+        )
         of_leaves = in_parts.fraction.reshape(len(node), PARTS, PARTS)
         return np.asarray((of_leaves * self.share[self.rank[node]]).sum(axis=(1, 2)))
 
 
-def _overlaps(low: Floats, high: Floats) -> Floats:
+def _part_overlaps(low: Floats, high: Floats) -> Floats:
     """Covered share of each part along one side, shape (n, PARTS); nothing large cancels."""
     start, number = low[:, None] * PARTS, np.arange(PARTS)
     stop = high[:, None] * PARTS
@@ -147,29 +159,29 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Smoot
     boxes = tree.boxes[leaves] * (_RASTER / np.array([*lattice, *lattice]))
     mass = count[leaves]
     share = np.full((len(leaves), PARTS, PARTS), 1 / PARTS**2)
-    for turn in range(_PASSES):
-        if turn == 0:
-            surface = _summed(boxes, mass)
+    for number in range(_PASSES):
+        if number == 0:
+            surface = _summed_mass(boxes, mass)
         else:
-            surface = _summed(_parts(boxes), (share * mass[:, None, None]).ravel())
+            surface = _summed_mass(_part_boxes(boxes), (share * mass[:, None, None]).ravel())
         share = np.concatenate(
-            [_window_shares(surface, some) for some in np.split(boxes, _chunks(len(boxes)))]
+            [_window_shares(surface, chunk) for chunk in np.split(boxes, _chunk_ends(len(boxes)))]
         )
     rank = np.cumsum(tree.is_leaf) - 1
     return SmoothDensity(rank=rank, share=share)
 
 
-def _chunks(size: int) -> range:
+def _chunk_ends(size: int) -> range:
     """Where to split work on so many leaves."""
     return range(_LEAVES_PER_BATCH, size, _LEAVES_PER_BATCH)
 
 
-def _parts(boxes: Floats) -> Floats:
+def _part_boxes(boxes: Floats) -> Floats:
     """Boxes of the parts of each box, shape (n PARTS^2, 4), row by row from the south."""
-    return _strips(_strips(boxes, 1), 0)
+    return _strip_boxes(_strip_boxes(boxes, 1), 0)
 
 
-def _strips(boxes: Floats, axis: int) -> Floats:
+def _strip_boxes(boxes: Floats, axis: int) -> Floats:
     """Boxes of PARTS equal strips of each box, shape (n PARTS, 4), side by side along an axis."""
     low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
     edges = low + (high - low) * (np.arange(PARTS + 1) / PARTS)
@@ -178,14 +190,14 @@ def _strips(boxes: Floats, axis: int) -> Floats:
     return strips
 
 
-def _summed(boxes: Floats, mass: Floats) -> Floats:
+def _summed_mass(boxes: Floats, mass: Floats) -> Floats:
     """Mass south and west of every raster line, shape (_RASTER + 1, _RASTER + 1).
 
     Each corner of a box adds a ramp in x times a ramp in y. A ramp that begins between two
     lines is, on the lines, a mixture of the ramps that begin on them; so corners are laid on
     the four lines around them, and adding up twice along each axis makes the ramps.
     """
-    boxes = _at_least_a_cell(boxes)
+    boxes = _widen_to_cells(boxes)
     slope = mass / ((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
     side = _RASTER + 2
     corners = np.zeros(side * side)
@@ -204,7 +216,7 @@ def _summed(boxes: Floats, mass: Floats) -> Floats:
     return surface
 
 
-def _at_least_a_cell(boxes: Floats) -> Floats:
+def _widen_to_cells(boxes: Floats) -> Floats:
     """Boxes thinner than a raster cell, widened to the cell that they begin in."""
     wide = boxes.copy()
     for axis in (0, 1):
@@ -235,13 +247,13 @@ def _window_shares(surface: Floats, boxes: Floats) -> Floats:
 def _surface_at(surface: Floats, x: Floats, y: Floats) -> Floats:
     """Mass south and west of places x[i, k], y[i, j], shape (n, j, k)."""
     column, row = (np.minimum(z.astype(np.int64), _RASTER - 1) for z in (x, y))
-    place = (row[:, :, None], column[:, None, :])
-    return _bilinear(surface, place, (x - column)[:, None, :], (y - row)[:, :, None])
+    index = (row[:, :, None], column[:, None, :])
+    return _bilinear(surface, index, (x - column)[:, None, :], (y - row)[:, :, None])
 
 
-def _bilinear(sums: Floats, place: tuple[Integers, ...], x: Floats, y: Floats) -> Floats:
+def _bilinear(sums: Floats, index: tuple[Integers, ...], x: Floats, y: Floats) -> Floats:
     """Values between four neighbours of an array whose last axes are y and x."""
-    *first, row, column = place
+    *first, row, column = index
     south = sums[(*first, row, column)] * (1 - x) + sums[(*first, row, column + 1)] * x
     north = sums[(*first, row + 1, column)] * (1 - x) + sums[(*first, row + 1, column + 1)] * x
     value: Floats = south * (1 - y) + north * y

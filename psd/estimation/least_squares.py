@@ -15,7 +15,7 @@ from psd.errors import ReleaseFormatError
 from psd.privacy.noise_variance import noise_variance
 from psd.space.hierarchy import Hierarchy
 
-__all__ = ["LEAST_SLOPE", "Estimates", "infer", "pruned"]
+__all__ = ["LEAST_SLOPE", "Estimates", "infer_counts", "prune_counts"]
 
 LEAST_SLOPE = 1e-12
 """A child without a share still has to be able to take the whole when it is the last."""
@@ -51,7 +51,7 @@ class Estimates:
     variance: NDArray[np.float64]
 
 
-def infer(
+def infer_counts(
     tree: Hierarchy,
     contributions: int = 1,
     scale: int = 1,
@@ -99,15 +99,15 @@ def infer(
        Histograms Through Consistency." VLDB 2010, section 4.
     .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 5.
     """
-    own = noise_variance(tree.epsilon, contributions, tree.noise_law) / scale**2
+    measured_variance = noise_variance(tree.epsilon, contributions, tree.noise_law) / scale**2
     if empty is not None:
-        own[empty] = 0.0
-    upward, upward_variance = _upward(tree, tree.count / scale, own)
+        measured_variance[empty] = 0.0
+    upward, upward_variance = _pool_upward(tree, tree.count / scale, measured_variance)
     slope = _slopes(tree, upward_variance)
-    signed, variance = _downward(tree, upward, upward_variance, slope)
+    signed, variance = _distribute_downward(tree, upward, upward_variance, slope)
     return Estimates(
         signed=signed,
-        count=non_negative(tree, signed, slope, empty),
+        count=project_non_negative(tree, signed, slope, empty),
         upward=upward,
         upward_variance=upward_variance,
         slope=slope,
@@ -115,8 +115,8 @@ def infer(
     )
 
 
-def pruned(
-    tree: Hierarchy, estimates: Estimates, most: int, share: NDArray[np.float64]
+def prune_counts(
+    tree: Hierarchy, estimates: Estimates, threshold: int, share: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Counts with everything below small cells replaced by their shares.
 
@@ -126,7 +126,7 @@ def pruned(
         Cells.
     estimates : Estimates
         Of that tree.
-    most : int
+    threshold : int
         Estimated records (signed) up to which the parts of a cell are not told apart.
     share : ndarray, shape (n,), float64
         Of its parent that each node is taken to have, such as its share of the area.
@@ -141,7 +141,7 @@ def pruned(
     .. [1] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 7:
        pruning after least squares.
     """
-    count, small = estimates.count.copy(), estimates.signed <= most
+    count, small = estimates.count.copy(), estimates.signed <= threshold
     for level in tree.levels[1:]:
         up = tree.parent[level]
         count[level] = np.where(small[up], count[up] * share[level], count[level])
@@ -156,36 +156,40 @@ def _family_sum(tree: Hierarchy, level: slice, values: NDArray[np.float64]) -> N
     return sum_by(owner, values[kids], level.stop - level.start)
 
 
-def _upward(
-    tree: Hierarchy, measured: NDArray[np.float64], own: NDArray[np.float64]
+def _pool_upward(
+    tree: Hierarchy, measured: NDArray[np.float64], measured_variance: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], ...]:
     """Estimate of each node from its subtree, and its variance, leaves first."""
-    estimate, variance = measured.copy(), own.copy()
+    estimate, variance = measured.copy(), measured_variance.copy()
     for level in reversed(tree.levels):
         inner = ~tree.is_leaf[level]
         if not inner.any():
             continue
         below, below_variance = (_family_sum(tree, level, v)[inner] for v in (estimate, variance))
-        weight = _gain(own[level][inner], below_variance)
+        weight = _pooling_weight(measured_variance[level][inner], below_variance)
         estimate[level][inner] += weight * (below - estimate[level][inner])
-        variance[level][inner] = _pooled(own[level][inner], below_variance)
+        variance[level][inner] = _pooled_variance(measured_variance[level][inner], below_variance)
     return estimate, variance
 
 
-def _gain(own: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+def _pooling_weight(
+    variance: NDArray[np.float64], other_variance: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Weight of the other of two measurements: own / (own + other); 0 if both are infinite."""
     with np.errstate(invalid="ignore"):
-        weight = 1 / (1 + other / own)
-    return np.where(np.isinf(own), np.where(np.isinf(other), 0.0, 1.0), weight)
+        weight = 1 / (1 + other_variance / variance)
+    return np.where(np.isinf(variance), np.where(np.isinf(other_variance), 0.0, 1.0), weight)
 
 
-def _pooled(own: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+def _pooled_variance(
+    variance: NDArray[np.float64], other_variance: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Variance of two pooled measurements."""
     with np.errstate(divide="ignore"):
-        return 1 / (1 / own + 1 / other)
+        return 1 / (1 / variance + 1 / other_variance)
 
 
-def _downward(
+def _distribute_downward(
     tree: Hierarchy,
     upward: NDArray[np.float64],
     upward_variance: NDArray[np.float64],
@@ -193,7 +197,7 @@ def _downward(
 ) -> tuple[NDArray[np.float64], ...]:
     """Final estimates and their variances, root first."""
     estimate, variance = upward.copy(), upward_variance.copy()
-    alone = _given_parent(tree, upward_variance, slope)
+    alone = _variance_given_parent(tree, upward_variance, slope)
     for level in tree.levels[:-1]:
         excess = estimate[level] - _family_sum(tree, level, upward)
         kids = _children_of(tree, level)
@@ -209,7 +213,7 @@ def _children_of(tree: Hierarchy, level: slice) -> slice:
     return slice(int(first[0]), int(first[-1] + tree.children[level][-1]))
 
 
-def _given_parent(
+def _variance_given_parent(
     tree: Hierarchy, upward_variance: NDArray[np.float64], slope: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Variance of each node once its parent is known: slope times that of its siblings.
@@ -243,7 +247,7 @@ def _slopes(tree: Hierarchy, upward_variance: NDArray[np.float64]) -> NDArray[np
     return np.where(unknowns > 0, unknown, finite / np.maximum(_family_total(tree, finite), _TINY))
 
 
-def non_negative(
+def project_non_negative(
     tree: Hierarchy,
     signed: NDArray[np.float64],
     slope: NDArray[np.float64],
@@ -259,24 +263,24 @@ def non_negative(
     count[0] = max(count[0], 0.0)
     least = np.full(len(tree), LEAST_SLOPE)
     if empty is not None:
-        least[_wholly(tree, empty)] = 0.0
+        least[_all_leaves_empty(tree, empty)] = 0.0
     slope = np.maximum(slope, least)
     for level in tree.levels[:-1]:
         kids = _children_of(tree, level)
         owner = tree.parent[kids] - level.start
-        count[kids] = project(signed[kids], slope[kids], owner, count[level])
+        count[kids] = project_families(signed[kids], slope[kids], owner, count[level])
     return count
 
 
-def _wholly(tree: Hierarchy, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _all_leaves_empty(tree: Hierarchy, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which nodes have empty leaves alone."""
-    some = tree.is_leaf & ~empty
+    occupied = tree.is_leaf & ~empty
     for level in reversed(tree.levels[1:]):
-        some[tree.parent[level][some[level]]] = True
-    return ~some
+        occupied[tree.parent[level][occupied[level]]] = True
+    return ~occupied
 
 
-def project(
+def project_families(
     values: NDArray[np.float64],
     slopes: NDArray[np.float64],
     owner: NDArray[np.int64],

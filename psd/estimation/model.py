@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.estimation.covariate_density import CovariateDensity, shares_of_parents
+from psd.estimation.covariate_density import CovariateDensity, parent_shares
 from psd.estimation.density import Density, smooth_density
-from psd.estimation.least_squares import Estimates, infer, pruned
-from psd.estimation.nonuniformity import dispersion
+from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
+from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.published_covariance import published_covariance
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
@@ -71,17 +71,17 @@ class CountModel:
         """Consistent estimates of every cell with variances; counts by the post-processing."""
         tree, unit, choice = self.tree, self.record.unit, self.post_processing
         empty = None if self.outside is None else self.outside & tree.is_leaf
-        estimates = infer(tree, unit.contributions, unit.scale, empty)
+        estimates = infer_counts(tree, unit.contributions, unit.scale, empty)
         if choice.estimate == "posterior":
             # Imports scipy.optimize, which most sessions do without.
-            from psd.estimation.posterior import posterior_count
+            from psd.estimation.posterior import posterior_counts
 
-            counts = posterior_count(tree, estimates, unit.contributions, unit.scale, empty)
+            counts = posterior_counts(tree, estimates, unit.contributions, unit.scale, empty)
             estimates = replace(estimates, count=counts)
         if choice.estimate == "signed":
             estimates = replace(estimates, count=estimates.signed)
         if choice.prune:
-            counts = pruned(tree, estimates, choice.prune, self.parent_shares)
+            counts = prune_counts(tree, estimates, choice.prune, self.parent_shares)
             estimates = replace(estimates, count=counts)
         return estimates
 
@@ -107,12 +107,12 @@ class CountModel:
     def parent_shares(self) -> NDArray[np.float64]:
         """Share of its parent's records that each cell has before counts are known."""
         has_mass = self.post_processing.density == "covariate" or self.record.boundary
-        return shares_of_parents(self.tree, self.record.covariate if has_mass else None)
+        return parent_shares(self.tree, self.record.covariate if has_mass else None)
 
     @cached_property
     def overdispersion_by_level(self) -> NDArray[np.float64]:
         """Overdispersion of the records inside the leaves of each level, shape (levels,)."""
-        return dispersion(self.tree, self.estimates, self.parent_shares)
+        return overdispersion_by_level(self.tree, self.estimates, self.parent_shares)
 
     @cached_property
     def overdispersion(self) -> NDArray[np.float64]:

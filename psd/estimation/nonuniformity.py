@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
-from psd.estimation.covariate_density import shares_of_parents
+from psd.estimation.covariate_density import parent_shares
 from psd.estimation.least_squares import Estimates
 from psd.space.box_tree import Tree
 
-__all__ = ["dispersion", "nonuniformity_variance", "shift_variance"]
+__all__ = ["nonuniformity_variance", "overdispersion_by_level", "shift_variance"]
 
 # Chosen on public data sets, where the intervals of docs/guide/queries.md cover as often as they
 # say: the variance of points that come in lumps of about four, such as people at one address; the
@@ -80,7 +80,7 @@ def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
     return (_SHIFT * shift) ** 2
 
 
-def dispersion(
+def overdispersion_by_level(
     tree: Tree, estimates: Estimates, share: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Over-dispersion phi inside the leaves of each level.
@@ -108,20 +108,20 @@ def dispersion(
     g_c (1 - g_c). Then E sum (z_c - g_c Z)^2 = n (1 + phi n) G + sum (u_c (1 - 2 g_c) + g_c^2 U)
     and E (Z^2 - U) = n^2. Both are summed over families and the ratio is solved for phi.
     """
-    share = shares_of_parents(tree, None) if share is None else share
-    excess, squares, families = _moments(tree, estimates, share)
+    share = parent_shares(tree, None) if share is None else share
+    excess, squares, families = _moments_by_level(tree, estimates, share)
     phi = np.ones(len(tree.levels))
     for depth in range(1, len(phi)):
         above = slice(depth - 1, None, -1)  # sums over the levels just above, one, two, ...
         enough = (families[above].cumsum() >= _ENOUGH) & (squares[above].cumsum() > 0)
         first = depth - 1 - int(enough.argmax()) if enough.any() else 0
-        whole = squares[first:depth].sum()
-        if whole > 0:
-            phi[depth] = np.clip(excess[first:depth].sum() / whole, 0.0, 1.0)
+        total_squares = squares[first:depth].sum()
+        if total_squares > 0:
+            phi[depth] = np.clip(excess[first:depth].sum() / total_squares, 0.0, 1.0)
     return phi
 
 
-def _moments(
+def _moments_by_level(
     tree: Tree, estimates: Estimates, share: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], ...]:
     """Per level: excess spread, its coefficient of phi, and the number of families."""
@@ -129,15 +129,15 @@ def _moments(
     z, u = estimates.upward[1:], estimates.upward_variance[1:]
     g = share[1:]
 
-    def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def family_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return sum_by(family, values, len(tree))
 
-    z_sum, u_sum, g_spread = summed(z), summed(u), summed(g * (1 - g))
+    z_sum, u_sum, g_spread = family_sum(z), family_sum(u), family_sum(g * (1 - g))
     measured = np.isfinite(u_sum) & (g_spread > 0)
     u = np.where(measured[family], u, 0.0)
     u_sum = np.where(measured, u_sum, 0.0)
-    noise = summed(u * (1 - 2 * g) + g**2 * u_sum[family])
-    excess = summed((z - g * z_sum[family]) ** 2) - noise - z_sum * g_spread
+    noise = family_sum(u * (1 - 2 * g) + g**2 * u_sum[family])
+    excess = family_sum((z - g * z_sum[family]) ** 2) - noise - z_sum * g_spread
     squares = g_spread * (z_sum**2 - u_sum)
     return tuple(
         sum_by(tree.level, np.where(measured, values, 0.0), len(tree.levels))

@@ -18,7 +18,7 @@ from psd.estimation.least_squares import Estimates
 from psd.privacy.noise_laws import NoiseLaw, noise_law
 from psd.space.hierarchy import Hierarchy
 
-__all__ = ["posterior_count"]
+__all__ = ["posterior_counts"]
 
 # Points of a likelihood, and how many standard deviations they reach to each side.
 _POINTS = 33
@@ -69,7 +69,7 @@ class _Likelihood:
 
     def at(self, x: Floats) -> Floats:
         """Values at counts x, shape (n, m): straight lines between the points, 0 beyond."""
-        return _between(self.value, (x - self.low[:, None]) / self.step[:, None])
+        return _interpolate(self.value, (x - self.low[:, None]) / self.step[:, None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,7 +81,7 @@ class _Noisy:
     law: NoiseLaw
 
 
-def posterior_count(
+def posterior_counts(
     tree: Hierarchy,
     estimates: Estimates,
     contributions: int = 1,
@@ -102,7 +102,7 @@ def posterior_count(
     estimates : Estimates
         Least squares of that tree; the root keeps its estimate.
     contributions, scale, empty
-        As in `psd.estimation.least_squares.infer`. Public.
+        As in `psd.estimation.least_squares.infer_counts`. Public.
 
     Returns
     -------
@@ -127,14 +127,14 @@ def posterior_count(
     )
     if empty is not None:
         noisy.rate[empty] = _CERTAIN
-    likelihoods = _upward(tree, estimates, noisy)
+    likelihoods = _likelihoods_by_level(tree, estimates, noisy)
     count = np.zeros(len(tree))
     count[0] = max(float(estimates.signed[0]), 0.0)
     for depth, level in enumerate(tree.levels[:-1]):
         below, start = likelihoods[depth + 1], tree.levels[depth + 1].start
         for nodes, kids in _families(tree, level):
             parts = [below[kid - start] for kid in kids]
-            for kid, part in zip(kids, _divide(count[nodes], parts), strict=True):
+            for kid, part in zip(kids, _divide_total(count[nodes], parts), strict=True):
                 count[kid] = part
     return count if empty is None else np.where(empty, 0.0, count)
 
@@ -142,31 +142,33 @@ def posterior_count(
 def _families(tree: Hierarchy, level: slice) -> list[tuple[Integers, list[Integers]]]:
     """Inner nodes of a level by the number of their children, and the first, second, ... child."""
     nodes = np.arange(level.start, level.stop)
-    found = []
+    families = []
     for size in np.unique(tree.children[level]).tolist():
-        here = nodes[tree.children[level] == size] if size else nodes[:0]
-        for some in np.split(here, range(_NODES_PER_BATCH, len(here), _NODES_PER_BATCH)):
-            if len(some):
-                found.append((some, [tree.first_child[some] + k for k in range(size)]))
-    return found
+        parents = nodes[tree.children[level] == size] if size else nodes[:0]
+        for chunk in np.split(parents, range(_NODES_PER_BATCH, len(parents), _NODES_PER_BATCH)):
+            if len(chunk):
+                families.append((chunk, [tree.first_child[chunk] + k for k in range(size)]))
+    return families
 
 
-def _upward(tree: Hierarchy, estimates: Estimates, noisy: _Noisy) -> list[_Likelihood]:
+def _likelihoods_by_level(
+    tree: Hierarchy, estimates: Estimates, noisy: _Noisy
+) -> list[_Likelihood]:
     """Likelihood of every node's count given the noisy counts in its subtree, by level."""
     levels: list[_Likelihood] = []
     for level in reversed(tree.levels):
         leaves = np.flatnonzero(tree.is_leaf[level])
-        made = [(leaves, _of_leaves(estimates, noisy, leaves + level.start))]
+        parts = [(leaves, _leaf_likelihoods(estimates, noisy, leaves + level.start))]
         start = level.stop
         for nodes, kids in _families(tree, level):
-            joined = _fold([levels[-1][kid - start] for kid in kids])
-            measured = _measured(joined, noisy, nodes)
-            made.append((nodes - level.start, measured))
-        levels.append(_assembled(made))
+            joined = _join_siblings([levels[-1][kid - start] for kid in kids])
+            measured = _include_noisy_count(joined, noisy, nodes)
+            parts.append((nodes - level.start, measured))
+        levels.append(_assemble_level(parts))
     return levels[::-1]
 
 
-def _assembled(parts: list[tuple[Integers, _Likelihood]]) -> _Likelihood:
+def _assemble_level(parts: list[tuple[Integers, _Likelihood]]) -> _Likelihood:
     """Likelihoods of a level, put in the order of its nodes."""
     order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
     return _Likelihood(
@@ -177,17 +179,17 @@ def _assembled(parts: list[tuple[Integers, _Likelihood]]) -> _Likelihood:
     )
 
 
-def _of_leaves(estimates: Estimates, noisy: _Noisy, leaves: Integers) -> _Likelihood:
+def _leaf_likelihoods(estimates: Estimates, noisy: _Noisy, leaves: Integers) -> _Likelihood:
     """Likelihood of each leaf from its own count; flat where it was not measured."""
     rate = noisy.rate[leaves]
-    known = rate > 0
+    is_measured = rate > 0
     deviation = np.sqrt(estimates.variance[leaves])
-    own = np.sqrt(np.where(known, estimates.upward_variance[leaves], 0.0))
-    deviation = np.where(known, own, deviation)
-    center = np.where(known, noisy.count[leaves], estimates.signed[leaves])
+    measured_deviation = np.sqrt(np.where(is_measured, estimates.upward_variance[leaves], 0.0))
+    deviation = np.where(is_measured, measured_deviation, deviation)
+    center = np.where(is_measured, noisy.count[leaves], estimates.signed[leaves])
     low, step = _grid(np.maximum(center, -3 * deviation), deviation)
     noise = noisy.law.misfit(center[:, None] - _points(low, step), rate[:, None])
-    return _scaled(low, step, np.exp(noise.min(axis=1, keepdims=True) - noise))
+    return _normalise(low, step, np.exp(noise.min(axis=1, keepdims=True) - noise))
 
 
 def _grid(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
@@ -202,69 +204,69 @@ def _points(low: Floats, step: Floats, size: int = _POINTS) -> Floats:
     return low[:, None] + step[:, None] * np.arange(size)
 
 
-def _scaled(low: Floats, step: Floats, value: Floats) -> _Likelihood:
+def _normalise(low: Floats, step: Floats, value: Floats) -> _Likelihood:
     """Likelihood whose largest value is 1, with its moments."""
     value = value / np.maximum(value.max(axis=1, keepdims=True), _TINY)
     number, total = np.arange(value.shape[1]), np.maximum(value.sum(axis=1), _TINY)
     # Sums row by row, not a matrix product, whose rounding depends on the rows beside.
-    place = (value * number).sum(axis=1) / total
-    spread = np.maximum((value * number**2).sum(axis=1) / total - place**2, 0.25)
+    position = (value * number).sum(axis=1) / total
+    spread = np.maximum((value * number**2).sum(axis=1) / total - position**2, 0.25)
     return _Likelihood(
         low=low,
         step=step,
         # Half the memory, and far more digits than a likelihood needs.
         value=value.astype(np.float32),
-        mean=low + step * place,
+        mean=low + step * position,
         deviation=step * np.sqrt(spread),
     )
 
 
-def _measured(joined: _Likelihood, noisy: _Noisy, nodes: Integers) -> _Likelihood:
+def _include_noisy_count(joined: _Likelihood, noisy: _Noisy, nodes: Integers) -> _Likelihood:
     """Likelihood from the children, and from the node's own noisy count, on a fresh grid."""
     count, rate = noisy.count[nodes], noisy.rate[nodes]
-    known, from_kids = noisy.law.precision(rate), joined.deviation**-2
-    mean = (joined.mean * from_kids + count * known) / (from_kids + known)
-    low, step = _grid(mean, 1.2 / np.sqrt(from_kids + known))
+    precision, from_kids = noisy.law.precision(rate), joined.deviation**-2
+    mean = (joined.mean * from_kids + count * precision) / (from_kids + precision)
+    low, step = _grid(mean, 1.2 / np.sqrt(from_kids + precision))
     points = _points(low, step)
     noise = noisy.law.misfit(count[:, None] - points, rate[:, None])
     value = joined.at(points) * np.exp(noise.min(axis=1, keepdims=True) - noise)
     # Where the two contradict each other beyond all points, the mean of both stands.
     lost = value.max(axis=1) <= 0
     value[lost] = np.exp(-0.5 * ((points - mean[:, None]) / (4 * step[:, None])) ** 2)[lost]
-    return _scaled(low, step, value)
+    return _normalise(low, step, value)
 
 
-def _fold(parts: list[_Likelihood]) -> _Likelihood:
+def _join_siblings(parts: list[_Likelihood]) -> _Likelihood:
     """Likelihood of the sum of some siblings, joined two by two."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
-    return _joined(_fold(parts[:half]), _fold(parts[half:]))
+    return _join_pair(_join_siblings(parts[:half]), _join_siblings(parts[half:]))
 
 
-def _joined(a: _Likelihood, b: _Likelihood) -> _Likelihood:
+def _join_pair(a: _Likelihood, b: _Likelihood) -> _Likelihood:
     """Likelihood of the sum of two parts under the prior of a division."""
     step = np.maximum(a.step, b.step)
-    of_a, of_b = _resampled(a, step), _resampled(b, step)
+    of_a, of_b = _resample(a, step), _resample(b, step)
     low = a.low + b.low
     sums = _points(low, step, 2 * _POINTS - 1)
     scale = np.maximum(np.minimum(sums, _scale_free(a, b)[:, None]), step[:, None] / 2)
     zero_a = np.where(a.low == 0, of_a[:, 0], 0.0)[:, None]
     zero_b = np.where(b.low == 0, of_b[:, 0], 0.0)[:, None]
     one_sided = zero_a * of_b + zero_b * of_a
-    value = _convolved(of_a, of_b)
+    value = _convolve(of_a, of_b)
     value[:, :_POINTS] -= one_sided / 2  # the trapezium rule: all on one side counts half
     value *= step[:, None] / scale
     value[:, :1] += zero_a * zero_b  # nothing is divided in one way only
     value *= 1 - _ONE_SIDED
     value[:, :_POINTS] += _ONE_SIDED / 2 * one_sided
-    return _cropped(_scaled(low, step, value))
+    return _crop(_normalise(low, step, value))
 
 
-def _cropped(wide: _Likelihood) -> _Likelihood:
+def _crop(wide: _Likelihood) -> _Likelihood:
     """The same likelihood on the usual number of points, around its mean."""
     low, step = _grid(wide.mean, wide.deviation)
-    return _scaled(low, step, wide.at(_points(low, step)))
+    return _normalise(low, step, wide.at(_points(low, step)))
 
 
 def _scale_free(a: _Likelihood, b: _Likelihood) -> Floats:
@@ -272,18 +274,18 @@ def _scale_free(a: _Likelihood, b: _Likelihood) -> Floats:
     return _SCALE_FREE * np.hypot(a.deviation, b.deviation)
 
 
-def _resampled(message: _Likelihood, step: Floats) -> Floats:
+def _resample(message: _Likelihood, step: Floats) -> Floats:
     """Values on a coarser step from the same low end: means, so that nothing slips through."""
     ratio = (step / message.step)[:, None]
     edges = (np.arange(_POINTS + 1) - 0.5) * ratio + 0.5
     edges[:, 0] = 0.0
     sums = np.concatenate([np.zeros((len(step), 1)), np.cumsum(message.value, axis=1)], axis=1)
-    below = _between(sums, np.minimum(edges, _POINTS))
+    below = _interpolate(sums, np.minimum(edges, _POINTS))
     mean: Floats = np.diff(below, axis=1) / np.diff(edges, axis=1)
     return mean
 
 
-def _convolved(a: Floats, b: Floats) -> Floats:
+def _convolve(a: Floats, b: Floats) -> Floats:
     """Convolution row by row."""
     value = np.zeros((len(a), 2 * _POINTS - 1))
     for shift in range(_POINTS):
@@ -291,29 +293,29 @@ def _convolved(a: Floats, b: Floats) -> Floats:
     return value
 
 
-def _between(values: NDArray[np.floating], place: Floats) -> Floats:
+def _interpolate(values: NDArray[np.floating], position: Floats) -> Floats:
     """Values at fractional places by straight lines; 0 outside."""
     last = values.shape[1] - 1
-    index = np.clip(place.astype(np.int64), 0, last - 1)
+    index = np.clip(position.astype(np.int64), 0, last - 1)
     start = np.arange(len(values))[:, None] * values.shape[1]
     flat = values.ravel()
     left, right = flat[start + index], flat[start + index + 1]
-    line = left + (place - index) * (right - left)
-    return np.where((place >= 0) & (place <= last), line, 0.0)
+    line = left + (position - index) * (right - left)
+    return np.where((position >= 0) & (position <= last), line, 0.0)
 
 
-def _divide(total: Floats, parts: list[_Likelihood]) -> list[Floats]:
+def _divide_total(total: Floats, parts: list[_Likelihood]) -> list[Floats]:
     """Counts of siblings that sum to a total: the median of one division in two after another."""
     if len(parts) == 1:
         return [total]
     half = len(parts) // 2
-    first = _median_part(total, _fold(parts[:half]), _fold(parts[half:]))
-    return [*_divide(first, parts[:half]), *_divide(total - first, parts[half:])]
+    first = _median_part(total, _join_siblings(parts[:half]), _join_siblings(parts[half:]))
+    return [*_divide_total(first, parts[:half]), *_divide_total(total - first, parts[half:])]
 
 
 def _median_part(total: Floats, a: _Likelihood, b: _Likelihood) -> Floats:
     """Posterior median of the first of two parts of a total."""
-    low, high = _plausible(total, a, b)
+    low, high = _plausible_range(total, a, b)
     shares = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _SHARES)
     weight = np.empty((len(total), _SHARES + 2))
     scale = np.maximum(np.minimum(total, _scale_free(a, b)), _TINY)
@@ -329,7 +331,7 @@ def _median_part(total: Floats, a: _Likelihood, b: _Likelihood) -> Floats:
     return np.where(weight.sum(axis=1) > 0, _median(tried, weight), fallback)
 
 
-def _plausible(total: Floats, a: _Likelihood, b: _Likelihood) -> tuple[Floats, Floats]:
+def _plausible_range(total: Floats, a: _Likelihood, b: _Likelihood) -> tuple[Floats, Floats]:
     """Range of the first part that both likelihoods allow."""
     reach = _REACH + 1
     low = np.maximum(a.mean - reach * a.deviation, total - (b.mean + reach * b.deviation))
@@ -343,12 +345,12 @@ def _median(values: Floats, weights: Floats) -> Floats:
     rows = np.arange(len(values))
     sums = np.cumsum(weights, axis=1)
     half = sums[:, -1] / 2
-    place = np.minimum((sums < half[:, None]).sum(axis=1), values.shape[1] - 1)
-    before = np.where(place > 0, sums[rows, place - 1], 0.0)
-    part = (half - before) / np.maximum(sums[rows, place] - before, _TINY)
+    index = np.minimum((sums < half[:, None]).sum(axis=1), values.shape[1] - 1)
+    before = np.where(index > 0, sums[rows, index - 1], 0.0)
+    part = (half - before) / np.maximum(sums[rows, index] - before, _TINY)
     # The first and the last value are atoms, not points of a line.
-    inside = (place > 1) & (place < values.shape[1] - 1)
-    left = values[rows, np.maximum(place - 1, 0)]
-    line = left + part * (values[rows, place] - left)
-    median: Floats = np.where(inside, line, values[rows, place])
+    inside = (index > 1) & (index < values.shape[1] - 1)
+    left = values[rows, np.maximum(index - 1, 0)]
+    line = left + part * (values[rows, index] - left)
+    median: Floats = np.where(inside, line, values[rows, index])
     return median

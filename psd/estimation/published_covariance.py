@@ -50,8 +50,8 @@ def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:
         np.isinf(estimates.upward_variance), estimates.variance, estimates.upward_variance
     )
     part = np.minimum(estimates.count**2 / np.maximum(measured, _TINY), 1.0)
-    known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
-    variance = known * (_EMPTY + (1 - _EMPTY) * part)
+    finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    variance = finite * (_EMPTY + (1 - _EMPTY) * part)
     return replace(
         estimates,
         upward_variance=np.where(np.isinf(estimates.upward_variance), np.inf, variance),
@@ -62,6 +62,6 @@ def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:
 def _slopes(tree: Hierarchy, variance: Floats, otherwise: Floats) -> Floats:
     """Share of each node in the variance of its family; as it was where the family has none."""
     family = tree.parent[1:]
-    whole = variance.copy()
-    whole[1:] = sum_by(family, variance[1:], len(tree))[family]
-    return np.where(whole > 0, variance / np.maximum(whole, _TINY), otherwise)
+    family_variance = variance.copy()
+    family_variance[1:] = sum_by(family, variance[1:], len(tree))[family]
+    return np.where(family_variance > 0, variance / np.maximum(family_variance, _TINY), otherwise)

@@ -26,7 +26,14 @@ from psd.release.allow_list import check_release
 if TYPE_CHECKING:
     from psd.release.record import ReleaseRecord
 
-__all__ = ["export", "format_of", "is_database", "is_raster", "raster_suffixes", "suffixes"]
+__all__ = [
+    "export_release",
+    "find_format",
+    "is_database",
+    "is_raster",
+    "raster_suffixes",
+    "suffixes",
+]
 
 _SIZE = (256, 256)
 
@@ -63,7 +70,7 @@ def is_database(module: ModuleType) -> bool:
     return hasattr(module, "write_database")
 
 
-def format_of(target: str | os.PathLike[str]) -> ModuleType:
+def find_format(target: str | os.PathLike[str]) -> ModuleType:
     """Module of the format of an output: the address of a database, or the ending of a name.
 
     Raises
@@ -96,7 +103,7 @@ def _modules(faults: list[str] | None = None) -> Iterator[ModuleType]:
                 faults.append(str(error))
 
 
-def export(
+def export_release(
     model: CountModel,
     path: str | os.PathLike[str],
     *,
@@ -106,13 +113,13 @@ def export(
     overwrite: bool = False,
 ) -> None:
     """Write the cells of a release; see `Release.export`."""
-    from psd.statistics.raster import raster
+    from psd.statistics.raster import density_raster
 
     if type(model) is not CountModel:
         raise ParameterError(f"model must be CountModel, got {type(model).__name__}")
     check_release(model.record)
     model = CountModel(record=model.record)  # computed anew: a cached array is not checked
-    writer, tags = format_of(path), _tags(model.record)
+    writer, tags = find_format(path), _tags(model.record)
     if size is not None and not is_raster(writer):
         raise ParameterError(
             f"size must be left out unless output is a raster, got {size}; the format is a table "
@@ -134,7 +141,7 @@ def export(
     with temporary_target(path, overwrite=overwrite) as target:
         try:
             if is_raster(writer):
-                writer.write_raster(raster(model, *(size or _SIZE)), target, tags)
+                writer.write_raster(density_raster(model, *(size or _SIZE)), target, tags)
             else:
                 writer.write(cells_table(model, cells), target)
         except RuntimeError as error:  # what GDAL's writers raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from psd.query.answer_table import check_levels
-from psd.query.boxes import answer_boxes, as_boxes
+from psd.query.boxes import answer_boxes, parse_boxes
 from psd.query.polygons import answer_polygons
 from psd.space.regions import check_box_crs, is_region
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from psd.query.index import QueryIndex
 
-__all__ = ["answer"]
+__all__ = ["answer_regions"]
 
 
-def answer(
+def answer_regions(
     index: QueryIndex,
     regions: Any,
     *,
@@ -36,5 +36,5 @@ def answer(
         model = index.model
         return answer_polygons(model, regions, crs=crs, confidence=confidence, threshold=threshold)
     check_box_crs(crs, index.model.domain)
-    boxes, ids = as_boxes(regions)
+    boxes, ids = parse_boxes(regions)
     return answer_boxes(index, boxes, ids, confidence=confidence, threshold=threshold)

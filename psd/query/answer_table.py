@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.query.intervals import interval
-from psd.query.totals import Sums
+from psd.query.intervals import answer_intervals
+from psd.query.totals import QueryTotals
 
-__all__ = ["COLUMNS", "check_levels", "report"]
+__all__ = ["COLUMNS", "answer_columns", "check_levels"]
 
 COLUMNS = (
     "estimate",
@@ -42,14 +42,14 @@ def check_levels(confidence: float, threshold: float) -> None:
         raise ParameterError(f"threshold {threshold} is not above 0; it is a relative error")
 
 
-def report(
-    sums: Sums, total: float, *, confidence: float, threshold: float
+def answer_columns(
+    totals: QueryTotals, total: float, *, confidence: float, threshold: float
 ) -> dict[str, NDArray[np.float64] | NDArray[np.bool_]]:
     """Columns of the answers to queries.
 
     Parameters
     ----------
-    sums : Sums
+    totals : QueryTotals
         Of the queries.
     total : float
         Estimated count of the whole domain.
@@ -61,11 +61,11 @@ def report(
     dict of str to ndarray, shape (queries,)
         `COLUMNS`, in their order.
     """
-    estimate = np.maximum(sums.estimate, 0.0)
-    perturbation = np.sqrt(sums.perturbation_variance)
-    nonuniformity = np.sqrt(sums.nonuniformity_variance)
+    estimate = np.maximum(totals.estimate, 0.0)
+    perturbation = np.sqrt(totals.perturbation_variance)
+    nonuniformity = np.sqrt(totals.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
-    lower, upper = interval(sums, confidence)
+    lower, upper = answer_intervals(totals, confidence)
     base = np.maximum(estimate, max(1.0, _SANITY * total))
     values = (
         estimate,

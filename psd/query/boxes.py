@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.query.answer_table import report
-from psd.query.totals import Sums, cover_sums, joined
-from psd.query.traversal import Cover, Fraction, cover, total
+from psd.query.answer_table import answer_columns
+from psd.query.totals import QueryTotals, concatenate, query_totals
+from psd.query.traversal import Fraction, Traversal, traverse, weighted_total
 from psd.space.boxes import SIDES
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from psd.query.index import QueryIndex
     from psd.space.domain import Domain
 
-__all__ = ["answer_boxes", "as_boxes", "box_estimates", "box_totals"]
+__all__ = ["answer_boxes", "box_estimates", "box_totals", "parse_boxes"]
 
 # Queries walked down together by numpy; bounds the memory, not the answers.
 _BOXES_PER_BATCH = 512
 
 # From so many boxes on the compiled walk is worth the seconds that it may take to compile.
-_MANY = 1000
+_COMPILED_FROM = 1000
 
 
-def as_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
+def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
     """Boxes and their ids from one box, an array of them, or a table with named sides.
 
     Raises
@@ -44,24 +44,24 @@ def as_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
             raise ParameterError(
                 f"boxes: column {missing[0]} is missing; needed: {', '.join(SIDES)}"
             )
-        boxes = _numbers(regions[list(SIDES)].to_numpy())
-        return boxes, (list(regions["id"]) if "id" in regions.columns else _numbered(len(boxes)))
-    boxes = np.atleast_2d(_numbers(regions))
+        boxes = _as_numbers(regions[list(SIDES)].to_numpy())
+        return boxes, (list(regions["id"]) if "id" in regions.columns else _default_ids(len(boxes)))
+    boxes = np.atleast_2d(_as_numbers(regions))
     if boxes.size == 0:
         boxes = boxes.reshape(0, 4)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ParameterError(
             f"regions of shape {boxes.shape} are no boxes; a box is west, south, east, north"
         )
-    return boxes, _numbered(len(boxes))
+    return boxes, _default_ids(len(boxes))
 
 
-def _numbered(size: int) -> list[int]:
+def _default_ids(size: int) -> list[int]:
     """Ids where the caller gave none."""
     return list(range(1, size + 1))
 
 
-def _numbers(values: Any) -> NDArray[np.float64]:
+def _as_numbers(values: Any) -> NDArray[np.float64]:
     """Array of floats, or a clear refusal."""
     try:
         return np.asarray(values, dtype=np.float64)
@@ -71,7 +71,7 @@ def _numbers(values: Any) -> NDArray[np.float64]:
         ) from None
 
 
-def _check(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
+def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
     """Refuse boxes that have no area or lie outside the domain, naming the first."""
     west, south, east, north = domain.bounds
     across = "; split it into two boxes if it crosses the antimeridian" if domain.geographic else ""
@@ -89,11 +89,11 @@ def _check(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
             | (boxes[:, 3] <= south)
         ),
     }
-    for fault, found in faults.items():
-        if found.any():
-            place = int(np.argmax(found))
-            sides = " ".join(f"{side:.10g}" for side in boxes[place])
-            raise ParameterError(f"box {ids[place]} ({sides}) {fault}")
+    for fault, is_faulty in faults.items():
+        if is_faulty.any():
+            first = int(np.argmax(is_faulty))
+            sides = " ".join(f"{side:.10g}" for side in boxes[first])
+            raise ParameterError(f"box {ids[first]} ({sides}) {fault}")
 
 
 def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
@@ -154,17 +154,17 @@ def answer_boxes(
     import pandas as pd
 
     domain = index.model.domain
-    _check(domain, boxes, ids)
-    sums = _sums(index, domain.to_lattice(boxes))
+    _check_boxes(domain, boxes, ids)
+    totals = _totals_of_boxes(index, domain.to_lattice(boxes))
     total = index.model.total
-    columns = report(sums, total, confidence=confidence, threshold=threshold)
+    columns = answer_columns(totals, total, confidence=confidence, threshold=threshold)
     return pd.DataFrame({"id": ids, **columns})
 
 
 def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
     """Estimated counts of boxes alone; see `Release.estimate`."""
-    boxes, ids = as_boxes(regions)
-    _check(index.model.domain, boxes, ids)
+    boxes, ids = parse_boxes(regions)
+    _check_boxes(index.model.domain, boxes, ids)
     return np.maximum(box_totals(index, index.model.estimates.count, boxes), 0.0)
 
 
@@ -192,27 +192,34 @@ def box_totals(
         is_estimate = values is index.model.estimates.count
         table = index.summed_area if is_estimate else index.mesh.table(values)
         return index.mesh.totals(table, lattice)
-    engine = _engine(len(boxes))
+    engine = _compiled_engine(len(boxes))
     if engine is not None:
-        totals: NDArray[np.float64] = engine.compiled_totals(index.flat_tree, values, lattice)
+        totals: NDArray[np.float64] = engine.walk_value_totals(index.flat_tree, values, lattice)
         return totals
-    parts = [total(_cover(index.model, chunk), values) for chunk in _chunks(lattice)]
+    parts = [
+        weighted_total(_traverse_boxes(index.model, chunk), values)
+        for chunk in _split_batches(lattice)
+    ]
     return np.concatenate([np.empty(0), *parts])
 
 
-def _sums(index: QueryIndex, lattice: NDArray[np.float64]) -> Sums:
+def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTotals:
     """Sums of boxes in lattice units."""
     model = index.model
-    engine = _engine(len(lattice))
+    engine = _compiled_engine(len(lattice))
     if engine is not None:
-        sums: Sums = engine.compiled_sums(index.flat_tree, model.estimates.count, lattice)
-        return sums
-    return joined([cover_sums(model, _cover(model, chunk)) for chunk in _chunks(lattice)])
+        totals: QueryTotals = engine.walk_query_totals(
+            index.flat_tree, model.estimates.count, lattice
+        )
+        return totals
+    return concatenate(
+        [query_totals(model, _traverse_boxes(model, chunk)) for chunk in _split_batches(lattice)]
+    )
 
 
-def _engine(queries: int) -> ModuleType | None:
+def _compiled_engine(queries: int) -> ModuleType | None:
     """The compiled walk, for many boxes and where numba is installed."""
-    if queries < _MANY:
+    if queries < _COMPILED_FROM:
         return None
     try:
         from psd.query import compiled_walk as compiled
@@ -221,11 +228,11 @@ def _engine(queries: int) -> ModuleType | None:
     return compiled
 
 
-def _chunks(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def _split_batches(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """Boxes in lots that numpy walks down together."""
     return np.split(lattice, range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH))
 
 
-def _cover(model: CountModel, lattice: NDArray[np.float64]) -> Cover:
+def _traverse_boxes(model: CountModel, lattice: NDArray[np.float64]) -> Traversal:
     """Cells of boxes in lattice units."""
-    return cover(model.tree, len(lattice), box_fraction(model, lattice))
+    return traverse(model.tree, len(lattice), box_fraction(model, lattice))

@@ -18,11 +18,11 @@ from numba import njit
 from psd._util.arrays import Floats, Integers
 from psd.estimation import nonuniformity as uniformity
 from psd.estimation.density import PARTS
-from psd.query.flat_tree import COVARIATE, SMOOTH, Errors, Family, Packed
-from psd.query.totals import Sums
+from psd.query.flat_tree import COVARIATE, SMOOTH, Errors, Family, FlatTree
+from psd.query.totals import QueryTotals
 from psd.space.box_tree import MAX_CHILDREN
 
-__all__ = ["compiled_sums", "compiled_totals"]
+__all__ = ["walk_query_totals", "walk_value_totals"]
 
 
 # Most queries walked down together; a chunk takes less than a second, then Ctrl-C is heard.
@@ -61,22 +61,22 @@ class Lists(NamedTuple):
     other_share: Floats
 
 
-def compiled_sums(packed: Packed, count: Floats, boxes: Floats) -> Sums:
-    """Sums of boxes, as `psd.query.totals.cover_sums` has them, to rounding.
+def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> QueryTotals:
+    """Sums of boxes, as `psd.query.totals.query_totals` has them, to rounding.
 
     Parameters
     ----------
-    packed : Packed
+    flat_tree : FlatTree
         What is asked.
     count : ndarray, shape (nodes,), float64
         Estimated records of each node.
     boxes : ndarray, shape (n, 4), float64
         Inside the lattice.
     """
-    children, errors = packed.children, packed.errors
-    sums = _walked(packed, children, count, errors, boxes)
+    children, errors = flat_tree.children, flat_tree.errors
+    sums = _walk_in_batches(flat_tree, children, count, errors, boxes)
     estimate, noise, uneven, shift, signed, published = sums
-    return Sums(
+    return QueryTotals(
         estimate=estimate,
         signed=signed if errors.other else estimate,
         perturbation_variance=noise,
@@ -86,22 +86,22 @@ def compiled_sums(packed: Packed, count: Floats, boxes: Floats) -> Sums:
     )
 
 
-def compiled_totals(packed: Packed, values: Floats, boxes: Floats) -> Floats:
-    """Sum of covered share times value over the cells of boxes, shape (n,); see `compiled_sums`."""
-    total: Floats = _walked(packed, packed.descendants, values, None, boxes)[0]
+def walk_value_totals(flat_tree: FlatTree, values: Floats, boxes: Floats) -> Floats:
+    """Sum of share times value over the cells of boxes, shape (n,); see `walk_query_totals`."""
+    total: Floats = _walk_in_batches(flat_tree, flat_tree.descendants, values, None, boxes)[0]
     return total
 
 
-def _walked(
-    packed: Packed, family: Family, values: Floats, errors: Errors | None, boxes: Floats
+def _walk_in_batches(
+    flat_tree: FlatTree, family: Family, values: Floats, errors: Errors | None, boxes: Floats
 ) -> Floats:
     """Sums of boxes, shape (6, n), from as many at a time as there is room for."""
-    size = max(1, min(len(boxes), _BOXES_PER_BATCH, _ROOM // packed.levels))
-    room = size * packed.levels
+    size = max(1, min(len(boxes), _BOXES_PER_BATCH, _ROOM // flat_tree.levels))
+    room = size * flat_tree.levels
     sizes = [room] * (len(Lists._fields) - 2) + [MAX_CHILDREN * room] * 2
     lists = Lists._make(np.empty(entries) for entries in sizes)
     places = np.empty(room + size, np.int32)
-    frames = np.empty((packed.levels + 1, _FRAME), np.int64)
+    frames = np.empty((flat_tree.levels + 1, _FRAME), np.int64)
     sums = (lists.estimate, lists.noise, lists.uneven, lists.shift, lists.signed, lists.published)
     result = np.empty((len(sums), len(boxes)))
     for start in range(0, len(boxes), size):
@@ -111,9 +111,9 @@ def _walked(
         for row in sums:
             row[: len(chunk)] = 0.0
         frames[0] = (0, len(chunk), 0, 0, 1)
-        _walk_down(packed.boxes, family, packed.inside, values, errors, lists, places, frames)
-        for row, found in zip(sums, result, strict=True):
-            found[start : start + size] = row[: len(chunk)]
+        _walk_down(flat_tree.boxes, family, flat_tree.inside, values, errors, lists, places, frames)
+        for row, totals in zip(sums, result, strict=True):
+            totals[start : start + size] = row[: len(chunk)]
     return result
 
 
@@ -124,21 +124,21 @@ _nonuniformity_variance: Any = _step(uniformity.nonuniformity_variance)
 
 
 @_step
-def _fill(
+def _measure_area(
     boxes: Any, node: int, x0: Floats, y0: Floats, x1: Floats, y1: Floats, share: Floats
 ) -> None:
     """Covered shares of the area of a cell by a list of boxes: 0 outside, exactly 1 inside."""
     west, south = float(boxes[node, 0]), float(boxes[node, 1])
     east, north = float(boxes[node, 2]), float(boxes[node, 3])
-    whole = (east - west) * (north - south)
+    cell_area = (east - west) * (north - south)
     for i in range(len(share)):
         wide = max(min(x1[i], east) - max(x0[i], west), 0.0)
         tall = max(min(y1[i], north) - max(y0[i], south), 0.0)
-        share[i] = wide * tall / whole
+        share[i] = wide * tall / cell_area
 
 
 @_step
-def _smooth(
+def _apply_smooth(
     inside: Any,
     boxes: Any,
     node: int,
@@ -167,7 +167,7 @@ def _smooth(
 
 
 @_step
-def _blocks(low: float, high: float) -> tuple[Any, Any]:
+def _block_edges(low: float, high: float) -> tuple[Any, Any]:
     """Lines of the first, inner and last raster cells of an interval, and what is in each."""
     first, last = int(np.floor(low)), int(np.ceil(high))
     second = min(first + 1, last)
@@ -176,10 +176,10 @@ def _blocks(low: float, high: float) -> tuple[Any, Any]:
 
 
 @_step
-def _mass(surface: Integers, west: float, south: float, east: float, north: float) -> float:
+def _box_mass(surface: Integers, west: float, south: float, east: float, north: float) -> float:
     """Mass of a box in units of raster cells; see `psd.space.covariate.Covariate.raster_mass`."""
-    columns, across = _blocks(west, east)
-    rows, up = _blocks(south, north)
+    columns, across = _block_edges(west, east)
+    rows, up = _block_edges(south, north)
     mass = 0.0
     for y in range(3):
         for x in range(3):
@@ -190,7 +190,7 @@ def _mass(surface: Integers, west: float, south: float, east: float, north: floa
 
 
 @_step
-def _dasymetric(
+def _apply_covariate(
     inside: Any,
     boxes: Any,
     node: int,
@@ -201,18 +201,18 @@ def _dasymetric(
     share: Floats,
 ) -> None:
     """Turn shares of the area of a leaf into shares of its points, by the covariate."""
-    columns, rows, whole = inside.cells[0], inside.cells[1], inside.mass[node]
+    columns, rows, leaf_mass = inside.cells[0], inside.cells[1], inside.mass[node]
     wide, tall = inside.lattice[0], inside.lattice[1]
     for i in range(len(share)):
-        if whole > 0 and 0 < share[i] < 1:
-            mass = _mass(
+        if leaf_mass > 0 and 0 < share[i] < 1:
+            mass = _box_mass(
                 inside.surface,
                 max(x0[i], float(boxes[node, 0])) * columns / wide,
                 max(y0[i], float(boxes[node, 1])) * rows / tall,
                 min(x1[i], float(boxes[node, 2])) * columns / wide,
                 min(y1[i], float(boxes[node, 3])) * rows / tall,
             )
-            share[i] = min(mass / whole, 1.0)
+            share[i] = min(mass / leaf_mass, 1.0)
 
 
 @_step
@@ -237,73 +237,79 @@ def _add_uneven(count: float, spread: float, share: Floats, area: Floats, sums: 
 
 
 @_step
-def _cutting(share: Floats, places: Any) -> int:
+def _list_cuts(share: Floats, places: Any) -> int:
     """List which boxes cut a cell; how many they are."""
-    found = 0
+    count = 0
     for i in range(len(share)):
-        places[found] = i
-        found += (share[i] > 0) & (share[i] < 1)
-    return found
+        places[count] = i
+        count += (share[i] > 0) & (share[i] < 1)
+    return count
 
 
 @_step
-def _take(places: Any, parent: Floats, child: Floats) -> None:
+def _gather(places: Any, parent: Floats, child: Floats) -> None:
     """Numbers of some boxes of a list."""
     for i in range(len(places)):
         child[i] = parent[places[i]]
 
 
 @_step
-def _put(places: Any, child: Floats, parent: Floats) -> None:
+def _scatter(places: Any, child: Floats, parent: Floats) -> None:
     """Put numbers of a child's list in their places in its parent's."""
     for i in range(len(places)):
         parent[places[i]] = child[i]
 
 
 @_step
-def _hand_up(places: Any, child: Floats, parent: Floats) -> None:
+def _scatter_add(places: Any, child: Floats, parent: Floats) -> None:
     """Add a sum of a child's list to that of its parent's."""
     for i in range(len(places)):
         parent[places[i]] += child[i]
 
 
 @_step
-def _add_noise(known: float, share: Floats, mean: Floats, noise: Floats) -> None:
+def _add_noise(variance: float, share: Floats, mean: Floats, noise: Floats) -> None:
     """Add the variance that a child has beside its parent."""
     for i in range(len(share)):
         off = share[i] - mean[i]
-        noise[i] += known * off * off
+        noise[i] += variance * off * off
 
 
 @_part
-def _close(
-    slopes: Floats, knowns: Floats, own: Any, family: Any, share: Floats, room: int, sums: Any
+def _close_family(
+    slopes: Floats,
+    variances: Floats,
+    box_range: Any,
+    family: Any,
+    share: Floats,
+    room: int,
+    sums: Any,
 ) -> None:
     """Slope of each answer with the estimate of a cell whose children are done, and the variance.
 
     One family of the recursion in `psd.query.traversal.perturbation_variance`.
     """
-    (begin, end), (first, last), (slope, noise) = own, family, sums
+    (begin, end), (first, last), (slope, noise) = box_range, family, sums
     slope[:] = 0.0
     for child in range(first, last):
         at = (child - first) * room
         _add(slopes[child], share[at + begin : at + end], slope)
     for child in range(first, last):
         at = (child - first) * room
-        _add_noise(knowns[child], share[at + begin : at + end], slope, noise)
+        _add_noise(variances[child], share[at + begin : at + end], slope, noise)
 
 
 @_part
-def _enter(place: Any, sides: Any, west: Any, south: Any, east: Any, north: Any) -> None:
+def _gather_sides(numbers: Any, sides: Any, west: Any, south: Any, east: Any, north: Any) -> None:
     """Start the list of those boxes of another list that cut a cell."""
     x0, y0, x1, y1 = sides
-    _take(place, x0, west)
-    _take(place, y0, south)
-    _take(place, x1, east)
-    _take(place, y1, north)
+    _gather(numbers, x0, west)
+    _gather(numbers, y0, south)
+    _gather(numbers, x1, east)
+    _gather(numbers, y1, north)
 
 
-def _walk_of(source: str) -> Any:
+def _compile_walk(source: str) -> Any:
     """The walk, compiled when first called, and kept on disk where there is a place for it.
 
     Notes
@@ -336,40 +342,44 @@ def _walk_of(source: str) -> Any:
             if node == frames[depth, _LAST]:  # all children are done
                 if errors is not None:
                     sums = slope[a:b], noise[a:b]
-                    _close(errors.slope, errors.known, (a, b), (start, node), shares, room, sums)
+                    _close_family(
+                        errors.slope, errors.variance, (a, b), (start, node), shares, room, sums
+                    )
                     if errors.other:
-                        slopes, knowns = errors.other_slope, errors.other_known
+                        slopes, variances = errors.other_slope, errors.other_variance
                         sums = other_slope[a:b], published[a:b]
-                        _close(slopes, knowns, (a, b), (start, node), other_shares, room, sums)
+                        _close_family(
+                            slopes, variances, (a, b), (start, node), other_shares, room, sums
+                        )
                 depth -= 1
                 if depth >= 0:
-                    place, c, d = places[a:b], frames[depth, _BEGIN], frames[depth, _END]
-                    _hand_up(place, estimate[a:b], estimate[c:d])
+                    numbers, c, d = places[a:b], frames[depth, _BEGIN], frames[depth, _END]
+                    _scatter_add(numbers, estimate[a:b], estimate[c:d])
                     if errors is not None:
-                        _hand_up(place, noise[a:b], noise[c:d])
-                        _hand_up(place, uneven[a:b], uneven[c:d])
+                        _scatter_add(numbers, noise[a:b], noise[c:d])
+                        _scatter_add(numbers, uneven[a:b], uneven[c:d])
                         at = (frames[depth, _NEXT] - 1 - frames[depth, _FIRST]) * room
-                        _put(place, slope[a:b], shares[at + c : at + d])
+                        _scatter(numbers, slope[a:b], shares[at + c : at + d])
                         if inside.kind == SMOOTH:
-                            _hand_up(place, shift[a:b], shift[c:d])
+                            _scatter_add(numbers, shift[a:b], shift[c:d])
                         if errors.other:
-                            _hand_up(place, signed[a:b], signed[c:d])
-                            _hand_up(place, published[a:b], published[c:d])
-                            _put(place, other_slope[a:b], other_shares[at + c : at + d])
+                            _scatter_add(numbers, signed[a:b], signed[c:d])
+                            _scatter_add(numbers, published[a:b], published[c:d])
+                            _scatter(numbers, other_slope[a:b], other_shares[at + c : at + d])
                 continue
             frames[depth, _NEXT] += 1
             at = (node - start) * room
             share = shares[at + a : at + b]
             x0, y0, x1, y1 = west[a:b], south[a:b], east[a:b], north[a:b]
-            _fill(boxes, node, x0, y0, x1, y1, share)
+            _measure_area(boxes, node, x0, y0, x1, y1, share)
             first, last = family.start[node], family.stop[node]
             if first == last:  # a leaf
                 if errors is not None:
                     area[a:b] = share
                 if inside.kind == SMOOTH:
-                    _smooth(inside, boxes, node, x0, y0, x1, y1, share)
+                    _apply_smooth(inside, boxes, node, x0, y0, x1, y1, share)
                 elif inside.kind == COVARIATE:
-                    _dasymetric(inside, boxes, node, x0, y0, x1, y1, share)
+                    _apply_covariate(inside, boxes, node, x0, y0, x1, y1, share)
                 _add(values[node], share, estimate[a:b])
                 if errors is not None:
                     spread = errors.spread[node]
@@ -386,14 +396,14 @@ def _walk_of(source: str) -> Any:
             if errors is not None and errors.other:
                 _add_whole(errors.signed[node], share, signed[a:b])
                 other_shares[at + a : at + b] = share
-            found = _cutting(share, places[b:])
-            if found:
-                depth, c = depth + 1, b + found
+            cuts = _list_cuts(share, places[b:])
+            if cuts:
+                depth, c = depth + 1, b + cuts
                 frames[depth, _BEGIN], frames[depth, _END] = b, c
                 frames[depth, _FIRST], frames[depth, _NEXT] = first, first
                 frames[depth, _LAST] = last
-                sides, place = (x0, y0, x1, y1), places[b:c]
-                _enter(place, sides, west[b:c], south[b:c], east[b:c], north[b:c])
+                sides, numbers = (x0, y0, x1, y1), places[b:c]
+                _gather_sides(numbers, sides, west[b:c], south[b:c], east[b:c], north[b:c])
                 estimate[b:c] = 0.0
                 if errors is not None:
                     noise[b:c] = 0.0
@@ -408,7 +418,7 @@ def _walk_of(source: str) -> Any:
         return njit(nogil=True, error_model="numpy")(walk)
 
 
-_walk = _walk_of(hashlib.sha256(Path(str(uniformity.__file__)).read_bytes()).hexdigest())
+_walk = _compile_walk(hashlib.sha256(Path(str(uniformity.__file__)).read_bytes()).hexdigest())
 
 
 def _walk_down(*arguments: Any) -> None:

@@ -12,7 +12,7 @@ from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.query.region_overlaps import Regions, cut_leaves
-from psd.query.traversal import Cover, Step
+from psd.query.traversal import Traversal, TraversalLevel
 
 if TYPE_CHECKING:
     from psd.estimation.model import CountModel
@@ -56,43 +56,46 @@ def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
     .. [1] Chou, Willsky, Benveniste. "Multiscale Recursive Estimation, Data Fusion, and
        Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
     """
-    rows = [_innovations(covered, model.estimates) for _, covered in regions.covers()]
+    rows = [
+        _innovation_coefficients(traversal, model.estimates)
+        for _, traversal in regions.traversals()
+    ]
     coefficients = sparse.vstack(rows or [sparse.csr_array((0, len(model.tree)))], format="csr")
     across = coefficients.T.tocsr()
     covariance = np.empty((len(regions), len(regions)))
     for start in range(0, len(regions), _ROWS):
-        some = slice(start, start + _ROWS)
-        covariance[some] = (coefficients[some] @ across).toarray()
+        batch = slice(start, start + _ROWS)
+        covariance[batch] = (coefficients[batch] @ across).toarray()
     return covariance
 
 
-def _innovations(covered: Cover, estimates: Estimates) -> sparse.csr_array:
+def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr_array:
     """How much of each cell's innovation is in each answer, shape (queries, nodes).
 
     The recursion is that of `psd.query.traversal.perturbation_variance`.
     """
     slope = np.zeros(0)
-    below: Step | None = None
+    below: TraversalLevel | None = None
     query, node, value = [], [], []
-    for step in reversed(covered.steps):
-        own = np.where(step.opened, 0.0, step.fraction)
+    for level in reversed(traversal.levels):
+        answer_slope = np.where(level.opened, 0.0, level.fraction)
         if below is not None:
-            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(step.node))
-            known = estimates.upward_variance[below.node]
-            deviation = np.sqrt(np.where(np.isinf(known), 0.0, known))
+            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(level.node))
+            variance = estimates.upward_variance[below.node]
+            deviation = np.sqrt(np.where(np.isinf(variance), 0.0, variance))
             query.append(below.query)
             node.append(below.node)
             value.append(deviation * (slope - mean[below.parent]))
-            own += mean
-        slope, below = own, step
+            answer_slope += mean
+        slope, below = answer_slope, level
     if below is not None:
         query.append(below.query)
         node.append(below.node)
         value.append(slope * np.sqrt(estimates.variance[0]))
     triples = (np.concatenate(value), (np.concatenate(query), np.concatenate(node)))
-    made = sparse.csr_array(triples, shape=(covered.queries, len(estimates.slope)))
-    made.eliminate_zeros()
-    return made
+    coefficients = sparse.csr_array(triples, shape=(traversal.queries, len(estimates.slope)))
+    coefficients.eliminate_zeros()
+    return coefficients
 
 
 def part_variance(model: CountModel, node: Integers, part: Floats) -> Floats:
@@ -140,19 +143,19 @@ def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
     `psd.estimation.nonuniformity.shift_variance`. A V that is no variance of a measure is made
     positive semi-definite.
     """
-    query, node, part = cut_leaves(regions.covers())
+    query, node, part = cut_leaves(regions.traversals())
     covariance = np.zeros((len(regions), len(regions)))
     np.add.at(np.einsum("ii->i", covariance), query, part_variance(model, node, part))
-    for first, second in _pairs(node):
-        there, a, b = node[first], query[first], query[second]
+    for first, second in _pairs_in_leaves(node):
+        leaf, a, b = node[first], query[first], query[second]
         parts = part[:, first], part[:, second]
-        both = np.clip(regions.common(there, a, b), 0.0, np.minimum(*parts))
-        shared = _covariance_of_parts(model, there, *parts, both)
+        both = np.clip(regions.common_parts(leaf, a, b), 0.0, np.minimum(*parts))
+        shared = _part_covariance(model, leaf, *parts, both)
         np.add.at(covariance, (a, b), shared)
         np.add.at(covariance, (b, a), shared)
     moved = np.bincount(query, records_moved(model, node, part), len(regions))
     common = float(shift_variance(np.ones(1))[0])
-    return _positive(covariance) + common * np.outer(moved, moved)
+    return _nearest_covariance(covariance) + common * np.outer(moved, moved)
 
 
 def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:
@@ -177,7 +180,7 @@ def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:
     return moved
 
 
-def _covariance_of_parts(
+def _part_covariance(
     model: CountModel, node: Integers, first: Floats, second: Floats, both: Floats
 ) -> Floats:
     """Covariance of the points in two parts of each leaf, from variances of parts."""
@@ -189,18 +192,18 @@ def _covariance_of_parts(
     return covariance
 
 
-def _pairs(node: Integers) -> Iterator[tuple[Integers, Integers]]:
+def _pairs_in_leaves(node: Integers) -> Iterator[tuple[Integers, Integers]]:
     """Places of every two entries of one leaf, the earlier first, some at a time."""
-    place = np.arange(len(node))
-    later = np.searchsorted(node, node, side="right") - place - 1
+    index = np.arange(len(node))
+    later = np.searchsorted(node, node, side="right") - index - 1
     turn = np.cumsum(later) // _PAIRS
-    for some in np.split(place, np.flatnonzero(np.diff(turn)) + 1):
-        first = np.repeat(some, later[some])
+    for batch in np.split(index, np.flatnonzero(np.diff(turn)) + 1):
+        first = np.repeat(batch, later[batch])
         if len(first):
-            yield first, ranges(some + 1, later[some])
+            yield first, ranges(batch + 1, later[batch])
 
 
-def _positive(covariance: Floats) -> Floats:
+def _nearest_covariance(covariance: Floats) -> Floats:
     """The same matrix if it is positive semi-definite; else the nearest, its diagonal kept."""
     diagonal = np.diagonal(covariance).copy()
     slack = _ROUNDING * diagonal.max(initial=0.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from psd._util.arrays import Floats
 
-__all__ = ["Derived", "combined", "fieller", "quotient", "reach"]
+__all__ = ["Derived", "combine_answers", "divide_answers", "fieller_interval", "two_sided_quantile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Derived:
     upper: float
 
 
-def reach(confidence: float) -> float:
+def two_sided_quantile(confidence: float) -> float:
     """Standard deviations to each side of a normal interval.
 
     Examples
@@ -47,7 +47,7 @@ def reach(confidence: float) -> float:
     return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
-def combined(
+def combine_answers(
     estimates: Floats, parts: Sequence[Floats], weights: Floats, confidence: float
 ) -> Derived:
     """Weighted sum of answers.
@@ -72,12 +72,12 @@ def combined(
         perturbation_error=noise,
         nonuniformity_error=spread,
         error=error,
-        lower=max(estimate - reach(confidence) * error, least),
-        upper=estimate + reach(confidence) * error,
+        lower=max(estimate - two_sided_quantile(confidence) * error, least),
+        upper=estimate + two_sided_quantile(confidence) * error,
     )
 
 
-def quotient(estimates: Floats, parts: Sequence[Floats], confidence: float) -> Derived:
+def divide_answers(estimates: Floats, parts: Sequence[Floats], confidence: float) -> Derived:
     """First of two answers over the second; infinite errors over a denominator of 0.
 
     Parameters
@@ -95,7 +95,7 @@ def quotient(estimates: Floats, parts: Sequence[Floats], confidence: float) -> D
     noise, spread = (_deviation(slope, part) for part in parts)
     both = parts[0] + parts[1]
     var_x, cov, var_y = (np.atleast_1d(both[cell]) for cell in ((0, 0), (0, 1), (1, 1)))
-    low, high = fieller(np.atleast_1d(x), np.atleast_1d(y), var_x, var_y, cov, confidence)
+    low, high = fieller_interval(np.atleast_1d(x), np.atleast_1d(y), var_x, var_y, cov, confidence)
     return Derived(
         estimate=ratio,
         perturbation_error=noise,
@@ -113,7 +113,7 @@ def _deviation(slope: Floats, covariance: Floats) -> float:
     return math.sqrt(max(float(slope @ covariance @ slope), 0.0))
 
 
-def fieller(
+def fieller_interval(
     x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, confidence: float
 ) -> tuple[Floats, Floats]:
     """Intervals of ratios x / y of counts, which are not negative.
@@ -142,7 +142,7 @@ def fieller(
     .. [1] Fieller. "Some Problems in Interval Estimation." Journal of the Royal Statistical
        Society B 16(2), 1954.
     """
-    square = reach(confidence) ** 2
+    square = two_sided_quantile(confidence) ** 2
     a, b, q = y**2 - square * var_y, x * y - square * cov, x**2 - square * var_x
     root = np.sqrt(np.maximum(b**2 - a * q, 0.0))
     safe = np.where(a == 0, 1.0, a)

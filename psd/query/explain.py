@@ -18,10 +18,10 @@ from psd._util.arrays import Floats, Integers
 from psd.estimation.model import CountModel
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.privacy.epsilon import MAX_EPSILON, NANO
-from psd.query.boxes import as_boxes, box_fraction
+from psd.query.boxes import box_fraction, parse_boxes
 from psd.query.polygons import polygon_fraction
-from psd.query.totals import Sums, cover_sums
-from psd.query.traversal import Cover, Fraction, cover
+from psd.query.totals import QueryTotals, query_totals
+from psd.query.traversal import Fraction, Traversal, traverse
 from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import Tree
 from psd.space.region_checks import to_release_crs
@@ -30,7 +30,7 @@ from psd.space.regions import is_region, regions_table
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Explanation", "explain", "explanations", "refined"]
+__all__ = ["Explanation", "explain_answer", "explain_regions", "refine_leaves"]
 
 # How many times the epsilon that was spent.
 _TIMES = (2, 5, 10)
@@ -49,7 +49,7 @@ class Explanation:
     ----------
     noise_share : float
         Part of the error's variance that the noise causes, 0 to 1; the rest is non-uniformity.
-    whole : DataFrame
+    inside : DataFrame
         ``level, cells, estimate``: cells taken whole, by level.
     cut : DataFrame
         ``west, south, east, north, level, covered, estimate, nonuniformity_error``: leaves that
@@ -61,26 +61,26 @@ class Explanation:
     """
 
     noise_share: float
-    whole: pandas.DataFrame
+    inside: pandas.DataFrame
     cut: pandas.DataFrame
     remedies: pandas.DataFrame
 
 
-def explanations(model: CountModel, regions: Any) -> list[Explanation]:
+def explain_regions(model: CountModel, regions: Any) -> list[Explanation]:
     """One explanation for each region; see `Release.explain`."""
     if is_region(regions):
         shapes = to_release_crs(regions_table(regions, None), model.domain)
         ways: list[FractionOf] = [
-            partial(polygon_fraction, shapes=shapes[place : place + 1])
-            for place in range(len(shapes))
+            partial(polygon_fraction, shapes=shapes[number : number + 1])
+            for number in range(len(shapes))
         ]
     else:
-        sides = model.domain.to_lattice(as_boxes(regions)[0])
-        ways = [partial(box_fraction, boxes=one[None]) for one in sides]
-    return [explain(model, way) for way in ways]
+        sides = model.domain.to_lattice(parse_boxes(regions)[0])
+        ways = [partial(box_fraction, boxes=box[None]) for box in sides]
+    return [explain_answer(model, way) for way in ways]
 
 
-def explain(model: CountModel, fraction_of: FractionOf) -> Explanation:
+def explain_answer(model: CountModel, fraction_of: FractionOf) -> Explanation:
     """Take the error of one answer apart.
 
     Parameters
@@ -97,31 +97,34 @@ def explain(model: CountModel, fraction_of: FractionOf) -> Explanation:
     the query cuts is quartered and its epsilon goes to the quarters; points are taken to be as
     uneven in them as in the leaf.
     """
-    covered = cover(model.tree, 1, fraction_of(model))
-    sums = cover_sums(model, covered)
-    noise, uneven = _variances(sums)
-    finer = _finer(model, covered, fraction_of)
+    traversal = traverse(model.tree, 1, fraction_of(model))
+    totals = query_totals(model, traversal)
+    noise, uneven = _error_variances(totals)
+    finer = _finer_variances(model, traversal, fraction_of)
     changes = {"as it is": (noise, uneven)}
     for times in _TIMES:
         if model.record.epsilon * times <= MAX_EPSILON * NANO:
             scaled = replace(model.tree, epsilon=model.tree.epsilon * times)
-            changes[f"{times} times the epsilon"] = (_noise(model, scaled, fraction_of), uneven)
+            changes[f"{times} times the epsilon"] = (
+                _noise_variance(model, scaled, fraction_of),
+                uneven,
+            )
     if finer is not None:
         changes["cells half as wide at its edge"] = finer
     return Explanation(
         noise_share=noise / (noise + uneven) if noise + uneven > 0 else 0.0,
-        whole=_whole(model, covered),
-        cut=_cut(model, covered),
-        remedies=_remedies(changes),
+        inside=_inside_cells(model, traversal),
+        cut=_cut_cells(model, traversal),
+        remedies=_remedies_table(changes),
     )
 
 
-def _variances(sums: Sums) -> tuple[float, float]:
+def _error_variances(totals: QueryTotals) -> tuple[float, float]:
     """Variance of the noise and of non-uniformity of the one answer."""
-    return float(sums.perturbation_variance[0]), float(sums.nonuniformity_variance[0])
+    return float(totals.perturbation_variance[0]), float(totals.nonuniformity_variance[0])
 
 
-def _plain(model: CountModel, tree: Tree) -> CountModel:
+def _with_cells(model: CountModel, tree: Tree) -> CountModel:
     """Model of other cells; its counts are not read, its variances are.
 
     A covariate stays, since cells outside a boundary are empty without being counted.
@@ -132,36 +135,36 @@ def _plain(model: CountModel, tree: Tree) -> CountModel:
     return CountModel(record=record)
 
 
-def _noise(model: CountModel, tree: Tree, fraction_of: FractionOf) -> float:
+def _noise_variance(model: CountModel, tree: Tree, fraction_of: FractionOf) -> float:
     """Variance of the noise if the cells were these."""
-    plain, weights = _plain(model, tree), fraction_of(model)
-    return _variances(cover_sums(plain, cover(tree, 1, weights)))[0]
+    plain, weights = _with_cells(model, tree), fraction_of(model)
+    return _error_variances(query_totals(plain, traverse(tree, 1, weights)))[0]
 
 
-def _finer(
-    model: CountModel, covered: Cover, fraction_of: FractionOf
+def _finer_variances(
+    model: CountModel, traversal: Traversal, fraction_of: FractionOf
 ) -> tuple[float, float] | None:
     """Variances if the cut leaves were quartered; None where none can be."""
-    tree, leaves = model.tree, _cut_leaves(covered)[0]
+    tree, leaves = model.tree, _cut_leaves(traversal)[0]
     sides = tree.boxes[leaves, 2:] - tree.boxes[leaves, :2]
     leaves = leaves[(sides >= 2).all(axis=1)]
     if not len(leaves):
         return None
-    finer, origin = refined(tree, leaves)
-    finer = _uncounted_outside(model, finer)
-    plain = _plain(model, finer)
-    again = cover(finer, 1, fraction_of(plain))
-    noise = _variances(cover_sums(plain, again))[0]
+    finer, origin = refine_leaves(tree, leaves)
+    finer = _without_outside(model, finer)
+    plain = _with_cells(model, finer)
+    again = traverse(finer, 1, fraction_of(plain))
+    noise = _error_variances(query_totals(plain, again))[0]
     share = (finer.area / tree.area[origin]).astype(np.float64)
     count = model.estimates.count[origin] * share
     node, fraction, area = _cut_leaves(again)
     spread = model.overdispersion[origin[node]]
     uneven = nonuniformity_variance(count[node], fraction, area, spread).sum()
-    shift = shift_variance(cover_sums(model, covered).shift)[0]
+    shift = shift_variance(query_totals(model, traversal).shift)[0]
     return noise, float(uneven + _FINER_SHIFT * shift)
 
 
-def _uncounted_outside(model: CountModel, tree: Tree) -> Tree:
+def _without_outside(model: CountModel, tree: Tree) -> Tree:
     """The same cells, with no epsilon on those outside the boundary."""
     record = model.record
     if not record.boundary or record.covariate is None:
@@ -170,7 +173,7 @@ def _uncounted_outside(model: CountModel, tree: Tree) -> Tree:
     return replace(tree, epsilon=np.where(is_empty, 0, tree.epsilon))
 
 
-def refined(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
+def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     """A tree in which some leaves are quartered and hand their epsilon to the quarters.
 
     Parameters
@@ -198,14 +201,14 @@ def refined(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     parent = np.concatenate([tree.parent, owner])
     order, rank = _level_order(level, parent)
     origin = np.concatenate([np.arange(len(tree)), owner])[order]
-    made = Tree(
+    finer = Tree(
         boxes=np.concatenate([tree.boxes, quarters])[order],
         parent=np.where(parent[order] < 0, -1, rank[parent[order]]),
         level=level[order],
         count=np.zeros(len(order), np.int64),
         epsilon=np.concatenate([epsilon, tree.epsilon[owner]])[order],
     )
-    return made, origin
+    return finer, origin
 
 
 def _level_order(level: NDArray[np.int_], parent: NDArray[np.int_]) -> tuple[Integers, Integers]:
@@ -214,39 +217,39 @@ def _level_order(level: NDArray[np.int_], parent: NDArray[np.int_]) -> tuple[Int
     done: list[Integers] = []
     start = 0
     for depth in range(int(level.max()) + 1):
-        here = np.flatnonzero(level == depth)
-        here = here[np.argsort(rank[parent[here]], kind="stable")]
-        rank[here] = start + np.arange(len(here))
-        start += len(here)
-        done.append(here)
+        nodes = np.flatnonzero(level == depth)
+        nodes = nodes[np.argsort(rank[parent[nodes]], kind="stable")]
+        rank[nodes] = start + np.arange(len(nodes))
+        start += len(nodes)
+        done.append(nodes)
     return np.concatenate(done), rank
 
 
-def _cut_leaves(covered: Cover) -> tuple[Integers, Floats, Floats]:
+def _cut_leaves(traversal: Traversal) -> tuple[Integers, Floats, Floats]:
     """Leaves that the query cuts, with the covered shares of their points and of their areas."""
-    found = []
-    for step in covered.steps:
-        cut = ~step.opened & (step.area > 0) & (step.area < 1)
-        found.append((step.node[cut], step.fraction[cut], step.area[cut]))
-    node, fraction, area = (np.concatenate(part) for part in zip(*found, strict=True))
+    parts = []
+    for level in traversal.levels:
+        cut = ~level.opened & (level.area > 0) & (level.area < 1)
+        parts.append((level.node[cut], level.fraction[cut], level.area[cut]))
+    node, fraction, area = (np.concatenate(values) for values in zip(*parts, strict=True))
     return node, fraction, area
 
 
-def _whole(model: CountModel, covered: Cover) -> pandas.DataFrame:
+def _inside_cells(model: CountModel, traversal: Traversal) -> pandas.DataFrame:
     """Cells taken whole, by level."""
     import pandas as pd
 
-    node = np.concatenate([step.node[step.area == 1] for step in covered.steps])
+    node = np.concatenate([level.node[level.area == 1] for level in traversal.levels])
     table = pd.DataFrame({"level": model.tree.level[node], "estimate": model.estimates.count[node]})
     by_level = table.groupby("level")["estimate"].agg(cells="size", estimate="sum")
     return by_level.reset_index()
 
 
-def _cut(model: CountModel, covered: Cover) -> pandas.DataFrame:
+def _cut_cells(model: CountModel, traversal: Traversal) -> pandas.DataFrame:
     """Leaves that are cut, those that matter most first."""
     import pandas as pd
 
-    node, fraction, area = _cut_leaves(covered)
+    node, fraction, area = _cut_leaves(traversal)
     count = model.estimates.count[node]
     variance = nonuniformity_variance(count, fraction, area, model.overdispersion[node])
     sides = model.domain.from_lattice(model.tree.boxes[node])
@@ -261,7 +264,7 @@ def _cut(model: CountModel, covered: Cover) -> pandas.DataFrame:
     return table.iloc[order].reset_index(drop=True)
 
 
-def _remedies(changes: dict[str, tuple[float, float]]) -> pandas.DataFrame:
+def _remedies_table(changes: dict[str, tuple[float, float]]) -> pandas.DataFrame:
     """Predicted errors by change."""
     import pandas as pd
 

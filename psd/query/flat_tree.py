@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from psd.estimation.least_squares import Estimates
     from psd.estimation.model import CountModel
 
-__all__ = ["COVARIATE", "EVEN", "SMOOTH", "Errors", "Family", "Inside", "Packed", "pack"]
+__all__ = ["COVARIATE", "EVEN", "SMOOTH", "Errors", "Family", "FlatTree", "Inside", "flatten_tree"]
 
 
 EVEN, SMOOTH, COVARIATE = range(3)
@@ -50,16 +50,16 @@ class Errors(NamedTuple):
     """
 
     slope: Floats
-    known: Floats
+    variance: Floats
     other: bool
     other_slope: Floats
-    other_known: Floats
+    other_variance: Floats
     signed: Floats
     spread: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Packed:
+class FlatTree:
     """A release as the compiled walk reads it.
 
     Parameters
@@ -87,7 +87,7 @@ class Packed:
     errors: Errors
 
 
-def pack(model: CountModel) -> Packed:
+def flatten_tree(model: CountModel) -> FlatTree:
     """Arrays of a release for the compiled walk; those of the tree are not copied.
 
     Notes
@@ -98,32 +98,32 @@ def pack(model: CountModel) -> Packed:
     """
     tree, estimates = model.tree, model.estimates
     children = Family(tree.first_child, tree.first_child + tree.children)
-    slope, known = _recursion(estimates)
-    other_slope, other_known = _recursion(model.published_covariance)
-    return Packed(
+    slope, variance = _recursion_arrays(estimates)
+    other_slope, other_variance = _recursion_arrays(model.published_covariance)
+    return FlatTree(
         boxes=np.ascontiguousarray(tree.boxes),
         children=children,
         descendants=_descendants(tree, children),
         levels=len(tree.levels),
-        inside=_inside(model),
+        inside=_leaf_density(model),
         errors=Errors(
             slope=slope,
-            known=known,
+            variance=variance,
             other=model.published_covariance is not estimates,
             other_slope=other_slope,
-            other_known=other_known,
+            other_variance=other_variance,
             signed=estimates.signed,
             spread=model.overdispersion,
         ),
     )
 
 
-def _recursion(estimates: Estimates) -> tuple[Floats, Floats]:
+def _recursion_arrays(estimates: Estimates) -> tuple[Floats, Floats]:
     """Slope of each node and its variance beside its parent, the root's beside nothing."""
     slope = estimates.slope.copy()
-    known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
-    slope[0], known[0] = 0.0, estimates.variance[0]
-    return slope, known
+    variance = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    slope[0], variance[0] = 0.0, estimates.variance[0]
+    return slope, variance
 
 
 def _descendants(tree: Tree, children: Family) -> Family:
@@ -137,7 +137,7 @@ def _descendants(tree: Tree, children: Family) -> Family:
     return Family(np.where(skip, first, start), np.where(skip, last, stop))
 
 
-def _inside(model: CountModel) -> Inside:
+def _leaf_density(model: CountModel) -> Inside:
     """Density of a release, for the compiled walk."""
     density, none = model.density, np.zeros(0, np.int64)
     kind, rank, share, mass = EVEN, none, np.zeros((0, PARTS, PARTS)), np.zeros(0)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from psd.errors import InternalError
 from psd.estimation.model import CountModel
-from psd.query.flat_tree import Packed, pack
-from psd.query.summed_area import Mesh, mesh_of
+from psd.query.flat_tree import FlatTree, flatten_tree
+from psd.query.summed_area import Mesh, leaf_mesh
 
 __all__ = ["QueryIndex"]
 
@@ -31,7 +31,7 @@ class QueryIndex:
     @cached_property
     def mesh(self) -> Mesh | None:
         """The leaves as rows and columns; None where they are not; see `psd.query.summed_area`."""
-        return mesh_of(self.model.tree, self.model.density)
+        return leaf_mesh(self.model.tree, self.model.density)
 
     @cached_property
     def summed_area(self) -> NDArray[np.float64]:
@@ -47,6 +47,6 @@ class QueryIndex:
         return self.mesh.table(self.model.estimates.count)
 
     @cached_property
-    def flat_tree(self) -> Packed:
+    def flat_tree(self) -> FlatTree:
         """Arrays for the compiled walk; see `psd.query.flat_tree`."""
-        return pack(self.model)
+        return flatten_tree(self.model)

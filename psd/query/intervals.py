@@ -19,9 +19,9 @@ from statistics import NormalDist
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd.query.totals import Sums
+from psd.query.totals import QueryTotals
 
-__all__ = ["interval"]
+__all__ = ["answer_intervals"]
 
 # Part of the variance that post-processing removes which is given back upwards: places are asked
 # about because people are there, and then a cell published as empty often is not.
@@ -36,7 +36,7 @@ _WHOLE = 0.25
 _TINY = 1e-300
 
 
-def interval(sums: Sums, confidence: float) -> tuple[Floats, Floats]:
+def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Floats]:
     """Lower and upper ends of the intervals of answers.
 
     Guarantees
@@ -46,7 +46,7 @@ def interval(sums: Sums, confidence: float) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    sums : Sums
+    totals : QueryTotals
         Of the answers.
     confidence : float
         Probability that the interval is meant to cover, in (0, 1).
@@ -65,14 +65,14 @@ def interval(sums: Sums, confidence: float) -> tuple[Floats, Floats]:
     cumulant is 2 V^2 / x.
     """
     z = -NormalDist().inv_cdf((1 - confidence) / 2)
-    estimate = np.maximum(sums.estimate, 0.0)
-    taken = np.maximum(sums.perturbation_variance - sums.published_variance, 0.0)
-    moved = (estimate - np.maximum(sums.signed, 0.0)) ** 2 - taken
-    bias = np.clip(moved, 0.0, _BIAS * sums.perturbation_variance)
-    leaves, uneven = sums.leaf_variance, sums.nonuniformity_variance
+    estimate = np.maximum(totals.estimate, 0.0)
+    taken = np.maximum(totals.perturbation_variance - totals.published_variance, 0.0)
+    moved = (estimate - np.maximum(totals.signed, 0.0)) ** 2 - taken
+    bias = np.clip(moved, 0.0, _BIAS * totals.perturbation_variance)
+    leaves, uneven = totals.leaf_variance, totals.nonuniformity_variance
     # Outside a boundary nothing is unknown.
-    unknown = (sums.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)
-    variance = sums.published_variance + bias + uneven + np.where(unknown, _WHOLE, _TINY)
+    unknown = (totals.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)
+    variance = totals.published_variance + bias + uneven + np.where(unknown, _WHOLE, _TINY)
     skew = max(z**2 - 1, 0.0) / 3 * leaves**2 / (np.maximum(estimate, 1.0) * variance)
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
     upper = estimate + z * np.sqrt(variance + _GIVEN_BACK * taken) + skew

@@ -16,16 +16,16 @@ from numpy.typing import ArrayLike
 from psd._util.arrays import Floats
 from psd.errors import ParameterError
 from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
-from psd.query.derived import Derived, combined, quotient
-from psd.query.region_overlaps import regions_of
-from psd.query.simultaneous import level_of_each
+from psd.query.derived import Derived, combine_answers, divide_answers
+from psd.query.region_overlaps import prepare_regions
+from psd.query.simultaneous import simultaneous_level
 
 if TYPE_CHECKING:
     import pandas
 
     from psd.query.index import QueryIndex
 
-__all__ = ["Joint", "joint"]
+__all__ = ["Joint", "answer_jointly"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,13 +98,13 @@ class Joint:
         weights : array_like of float, shape (m,)
             One for each region.
         """
-        given = np.asarray(weights, dtype=np.float64)
-        if given.shape != (len(self),) or not np.isfinite(given).all():
+        values = np.asarray(weights, dtype=np.float64)
+        if values.shape != (len(self),) or not np.isfinite(values).all():
             raise ParameterError(
-                f"weights of shape {given.shape} are not one finite number for each of "
-                f"{len(self)} regions"
+                f"weights must be {len(self)} finite numbers, one for each region, got shape "
+                f"{values.shape}"
             )
-        return combined(self._estimates, self._parts, given, self.confidence)
+        return combine_answers(self._estimates, self._parts, values, self.confidence)
 
     def total(self) -> Derived:
         """All answers together, with the error of their union.
@@ -137,7 +137,7 @@ class Joint:
         """
         both = [self._number(first), self._number(second)]
         parts = [part[np.ix_(both, both)] for part in self._parts]
-        return quotient(self._estimates[both], parts, self.confidence)
+        return divide_answers(self._estimates[both], parts, self.confidence)
 
     @property
     def _estimates(self) -> Floats:
@@ -154,20 +154,22 @@ class Joint:
         return number
 
 
-def joint(index: QueryIndex, regions: Any, *, confidence: float, threshold: float) -> Joint:
+def answer_jointly(
+    index: QueryIndex, regions: Any, *, confidence: float, threshold: float
+) -> Joint:
     """Answers with their covariance; see `Release.joint`."""
-    from psd.query import answer
+    from psd.query import answer_regions
 
     model = index.model
-    placed = regions_of(model, regions)
-    answers = answer(index, regions, confidence=confidence, threshold=threshold)
-    noise = perturbation_covariance(model, placed)
-    spread = nonuniformity_covariance(model, placed)
-    level = level_of_each(correlation(noise + spread), confidence)
-    together = answer(index, regions, confidence=level, threshold=threshold)
-    pairs = placed.overlapping()
+    prepared = prepare_regions(model, regions)
+    answers = answer_regions(index, regions, confidence=confidence, threshold=threshold)
+    noise = perturbation_covariance(model, prepared)
+    spread = nonuniformity_covariance(model, prepared)
+    level = simultaneous_level(correlation(noise + spread), confidence)
+    together = answer_regions(index, regions, confidence=level, threshold=threshold)
+    pairs = prepared.overlapping_pairs()
     return Joint(
-        answers=_with_joint_intervals(answers, together),
+        answers=_add_joint_intervals(answers, together),
         perturbation_covariance=noise,
         nonuniformity_covariance=spread,
         confidence=confidence,
@@ -176,7 +178,7 @@ def joint(index: QueryIndex, regions: Any, *, confidence: float, threshold: floa
     )
 
 
-def _with_joint_intervals(answers: Any, together: Any) -> Any:
+def _add_joint_intervals(answers: Any, together: Any) -> Any:
     """Answers with the intervals of the higher level beside their own."""
     for name in ("joint_lower", "joint_upper"):
         if name in answers.columns:
@@ -188,6 +190,6 @@ def correlation(covariance: Floats) -> Floats:
     """Correlation of a covariance; 0 beside what does not vary, 1 on the diagonal."""
     deviation = np.sqrt(np.diagonal(covariance))
     scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1.0), 0.0)
-    found: Floats = np.clip(covariance * scale * scale[:, None], -1.0, 1.0)
-    np.fill_diagonal(found, 1.0)
-    return found
+    matrix: Floats = np.clip(covariance * scale * scale[:, None], -1.0, 1.0)
+    np.fill_diagonal(matrix, 1.0)
+    return matrix

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
-from psd.query.answer_table import COLUMNS, report
-from psd.query.totals import cover_sums, joined
-from psd.query.traversal import Cover, Fraction, cover
+from psd.query.answer_table import COLUMNS, answer_columns
+from psd.query.totals import concatenate, query_totals
+from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.polygon_areas import clip_outlines, divide_outlines
 from psd.space.region_checks import outline_lengths, to_release_crs
 from psd.space.regions import regions_table
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from psd.estimation.model import CountModel
 
-__all__ = ["answer_polygons", "cover_polygons", "polygon_fraction"]
+__all__ = ["answer_polygons", "polygon_fraction", "traverse_polygons"]
 
 # Polygons, and sides in cells, walked down together; bounds the memory, not the answers.
 _POLYGONS_PER_BATCH = 256
@@ -64,42 +64,42 @@ def answer_polygons(
     if clash:
         raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
     shapes = to_release_crs(regions_table(regions, crs), model.domain)
-    chunks = _chunks(model, shapes)
+    chunks = _split_batches(model, shapes)
     _check_inside(model, chunks)
-    sums = joined([cover_sums(model, cover_polygons(model, some)) for some in chunks])
-    columns = report(sums, model.total, confidence=confidence, threshold=threshold)
+    totals = concatenate([query_totals(model, traverse_polygons(model, chunk)) for chunk in chunks])
+    columns = answer_columns(totals, model.total, confidence=confidence, threshold=threshold)
     if not hasattr(regions, "columns"):
         return pd.DataFrame({"id": np.arange(1, len(shapes) + 1), **columns})
     return regions.assign(**columns)
 
 
-def _chunks(model: CountModel, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
+def _split_batches(model: CountModel, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
     """Shapes in parts of not too many polygons and sides in cells."""
     import shapely
 
     across = np.sqrt(model.tree.is_leaf.sum())
     cuts = outline_lengths(shapes, model.domain) * across
-    held = np.cumsum(shapely.get_num_coordinates(shapes) + cuts) // _SIDES
-    part = held + np.arange(len(shapes)) // _POLYGONS_PER_BATCH
-    return [some for some in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(some)]
+    batch = np.cumsum(shapely.get_num_coordinates(shapes) + cuts) // _SIDES
+    part = batch + np.arange(len(shapes)) // _POLYGONS_PER_BATCH
+    return [chunk for chunk in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(chunk)]
 
 
 def _check_inside(model: CountModel, chunks: list[NDArray[np.object_]]) -> None:
     """Refuse shapes that have no area in common with the domain."""
     bounds = np.array([model.domain.bounds])
     number = 1
-    for some in chunks:
-        whole = clip_outlines(some, np.repeat(bounds, len(some), axis=0))
-        outside = ~whole.cut & (whole.fraction == 0)
+    for chunk in chunks:
+        clipped = clip_outlines(chunk, np.repeat(bounds, len(chunk), axis=0))
+        outside = ~clipped.cut & (clipped.fraction == 0)
         if outside.any():
             raise ParameterError(
                 f"region {number + int(np.argmax(outside))} lies outside the bounds "
                 f"{model.domain.bounds} of the release, where nothing was counted"
             )
-        number += len(some)
+        number += len(chunk)
 
 
-def cover_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Cover:
+def traverse_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Traversal:
     """Cells that polygons cover, and by how much; of leaves, by the density of the model.
 
     Parameters
@@ -111,13 +111,13 @@ def cover_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Cover:
 
     Returns
     -------
-    Cover
+    Traversal
     """
-    return cover(model.tree, len(shapes), polygon_fraction(model, shapes))
+    return traverse(model.tree, len(shapes), polygon_fraction(model, shapes))
 
 
 def polygon_fraction(model: CountModel, shapes: NDArray[np.object_]) -> Fraction:
-    """Covered shares of cells by polygons, for one walk down; see `cover_polygons`."""
+    """Covered shares of cells by polygons, for one walk down; see `traverse_polygons`."""
     return _Descent(model, shapes)
 
 
@@ -127,27 +127,27 @@ class _Descent:
     def __init__(self, model: CountModel, shapes: NDArray[np.object_]) -> None:
         self._model = model
         bounds = np.array([model.domain.bounds])
-        self._whole = clip_outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
+        self._outlines = clip_outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
         self._pairs = np.arange(len(shapes)) * len(model.tree)
 
     def __call__(self, query: Integers, node: Integers) -> tuple[Floats, Floats]:
         """Shares of points and of area; each cell is part of one of the last call, or the root."""
-        tree, place = self._model.tree, self._model.domain.from_lattice
+        tree, from_lattice = self._model.tree, self._model.domain.from_lattice
         parent = np.maximum(tree.parent[node], 0)
         above = np.searchsorted(self._pairs, query * len(tree) + parent)
-        self._whole = divide_outlines(self._whole, above, place(tree.boxes[node]))
+        self._outlines = divide_outlines(self._outlines, above, from_lattice(tree.boxes[node]))
         self._pairs = query * len(tree) + node
-        cut, leaf = self._whole.cut, tree.is_leaf[node]
-        area = np.where(cut & ~leaf, 0.5, self._whole.fraction)
+        cut, leaf = self._outlines.cut, tree.is_leaf[node]
+        area = np.where(cut & ~leaf, 0.5, self._outlines.fraction)
         share = area.copy()
         partly = np.flatnonzero(leaf & (area > 0) & (area < 1))
-        share[partly] = self._of_leaves(node[partly], partly, area[partly])
+        share[partly] = self._leaf_shares(node[partly], partly, area[partly])
         return share, area
 
-    def _of_leaves(self, node: Integers, which: Integers, fraction: Floats) -> Floats:
+    def _leaf_shares(self, node: Integers, which: Integers, fraction: Floats) -> Floats:
         """Share of the counts of leaves that are cut, by the density of the model."""
         tree, density = self._model.tree, self._model.density
         if density is None or not len(node):
             return fraction
-        place = self._model.domain.from_lattice
-        return density.polygon(tree, node, self._whole, which, place)
+        from_lattice = self._model.domain.from_lattice
+        return density.polygon(tree, node, self._outlines, which, from_lattice)

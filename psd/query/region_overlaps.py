@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
-from psd.query.boxes import as_boxes, box_fraction
-from psd.query.polygons import cover_polygons
-from psd.query.traversal import Cover, cover
+from psd.query.boxes import box_fraction, parse_boxes
+from psd.query.polygons import traverse_polygons
+from psd.query.traversal import Traversal, traverse
 from psd.space.region_checks import to_release_crs
 from psd.space.regions import is_region, regions_table
 
 if TYPE_CHECKING:
     from psd.estimation.model import CountModel
 
-__all__ = ["MAX_REGIONS", "Regions", "cut_leaves", "regions_of"]
+__all__ = ["MAX_REGIONS", "Regions", "cut_leaves", "prepare_regions"]
 
 MAX_REGIONS = 5_000
 """Most regions whose covariances are worked out together: a matrix of 200 MB."""
@@ -40,20 +40,20 @@ class Regions(Protocol):
 
     def __len__(self) -> int: ...
 
-    def covers(self) -> Iterator[tuple[int, Cover]]:
-        """Covers of all regions, some at a time, with the number of the first of them."""
+    def traversals(self) -> Iterator[tuple[int, Traversal]]:
+        """Traversals of all regions, a batch at a time, with the number of the first of them."""
 
-    def common(self, node: Integers, first: Integers, second: Integers) -> Floats:
+    def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
         """What of each leaf lies in both of two different regions, as `cut_leaves` has it."""
 
-    def overlapping(self) -> Integers:
+    def overlapping_pairs(self) -> Integers:
         """Pairs of regions with area in common, shape (n, 2), the smaller number first."""
 
-    def within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
+    def lie_within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
         """Whether regions lie inside others, up to rounding, shape (n,)."""
 
 
-def regions_of(model: CountModel, regions: Any) -> Regions:
+def prepare_regions(model: CountModel, regions: Any) -> Regions:
     """Regions as `Release.query` takes them; they were checked there.
 
     Raises
@@ -61,18 +61,18 @@ def regions_of(model: CountModel, regions: Any) -> Regions:
     ParameterError
         If there are more than `MAX_REGIONS`.
     """
-    made: Regions
+    prepared: Regions
     if is_region(regions):
         shapes = to_release_crs(regions_table(regions, None), model.domain)
-        made = Polygons(model=model, shapes=shapes)
+        prepared = Polygons(model=model, shapes=shapes)
     else:
-        made = Boxes(model=model, sides=model.domain.to_lattice(as_boxes(regions)[0]))
-    if len(made) > MAX_REGIONS:
+        prepared = Boxes(model=model, sides=model.domain.to_lattice(parse_boxes(regions)[0]))
+    if len(prepared) > MAX_REGIONS:
         raise ParameterError(
-            f"{len(made):,} regions are too many to be answered jointly, which works out the "
-            f"covariance of every two; take at most {MAX_REGIONS:,}, or ask without it"
+            f"regions must be at most {MAX_REGIONS:,} for joint answers, got {len(prepared):,}; "
+            "the covariance of every two regions is computed"
         )
-    return made
+    return prepared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,29 +85,29 @@ class Boxes:
     def __len__(self) -> int:
         return len(self.sides)
 
-    def covers(self) -> Iterator[tuple[int, Cover]]:
-        """Covers, some at a time; see `Regions`."""
+    def traversals(self) -> Iterator[tuple[int, Traversal]]:
+        """Traversals, a batch at a time; see `Regions`."""
         for start in range(0, len(self), _REGIONS_PER_BATCH):
-            some = self.sides[start : start + _REGIONS_PER_BATCH]
-            yield start, cover(self.model.tree, len(some), box_fraction(self.model, some))
+            batch = self.sides[start : start + _REGIONS_PER_BATCH]
+            yield start, traverse(self.model.tree, len(batch), box_fraction(self.model, batch))
 
-    def common(self, node: Integers, first: Integers, second: Integers) -> Floats:
+    def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
         """What of each leaf is in both of two boxes; see `Regions`."""
         both = _intersection(self.sides[first], self.sides[second])
         return np.stack(box_fraction(self.model, both)(np.arange(len(node)), node))
 
-    def overlapping(self) -> Integers:
+    def overlapping_pairs(self) -> Integers:
         """Pairs with area in common; see `Regions`."""
-        found = []
+        overlaps = []
         for start in range(0, len(self), _REGIONS_PER_BATCH):
-            some = self.sides[start : start + _REGIONS_PER_BATCH, None]
-            both = _intersection(some, self.sides[None])
+            batch = self.sides[start : start + _REGIONS_PER_BATCH, None]
+            both = _intersection(batch, self.sides[None])
             filled = (both[..., :2] < both[..., 2:]).all(axis=2)
             pairs = np.argwhere(filled) + np.array([start, 0])
-            found.append(pairs[pairs[:, 0] < pairs[:, 1]])
-        return np.concatenate([np.empty((0, 2), np.int64), *found])
+            overlaps.append(pairs[pairs[:, 0] < pairs[:, 1]])
+        return np.concatenate([np.empty((0, 2), np.int64), *overlaps])
 
-    def within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
+    def lie_within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
         """Whether boxes lie inside others; see `Regions`."""
         a, b = self.sides[inner], self.sides[outer]
         return np.asarray(((a[:, :2] >= b[:, :2]) & (a[:, 2:] <= b[:, 2:])).all(axis=1))
@@ -129,23 +129,25 @@ class Polygons:
     def __len__(self) -> int:
         return len(self.shapes)
 
-    def covers(self) -> Iterator[tuple[int, Cover]]:
-        """Covers, some at a time; see `Regions`."""
+    def traversals(self) -> Iterator[tuple[int, Traversal]]:
+        """Traversals, a batch at a time; see `Regions`."""
         for start in range(0, len(self), _REGIONS_PER_BATCH):
-            some = self.shapes[start : start + _REGIONS_PER_BATCH]
-            yield start, cover_polygons(self.model, some)
+            batch = self.shapes[start : start + _REGIONS_PER_BATCH]
+            yield start, traverse_polygons(self.model, batch)
 
-    def common(self, node: Integers, first: Integers, second: Integers) -> Floats:
+    def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
         """What of each leaf is in both of two polygons; see `Regions`."""
-        pair, place = np.unique(np.stack([first, second], axis=1), axis=0, return_inverse=True)
+        pair, pair_number = np.unique(
+            np.stack([first, second], axis=1), axis=0, return_inverse=True
+        )
         number, shapes = self._overlaps(pair)
-        which, leaf, parts = cut_leaves([(0, cover_polygons(self.model, shapes))])
-        found = number[which] * len(self.model.tree) + leaf
-        order = np.argsort(found)
-        wanted = place.ravel() * len(self.model.tree) + node
-        at = np.searchsorted(found, wanted, sorter=order)
-        at = order[np.minimum(at, len(found) - 1)] if len(found) else at
-        met = found[at] == wanted if len(found) else np.zeros(len(node), bool)
+        which, leaf, parts = cut_leaves([(0, traverse_polygons(self.model, shapes))])
+        cut_key = number[which] * len(self.model.tree) + leaf
+        order = np.argsort(cut_key)
+        key = pair_number.ravel() * len(self.model.tree) + node
+        at = np.searchsorted(cut_key, key, sorter=order)
+        at = order[np.minimum(at, len(cut_key) - 1)] if len(cut_key) else at
+        met = cut_key[at] == key if len(cut_key) else np.zeros(len(node), bool)
         common = np.zeros((2, len(node)))
         common[:, met] = parts[:, at[met]]
         return common
@@ -164,18 +166,18 @@ class Polygons:
         """First and second shape of pairs."""
         return self.shapes[pairs[:, 0]], self.shapes[pairs[:, 1]]
 
-    def overlapping(self) -> Integers:
+    def overlapping_pairs(self) -> Integers:
         """Pairs with area in common; see `Regions`."""
         import shapely
 
-        found = shapely.STRtree(self.shapes).query(self.shapes, predicate="intersects").T
-        pairs = np.unique(found[found[:, 0] < found[:, 1]], axis=0)
+        touching = shapely.STRtree(self.shapes).query(self.shapes, predicate="intersects").T
+        pairs = np.unique(touching[touching[:, 0] < touching[:, 1]], axis=0)
         a, b = self._ends(pairs)
         smaller = np.minimum(shapely.area(a), shapely.area(b))
         common: Integers = pairs[shapely.area(shapely.intersection(a, b)) > _SLIVER * smaller]
         return common
 
-    def within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
+    def lie_within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
         """Whether polygons lie inside others; see `Regions`."""
         import shapely
 
@@ -192,13 +194,13 @@ def _polygonal(shape: Any) -> Any:
     return shapely.union_all(parts[shapely.area(parts) > 0])
 
 
-def cut_leaves(covers: Iterable[tuple[int, Cover]]) -> tuple[Integers, Integers, Floats]:
+def cut_leaves(traversals: Iterable[tuple[int, Traversal]]) -> tuple[Integers, Integers, Floats]:
     """Region and leaf of every leaf that a region cuts, by leaf and region, and what of it.
 
     Parameters
     ----------
-    covers : iterable of (int, Cover)
-        As from `Regions.covers`.
+    traversals : iterable of (int, Traversal)
+        As from `Regions.traversals`.
 
     Returns
     -------
@@ -207,12 +209,12 @@ def cut_leaves(covers: Iterable[tuple[int, Cover]]) -> tuple[Integers, Integers,
         Covered shares of the points of the leaf and of its area.
     """
     query, node, part = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((2, 0))]
-    for start, covered in covers:
-        for step in covered.steps:
-            cut = ~step.opened & (step.area > 0) & (step.area < 1)
-            query.append(step.query[cut] + start)
-            node.append(step.node[cut])
-            part.append(np.stack([step.fraction[cut], step.area[cut]]))
-    found = np.concatenate(query), np.concatenate(node)
-    order = np.lexsort(found)
-    return found[0][order], found[1][order], np.concatenate(part, axis=1)[:, order]
+    for start, traversal in traversals:
+        for level in traversal.levels:
+            cut = ~level.opened & (level.area > 0) & (level.area < 1)
+            query.append(level.query[cut] + start)
+            node.append(level.node[cut])
+            part.append(np.stack([level.fraction[cut], level.area[cut]]))
+    keys = np.concatenate(query), np.concatenate(node)
+    order = np.lexsort(keys)
+    return keys[0][order], keys[1][order], np.concatenate(part, axis=1)[:, order]

@@ -8,7 +8,7 @@ import numpy as np
 
 from psd._util.arrays import Floats
 
-__all__ = ["level_of_each"]
+__all__ = ["simultaneous_level"]
 
 
 # Directions tried, as far as they have at most so many coordinates in all.
@@ -21,7 +21,7 @@ _JITTER = 1e-10
 _SEED = 20_240_229
 
 
-def level_of_each(correlation: Floats, confidence: float) -> float:
+def simultaneous_level(correlation: Floats, confidence: float) -> float:
     """Confidence at which single intervals have to be made to hold together.
 
     Guarantees
@@ -56,9 +56,9 @@ def level_of_each(correlation: Floats, confidence: float) -> float:
 
     Examples
     --------
-    >>> round(level_of_each(np.eye(2), 0.95), 3)
+    >>> round(simultaneous_level(np.eye(2), 0.95), 3)
     0.975
-    >>> round(level_of_each(np.ones((2, 2)), 0.95), 3)
+    >>> round(simultaneous_level(np.ones((2, 2)), 0.95), 3)
     0.95
     """
     from scipy import optimize, stats
@@ -66,31 +66,31 @@ def level_of_each(correlation: Floats, confidence: float) -> float:
     size = len(correlation)
     if size <= 1:
         return confidence
-    longest = _reached(correlation)
+    longest = _largest_components(correlation)
 
     def beyond(c: float) -> float:
         return float(stats.chi.cdf(c / longest, size).mean()) - confidence
 
-    single, apart = (_critical(level) for level in (confidence, confidence ** (1 / size)))
+    single, apart = (_critical_value(level) for level in (confidence, confidence ** (1 / size)))
     if beyond(single) >= 0 or single >= apart:
         return confidence
     if beyond(apart) <= 0:
         return float(confidence ** (1 / size))
-    found = optimize.brentq(beyond, single, apart, xtol=1e-6)
-    return float(np.clip(_level(found), confidence, confidence ** (1 / size)))
+    critical = optimize.brentq(beyond, single, apart, xtol=1e-6)
+    return float(np.clip(_level_of(critical), confidence, confidence ** (1 / size)))
 
 
-def _critical(level: float) -> float:
+def _critical_value(level: float) -> float:
     """The c of a level."""
     return -NormalDist().inv_cdf((1 - level) / 2)
 
 
-def _level(critical: float) -> float:
+def _level_of(critical: float) -> float:
     """The level of a c."""
     return 1 - 2 * NormalDist().cdf(-critical)
 
 
-def _reached(correlation: Floats) -> Floats:
+def _largest_components(correlation: Floats) -> Floats:
     """Largest |z_i| in each of some directions of length 1, shape (directions,)."""
     from scipy import special
     from scipy.stats import qmc
@@ -98,9 +98,9 @@ def _reached(correlation: Floats) -> Floats:
     size = len(correlation)
     factor = np.linalg.cholesky((correlation + _JITTER * np.eye(size)) / (1 + _JITTER))
     sequence = qmc.Sobol(size, scramble=True, seed=_SEED)
-    wanted = min(_DIRECTIONS, max(1 << 10, _COORDINATES // size))
+    directions = min(_DIRECTIONS, max(1 << 10, _COORDINATES // size))
     reached = []
-    for _ in range(max(1, wanted >> 10)):
+    for _ in range(max(1, directions >> 10)):
         inside = np.clip(sequence.random(1 << 10), 1e-12, 1 - 1e-12)
         normal = special.ndtri(inside)
         length = np.linalg.norm(normal, axis=1)

@@ -11,7 +11,7 @@ from psd._util.arrays import Floats
 from psd.estimation.density import PARTS, Density, SmoothDensity
 from psd.space.box_tree import Tree
 
-__all__ = ["Mesh", "mesh_of"]
+__all__ = ["Mesh", "leaf_mesh"]
 
 # Most cells of a table; a larger one, of 128 MB and more, is no faster than the tree.
 _LARGEST = 2**24
@@ -71,15 +71,19 @@ class Mesh:
         result = np.empty(len(boxes))
         for start in range(0, len(boxes), _BOXES_PER_BATCH):
             chunk = boxes[start : start + _BOXES_PER_BATCH]
-            west, east = (_place(chunk[:, side], self.x, table.shape[1]) for side in (0, 2))
-            south, north = (_place(chunk[:, side], self.y, table.shape[0]) for side in (1, 3))
-            upper = _line(table, north, east) - _line(table, north, west)
-            lower = _line(table, south, east) - _line(table, south, west)
+            west, east = (
+                _table_position(chunk[:, side], self.x, table.shape[1]) for side in (0, 2)
+            )
+            south, north = (
+                _table_position(chunk[:, side], self.y, table.shape[0]) for side in (1, 3)
+            )
+            upper = _sum_south_west(table, north, east) - _sum_south_west(table, north, west)
+            lower = _sum_south_west(table, south, east) - _sum_south_west(table, south, west)
             result[start : start + _BOXES_PER_BATCH] = upper - lower
         return result
 
 
-def mesh_of(tree: Tree, density: Density | None) -> Mesh | None:
+def leaf_mesh(tree: Tree, density: Density | None) -> Mesh | None:
     """Leaves as a mesh; none where they are no table of rows and columns, or a very large one.
 
     Parameters
@@ -110,15 +114,15 @@ def mesh_of(tree: Tree, density: Density | None) -> Mesh | None:
     )
 
 
-def _place(lines: Floats, edges: Floats, size: int) -> tuple[NDArray[np.int64], Floats]:
+def _table_position(lines: Floats, edges: Floats, size: int) -> tuple[NDArray[np.int64], Floats]:
     """Last line of a table at or below each place, and how far on to the next one it is."""
     parts = (size - 1) / (len(edges) - 1)
-    place = np.interp(lines, edges, np.arange(len(edges)) * parts)
-    line = np.minimum(place.astype(np.int64), size - 2)
-    return line, place - line
+    position = np.interp(lines, edges, np.arange(len(edges)) * parts)
+    line = np.minimum(position.astype(np.int64), size - 2)
+    return line, position - line
 
 
-def _line(
+def _sum_south_west(
     table: Floats, row: tuple[NDArray[np.int64], Floats], column: tuple[NDArray[np.int64], Floats]
 ) -> Floats:
     """Sum south and west of places between the lines of a table."""

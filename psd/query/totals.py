@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
-from psd.query.traversal import Cover, cut_leaf_total, perturbation_variance, total
+from psd.query.traversal import Traversal, cut_leaf_total, perturbation_variance, weighted_total
 
 if TYPE_CHECKING:
     from psd.estimation.model import CountModel
 
-__all__ = ["Sums", "cover_sums", "joined"]
+__all__ = ["QueryTotals", "concatenate", "query_totals"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sums:
+class QueryTotals:
     """Sums over the cells of each query, however they were found.
 
     Parameters
@@ -51,14 +51,14 @@ class Sums:
         return self.leaf_variance + shift_variance(self.shift)
 
 
-def cover_sums(model: CountModel, covered: Cover) -> Sums:
+def query_totals(model: CountModel, traversal: Traversal) -> QueryTotals:
     """Sums of queries whose cells were listed.
 
     Parameters
     ----------
     model : CountModel
         What is asked.
-    covered : Cover
+    traversal : Traversal
         Cells of the queries.
     """
     estimates, spread = model.estimates, model.overdispersion
@@ -75,21 +75,21 @@ def cover_sums(model: CountModel, covered: Cover) -> Sums:
         return np.maximum(count[node], 0.0) * (fraction - area)
 
     smooth = model.post_processing.density == "smooth"
-    return Sums(
-        estimate=total(covered, count),
-        signed=total(covered, estimates.signed),
-        perturbation_variance=perturbation_variance(covered, estimates),
-        published_variance=perturbation_variance(covered, model.published_covariance),
-        leaf_variance=cut_leaf_total(covered, uneven),
-        shift=cut_leaf_total(covered, moved) if smooth else np.zeros(covered.queries),
+    return QueryTotals(
+        estimate=weighted_total(traversal, count),
+        signed=weighted_total(traversal, estimates.signed),
+        perturbation_variance=perturbation_variance(traversal, estimates),
+        published_variance=perturbation_variance(traversal, model.published_covariance),
+        leaf_variance=cut_leaf_total(traversal, uneven),
+        shift=cut_leaf_total(traversal, moved) if smooth else np.zeros(traversal.queries),
     )
 
 
-def joined(parts: Sequence[Sums]) -> Sums:
+def concatenate(parts: Sequence[QueryTotals]) -> QueryTotals:
     """Sums of some queries after those of others."""
-    return Sums(
+    return QueryTotals(
         **{
             field.name: np.concatenate([np.empty(0), *(getattr(p, field.name) for p in parts)])
-            for field in fields(Sums)
+            for field in fields(QueryTotals)
         }
     )

@@ -17,7 +17,15 @@ from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.estimation.least_squares import Estimates
 from psd.space.box_tree import Tree
 
-__all__ = ["Cover", "Fraction", "Step", "cover", "cut_leaf_total", "perturbation_variance", "total"]
+__all__ = [
+    "Fraction",
+    "Traversal",
+    "TraversalLevel",
+    "cut_leaf_total",
+    "perturbation_variance",
+    "traverse",
+    "weighted_total",
+]
 
 
 Fraction = Callable[[Integers, Integers], tuple[Floats, Floats]]
@@ -29,13 +37,13 @@ They have to be exact for leaves; for other cells any number strictly between 0 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Step:
-    """Pairs of query and cell met on one level.
+class TraversalLevel:
+    """Pairs of a query and a cell on one level of the tree.
 
     Parameters
     ----------
     query, node : ndarray, shape (n,), int64
-        The pairs; all children of an opened cell are there, also those outside.
+        The pairs. All children of an opened cell are listed, also those outside the query.
     fraction : ndarray, shape (n,), float64
         Covered share of the points; of an opened cell some number between 0 and 1.
     area : ndarray, shape (n,), float64
@@ -43,7 +51,7 @@ class Step:
     opened : ndarray, shape (n,), bool
         Whether the cell was opened.
     parent : ndarray, shape (n,), int64
-        Place of the parent's pair on the level above.
+        Index of the parent's pair on the level above.
     """
 
     query: NDArray[np.int64]
@@ -55,14 +63,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cover:
-    """All steps of a set of queries, from the root down."""
+class Traversal:
+    """The cells that a set of queries meets, level by level from the root down."""
 
     queries: int
-    steps: tuple[Step, ...]
+    levels: tuple[TraversalLevel, ...]
 
 
-def cover(tree: Tree, queries: int, fraction: Fraction) -> Cover:
+def traverse(tree: Tree, queries: int, fraction: Fraction) -> Traversal:
     """Walk down the tree for many queries at once.
 
     Parameters
@@ -76,38 +84,40 @@ def cover(tree: Tree, queries: int, fraction: Fraction) -> Cover:
 
     Returns
     -------
-    Cover
+    Traversal
     """
     query, node = np.arange(queries), np.zeros(queries, np.int64)
     parent = np.full(queries, -1)
-    steps = []
+    levels = []
     while len(query):
         share, area = fraction(query, node)
         opened = (area > 0) & (area < 1) & ~tree.is_leaf[node]
-        steps.append(
-            Step(query=query, node=node, fraction=share, area=area, opened=opened, parent=parent)
+        levels.append(
+            TraversalLevel(
+                query=query, node=node, fraction=share, area=area, opened=opened, parent=parent
+            )
         )
-        query, node, parent = _open(tree, query, node, opened)
-    return Cover(queries=queries, steps=tuple(steps))
+        query, node, parent = _open_cells(tree, query, node, opened)
+    return Traversal(queries=queries, levels=tuple(levels))
 
 
-def _open(
+def _open_cells(
     tree: Tree, query: NDArray[np.int64], node: NDArray[np.int64], opened: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of the children of the opened cells, family by family."""
-    place = np.flatnonzero(opened)
-    families = tree.children[node[place]]
-    parent = np.repeat(place, families)
+    pair = np.flatnonzero(opened)
+    families = tree.children[node[pair]]
+    parent = np.repeat(pair, families)
     number = ranges(np.zeros_like(families), families)
     return query[parent], tree.first_child[node[parent]] + number, parent
 
 
-def total(covered: Cover, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_total(traversal: Traversal, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum of fraction times value over the cells that make up each query.
 
     Parameters
     ----------
-    covered : Cover
+    traversal : Traversal
         Cells of the queries.
     values : ndarray, shape (nodes,), float64
         A value per node.
@@ -116,31 +126,31 @@ def total(covered: Cover, values: NDArray[np.float64]) -> NDArray[np.float64]:
     -------
     ndarray, shape (queries,), float64
     """
-    result = np.zeros(covered.queries)
-    for step in covered.steps:
-        weight = np.where(step.opened, 0.0, step.fraction) * values[step.node]
-        result += sum_by(step.query, weight, covered.queries)
+    result = np.zeros(traversal.queries)
+    for level in traversal.levels:
+        weight = np.where(level.opened, 0.0, level.fraction) * values[level.node]
+        result += sum_by(level.query, weight, traversal.queries)
     return result
 
 
 def cut_leaf_total(
-    covered: Cover, value: Callable[[Integers, Floats, Floats], Floats]
+    traversal: Traversal, value: Callable[[Integers, Floats, Floats], Floats]
 ) -> NDArray[np.float64]:
     """Sum of a value of (node, fraction, area) over the leaves that each query cuts."""
-    result = np.zeros(covered.queries)
-    for step in covered.steps:
-        cut = ~step.opened & (step.area > 0) & (step.area < 1)
-        part = value(step.node[cut], step.fraction[cut], step.area[cut])
-        result += sum_by(step.query[cut], part, covered.queries)
+    result = np.zeros(traversal.queries)
+    for level in traversal.levels:
+        cut = ~level.opened & (level.area > 0) & (level.area < 1)
+        part = value(level.node[cut], level.fraction[cut], level.area[cut])
+        result += sum_by(level.query[cut], part, traversal.queries)
     return result
 
 
-def perturbation_variance(covered: Cover, estimates: Estimates) -> NDArray[np.float64]:
+def perturbation_variance(traversal: Traversal, estimates: Estimates) -> NDArray[np.float64]:
     """Variance of each answer that the noise causes, from the exact covariance of the estimates.
 
     Parameters
     ----------
-    covered : Cover
+    traversal : Traversal
         Cells of the queries.
     estimates : Estimates
         Of the same tree.
@@ -160,16 +170,16 @@ def perturbation_variance(covered: Cover, estimates: Estimates) -> NDArray[np.fl
     centred sum cannot go negative, as the difference of squares does.
     """
     slope = remainder = np.zeros(0)
-    below: Step | None = None
-    for step in reversed(covered.steps):
-        own, rest = np.where(step.opened, 0.0, step.fraction), np.zeros(len(step.node))
+    below: TraversalLevel | None = None
+    for level in reversed(traversal.levels):
+        answer_slope, rest = np.where(level.opened, 0.0, level.fraction), np.zeros(len(level.node))
         if below is not None:
-            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(step.node))
-            known = estimates.upward_variance[below.node]
-            known = np.where(np.isinf(known), 0.0, known)
-            spread = remainder + known * (slope - mean[below.parent]) ** 2
-            own += mean
-            rest += sum_by(below.parent, spread, len(step.node))
-        slope, remainder, below = own, rest, step
+            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(level.node))
+            finite = estimates.upward_variance[below.node]
+            finite = np.where(np.isinf(finite), 0.0, finite)
+            spread = remainder + finite * (slope - mean[below.parent]) ** 2
+            answer_slope += mean
+            rest += sum_by(below.parent, spread, len(level.node))
+        slope, remainder, below = answer_slope, rest, level
     variance: NDArray[np.float64] = slope**2 * estimates.variance[0] + remainder
     return variance

@@ -9,8 +9,8 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
-from psd.query import answer
-from psd.query.derived import fieller, reach
+from psd.query import answer_regions
+from psd.query.derived import fieller_interval, two_sided_quantile
 from psd.space.regions import attach_crs
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def count_pair(
     regions = attach_crs(regions, crs, first.model.domain)
     _check_pair(first, second)
     answers = [
-        answer(index, regions, confidence=confidence, threshold=0.3) for index in (first, second)
+        answer_regions(index, regions, confidence=confidence, threshold=0.3)
+        for index in (first, second)
     ]
     x, y = (table["estimate"].to_numpy(np.float64) for table in answers)
     noise, spread = (
@@ -87,8 +88,8 @@ def differences(pair: CountPair) -> pandas.DataFrame:
         perturbation_error=np.sqrt(noise),
         nonuniformity_error=np.sqrt(spread),
         error=error,
-        lower=value - reach(pair.confidence) * error,
-        upper=value + reach(pair.confidence) * error,
+        lower=value - two_sided_quantile(pair.confidence) * error,
+        upper=value + two_sided_quantile(pair.confidence) * error,
     )
     return table
 
@@ -105,7 +106,7 @@ def ratios(pair: CountPair) -> pandas.DataFrame:
         return np.where(positive, np.sqrt((slope**2 * variances).sum(axis=0)), np.inf)
 
     total = pair.noise + pair.spread
-    lower, upper = fieller(x, y, total[0], total[1], np.zeros(len(x)), pair.confidence)
+    lower, upper = fieller_interval(x, y, total[0], total[1], np.zeros(len(x)), pair.confidence)
     table: pandas.DataFrame = pair.table.assign(
         ratio=value,
         perturbation_error=deviation(pair.noise),

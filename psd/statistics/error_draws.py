@@ -16,7 +16,7 @@ from scipy import sparse
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
-from psd.estimation.least_squares import non_negative
+from psd.estimation.least_squares import project_non_negative
 from psd.estimation.nonuniformity import shift_variance
 
 if TYPE_CHECKING:
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from psd.query.joint import Joint
     from psd.statistics.overlay import Overlay
 
-__all__ = ["cell_draws", "check_draws", "innovations", "node_errors", "redrawn", "region_draws"]
+__all__ = [
+    "check_draws",
+    "draw_cell_counts",
+    "draw_node_errors",
+    "draw_region_counts",
+    "innovation_tree",
+    "redraw_cell_counts",
+]
 
 
 # Numbers drawn together; bounds the memory. The draws depend on it as they do on the seed.
@@ -49,7 +56,7 @@ def check_draws(draws: int, seed: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Innovations:
+class InnovationTree:
     """A tree, or the part of one that some leaves need, and what is drawn for each node.
 
     Parameters
@@ -71,7 +78,7 @@ class Innovations:
     levels: tuple[slice, ...]
 
 
-def innovations(model: CountModel, leaves: Integers) -> Innovations:
+def innovation_tree(model: CountModel, leaves: Integers) -> InnovationTree:
     """What the errors of some leaves are made of: their ancestors, and the siblings of those.
 
     Parameters
@@ -89,24 +96,24 @@ def innovations(model: CountModel, leaves: Integers) -> Innovations:
     needed = np.ones(len(tree), bool)
     needed[1:] = above[tree.parent[1:]]
     nodes = np.flatnonzero(needed)
-    known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
-    known[0] = estimates.variance[0]
+    variance = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    variance[0] = estimates.variance[0]
     ends = np.searchsorted(nodes, [level.start for level in tree.levels] + [len(tree)])
-    return Innovations(
+    return InnovationTree(
         nodes=nodes,
         parent=np.searchsorted(nodes, tree.parent[nodes]),
         slope=estimates.slope[nodes],
-        deviation=np.sqrt(known[nodes]),
+        deviation=np.sqrt(variance[nodes]),
         levels=tuple(slice(int(a), int(b)) for a, b in pairwise(ends) if a < b),
     )
 
 
-def node_errors(made: Innovations, random: np.random.Generator, draws: int) -> Floats:
+def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: int) -> Floats:
     """Errors of the estimates of nodes, drawn jointly.
 
     Parameters
     ----------
-    made : Innovations
+    tree : Innovations
         What they are made of.
     random : Generator
         Where the innovations come from.
@@ -123,54 +130,56 @@ def node_errors(made: Innovations, random: np.random.Generator, draws: int) -> F
     From the root down: a child's error is its slope times its parent's, plus its own innovation
     of variance s^2, less its share of its family's innovations.
     """
-    errors = random.standard_normal((len(made.nodes), draws))
-    errors *= made.deviation[:, None]
-    for level in made.levels[1:]:
-        parent = made.parent[level]
+    errors = random.standard_normal((len(tree.nodes), draws))
+    errors *= tree.deviation[:, None]
+    for level in tree.levels[1:]:
+        parent = tree.parent[level]
         starts = np.flatnonzero(np.diff(parent, prepend=-1))
         family = np.cumsum(np.diff(parent, prepend=parent[0]) > 0)
         excess = errors[parent[starts]] - np.add.reduceat(errors[level], starts, axis=0)
-        errors[level] += made.slope[level][:, None] * excess[family]
+        errors[level] += tree.slope[level][:, None] * excess[family]
     return errors
 
 
-def cell_draws(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
+def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
     """Plausible true counts of the cells of an overlay, shape (cells, some) at a time."""
     random = np.random.default_rng(seed)
-    made = innovations(overlay.model, overlay.node)
-    place = np.searchsorted(made.nodes, overlay.node)
-    shape = (overlay.cells, len(made.nodes))
-    matrix = sparse.csr_array((overlay.share, (overlay.cell, place)), shape=shape)
-    uneven = _unevenness(overlay)
+    tree = innovation_tree(overlay.model, overlay.node)
+    index = np.searchsorted(tree.nodes, overlay.node)
+    shape = (overlay.cells, len(tree.nodes))
+    matrix = sparse.csr_array((overlay.share, (overlay.cell, index)), shape=shape)
+    uneven = _nonuniformity_sampler(overlay)
     counts = overlay.counts()[:, None]
-    step = max(1, _VALUES_PER_BATCH // max(len(place), len(made.nodes)))
+    step = max(1, _VALUES_PER_BATCH // max(len(index), len(tree.nodes)))
     for start in range(0, draws, step):
-        some = min(step, draws - start)
-        error = matrix @ node_errors(made, random, some)
-        yield counts + error + uneven(random, some)
+        size = min(step, draws - start)
+        error = matrix @ draw_node_errors(tree, random, size)
+        yield counts + error + uneven(random, size)
 
 
-def redrawn(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
+def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
     """Counts of the cells of an overlay as they would be published again, shape (cells, some).
 
     The published counts are taken for the truth, noise is drawn for them, and what comes out is
     made non-negative as in a release; then points are thrown into uneven leaves.
     """
     model, random = overlay.model, np.random.default_rng(seed)
-    made = innovations(model, overlay.node)
+    tree = innovation_tree(model, overlay.node)
     shape = (overlay.cells, len(model.tree))
     matrix = sparse.csr_array((overlay.share, (overlay.cell, overlay.node)), shape=shape)
-    uneven = _unevenness(overlay)
+    uneven = _nonuniformity_sampler(overlay)
     step = max(1, _VALUES_PER_BATCH // max(len(overlay.node), len(model.tree)))
     for start in range(0, draws, step):
-        some = min(step, draws - start)
-        noisy = model.estimates.count[:, None] + node_errors(made, random, some)
-        for column in range(some):
-            noisy[:, column] = non_negative(model.tree, noisy[:, column], model.estimates.slope)
-        yield np.maximum(matrix @ noisy + uneven(random, some), 0.0)
+        size = min(step, draws - start)
+        noisy = model.estimates.count[:, None] + draw_node_errors(tree, random, size)
+        for column in range(size):
+            noisy[:, column] = project_non_negative(
+                model.tree, noisy[:, column], model.estimates.slope
+            )
+        yield np.maximum(matrix @ noisy + uneven(random, size), 0.0)
 
 
-def _unevenness(overlay: Overlay) -> Callable[[np.random.Generator, int], Floats]:
+def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, int], Floats]:
     """Function that draws how unevenly points lie in the leaves, by cell.
 
     Parts with shares f of one leaf get K (sqrt(f) g - f sum sqrt(f) g), g standard normal, which
@@ -201,7 +210,7 @@ def _unevenness(overlay: Overlay) -> Callable[[np.random.Generator, int], Floats
     return drawn
 
 
-def region_draws(joint: Joint, seed: int, draws: int) -> Iterator[Floats]:
+def draw_region_counts(joint: Joint, seed: int, draws: int) -> Iterator[Floats]:
     """Plausible true counts of regions, shape (regions, some) at a time."""
     random = np.random.default_rng(seed)
     covariance = joint.covariance
@@ -211,5 +220,5 @@ def region_draws(joint: Joint, seed: int, draws: int) -> Iterator[Floats]:
     counts = joint.answers["estimate"].to_numpy(np.float64)[:, None]
     step = max(1, _VALUES_PER_BATCH // size)
     for start in range(0, draws, step):
-        some = min(step, draws - start)
-        yield counts + factor @ random.standard_normal((size, some))
+        count = min(step, draws - start)
+        yield counts + factor @ random.standard_normal((size, count))

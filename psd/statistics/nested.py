@@ -9,20 +9,20 @@ from numpy.typing import ArrayLike
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
-from psd.estimation.least_squares import LEAST_SLOPE, project
-from psd.query.derived import reach
-from psd.query.joint import Joint, joint
-from psd.query.region_overlaps import regions_of
+from psd.estimation.least_squares import LEAST_SLOPE, project_families
+from psd.query.derived import two_sided_quantile
+from psd.query.joint import Joint, answer_jointly
+from psd.query.region_overlaps import prepare_regions
 
 if TYPE_CHECKING:
     import pandas
 
     from psd.query.index import QueryIndex
 
-__all__ = ["nested"]
+__all__ = ["answer_nested"]
 
 
-def nested(
+def answer_nested(
     index: QueryIndex,
     regions: Any,
     *,
@@ -31,15 +31,15 @@ def nested(
     threshold: float,
 ) -> pandas.DataFrame:
     """Counts of nested regions and of the rings between them; see `Release.nested`."""
-    placed = regions_of(index.model, regions)
-    together = joint(index, regions, confidence=confidence, threshold=threshold)
-    parent = _parents(regions, parents, len(placed))
-    _check_nesting(parent, placed)
+    prepared = prepare_regions(index.model, regions)
+    together = answer_jointly(index, regions, confidence=confidence, threshold=threshold)
+    parent = _parent_numbers(regions, parents, len(prepared))
+    _check_nesting(parent, prepared)
     rings = _ring_weights(parent)
-    estimate, ring = _consistent(together, parent, rings)
+    estimate, ring = _project_regions(together, parent, rings)
     variance = np.einsum("ij,ij->i", rings @ together.covariance, rings)
     error = np.sqrt(np.maximum(variance, 0.0))
-    width = reach(confidence) * error
+    width = two_sided_quantile(confidence) * error
     return together.answers.drop(columns=["joint_lower", "joint_upper"]).assign(
         estimate=estimate,
         ring=ring,
@@ -49,13 +49,13 @@ def nested(
     )
 
 
-def _parents(regions: Any, given: ArrayLike | None, size: int) -> Integers:
+def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integers:
     """Number of the region that each lies in, -1 for those in none."""
-    if given is None and "parent" in getattr(regions, "columns", ()):
-        return _named_parents(regions)
-    if given is None:
+    if parents is None and "parent" in getattr(regions, "columns", ()):
+        return _parents_by_id(regions)
+    if parents is None:
         return np.append(np.arange(1, size), -1)[:size]
-    parent = np.asarray(given)
+    parent = np.asarray(parents)
     fits = parent.shape == (size,) and parent.dtype.kind in "iu"
     if not fits or (parent < -1).any() or (parent >= size).any():
         raise ParameterError(
@@ -64,7 +64,7 @@ def _parents(regions: Any, given: ArrayLike | None, size: int) -> Integers:
     return parent.astype(np.int64)
 
 
-def _named_parents(table: pandas.DataFrame) -> Integers:
+def _parents_by_id(table: pandas.DataFrame) -> Integers:
     """Numbers of the rows whose ids stand in the column parent; an empty one names none."""
     import pandas as pd
 
@@ -72,7 +72,7 @@ def _named_parents(table: pandas.DataFrame) -> Integers:
         raise ParameterError(
             "regions have a column parent, which needs a column id with a name of its own for each"
         )
-    number = {str(name): place for place, name in enumerate(table["id"])}
+    number = {str(name): row for row, name in enumerate(table["id"])}
     parent = []
     for name in table["parent"]:
         missing = pd.isna(name) or str(name) == ""
@@ -82,7 +82,7 @@ def _named_parents(table: pandas.DataFrame) -> Integers:
     return np.array(parent, np.int64)
 
 
-def _check_nesting(parent: Integers, placed: Any) -> None:
+def _check_nesting(parent: Integers, prepared: Any) -> None:
     """Refuse parents in a circle, regions that stick out, and siblings that overlap."""
     above = parent
     for _ in range(len(parent)):
@@ -92,14 +92,14 @@ def _check_nesting(parent: Integers, placed: Any) -> None:
     if (above >= 0).any():
         raise ParameterError(f"region {int((above >= 0).argmax()) + 1} lies in itself by parents")
     inner = np.flatnonzero(parent >= 0)
-    inside = placed.within(inner, parent[inner])
+    inside = prepared.lie_within(inner, parent[inner])
     if not inside.all():
         child = int(inner[~inside][0])
         raise ParameterError(
             f"region {child + 1} does not lie inside region {int(parent[child]) + 1}; nested "
             "regions are given from the inside out, or with a column parent"
         )
-    for a, b in placed.overlapping().tolist():
+    for a, b in prepared.overlapping_pairs().tolist():
         if parent[a] == parent[b]:
             raise ParameterError(
                 f"regions {a + 1} and {b + 1} overlap and neither lies in the other by parents"
@@ -114,7 +114,7 @@ def _ring_weights(parent: Integers) -> Floats:
     return weights
 
 
-def _consistent(joint: Joint, parent: Integers, rings: Floats) -> tuple[Floats, Floats]:
+def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Floats, Floats]:
     """Counts of regions and rings, none negative, so that a region is the sum of its parts.
 
     Answers add up as they are, unless cells may be negative: then each region's ring and inner
@@ -138,7 +138,7 @@ def _consistent(joint: Joint, parent: Integers, rings: Floats) -> tuple[Floats, 
         share = (
             variance[which] / np.maximum(sum_by(owner, variance[which], len(outer)), 1e-300)[owner]
         )
-        fixed = project(values, np.maximum(share, LEAST_SLOPE), owner, estimate[outer])
+        fixed = project_families(values, np.maximum(share, LEAST_SLOPE), owner, estimate[outer])
         estimate[inner], ring[outer] = fixed[: len(inner)], fixed[len(inner) :]
     return estimate, ring
 

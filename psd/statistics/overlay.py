@@ -58,14 +58,14 @@ class Overlay:
         """The same overlay of some cells alone, in their order."""
         number = np.full(self.cells, -1)
         number[cells] = np.arange(len(cells))
-        kept = number[self.cell] >= 0
+        selected = number[self.cell] >= 0
         return Overlay(
             model=self.model,
             cells=len(cells),
-            cell=number[self.cell[kept]],
-            node=self.node[kept],
-            share=self.share[kept],
-            area=self.area[kept],
+            cell=number[self.cell[selected]],
+            node=self.node[selected],
+            share=self.share[selected],
+            area=self.area[selected],
             boxes=self.boxes[cells],
         )
 
@@ -126,7 +126,7 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     ParameterError
         If the size is out of range.
     """
-    size = _checked(columns, rows)
+    size = _check_size(columns, rows)
     leaves = np.flatnonzero(model.tree.is_leaf)
     boxes = model.tree.boxes[leaves].astype(np.int64)
     # In units in which leaves and cells both have whole sides, so that edges meet exactly.
@@ -136,15 +136,17 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     across = stop - first
     owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
     number = ranges(np.zeros(len(leaves), np.int64), across.prod(axis=1))
-    place = first[owner] + np.stack([number % across[owner, 0], number // across[owner, 0]], axis=1)
-    low = np.maximum(place * side, scaled[owner, :2]) - scaled[owner, :2]
-    high = np.minimum((place + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
+    position = first[owner] + np.stack(
+        [number % across[owner, 0], number // across[owner, 0]], axis=1
+    )
+    low = np.maximum(position * side, scaled[owner, :2]) - scaled[owner, :2]
+    high = np.minimum((position + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
     extent = scaled[owner, 2:] - scaled[owner, :2]
-    share = _shares(model, leaves[owner], low / extent, high / extent)
+    share = _part_shares(model, leaves[owner], low / extent, high / extent)
     return Overlay(
         model=model,
         cells=size[0] * size[1],
-        cell=place[:, 1] * size[0] + place[:, 0],
+        cell=position[:, 1] * size[0] + position[:, 0],
         node=leaves[owner],
         share=share / sum_by(owner, share, len(leaves))[owner],
         area=((high - low) / extent).prod(axis=1),
@@ -152,7 +154,7 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     )
 
 
-def _checked(columns: int, rows: int) -> tuple[int, int]:
+def _check_size(columns: int, rows: int) -> tuple[int, int]:
     """Size of a raster, or a clear refusal."""
     for name, value in (("columns", columns), ("rows", rows)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
@@ -172,14 +174,14 @@ def _raster_boxes(size: tuple[int, int], lattice: tuple[int, int]) -> Floats:
     return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
 
 
-def _shares(model: CountModel, node: Integers, low: Floats, high: Floats) -> Floats:
+def _part_shares(model: CountModel, node: Integers, low: Floats, high: Floats) -> Floats:
     """Share of each leaf's count in a box inside it, by the density of the model."""
     share: Floats = (high - low).prod(axis=1)
     if model.density is None:
         return share
     cut = np.flatnonzero(share < 1)
-    for some in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
-        share[some] = model.density.part(model.tree, node[some], low[some], high[some])
+    for chunk in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
+        share[chunk] = model.density.part(model.tree, node[chunk], low[chunk], high[chunk])
     return share
 
 
@@ -191,17 +193,17 @@ def _perturbation_variance(overlay: Overlay) -> Floats:
     done after a level or two.
     """
     tree, estimates = overlay.model.tree, overlay.model.estimates
-    known = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
-    family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, known, 0.0), len(tree))
+    finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, finite, 0.0), len(tree))
     variance, met = np.zeros(overlay.cells), np.bincount(overlay.cell, minlength=overlay.cells)
     level = tree.level[overlay.node]
     cell, node, slope, rest = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0)
     for depth in reversed(range(len(tree.levels))):
-        here = np.flatnonzero((level == depth) & (overlay.share > 0))
-        cell = np.concatenate([cell, overlay.cell[here]])
-        node = np.concatenate([node, overlay.node[here]])
-        slope = np.concatenate([slope, overlay.share[here]])
-        rest = np.concatenate([rest, np.zeros(len(here))])
+        arriving = np.flatnonzero((level == depth) & (overlay.share > 0))
+        cell = np.concatenate([cell, overlay.cell[arriving]])
+        node = np.concatenate([node, overlay.node[arriving]])
+        slope = np.concatenate([slope, overlay.share[arriving]])
+        rest = np.concatenate([rest, np.zeros(len(arriving))])
         done = met[cell] == 1 if depth else np.ones(len(cell), bool)
         alone = slope[done] ** 2 * estimates.variance[node[done]] + rest[done]
         variance[cell[done]] = alone
@@ -211,9 +213,9 @@ def _perturbation_variance(overlay: Overlay) -> Floats:
         np.subtract.at(met, cell, 1)
         key, up = np.unique(cell * len(tree) + tree.parent[node], return_inverse=True)
         mean = sum_by(up, estimates.slope[node] * slope, len(key))
-        spread = rest + known[node] * (slope - mean[up]) ** 2
+        spread = rest + finite[node] * (slope - mean[up]) ** 2
         cell_up, node_up = np.divmod(key, len(tree))
-        beside = np.maximum(family[node_up] - sum_by(up, known[node], len(key)), 0.0)
+        beside = np.maximum(family[node_up] - sum_by(up, finite[node], len(key)), 0.0)
         rest = sum_by(up, spread, len(key)) + mean**2 * beside
         cell, node, slope = cell_up, node_up, mean
         np.add.at(met, cell, 1)

@@ -8,9 +8,9 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd.errors import ParameterError
-from psd.query.derived import reach
+from psd.query.derived import two_sided_quantile
 from psd.space.ground_areas import ground_areas
-from psd.statistics.error_draws import check_draws, redrawn
+from psd.statistics.error_draws import check_draws, redraw_cell_counts
 from psd.statistics.overlay import raster_overlay
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from psd.estimation.model import CountModel
 
-__all__ = ["quantiles", "weighted_quantiles"]
+__all__ = ["class_breaks", "weighted_quantiles"]
 
 
-def quantiles(
+def class_breaks(
     model: CountModel,
     classes: int,
     *,
@@ -51,15 +51,17 @@ def quantiles(
         return weighted_quantiles(points / area, area if weight == "area" else points, shares)
 
     at = breaks(overlay.counts())
-    again = np.stack([breaks(one) for some in redrawn(overlay, seed, draws) for one in some.T])
-    error = np.sqrt(((again - at) ** 2).mean(axis=0))
+    redrawn_breaks = np.stack(
+        [breaks(count) for batch in redraw_cell_counts(overlay, seed, draws) for count in batch.T]
+    )
+    error = np.sqrt(((redrawn_breaks - at) ** 2).mean(axis=0))
     return pd.DataFrame(
         {
             "share": shares,
             "density": at,
             "error": error,
-            "lower": np.maximum(at - reach(confidence) * error, 0.0),
-            "upper": at + reach(confidence) * error,
+            "lower": np.maximum(at - two_sided_quantile(confidence) * error, 0.0),
+            "upper": at + two_sided_quantile(confidence) * error,
         }
     )
 
@@ -88,6 +90,6 @@ def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Float
     weights = weights if weights.any() else np.ones(len(values))
     below = np.cumsum(weights[order])
     # The share of a sum of floats may fall behind the sum itself by rounding.
-    place = np.searchsorted(below, shares * below[-1] * (1 - 1e-12))
-    found: Floats = values[order][np.minimum(place, len(values) - 1)]
-    return found
+    index = np.searchsorted(below, shares * below[-1] * (1 - 1e-12))
+    breaks: Floats = values[order][np.minimum(index, len(values) - 1)]
+    return breaks

@@ -14,7 +14,7 @@ from psd.statistics.overlay import raster_overlay
 if TYPE_CHECKING:
     from psd.estimation.model import CountModel
 
-__all__ = ["Raster", "raster"]
+__all__ = ["Raster", "density_raster"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ class Raster:
     crs: str
 
 
-def raster(model: CountModel, columns: int, rows: int) -> Raster:
+def density_raster(model: CountModel, columns: int, rows: int) -> Raster:
     """Counts of equal cells; see `Release.raster`."""
     overlay = raster_overlay(model, columns, rows)
     count = overlay.counts()

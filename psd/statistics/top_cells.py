@@ -8,9 +8,9 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
-from psd.query.joint import joint
+from psd.query.joint import answer_jointly
 from psd.space.ground_areas import ground_areas
-from psd.statistics.error_draws import cell_draws, check_draws, region_draws
+from psd.statistics.error_draws import check_draws, draw_cell_counts, draw_region_counts
 from psd.statistics.overlay import Overlay, leaf_overlay, raster_overlay
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from psd.query.index import QueryIndex
 
-__all__ = ["top"]
+__all__ = ["rank_top"]
 
 
 # A cell that is so many standard deviations short of the top is never drawn into it.
 _REACH = 6.0
 
 
-def top(
+def rank_top(
     index: QueryIndex,
     k: int,
     *,
@@ -43,16 +43,18 @@ def top(
     if regions is not None:
         if size is not None or by != "count":
             raise ParameterError("regions are ranked by count, and have no size of a raster")
-        return _top_regions(index, _checked(k, len(regions), "regions"), regions, draws, seed)
+        return _top_regions(index, _check_k(k, len(regions), "regions"), regions, draws, seed)
     model = index.model
     overlay = raster_overlay(model, *size) if size else leaf_overlay(model)
-    return _top_cells(overlay, _checked(k, overlay.cells, "cells"), by, draws, seed)
+    return _top_cells(overlay, _check_k(k, overlay.cells, "cells"), by, draws, seed)
 
 
-def _checked(k: int, most: int, what: str) -> int:
+def _check_k(k: int, limit: int, what: str) -> int:
     """A number of cells that there are."""
-    if type(k) is not int or not 1 <= k <= most:
-        raise ParameterError(f"k {k} is none of 1 to {most:,}, the number of {what}")
+    if type(k) is not int or not 1 <= k <= limit:
+        raise ParameterError(
+            f"k must be an integer from 1 to {limit:,}, the number of {what}, got {k}"
+        )
     return k
 
 
@@ -62,10 +64,10 @@ def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pand
     area = ground_areas(overlay.model.domain, overlay.boxes)
     scale = 1 / area if by == "density" else np.ones(len(area))
     error = np.sqrt(overlay.perturbation_variance() + overlay.nonuniformity_variance())
-    may = candidates(count * scale, error * scale, k)
-    drawn = (scale[may, None] * some for some in cell_draws(overlay.only(may), seed, draws))
-    probability = membership(drawn, len(may), k, draws)
-    first = _ranked(count[may] * scale[may], k)
+    may = top_candidates(count * scale, error * scale, k)
+    drawn = (scale[may, None] * batch for batch in draw_cell_counts(overlay.only(may), seed, draws))
+    probability = top_probability(drawn, len(may), k, draws)
+    first = _rank_largest(count[may] * scale[may], k)
     return _cell_table(overlay, may[first], count, area, error, probability[first])
 
 
@@ -95,10 +97,12 @@ def _top_regions(
     index: QueryIndex, k: int, regions: Any, draws: int, seed: int
 ) -> pandas.DataFrame:
     """Given regions, in their own table where they have one."""
-    together = joint(index, regions, confidence=0.95, threshold=0.3)
+    together = answer_jointly(index, regions, confidence=0.95, threshold=0.3)
     answers = together.answers
-    probability = membership(region_draws(together, seed, draws), len(together), k, draws)
-    first = _ranked(answers["estimate"].to_numpy(), k)
+    probability = top_probability(
+        draw_region_counts(together, seed, draws), len(together), k, draws
+    )
+    first = _rank_largest(answers["estimate"].to_numpy(), k)
     others = [name for name in answers.columns if name not in _LEFT_OUT]
     table = answers[others].iloc[first].assign(probability=probability[first])
     table.insert(0, "rank", np.arange(1, k + 1))
@@ -111,7 +115,7 @@ _LEFT_OUT = (
 )  # fmt: skip
 
 
-def candidates(value: Floats, error: Floats, k: int) -> Integers:
+def top_candidates(value: Floats, error: Floats, k: int) -> Integers:
     """Cells that may be among the k largest: those within reach of the k surest.
 
     Parameters
@@ -130,7 +134,7 @@ def candidates(value: Floats, error: Floats, k: int) -> Integers:
     return np.flatnonzero(value + _REACH * error >= sure)
 
 
-def membership(drawn: Any, cells: int, k: int, draws: int) -> Floats:
+def top_probability(drawn: Any, cells: int, k: int, draws: int) -> Floats:
     """Share of draws, shape (cells, some) at a time, in which each cell is among the k largest."""
     often = np.zeros(cells)
     for values in drawn:
@@ -139,6 +143,6 @@ def membership(drawn: Any, cells: int, k: int, draws: int) -> Floats:
     return np.asarray(often / draws)
 
 
-def _ranked(value: Floats, k: int) -> Integers:
+def _rank_largest(value: Floats, k: int) -> Integers:
     """The k largest, the largest first; equal ones in their order."""
     return np.argsort(-value, kind="stable")[:k]

@@ -45,10 +45,10 @@ def check_export(suffix: str, read: Callable[[Path], pd.DataFrame | NDArray[np.f
     >>> import pandas as pd
     >>> check_export(".csv", pd.read_csv)
     """
-    from psd.export import format_of, is_raster
+    from psd.export import find_format, is_raster
 
     release = release_from_counts(_COUNTS, epsilon="0.5")
-    raster = is_raster(format_of(f"file{suffix}"))
+    raster = is_raster(find_format(f"file{suffix}"))
     for cells in ("leaves",) if raster else ("leaves", "all"):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"cells{suffix}"

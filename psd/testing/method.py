@@ -15,7 +15,7 @@ import pandas as pd
 
 from psd._util.fields import from_settings
 from psd.decompositions import Decomposition
-from psd.estimation.least_squares import infer
+from psd.estimation.least_squares import infer_counts
 from psd.ingest.tally import Tally
 from psd.privacy.epsilon import NANO
 from psd.privacy.statements import method_parameters
@@ -163,7 +163,7 @@ def check_tree_is_sound(
     spent = spent_by_cell(curator.questions, SIDE)[x, y]
     _expect(bool((spent == NANO).all()), "must spend exactly epsilon on every leaf")
     _expect(tree.max_path_epsilon <= NANO, "must measure no path for more than epsilon")
-    estimates = infer(tree)
+    estimates = infer_counts(tree)
     for values in (estimates.signed, estimates.count):
         children = np.bincount(tree.parent[1:], values[1:], len(tree))
         sums = np.allclose(children[~tree.is_leaf], values[~tree.is_leaf], atol=1e-6)

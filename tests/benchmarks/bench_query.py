@@ -111,12 +111,12 @@ def peer(release: psd.Release, boxes: np.ndarray) -> float:
     """Boxes per second of numpy's walk, on a few of them from every class."""
     some = boxes[: SETS // 10 * 4000].reshape(-1, 8, 500, 4)[0, :, : PEER // 8].reshape(-1, 4)
     lattice = release.domain.to_lattice(some)
-    walk = engine._engine
-    engine._engine = lambda queries: None
+    walk = engine._compiled_engine
+    engine._compiled_engine = lambda queries: None
     try:
-        return len(some) / timed(lambda: engine._sums(release.index, lattice))
+        return len(some) / timed(lambda: engine._totals_of_boxes(release.index, lattice))
     finally:
-        engine._engine = walk
+        engine._compiled_engine = walk
 
 
 def measured(method: str, path: Path, boxes: np.ndarray, runs: int) -> tuple[list[str], bool]:
@@ -150,8 +150,8 @@ def compiling(domain: psd.Domain) -> float:
     def first() -> None:
         from psd.query import compiled_walk as compiled
 
-        compiled.compiled_sums(release.index.flat_tree, count, boxes)
-        compiled.compiled_totals(release.index.flat_tree, count, boxes)
+        compiled.walk_query_totals(release.index.flat_tree, count, boxes)
+        compiled.walk_value_totals(release.index.flat_tree, count, boxes)
 
     return timed(first)
 

@@ -16,9 +16,9 @@ import pandas as pd
 import psd
 from psd.privacy.epsilon import NANO
 from psd.query.boxes import box_fraction
-from psd.query.derived import reach
-from psd.query.simultaneous import level_of_each
-from psd.query.traversal import cover, total
+from psd.query.derived import two_sided_quantile
+from psd.query.simultaneous import simultaneous_level
+from psd.query.traversal import traverse, weighted_total
 from psd.space.box_tree import Tree, locate
 from psd.space.ground_areas import ground_areas
 from psd.statistics.overlay import raster_overlay
@@ -55,16 +55,18 @@ def together(release, truth, boxes):
     """Share of the draws in which all intervals hold, single ones and joint ones."""
     joint = release.joint(boxes)
     deviation = np.sqrt(np.diagonal(joint.perturbation_covariance))
-    level = level_of_each(joint.perturbation_covariance / np.outer(deviation, deviation), 0.95)
+    level = simultaneous_level(joint.perturbation_covariance / np.outer(deviation, deviation), 0.95)
     lattice = release.domain.to_lattice(np.array(boxes, float))
-    covered = cover(release.tree, len(boxes), box_fraction(release.model, lattice))
+    covered = traverse(release.tree, len(boxes), box_fraction(release.model, lattice))
     rng = np.random.default_rng(0)
     draws = []
     for _ in range(DRAWS):
         signed = drawn_again(release, truth, rng).estimates.signed
-        draws.append(np.abs(total(covered, signed - truth)) / deviation)
+        draws.append(np.abs(weighted_total(covered, signed - truth)) / deviation)
     off = np.array(draws)
-    return [(off <= reach(confidence)).all(axis=1).mean() for confidence in (0.95, level)]
+    return [
+        (off <= two_sided_quantile(confidence)).all(axis=1).mean() for confidence in (0.95, level)
+    ]
 
 
 def breaks(release, truth, weight):

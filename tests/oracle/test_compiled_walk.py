@@ -14,9 +14,9 @@ from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release as build_of
 from psd.query import boxes as engine
-from psd.query.compiled_walk import compiled_sums, compiled_totals
-from psd.query.totals import Sums, cover_sums
-from psd.query.traversal import total
+from psd.query.compiled_walk import walk_query_totals, walk_value_totals
+from psd.query.totals import QueryTotals, query_totals
+from psd.query.traversal import weighted_total
 from psd.release.post_processing import DENSITIES, ESTIMATES, PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import small_domain, small_tally
@@ -45,17 +45,17 @@ def covariate_of(domain, seed=0, columns=11, rows=7):
 def compare(release, boxes):
     """All sums of the compiled walk, and totals alone, with those of numpy's walk."""
     count = release.estimates.count
-    covered = engine._cover(release.model, boxes)
+    covered = engine._traverse_boxes(release.model, boxes)
     expected, found = (
-        cover_sums(release.model, covered),
-        compiled_sums(release.index.flat_tree, count, boxes),
+        query_totals(release.model, covered),
+        walk_query_totals(release.index.flat_tree, count, boxes),
     )
-    for name in (field.name for field in fields(Sums)):
+    for name in (field.name for field in fields(QueryTotals)):
         assert getattr(found, name).tolist() == pytest.approx(
             getattr(expected, name).tolist(), **CLOSE
         ), name
-    totals = compiled_totals(release.index.flat_tree, count, boxes)
-    assert totals.tolist() == pytest.approx(total(covered, count).tolist(), **CLOSE)
+    totals = walk_value_totals(release.index.flat_tree, count, boxes)
+    assert totals.tolist() == pytest.approx(weighted_total(covered, count).tolist(), **CLOSE)
     if release.index.mesh is not None:
         looked_up = release.index.mesh.totals(release.index.summed_area, boxes)
         assert looked_up.tolist() == pytest.approx(totals.tolist(), **CLOSE)
@@ -112,7 +112,7 @@ def test_compiled_sums_are_those_of_brute_force(kind):
         _, covariance = dense_least_squares(tree)
         leaf = release.estimates.count[tree.is_leaf]
         spread = release.model.overdispersion_by_level[tree.level[tree.is_leaf]]
-        found = compiled_sums(release.index.flat_tree, release.estimates.count, boxes)
+        found = walk_query_totals(release.index.flat_tree, release.estimates.count, boxes)
         noise = np.einsum("ij,jk,ik->i", weights, covariance, weights)
         uneven = (weights * (1 - weights) * leaf * (4 + 0.8 * spread * leaf)).sum(axis=1)
         assert found.estimate.tolist() == pytest.approx((weights @ leaf).tolist(), **CLOSE)

@@ -6,7 +6,7 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
-from psd.estimation.least_squares import infer
+from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from psd.space.grids import grid_tree
@@ -25,7 +25,7 @@ def test_estimates_and_variances_are_those_of_dense_least_squares(kind, contribu
         compared += len(tree) > 5
         leaf, covariance = dense_least_squares(tree, contributions)
         under = leaf_matrix(tree)
-        estimates = infer(tree, contributions)
+        estimates = infer_counts(tree, contributions)
         size = np.abs(tree.count).max()
         assert estimates.signed == pytest.approx(under @ leaf, rel=1e-9, abs=1e-9 * size)
         assert estimates.variance == pytest.approx(
@@ -50,7 +50,7 @@ def test_uniform_budgets_give_the_consistent_tree_of_opendp():
         assert (tree.children[~tree.is_leaf] == 4).all()
         # Level order with families together is the order of a heap of fan-out four.
         theirs = dp.t.make_consistent_b_ary_tree(4)(noisy.tolist())
-        assert infer(tree).signed[tree.is_leaf] == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+        assert infer_counts(tree).signed[tree.is_leaf] == pytest.approx(theirs, rel=1e-9, abs=1e-9)
 
 
 def nearest_by_active_sets(values, spread, total):
@@ -72,7 +72,7 @@ def test_the_view_is_the_nearest_one_in_every_family():
     projected = 0
     for seed in range(150):
         tree = random_tree(np.random.default_rng(seed), top=[5, 60][seed % 2])
-        estimates = infer(tree)
+        estimates = infer_counts(tree)
         for node in np.flatnonzero(~tree.is_leaf):
             family = np.flatnonzero(tree.parent == node)
             signed, spread = estimates.signed[family], estimates.upward_variance[family]

@@ -6,9 +6,9 @@ import pytest
 import shapely
 
 from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
-from psd.query.region_overlaps import regions_of
+from psd.query.region_overlaps import prepare_regions
 from psd.release.post_processing import PostProcessing
-from psd.statistics.error_draws import _unevenness, innovations, node_errors
+from psd.statistics.error_draws import _nonuniformity_sampler, draw_node_errors, innovation_tree
 from psd.statistics.overlay import leaf_overlay, raster_overlay
 from support.releases import changed
 from support.trees import (
@@ -69,8 +69,8 @@ def test_polygons_covary_as_the_boxes_that_they_are(density):
         release = changed(release_of(tree), post_processing=PostProcessing(density=density))
         boxes = random_queries(rng, LATTICE, 6)
         polygons = gpd.GeoSeries(shapely.box(*boxes.T), crs=release.domain.crs)
-        ways = [regions_of(release.model, boxes), regions_of(release.model, polygons)]
-        assert np.array_equal(ways[0].overlapping(), ways[1].overlapping())
+        ways = [prepare_regions(release.model, boxes), prepare_regions(release.model, polygons)]
+        assert np.array_equal(ways[0].overlapping_pairs(), ways[1].overlapping_pairs())
         for covariance in (perturbation_covariance, nonuniformity_covariance):
             a, b = (covariance(release.model, way) for way in ways)
             assert np.abs(a - b).max() < 1e-7 * max(a.max(), 1)
@@ -98,14 +98,14 @@ def test_drawn_errors_have_the_covariance_of_the_estimates(kind):
         _, dense = dense_least_squares(tree)
         some = np.random.default_rng(seed).permutation(leaves)[:5]
         for wanted in (leaves, some):
-            made = innovations(release.model, wanted)
-            factor = node_errors(made, Columns(len(made.nodes)), len(made.nodes))
+            made = innovation_tree(release.model, wanted)
+            factor = draw_node_errors(made, Columns(len(made.nodes)), len(made.nodes))
             rows = factor[np.searchsorted(made.nodes, wanted)]
             number = np.searchsorted(leaves, wanted)
             expected = dense[np.ix_(number, number)]
             assert np.abs(rows @ rows.T - expected).max() < 1e-9 * dense.max()
         # Only what some leaves need is drawn for them.
-        assert len(innovations(release.model, some[:1]).nodes) <= 1 + 4 * (len(tree.levels) - 1)
+        assert len(innovation_tree(release.model, some[:1]).nodes) <= 1 + 4 * (len(tree.levels) - 1)
 
 
 def test_drawn_unevenness_has_the_covariance_of_the_cells():
@@ -117,7 +117,7 @@ def test_drawn_unevenness_has_the_covariance_of_the_cells():
             overlay = whole.only(cells)
             cut = (overlay.share < 1) & (overlay.share > 0)
             size = int(cut.sum()) + len(np.unique(overlay.node[cut]))
-            factor = _unevenness(overlay)(Columns(size), size)
+            factor = _nonuniformity_sampler(overlay)(Columns(size), size)
             expected = naive[np.ix_(cells, cells)]
             assert np.abs(factor @ factor.T - expected).max() <= 1e-9 * naive.max()
 

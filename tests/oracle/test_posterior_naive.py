@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from psd.estimation import posterior
-from psd.estimation.least_squares import infer
-from psd.estimation.posterior import posterior_count
+from psd.estimation.least_squares import infer_counts
+from psd.estimation.posterior import posterior_counts
 from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
@@ -141,7 +141,7 @@ def naive_likelihoods(tree, contributions):
 
 def compared(tree, contributions=1):
     """Excesses of all families of a tree."""
-    counts = posterior_count(tree, infer(tree, contributions), contributions)
+    counts = posterior_counts(tree, infer_counts(tree, contributions), contributions)
     likelihoods, found = naive_likelihoods(tree, contributions), []
     for node in np.flatnonzero(~tree.is_leaf):
         kids = np.flatnonzero(tree.parent == node)
@@ -199,7 +199,7 @@ def test_a_prior_without_empty_sides_is_seen(monkeypatch):
     cases = [random_case(rng, [2], top=3, root=True)[0] for _ in range(20)]
     sound = [excess for tree in cases for excess in compared(tree)]
     monkeypatch.setattr(posterior, "_ONE_SIDED", 0.01)
-    published = [posterior_count(tree, infer(tree)) for tree in cases]
+    published = [posterior_counts(tree, infer_counts(tree)) for tree in cases]
     monkeypatch.setattr(posterior, "_ONE_SIDED", 0.5)
     planted = []
     for tree, counts in zip(cases, published, strict=True):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from psd.estimation.least_squares import infer
+from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from support.trees import (
@@ -81,7 +81,7 @@ def test_errors_are_the_spread_of_answers_when_the_noise_is_drawn_again():
             count=np.where(shape.epsilon > 0, truth + noise[draw], 0),
             epsilon=shape.epsilon,
         )
-        answers[draw] = weights @ infer(tree).signed[tree.is_leaf]
+        answers[draw] = weights @ infer_counts(tree).signed[tree.is_leaf]
     predicted = release_of(shape).query(boxes).perturbation_error.to_numpy() ** 2
     centred = answers - answers.mean(axis=0)
     spread, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)

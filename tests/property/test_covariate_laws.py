@@ -6,7 +6,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psd.estimation.covariate_density import shares_of_parents
+from psd.estimation.covariate_density import parent_shares
 from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from support.releases import changed
@@ -57,7 +57,7 @@ def test_mass_grows_with_the_box(seed, corners):
 @pytest.mark.parametrize("seed", range(8))
 def test_children_share_their_parent(seed):
     made = release(seed, height=4)
-    share = shares_of_parents(made.tree, made.covariate)
+    share = parent_shares(made.tree, made.covariate)
     sums = np.bincount(made.tree.parent[1:], share[1:], len(made.tree))
     assert sums[~made.tree.is_leaf] == pytest.approx(1, rel=1e-12)
     assert (share >= 0).all()

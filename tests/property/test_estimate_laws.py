@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import psd
 from psd.query import boxes as engine
-from psd.query.compiled_walk import compiled_sums, compiled_totals
-from psd.query.traversal import total
+from psd.query.compiled_walk import walk_query_totals, walk_value_totals
+from psd.query.traversal import weighted_total
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 from support.trees import domain_of, random_tree, release_of
@@ -34,14 +34,14 @@ RELEASES = [
     for make, number in ((random_release, 1), (random_release, 2), (grid_release, 5))
 ]
 ENGINES = {
-    "numpy": lambda release, boxes: total(
-        engine._cover(release.model, boxes), release.estimates.count
+    "numpy": lambda release, boxes: weighted_total(
+        engine._traverse_boxes(release.model, boxes), release.estimates.count
     ),
-    "compiled": lambda release, boxes: compiled_totals(
+    "compiled": lambda release, boxes: walk_value_totals(
         release.index.flat_tree, release.estimates.count, boxes
     ),
     "compiled with errors": lambda release, boxes: (
-        compiled_sums(release.index.flat_tree, release.estimates.count, boxes).estimate
+        walk_query_totals(release.index.flat_tree, release.estimates.count, boxes).estimate
     ),
     "as asked": lambda release, boxes: release.estimate(boxes),
 }

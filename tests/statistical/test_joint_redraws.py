@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import psd
-from psd.estimation.least_squares import infer
+from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
-from psd.query.derived import fieller, reach
-from psd.query.simultaneous import level_of_each
+from psd.query.derived import fieller_interval, two_sided_quantile
+from psd.query.simultaneous import simultaneous_level
 from psd.space.box_tree import Tree
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
@@ -52,7 +52,9 @@ def redrawn(tree, truth, rng):
 
 def least_squares(tree, truth, rng):
     """Estimates of the leaves for many draws, shape (DRAWS, leaves)."""
-    return np.array([infer(redrawn(tree, truth, rng)).signed[tree.is_leaf] for _ in range(DRAWS)])
+    return np.array(
+        [infer_counts(redrawn(tree, truth, rng)).signed[tree.is_leaf] for _ in range(DRAWS)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +84,15 @@ def test_all_intervals_hold_together_as_often_as_said(drawn, kind, confidence):
     joint = release_of(tree).joint(BOXES[kind], confidence=confidence)
     deviation = np.sqrt(np.diagonal(joint.perturbation_covariance))
     noise = joint.perturbation_covariance / np.outer(deviation, deviation)
-    level = level_of_each(noise, confidence)
+    level = simultaneous_level(noise, confidence)
     off = np.abs((estimates - leaves) @ weights.T) / deviation
-    together = (off <= reach(level)).all(axis=1).mean()
+    together = (off <= two_sided_quantile(level)).all(axis=1).mean()
     # Five standard errors of the share, and the tails of Laplace noise.
     slack = 5 * np.sqrt(confidence * (1 - confidence) / DRAWS) + 0.01
     assert abs(together - confidence) < slack
     if kind == "disjoint":
         # Single intervals would not hold together: the test sees the difference.
-        assert (off <= reach(confidence)).all(axis=1).mean() < confidence - slack
+        assert (off <= two_sided_quantile(confidence)).all(axis=1).mean() < confidence - slack
 
 
 @pytest.mark.parametrize("small", [False, True])
@@ -106,7 +108,7 @@ def test_ratios_are_covered_as_often_as_said(drawn, small):
         shift = truth - np.array([30.0, 1.2]) * np.sqrt(np.diagonal(covariance))
         truth, answers = truth - shift, answers - shift
     variances = [np.full(DRAWS, covariance[cell]) for cell in ((0, 0), (1, 1), (0, 1))]
-    low, high = fieller(*answers.T, *variances, 0.9)
+    low, high = fieller_interval(*answers.T, *variances, 0.9)
     covered = ((low <= truth[0] / truth[1]) & (truth[0] / truth[1] <= high)).mean()
     assert covered > 0.9 - 5 * np.sqrt(0.09 / DRAWS)
     if not small:

@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from psd.estimation.least_squares import infer
+from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import PostProcessing
@@ -58,7 +58,8 @@ def response(release, weights):
     """What each measured count adds to each answer: least squares is linear in the counts."""
     tree, k = release.tree, release.unit.max_contributions
     columns = [
-        weights @ infer(with_counts(tree, np.arange(len(tree)) == node), k).signed[tree.is_leaf]
+        weights
+        @ infer_counts(with_counts(tree, np.arange(len(tree)) == node), k).signed[tree.is_leaf]
         for node in np.flatnonzero(tree.epsilon > 0)
     ]
     return np.array(columns)
@@ -89,5 +90,5 @@ def test_predicted_variances_are_those_of_answers_over_redraws(method, contribut
     # A variance that is off by a half would be noticed.
     assert (5 * standard_error < predicted / 2).all()
     # And the answers are not off on average.
-    expected = weights @ infer(tree, contributions).signed[tree.is_leaf]
+    expected = weights @ infer_counts(tree, contributions).signed[tree.is_leaf]
     assert (np.abs(answers.mean(axis=0) - expected) < 5 * np.sqrt(spread / DRAWS)).all()

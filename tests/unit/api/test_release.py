@@ -5,7 +5,7 @@ import pytest
 
 import psd
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.estimation.least_squares import infer
+from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from support.releases import release_from
@@ -113,8 +113,8 @@ def test_estimates_use_the_contributions():
     tree = random_tree(np.random.default_rng(1))
     for k in (1, 5):
         estimates = release_of(tree, contributions=k).estimates
-        assert np.array_equal(estimates.signed, infer(tree, k).signed)
-        assert np.array_equal(estimates.variance, infer(tree, k).variance)
+        assert np.array_equal(estimates.signed, infer_counts(tree, k).signed)
+        assert np.array_equal(estimates.variance, infer_counts(tree, k).variance)
 
 
 def test_a_negative_total_is_shown_as_zero(tree, domain):

@@ -82,8 +82,8 @@ def test_only_many_boxes_are_compiled(release, monkeypatch):
         walked.append(len(arguments[-1]))
         return original(*arguments)
 
-    original = compiled.compiled_sums
-    monkeypatch.setattr(compiled, "compiled_sums", walk)
+    original = compiled.walk_query_totals
+    monkeypatch.setattr(compiled, "walk_query_totals", walk)
     for size in (999, 1000, 1001):
         release.query(queries(size))
     assert walked == [1000, 1001]
@@ -97,10 +97,10 @@ def without_numba(monkeypatch):
 
 
 def test_without_numba_the_answers_are_the_same(release, without_numba):
-    assert engine._engine(5000) is None
+    assert engine._compiled_engine(5000) is None
     boxes = queries(1500)
     slow, slowly = release.query(boxes), release.estimate(boxes)
-    sums = compiled.compiled_sums(
+    sums = compiled.walk_query_totals(
         release.index.flat_tree, release.estimates.count, release.domain.to_lattice(boxes)
     )
     assert slow.estimate.tolist() == pytest.approx(sums.estimate.tolist(), rel=1e-9)
@@ -132,7 +132,7 @@ def test_a_long_chain_of_cells_is_walked_without_recursion():
     tree = psd.Tree(boxes=boxes, parent=parent, level=level, count=count, epsilon=epsilon)
     found = release_of(tree)
     lattice = np.array([[0.0, 0, 2.5, 4], [0, 0, 1, 4]])
-    sums = compiled.compiled_sums(found.index.flat_tree, found.estimates.count, lattice)
+    sums = compiled.walk_query_totals(found.index.flat_tree, found.estimates.count, lattice)
     assert sums.estimate.tolist() == pytest.approx([15, 10])
 
 
@@ -186,6 +186,6 @@ tree = psd.grid_tree(domain, 4)
 release = psd.Release.from_counts(tree, list(range(16)), 1.0, domain=domain)
 from psd.query import compiled_walk as compiled
 whole = numpy.array([[0.0, 0, 4, 4]])
-total = compiled.compiled_totals(release.index.flat_tree, release.estimates.count, whole)
+total = compiled.walk_value_totals(release.index.flat_tree, release.estimates.count, whole)
 assert abs(total[0] - 120) < 1e-9, total
 """

@@ -7,7 +7,7 @@ import pytest
 
 from psd.decompositions.adaptive_grid import AdaptiveGrid, first_size, second_sizes
 from psd.errors import ParameterError
-from psd.estimation.least_squares import infer
+from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.testing import RecordingSampler, Script, run_method, small_domain, small_tally
 
@@ -71,7 +71,7 @@ def test_least_squares_is_the_constrained_inference_of_the_paper(alpha):
     noise = made_up(lambda n: np.arange(n) * 5_000 - 900, lambda n: rng.integers(-40, 900, n))
     method = AdaptiveGrid(size=3, first_share=alpha)
     _, tree = run_method(method, small_tally(60, (0,)), small_domain(60), NANO // 100, noise)
-    signed, a = infer(tree).signed, float(alpha)
+    signed, a = infer_counts(tree).signed, float(alpha)
     first = np.flatnonzero((tree.epsilon > 0) & ~tree.is_leaf)
     assert len(first) == 9
     sizes = set()

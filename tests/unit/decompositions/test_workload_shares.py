@@ -17,11 +17,11 @@ from psd.decompositions._workload_shares import (
 )
 from psd.decompositions.grid import tiny_size
 from psd.errors import ParameterError
-from psd.estimation.least_squares import infer
+from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.privacy.shares import geometric_shares, uniform_shares
 from psd.query.boxes import box_fraction
-from psd.query.traversal import cover, perturbation_variance
+from psd.query.traversal import perturbation_variance, traverse
 from psd.space.box_tree import Tree
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.releases import release_from
@@ -64,8 +64,8 @@ def test_variance_is_that_of_least_squares(shares):
     tree = tree_of(height, np.array(shares) * scale)
     domain = psd.Domain(bounds=(0, 0, 1, 1), lattice=(2**height, 2**height))
     release = release_from(tree=tree, domain=domain, epsilon=NANO, method="given")
-    covered = cover(tree, len(boxes), box_fraction(release.model, boxes * 2**height))
-    exact = perturbation_variance(covered, infer(tree)).mean() * scale**2
+    covered = traverse(tree, len(boxes), box_fraction(release.model, boxes * 2**height))
+    exact = perturbation_variance(covered, infer_counts(tree)).mean() * scale**2
     told = mean_variance(detail_energies(boxes, height), np.array(shares))
     assert told == pytest.approx(exact, rel=1e-5)
 

@@ -133,7 +133,7 @@ def test_the_surface_is_the_sum_over_boxes_on_raster_lines(seed):
     tree = random_tree(rng, lattice=(512, 512), height=3)
     boxes = tree.boxes[tree.is_leaf] * (SIDE / 512)
     mass = rng.integers(0, 1000, len(boxes)).astype(float)
-    found = module._summed(boxes, mass)
+    found = module._summed_mass(boxes, mass)
     assert np.allclose(found, surface_by_hand(boxes, mass), rtol=1e-9, atol=1e-6)
     assert found[-1, -1] == pytest.approx(mass.sum())
 
@@ -141,7 +141,7 @@ def test_the_surface_is_the_sum_over_boxes_on_raster_lines(seed):
 def test_boxes_that_begin_between_raster_lines_are_exact_on_the_lines():
     boxes = np.array([[100.25, 50.5, 200.75, 300.125], [0.0, 0.0, 100.25, 50.5]])
     mass = np.array([30.0, 5.0])
-    found, wanted = module._summed(boxes, mass), surface_by_hand(boxes, mass)
+    found, wanted = module._summed_mass(boxes, mass), surface_by_hand(boxes, mass)
     assert np.allclose(found, wanted, rtol=1e-9, atol=1e-9)
     assert found[-1, -1] == pytest.approx(35)
 
@@ -149,7 +149,7 @@ def test_boxes_that_begin_between_raster_lines_are_exact_on_the_lines():
 def test_leaves_thinner_than_a_raster_cell_keep_their_mass():
     tree = grid((2**20, 2**20), 1)
     boxes = np.array([[0.0, 0.0, 1e-3, 1e-3], [SIDE - 1e-3, SIDE - 1e-3, SIDE, SIDE]])
-    found = module._summed(boxes, np.array([3.0, 4.0]))
+    found = module._summed_mass(boxes, np.array([3.0, 4.0]))
     assert found[1, 1] == pytest.approx(3)
     assert found[-2, -2] == pytest.approx(3)
     assert found[-1, -1] == pytest.approx(7)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ReleaseFormatError
-from psd.estimation.least_squares import infer, pruned
+from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
@@ -61,7 +61,7 @@ def test_noise_variance_at_its_ends():
 
 
 def test_a_measured_total_is_shared_out_in_proportion_to_the_variances():
-    estimates = infer(strips([20, 4, 6], [1, 1, 1]))
+    estimates = infer_counts(strips([20, 4, 6], [1, 1, 1]))
     # 20 and 4 + 6 disagree by 10; three equal variances take a third of it each.
     assert estimates.signed == pytest.approx([20 - 10 / 3, 4 + 10 / 3, 6 + 10 / 3])
     own = noise_variance(np.array([NANO]), 1)[0]
@@ -70,14 +70,14 @@ def test_a_measured_total_is_shared_out_in_proportion_to_the_variances():
 
 
 def test_an_unmeasured_total_is_the_sum():
-    estimates = infer(strips([0, 4, 6], [0, 1, 1]))
+    estimates = infer_counts(strips([0, 4, 6], [0, 1, 1]))
     assert estimates.signed == pytest.approx([10, 4, 6])
     own = noise_variance(np.array([NANO]), 1)[0]
     assert estimates.variance == pytest.approx(np.array([2, 1, 1]) * own)
 
 
 def test_an_unmeasured_child_is_the_rest():
-    estimates = infer(strips([20, 4, 0], [1, 1, 0]))
+    estimates = infer_counts(strips([20, 4, 0], [1, 1, 0]))
     assert estimates.signed == pytest.approx([20, 4, 16])
     own = noise_variance(np.array([NANO]), 1)[0]
     assert estimates.variance == pytest.approx(np.array([1, 1, 2]) * own)
@@ -85,14 +85,14 @@ def test_an_unmeasured_child_is_the_rest():
 
 def test_contributions_scale_the_variances_and_not_the_estimates():
     tree = strips([20, 4, 6], [0.01, 0.01, 0.01])
-    one, four = infer(tree, 1), infer(tree, 4)
+    one, four = infer_counts(tree, 1), infer_counts(tree, 4)
     assert four.signed == pytest.approx(one.signed)
     assert four.variance == pytest.approx(16 * one.variance, rel=1e-3)
 
 
 def test_a_lone_root_is_its_count():
     tree = Tree(boxes=[[0, 0, 1, 1]], parent=[-1], level=[0], count=[-7], epsilon=[NANO])
-    estimates = infer(tree)
+    estimates = infer_counts(tree)
     assert estimates.signed.tolist() == [-7]
     assert estimates.count.tolist() == [0]
     assert estimates.variance == pytest.approx([1.8413], rel=1e-4)
@@ -110,7 +110,7 @@ def test_a_lone_root_is_its_count():
 )
 def test_what_cannot_be_told_apart_is_refused(epsilon, below, says):
     with pytest.raises(ReleaseFormatError, match=says):
-        infer(strips([0] * len(epsilon), epsilon, below=below))
+        infer_counts(strips([0] * len(epsilon), epsilon, below=below))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_cannot_be_told_apart_is_refused(epsilon, below, says):
     ],
 )
 def test_the_view_keeps_the_parent_and_has_no_negative_number(count, view):
-    estimates = infer(strips(count, [1] * len(count)))
+    estimates = infer_counts(strips(count, [1] * len(count)))
     assert estimates.count == pytest.approx(view, abs=1e-12)
 
 
@@ -134,7 +134,7 @@ def test_the_view_weighs_by_variance():
     # The signed estimates are the counts, they agree; the loose third child (epsilon 0.1)
     # gives nearly all of what the negative first one lacks.
     tree = strips([30, -6, 16, 20], [1, 1, 1, 0.1])
-    estimates = infer(tree)
+    estimates = infer_counts(tree)
     assert estimates.signed == pytest.approx([30, -6, 16, 20])
     tight, loose = noise_variance(np.array([NANO, NANO // 10]), 1)
     assert estimates.count == pytest.approx(
@@ -146,7 +146,7 @@ def test_the_view_weighs_by_variance():
 def test_both_views_add_up_and_the_second_is_not_negative(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, height=4, unknown_leaf=0.3, top=[30, 1000][seed % 2])
-    estimates = infer(tree)
+    estimates = infer_counts(tree)
     inner = ~tree.is_leaf
     for values in (estimates.signed, estimates.count):
         below = np.zeros(len(tree))
@@ -165,14 +165,18 @@ def test_the_view_is_the_signed_one_where_that_has_no_negative_number():
         count=np.where(shape.is_leaf, np.arange(len(shape)), 0),
         epsilon=np.where(shape.is_leaf, shape.epsilon, 0),
     )
-    estimates = infer(tree)
+    estimates = infer_counts(tree)
     assert estimates.signed[tree.is_leaf] == pytest.approx(tree.count[tree.is_leaf])
     assert estimates.count == pytest.approx(estimates.signed, rel=1e-12)
 
 
 def test_huge_counts_and_extreme_epsilons_stay_finite():
     tree = strips([2**62, 2**61, 5, -(2**62)], [0.000000001, 1000, 0.000000001, 1000])
-    for values in (infer(tree).signed, infer(tree).count, infer(tree).variance):
+    for values in (
+        infer_counts(tree).signed,
+        infer_counts(tree).count,
+        infer_counts(tree).variance,
+    ):
         assert np.isfinite(values).all()
 
 
@@ -192,15 +196,15 @@ FAMILY = strips([20, 4, 6, 10, 1, 3], [5] * 6, below=2)
     ],
 )
 def test_below_small_cells_counts_follow_the_area(most, counts):
-    assert infer(FAMILY).signed == pytest.approx([20, 4, 6, 10, 1, 3])
-    assert pruned(FAMILY, infer(FAMILY), most, areas(FAMILY)) == pytest.approx(counts)
+    assert infer_counts(FAMILY).signed == pytest.approx([20, 4, 6, 10, 1, 3])
+    assert prune_counts(FAMILY, infer_counts(FAMILY), most, areas(FAMILY)) == pytest.approx(counts)
 
 
 def test_pruning_looks_at_signed_estimates():
     """A negative cell is small, and its parts share the nothing that is published of it."""
     tree = strips([5, -4, 9, 0, -7, 3], [5] * 6, below=2)
-    assert infer(tree).signed[1] < 0
-    assert pruned(tree, infer(tree), 0, areas(tree))[[1, 4, 5]].tolist() == [0, 0, 0]
+    assert infer_counts(tree).signed[1] < 0
+    assert prune_counts(tree, infer_counts(tree), 0, areas(tree))[[1, 4, 5]].tolist() == [0, 0, 0]
 
 
 def test_areas_of_different_sizes_get_different_shares():
@@ -211,15 +215,15 @@ def test_areas_of_different_sizes_get_different_shares():
         count=[8, 8, 0],
         epsilon=[NANO] * 3,
     )
-    assert pruned(tree, infer(tree), 100, areas(tree)) == pytest.approx([8, 2, 6])
+    assert prune_counts(tree, infer_counts(tree), 100, areas(tree)) == pytest.approx([8, 2, 6])
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("most", [0, 10, 100, 10**6])
 def test_pruning_keeps_the_sums_and_what_is_large(seed, most):
     tree = random_tree(np.random.default_rng(seed), height=4, top=60)
-    estimates = infer(tree)
-    counts, before = pruned(tree, estimates, most, areas(tree)), estimates.count.copy()
+    estimates = infer_counts(tree)
+    counts, before = prune_counts(tree, estimates, most, areas(tree)), estimates.count.copy()
     below = np.zeros(len(tree))
     np.add.at(below, tree.parent[1:], counts[1:])
     assert below[~tree.is_leaf] == pytest.approx(counts[~tree.is_leaf], rel=1e-9, abs=1e-9)

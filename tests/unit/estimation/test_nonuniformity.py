@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import psd
-from psd.estimation.least_squares import infer
-from psd.estimation.nonuniformity import dispersion, nonuniformity_variance
+from psd.estimation.least_squares import infer_counts
+from psd.estimation.nonuniformity import nonuniformity_variance, overdispersion_by_level
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from support.trees import domain_of, random_tree
@@ -110,7 +110,7 @@ def test_dispersion_is_recovered_from_noisy_counts(phi, points, epsilon):
     fitted = []
     for _ in range(30):
         tree = noisy(*simulated(5, points, phi, rng), epsilon, rng)
-        fitted.append(dispersion(tree, infer(tree))[4:])
+        fitted.append(overdispersion_by_level(tree, infer_counts(tree))[4:])
     assert np.mean(fitted, axis=0) == pytest.approx([phi, phi], rel=0.25)
 
 
@@ -127,7 +127,7 @@ def test_dispersion_is_recovered_from_noisy_counts(phi, points, epsilon):
 def test_points_thrown_at_random_have_no_dispersion(points, epsilon, most):
     rng = np.random.default_rng(12)
     tree = noisy(*simulated(5, points, 0, rng), epsilon, rng)
-    phi = dispersion(tree, infer(tree))
+    phi = overdispersion_by_level(tree, infer_counts(tree))
     assert phi[0] == 1
     assert (phi[4:] < most).all()
 
@@ -135,6 +135,6 @@ def test_points_thrown_at_random_have_no_dispersion(points, epsilon, most):
 def test_dispersion_is_a_share_even_where_nothing_can_be_learnt():
     for seed in range(30):
         tree = random_tree(np.random.default_rng(seed), unknown_leaf=0.5, top=3)
-        phi = dispersion(tree, infer(tree))
+        phi = overdispersion_by_level(tree, infer_counts(tree))
         assert len(phi) == len(tree.levels)
         assert ((phi >= 0) & (phi <= 1)).all()

@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from psd.estimation import posterior
-from psd.estimation.least_squares import infer
-from psd.estimation.posterior import posterior_count
+from psd.estimation.least_squares import infer_counts
+from psd.estimation.posterior import posterior_counts
 from psd.privacy.epsilon import NANO
 from psd.privacy.noise_variance import noise_variance
 from psd.space.box_tree import Tree
@@ -18,7 +18,7 @@ law = settings(derandomize=True, max_examples=120, deadline=None)
 
 
 def posterior_of(tree, contributions=1):
-    return posterior_count(tree, infer(tree, contributions), contributions)
+    return posterior_counts(tree, infer_counts(tree, contributions), contributions)
 
 
 def with_values(tree, count, epsilon):
@@ -40,7 +40,7 @@ def check_sound(tree, counts, contributions=1):
     np.add.at(below, tree.parent[1:], counts[1:])
     inner = ~tree.is_leaf
     assert below[inner] == pytest.approx(counts[inner], rel=1e-9, abs=1e-9)
-    assert counts[0] == max(infer(tree, contributions).signed[0], 0)
+    assert counts[0] == max(infer_counts(tree, contributions).signed[0], 0)
 
 
 nanos = st.one_of(
@@ -168,7 +168,7 @@ def test_where_little_is_noise_it_is_least_squares(seed, nano):
     noise = np.rint(rng.laplace(0, NANO / nano, len(tree))).astype(int)
     tree = with_values(tree, leaves + noise, epsilon)
     deviation = float(noise_variance(np.array([nano]), 1)[0] ** 0.5)
-    off = posterior_of(tree) - infer(tree).signed
+    off = posterior_of(tree) - infer_counts(tree).signed
     # Medians under Laplace noise and means under Gauss noise differ by parts of a deviation.
     assert np.abs(off).max() <= 3.0 * deviation + 1e-3
     assert np.sqrt((off**2).mean()) <= 1.0 * deviation + 1e-3
@@ -183,7 +183,7 @@ def test_empty_data_come_closer_to_zero_than_by_projection(scale):
     for _ in range(40):
         noise = np.rint(rng.laplace(0, scale, len(tree))).astype(int)
         noisy = with_values(tree, noise, epsilon)
-        counts, estimates = posterior_of(noisy), infer(noisy)
+        counts, estimates = posterior_of(noisy), infer_counts(noisy)
         squares += [(values[tree.is_leaf] ** 2).mean() for values in (counts, estimates.count)]
         assert counts[0] == estimates.count[0]
     assert np.sqrt(squares[0]) < 0.8 * np.sqrt(squares[1])
@@ -200,7 +200,7 @@ def test_a_crowd_in_one_place_leaves_the_empty_cells_emptier_than_by_projection(
     for _ in range(30):
         noise = np.rint(rng.laplace(0, scale, len(tree))).astype(int)
         noisy = with_values(tree, true + noise, epsilon)
-        for place, values in enumerate((posterior_of(noisy), infer(noisy).count)):
+        for place, values in enumerate((posterior_of(noisy), infer_counts(noisy).count)):
             wrong[place] += np.abs(values - true)[tree.is_leaf].mean()
     assert wrong[0] < 0.8 * wrong[1]
 

@@ -8,8 +8,8 @@ import pytest
 import psd
 from psd.errors import ParameterError
 from psd.privacy.noise_variance import noise_variance
-from psd.query.covariance import _positive
-from psd.query.derived import reach
+from psd.query.covariance import _nearest_covariance
+from psd.query.derived import two_sided_quantile
 from support.trees import domain_of
 
 VARIANCE = float(noise_variance(np.array([1_000_000_000]), 1)[0])
@@ -29,7 +29,7 @@ def test_disjoint_cells_do_not_covary(release):
     total = joint.total()
     assert total.estimate == pytest.approx(joint.answers.estimate.sum())
     assert total.error == pytest.approx(math.sqrt(5 * VARIANCE))
-    assert total.upper - total.estimate == pytest.approx(reach(0.95) * total.error)
+    assert total.upper - total.estimate == pytest.approx(two_sided_quantile(0.95) * total.error)
     assert joint.overlap is None
 
 
@@ -54,8 +54,8 @@ def test_two_halves_of_a_cell_vary_against_each_other(release):
 
 def test_a_matrix_that_is_no_covariance_is_repaired():
     wrong = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
-    fixed = _positive(wrong)
+    fixed = _nearest_covariance(wrong)
     assert np.linalg.eigvalsh(fixed).min() > -1e-12
     assert np.diagonal(fixed) == pytest.approx([1, 1, 1])
     right = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    assert np.array_equal(_positive(right), right)
+    assert np.array_equal(_nearest_covariance(right), right)

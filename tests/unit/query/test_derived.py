@@ -7,7 +7,7 @@ import pytest
 
 import psd
 from psd.privacy.noise_variance import noise_variance
-from psd.query.derived import fieller, reach
+from psd.query.derived import fieller_interval, two_sided_quantile
 from support.trees import domain_of
 
 VARIANCE = float(noise_variance(np.array([1_000_000_000]), 1)[0])
@@ -48,9 +48,9 @@ def test_fieller_is_all_ratios_that_are_not_refuted():
         x, y = rng.normal(size=2) * rng.choice([1, 10], 2)
         factor = rng.normal(size=(2, 2))
         c = factor @ factor.T
-        low, high = fieller(*np.array([[x], [y], [c[0, 0]], [c[1, 1]], [c[0, 1]]]), 0.9)
+        low, high = fieller_interval(*np.array([[x], [y], [c[0, 0]], [c[1, 1]], [c[0, 1]]]), 0.9)
         variance = c[0, 0] - 2 * ratios * c[0, 1] + ratios**2 * c[1, 1]
-        kept = ratios[np.abs(x - ratios * y) <= reach(0.9) * np.sqrt(variance)]
+        kept = ratios[np.abs(x - ratios * y) <= two_sided_quantile(0.9) * np.sqrt(variance)]
         # The interval holds all of them; where they are in two pieces, what lies between too.
         assert (kept >= low[0] - 1e-9).all()
         assert (kept <= high[0] + 1e-9).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import shapely
 
-from psd.query.explain import refined
+from psd.query.explain import refine_leaves
 from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import check_tree
 from support.releases import changed
@@ -37,7 +37,7 @@ def test_the_parts_are_those_of_the_answer():
                 assert now[name] == pytest.approx(row[name], rel=1e-9, abs=1e-9)
             part = row["perturbation_error"] ** 2 / row["error"] ** 2
             assert found.noise_share == pytest.approx(part, rel=1e-9)
-            inside = found.whole["estimate"].sum()
+            inside = found.inside["estimate"].sum()
             if release.post_processing.density == "uniform":
                 inside += (found.cut["covered"] * found.cut["estimate"]).sum()
                 assert max(inside, 0) == pytest.approx(row["estimate"], rel=1e-9, abs=1e-9)
@@ -67,7 +67,7 @@ def test_a_refined_tree_is_a_tree_with_quarters():
         sides = tree.boxes[:, 2:] - tree.boxes[:, :2]
         leaves = np.flatnonzero(tree.is_leaf & (sides >= 2).all(axis=1))
         leaves = leaves[rng.random(len(leaves)) < 0.5]
-        finer, origin = refined(tree, leaves)
+        finer, origin = refine_leaves(tree, leaves)
         check_tree(finer, release.domain.lattice)
         assert len(finer) == len(tree) + 4 * len(leaves)
         quarters = np.bincount(origin, minlength=len(tree)) == 5

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from psd.query.intervals import interval
-from psd.query.totals import Sums
+from psd.query.intervals import answer_intervals
+from psd.query.totals import QueryTotals
 
 
 def sums(**given):
@@ -15,14 +15,14 @@ def sums(**given):
         ("estimate", "perturbation_variance", "published_variance", "leaf_variance", "shift"), zero
     )
     fields |= {name: np.broadcast_to(np.asarray(v, float), size) for name, v in given.items()}
-    return Sums(signed=given.get("signed", fields["estimate"]), **fields)
+    return QueryTotals(signed=given.get("signed", fields["estimate"]), **fields)
 
 
 def random_sums(rng, size=500):
     scale = 10 ** rng.uniform(-2, 5, size)
     noise = scale * rng.random(size)
     estimate = scale * rng.normal(size=size)
-    return Sums(
+    return QueryTotals(
         estimate=estimate,
         signed=estimate + scale * rng.normal(size=size),
         perturbation_variance=noise,
@@ -35,7 +35,7 @@ def random_sums(rng, size=500):
 def test_the_estimate_is_inside_and_nothing_below_zero():
     found = random_sums(np.random.default_rng(1))
     for confidence in (1e-6, 0.5, 0.95, 1 - 1e-9):
-        lower, upper = interval(found, confidence)
+        lower, upper = answer_intervals(found, confidence)
         shown = np.maximum(found.estimate, 0)
         assert (lower >= 0).all()
         assert (lower <= shown).all()
@@ -45,9 +45,9 @@ def test_the_estimate_is_inside_and_nothing_below_zero():
 
 def test_intervals_of_more_confidence_contain_those_of_less():
     found = random_sums(np.random.default_rng(2))
-    low, high = interval(found, 0.01)
+    low, high = answer_intervals(found, 0.01)
     for confidence in (0.3, 0.7, 0.9, 0.99, 0.9999):
-        lower, upper = interval(found, confidence)
+        lower, upper = answer_intervals(found, confidence)
         assert (lower <= low).all()
         assert (upper >= high).all()
         low, high = lower, upper
@@ -55,7 +55,7 @@ def test_intervals_of_more_confidence_contain_those_of_less():
 
 def test_noise_alone_is_symmetric():
     known = sums(estimate=1e6, perturbation_variance=1e4, published_variance=1e4)
-    lower, upper = interval(known, 0.95)
+    lower, upper = answer_intervals(known, 0.95)
     reach = 1.959963985 * np.sqrt(1e4 + 0.25)
     assert upper[0] - 1e6 == pytest.approx(reach, rel=1e-9)
     assert 1e6 - lower[0] == pytest.approx(reach, rel=1e-9)
@@ -63,15 +63,19 @@ def test_noise_alone_is_symmetric():
 
 @pytest.mark.parametrize("part", ["perturbation_variance", "leaf_variance", "shift"])
 def test_every_part_widens_the_interval(part):
-    more = [interval(sums(estimate=50, **{part: value}), 0.95)[1][0] for value in (0, 10, 1000)]
+    more = [
+        answer_intervals(sums(estimate=50, **{part: value}), 0.95)[1][0] for value in (0, 10, 1000)
+    ]
     assert more[0] < more[1] < more[2]
 
 
 def test_what_the_view_moved_beyond_chance_widens_the_interval():
     def upper(signed):
         known = sums(estimate=500, perturbation_variance=400, published_variance=100)
-        moved = Sums(**{**{f: getattr(known, f) for f in FIELDS}, "signed": np.array([signed])})
-        return interval(moved, 0.95)[1][0]
+        moved = QueryTotals(
+            **{**{f: getattr(known, f) for f in FIELDS}, "signed": np.array([signed])}
+        )
+        return answer_intervals(moved, 0.95)[1][0]
 
     by_chance = upper(500.0)
     assert upper(500 + np.sqrt(300)) == pytest.approx(by_chance, rel=1e-12)
@@ -85,12 +89,12 @@ FIELDS = (
 
 
 def test_an_uneven_small_count_reaches_further_up_than_down():
-    lower, upper = interval(sums(estimate=20, leaf_variance=100), 0.95)
+    lower, upper = answer_intervals(sums(estimate=20, leaf_variance=100), 0.95)
     assert upper[0] - 20 > 20 - lower[0]
 
 
 def test_a_published_zero_keeps_part_of_its_noise_upwards():
     known = sums(estimate=0, perturbation_variance=1e4, published_variance=1e3)
-    lower, upper = interval(known, 0.95)
+    lower, upper = answer_intervals(known, 0.95)
     assert lower[0] == 0
     assert upper[0] == pytest.approx(1.959963985 * np.sqrt(1e3 + 0.6 * 9e3 + 0.25), rel=1e-9)

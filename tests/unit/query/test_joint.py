@@ -46,7 +46,7 @@ def test_no_regions(release):
 
 def test_too_many_regions(release, monkeypatch):
     monkeypatch.setattr(regions_module, "MAX_REGIONS", 2)
-    with pytest.raises(ParameterError, match="3 regions are too many"):
+    with pytest.raises(ParameterError, match="at most 2 for joint answers, got 3"):
         release.joint([(0, 0, 1, 1)] * 3)
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import psd
 from psd.curator.curator import Curator
 from psd.errors import DomainError, ParameterError
-from psd.estimation.least_squares import infer
-from psd.estimation.posterior import posterior_count
+from psd.estimation.least_squares import infer_counts
+from psd.estimation.posterior import posterior_counts
 from psd.ingest.tally import Tally
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
@@ -209,7 +209,7 @@ def with_empty_leaves(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_known_cells_are_counts_without_noise(seed):
     known, counted, empty = with_empty_leaves(seed)
-    found, limit = infer(known, empty=empty), infer(counted)
+    found, limit = infer_counts(known, empty=empty), infer_counts(counted)
     assert found.signed == pytest.approx(limit.signed, abs=1e-6)
     assert found.variance == pytest.approx(limit.variance, abs=1e-6)
     assert found.count == pytest.approx(limit.count, abs=1e-6)
@@ -220,7 +220,7 @@ def test_known_cells_are_counts_without_noise(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_posterior_medians_of_known_cells_are_0_and_families_add_up(seed):
     known, _, empty = with_empty_leaves(seed)
-    count = posterior_count(known, infer(known, empty=empty), empty=empty)
+    count = posterior_counts(known, infer_counts(known, empty=empty), empty=empty)
     assert (count >= 0).all()
     assert not count[empty].any()
     kids = np.bincount(known.parent[1:], count[1:], len(known))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from psd.errors import ReleaseFormatError
-from psd.estimation.least_squares import infer, pruned
-from psd.estimation.posterior import posterior_count
+from psd.estimation.least_squares import infer_counts, prune_counts
+from psd.estimation.posterior import posterior_counts
 from psd.estimation.published_covariance import published_covariance
 from psd.privacy.epsilon import NANO
 from psd.space.hierarchy import Hierarchy, check_hierarchy
@@ -50,7 +50,7 @@ def test_seven_children_are_a_hierarchy():
 @pytest.mark.parametrize("unmeasured_root", [False, True])
 def test_least_squares_of_seven_children_is_the_dense_one(seed, unmeasured_root):
     hierarchy, _ = sevens(np.random.default_rng(seed), unmeasured_root=unmeasured_root)
-    estimates = infer(hierarchy)
+    estimates = infer_counts(hierarchy)
     leaves, covariance = dense_least_squares(hierarchy)
     assert estimates.signed[hierarchy.is_leaf] == pytest.approx(leaves)
     assert estimates.variance[hierarchy.is_leaf] == pytest.approx(np.diag(covariance))
@@ -61,13 +61,13 @@ def test_least_squares_of_seven_children_is_the_dense_one(seed, unmeasured_root)
 @pytest.mark.parametrize("epsilon", [NANO // 100, NANO])
 def test_views_of_seven_children_add_up_and_are_not_negative(seed, epsilon):
     hierarchy, _ = sevens(np.random.default_rng(seed), height=3, epsilon=epsilon, top=8)
-    estimates = infer(hierarchy)
+    estimates = infer_counts(hierarchy)
     inner = ~hierarchy.is_leaf
     share = np.full(len(hierarchy), 1 / CHILDREN)
     for values in (
         estimates.count,
-        posterior_count(hierarchy, estimates),
-        pruned(hierarchy, estimates, 10, share),
+        posterior_counts(hierarchy, estimates),
+        prune_counts(hierarchy, estimates, 10, share),
     ):
         assert (values >= 0).all()
         sums = sums_of_children(hierarchy, values)
@@ -82,10 +82,10 @@ def test_posterior_medians_of_seven_children_know_empty_cells():
         full = np.arange(len(noise)) >= len(noise) - 3
         truth = with_parents(noise, 50 * full)
         measured = dataclasses.replace(noise, count=noise.count + truth)
-        estimates = infer(measured)
+        estimates = infer_counts(measured)
         views = {
             "projection": estimates.count,
-            "posterior": posterior_count(measured, estimates),
+            "posterior": posterior_counts(measured, estimates),
         }
         for name, counts in views.items():
             errors[name] += np.abs(counts - truth)[noise.is_leaf].sum()
@@ -102,7 +102,7 @@ def with_parents(hierarchy, leaves):
 
 def test_published_covariance_of_seven_children_keeps_slopes_that_sum_to_one():
     hierarchy, _ = sevens(np.random.default_rng(3), top=8)
-    slopes = published_covariance(hierarchy, infer(hierarchy)).slope
+    slopes = published_covariance(hierarchy, infer_counts(hierarchy)).slope
     inner = ~hierarchy.is_leaf
     assert sums_of_children(hierarchy, slopes)[inner] == pytest.approx(1)
 

@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 from psd.errors import ParameterError
-from psd.statistics.top_cells import candidates, membership
+from psd.statistics.top_cells import top_candidates, top_probability
 from support.trees import SOUTH_UP, domain_of, grid_release, random_tree, release_of
 
 
@@ -80,10 +80,10 @@ def test_top_refuses(arguments, word):
 def test_candidates_lose_nothing():
     rng = np.random.default_rng(3)
     value, error = rng.normal(size=200) * 20, rng.random(200)
-    some = candidates(value, error, 10)
+    some = top_candidates(value, error, 10)
     assert set(np.argsort(-value)[:10]) <= set(some)
     assert len(some) < 100
     drawn = value[:, None] + error[:, None] * rng.normal(size=(200, 3000))
-    whole = membership([drawn], 200, 10, 3000)
-    assert np.array_equal(whole[some], membership([drawn[some]], len(some), 10, 3000))
+    whole = top_probability([drawn], 200, 10, 3000)
+    assert np.array_equal(whole[some], top_probability([drawn[some]], len(some), 10, 3000))
     assert whole.sum() == pytest.approx(10)
