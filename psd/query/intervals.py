@@ -31,7 +31,7 @@ _GIVEN_BACK = 0.6
 _BIAS = 2.0
 
 # Counts are whole numbers: the variance of rounding one to its neighbour.
-_WHOLE = 0.25
+_ROUNDING = 0.25
 
 _TINY = 1e-300
 
@@ -72,7 +72,7 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
     leaves, uneven = totals.leaf_variance, totals.nonuniformity_variance
     # Outside a boundary nothing is unknown.
     unknown = (totals.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)
-    variance = totals.published_variance + bias + uneven + np.where(unknown, _WHOLE, _TINY)
+    variance = totals.published_variance + bias + uneven + np.where(unknown, _ROUNDING, _TINY)
     skew = max(z**2 - 1, 0.0) / 3 * leaves**2 / (np.maximum(estimate, 1.0) * variance)
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
     upper = estimate + z * np.sqrt(variance + _GIVEN_BACK * taken) + skew

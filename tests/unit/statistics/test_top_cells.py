@@ -61,9 +61,9 @@ def test_top_regions_keep_their_table():
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ({"k": 0}, "k 0"),
-        ({"k": 10}, "k 10"),
-        ({"k": 2.0}, "k 2.0"),
+        ({"k": 0}, "k must be an integer from 1 to .*, got 0"),
+        ({"k": 10}, "k must be an integer from 1 to .*, got 10"),
+        ({"k": 2.0}, "k must be an integer from 1 to .*, got 2.0"),
         ({"k": 5, "size": (2, 2)}, "number of cells"),
         ({"k": 2, "regions": [(0, 0, 1, 1)]}, "number of regions"),
         ({"k": 1, "regions": [(0, 0, 1, 1)], "size": (2, 2)}, "size"),
