@@ -41,7 +41,7 @@ def two_sided_quantile(confidence: float) -> float:
 
     Examples
     --------
-    >>> round(reach(0.95), 2)
+    >>> round(two_sided_quantile(0.95), 2)
     1.96
     """
     return -NormalDist().inv_cdf((1 - confidence) / 2)

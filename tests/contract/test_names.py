@@ -6,10 +6,10 @@ from pathlib import Path
 import psd
 import psd_cli
 
-BANNED = frozenset(
-    "found made how one some given known asked wanted kept told said place held own here there "
-    "most whole".split()
-)
+BANNED = {
+    "found", "made", "how", "one", "some", "given", "known", "asked", "wanted", "kept", "told",
+    "said", "place", "held", "own", "here", "there", "most", "whole",
+}  # fmt: skip
 """Names that do not say what they hold."""
 
 NOT_DONE = (
