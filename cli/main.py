@@ -16,6 +16,8 @@ import click
 from psd import errors
 from psd._version import __version__
 
+from .output.terminal import printable
+
 __all__ = ["EXIT_CODES", "cli", "main"]
 
 # Each command and its line in `psd --help`, which thus imports none of them.
@@ -202,5 +204,5 @@ def _report_unexpected(error: Exception, args: list[str]) -> int:
 
 def _print_error(message: str, code: int) -> int:
     """One line on stderr."""
-    click.echo(f"psd: error: {' '.join(message.split())}", err=True)
+    click.echo(f"psd: error: {printable(' '.join(message.split()))}", err=True)
     return code

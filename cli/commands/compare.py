@@ -158,6 +158,7 @@ _DISPENSABLE = (
 def _print_table(comparison: Comparison) -> None:
     """The table for people; the best of each column and epsilon is bold and has a star."""
     from rich.table import Table
+    from rich.text import Text
 
     out, columns = open_console(), _text_columns(comparison)
     left_out = [name for name in _DISPENSABLE if make_room(columns, name, out.width)]
@@ -166,11 +167,10 @@ def _print_table(comparison: Comparison) -> None:
         justify: Any = "left" if name == "method" else "right"
         table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=True)
     for row in zip(*columns.values(), strict=True):
-        shown = [f"[bold]{value}[/bold]" if value.endswith("*") else value for value in row]
-        table.add_row(*shown)
+        table.add_row(*(Text(value, "bold" * value.endswith("*")) for value in row))
     out.print("PRIVATE: mean true relative errors")
     out.print(table)
-    out.print("score: geometric mean of the eight classes; *: least of its epsilon", markup=False)
+    out.print("score: geometric mean of the eight classes; *: least of its epsilon")
     if left_out:
         named = ", ".join(name.replace("_", " ") for name in left_out)
         click.echo(f"(too narrow for {named}; see the file)", err=True)

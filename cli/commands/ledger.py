@@ -249,17 +249,11 @@ def _print_rows(lines: list[dict[str, Any]], form: str) -> None:
     if form == "json":
         click.echo(json.dumps(lines, indent=1))
         return
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for name in lines[0] if lines else ():
         table.add_column(name.replace("_", " "))
     for line in lines:
-        table.add_row(
-            *(
-                escape(value[:40] if name != "digest" else value[:12])
-                for name, value in line.items()
-            )
-        )
+        table.add_row(*(value[: 12 if name == "digest" else 40] for name, value in line.items()))
     open_console().print(table if lines else "nothing is there yet")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.terminal import make_room, open_console, print_warning
+from ..output.terminal import make_room, open_console, print_warning, printable
 
 if TYPE_CHECKING:
     import pandas
@@ -56,7 +56,8 @@ def _value_text(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if name.startswith("relative"):
         return f"{100 * value:.1f}%"
-    return str(value) if isinstance(value, str | int) or name == "id" else f"{value:,.1f}"
+    is_text = isinstance(value, str | int) or name == "id"
+    return printable(str(value)) if is_text else f"{value:,.1f}"
 
 
 def answers_text(answers: Any, form: str) -> str:

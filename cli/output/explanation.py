@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.terminal import open_console
+from ..output.terminal import open_console, printable
 
 if TYPE_CHECKING:
     import pandas
@@ -38,7 +38,7 @@ def _headline(answer: Any, explanation: Explanation) -> str:
     """Estimate and error, and which part of it is which."""
     noise, uneven = answer["perturbation_error"], answer["nonuniformity_error"]
     names = [answer[name] for name in ("id", "name", "NAME") if name in answer.index]
-    identity = names[0] if names else answer.name
+    identity = printable(str(names[0] if names else answer.name))
     return (
         f"{identity}: {answer['estimate']:,.1f}, error {answer['error']:,.1f} = noise {noise:,.1f} "
         f"and non-uniformity {uneven:,.1f} ({100 * explanation.noise_share:.0f} % and "

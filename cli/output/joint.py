@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.terminal import open_console
+from ..output.terminal import open_console, printable
 
 if TYPE_CHECKING:
     from psd.query.joint import Joint
@@ -29,7 +29,7 @@ def print_joint(joint: Joint) -> None:
     """Correlations as a second table, and the total, on the screen."""
     from rich.table import Table
 
-    screen, ids = open_console(), _region_names(joint)
+    screen, ids = open_console(), [printable(name) for name in _region_names(joint)]
     if 1 < len(joint) <= _WIDEST:
         table = Table(box=None, pad_edge=False)
         table.add_column("correlation")

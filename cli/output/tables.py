@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..output.terminal import open_console
+from ..output.terminal import open_console, printable
 from ..output.text_files import write_text
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ def _print_table(table: pandas.DataFrame) -> None:
     columns: list[list[str]] = []
     for name in table.columns:
         numbers = table[name].dtype.kind in "iuf"
-        out.add_column(str(name).replace("_", "\n"), justify="right" if numbers else "left")
+        out.add_column(
+            printable(str(name)).replace("_", "\n"), justify="right" if numbers else "left"
+        )
         columns.append(_column_texts(table[name], str(name)))
     for row in zip(*columns, strict=True):
         out.add_row(*row)
@@ -49,7 +51,7 @@ def _print_table(table: pandas.DataFrame) -> None:
 def _column_texts(column: pandas.Series[Any], name: str) -> list[str]:
     """Values of a column as people read them."""
     if column.dtype.kind != "f":
-        return [str(value) for value in column]
+        return [printable(str(value)) for value in column]
     if name in _SIDES:
         return [f"{value:.10g}" for value in column]
     finite = column[column.abs() < float("inf")].abs()

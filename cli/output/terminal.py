@@ -12,20 +12,38 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["make_room", "open_console", "print_warning", "show_builds", "show_stage"]
+__all__ = [
+    "make_room",
+    "open_console",
+    "print_warning",
+    "printable",
+    "show_builds",
+    "show_stage",
+]
 
 
 def print_warning(text: str) -> None:
     """One line on stderr about what is allowed and yet not as it should be."""
-    click.echo(f"psd: warning: {text}", err=True)
+    click.echo(f"psd: warning: {printable(text)}", err=True)
+
+
+def printable(text: str) -> str:
+    """Text with control characters written as escapes, so that no text controls a terminal."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def open_console() -> Console:
-    """Console on stdout; wide where nobody looks, so that no column is cut."""
+    """Console on stdout; wide where nobody looks, so that no column is cut.
+
+    Text in brackets is printed as it is: ids, CRS and parameters come from files of strangers.
+    """
     from rich.console import Console
 
-    terminal = sys.stdout.isatty()
-    return Console(width=None if terminal else 200, highlight=False)
+    width = None if sys.stdout.isatty() else 200
+    return Console(width=width, markup=False, emoji=False, highlight=False)
 
 
 @contextmanager
@@ -35,9 +53,10 @@ def show_stage() -> Iterator[Callable[[str], None]]:
         yield lambda stage: None
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status("starting") as status:
-        yield lambda stage: status.update(stage)
+    with Console(stderr=True).status(Text("starting")) as status:
+        yield lambda stage: status.update(Text(stage))
 
 
 @contextmanager
@@ -49,7 +68,7 @@ def show_builds(first: str = "reading") -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(first, total=None)
         yield lambda done, total: shown.update(
