@@ -94,8 +94,7 @@ def command(
           -o errors.private.csv --plot errors.private.png --report errors.private.html
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
-    from psd.evaluation.reporting.pages import check_report
-    from psd.evaluation.reporting.plots import check_plot
+    from psd.evaluation.reporting.plots import check_plot, check_report
     from psd.space.domain import Domain
 
     check_targets(
@@ -202,7 +201,7 @@ def _save_files(
     """Table as CSV under a first line that marks it, picture and page: all files or none."""
     from psd._util.atomic_write import temporary_target
     from psd.evaluation.compare import COMPARISON_NOTICE
-    from psd.evaluation.reporting.pages import comparison_page
+    from psd.evaluation.reporting.comparison_page import comparison_page
     from psd.evaluation.reporting.plots import plot_comparison
 
     def open_private(path: str) -> Path:

@@ -60,8 +60,8 @@ def command(
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
     from psd.evaluation.evaluate import PRIVATE_NOTICE, evaluate
-    from psd.evaluation.reporting.pages import RASTER, check_report
-    from psd.evaluation.reporting.plots import check_plot
+    from psd.evaluation.reporting.evaluation_page import RASTER
+    from psd.evaluation.reporting.plots import check_plot, check_report
     from psd.space.region_files import read_boxes
 
     input_files = filter(None, (tally, boxes))
@@ -83,7 +83,7 @@ def command(
         stage("evaluating")
         raster = RASTER if report else None
         data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
-        private: dict[str, Any] = {"kept": private_tally, "raster": raster, "during": during}
+        private: dict[str, Any] = {"tally": private_tally, "raster": raster, "during": during}
         evaluation = evaluate(loaded, data, boxes=queries, **read, **private)
     _print_summary(evaluation)
     click.echo(PRIVATE_NOTICE)
@@ -137,7 +137,7 @@ def _write_report(
 ) -> None:
     """All of it as a web page."""
     from psd._util.atomic_write import write_file
-    from psd.evaluation.reporting.pages import evaluation_page
+    from psd.evaluation.reporting.evaluation_page import evaluation_page
 
     content = evaluation_page(evaluation, release).encode()
     write_file(output, content, overwrite=overwrite, mode=0o600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,9 @@ FORMATS = ("table", "csv", "json")
 
 
 @click.command("plan", cls=Command)
-@click.option("--area", type=NUMBER, metavar="KM2", help="Study area in square kilometres.")
+@click.option(
+    "--area", "area_km2", type=NUMBER, metavar="KM2", help="Study area in square kilometres."
+)
 @click.option(
     "--bounds", nargs=4, type=NUMBER, metavar="W S E N", help="The same as bounds, instead of it."
 )
@@ -36,7 +39,11 @@ FORMATS = ("table", "csv", "json")
     help="Records to expect: a public figure or a guess, never counted in the data.",
 )
 @click.option(
-    "--epsilon", required=True, metavar="E,F,...", help="Budgets with commas between them."
+    "--epsilon",
+    "epsilons",
+    required=True,
+    metavar="E,F,...",
+    help="Budgets with commas between them.",
 )
 @click.option(
     "--max-contributions", type=INTEGER, help="Most records of each user, if users are protected."
@@ -71,7 +78,7 @@ FORMATS = ("table", "csv", "json")
 @click.option("--plot", type=click.Path(), help="PNG, SVG or HTML page of the errors by size.")
 @overwrite
 def command(
-    area: float | None,
+    area_km2: float | None,
     bounds: tuple[float, float, float, float] | None,
     crs: str,
     count: int,
@@ -108,14 +115,15 @@ def command(
     )
     if plot:
         check_plan_plot(Path(plot))
-    domain, area_km2 = _plan_domain(area, bounds, crs)
-    if covariate and area is not None:
+    is_local = area_km2 is not None
+    domain, area_km2 = _plan_domain(area_km2, bounds, crs)
+    if covariate and is_local:
         raise click.UsageError("--covariate lies somewhere: give --bounds instead of --area")
     density = read_covariate(covariate, domain)
     lists: dict[str, Any] = {
         name: split_commas(options.pop(name)) for name in ("methods", "densities")
     }
-    epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilon", "sizes"))
+    epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilons", "sizes"))
     with show_builds("making people up") as finished:
         result = plan(
             count,
@@ -145,16 +153,16 @@ def _plan_domain(
     area: float | None, bounds: tuple[float, float, float, float] | None, crs: str
 ) -> tuple[Domain, float]:
     """Domain of the plan and its area, from one of the two options."""
-    from psd.planning.plan import area_of, square
+    from psd.planning.study_area import domain_area_km2, square_domain
     from psd.space.domain import Domain
 
     if (area is None) == (bounds is None):
         raise click.UsageError("give either --area, in km2, or --bounds")
     if bounds is None:
         assert area is not None
-        return square(area), area
+        return square_domain(area), area
     domain = Domain(bounds=bounds, crs=crs)
-    return domain, area_of(domain)
+    return domain, domain_area_km2(domain)
 
 
 def _size_share(text: str, area_km2: float) -> float:
@@ -182,7 +190,7 @@ def _plan_json(result: Plan) -> str:
     """All there is, as one object."""
     import json
 
-    from psd.planning.text import words
+    from psd.planning.text import plan_sentences
 
     content = {
         "area_km2": result.area_km2,
@@ -190,20 +198,31 @@ def _plan_json(result: Plan) -> str:
         "max_contributions": result.max_contributions,
         "runs": result.runs,
         "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
-        "words": words(result),
+        "words": plan_sentences(result),
     }
     return json.dumps(content, indent=1) + "\n"
 
 
 # What a narrow terminal does without, in this order.
-_DISPENSABLE = ("records_off", "anywhere:_mean", "9 in 10_under", "half_under", "% of_area")
+_DISPENSABLE = (
+    "error in_records",
+    "mean error_at random",
+    "90th_percentile",
+    "median_error",
+    "% of_area",
+)
 
 
 def _print_plan(result: Plan) -> None:
     """Ranges as a table for people, and what they mean in words."""
     from rich.table import Table
 
-    from psd.planning.text import range_columns, setting, words
+    from psd.planning.text import (
+        COLUMNS_NOTE,
+        plan_sentences,
+        plan_setting,
+        range_columns,
+    )
 
     out, columns = open_console(), range_columns(result)
     left_out = [name for name in _DISPENSABLE if make_room(columns, name, out.width)]
@@ -213,13 +232,10 @@ def _print_plan(result: Plan) -> None:
         table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=True)
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
-    click.echo(f"Expected relative errors: {setting(result)}.")
+    click.echo(f"Expected relative errors: {plan_setting(result)}.")
     out.print(table)
-    click.echo(
-        "Ranges: least and most of the assumed densities. Mean, half under and 9 in 10 under are "
-        "of queries\nwhere people are, anywhere is the mean of queries anywhere. No data was read."
-    )
-    for sentence in words(result):
+    click.echo(textwrap.fill(f"{COLUMNS_NOTE} No data was read.", 90))
+    for sentence in plan_sentences(result):
         click.echo(f"- {sentence}.")
     if left_out:
         named = ", ".join(name.replace("_", " ") for name in left_out)

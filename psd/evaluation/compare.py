@@ -1,7 +1,7 @@
-"""Several methods at several epsilons on the same data, beside each other. Private.
+"""Compare several methods at several epsilons on the same data. Private.
 
-Every method is built several times, with noise of its own each time, and judged by the true
-counts of the same rectangles. Nothing that is built is kept.
+Each method is built several times with fresh noise, and its errors are measured on the same
+rectangles. No release is stored.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 
 from psd._util.fields import integer_between
 from psd._util.processes import available_processors, map_tasks
-from psd.decompositions import Decomposition, method, methods
+from psd.decompositions import Decomposition
+from psd.decompositions import methods as all_methods
 from psd.errors import InputDataError, ParameterError
+from psd.evaluation._constants import EPSILONS, RUNS
+from psd.evaluation.arguments import check_distinct, resolve_methods
 from psd.evaluation.evaluate import class_errors, geometric_mean
-from psd.evaluation.true_counts import Sightings, Truth, truth_of
-from psd.evaluation.workload import workload
+from psd.evaluation.true_counts import PointRecorder, TrueCounts, true_counts
+from psd.evaluation.workload import draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.statements import method_parameters
 from psd.privacy.unit import PrivacyUnit, privacy_unit
 from psd.publish.drawing import draw_release
 from psd.publish.request_arguments import ColumnArguments
@@ -34,19 +36,17 @@ from psd.space.domain import Domain
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["COMPARISON_NOTICE", "EPSILONS", "MOST_EPSILONS", "RUNS", "Comparison", "compare"]
+__all__ = ["COMPARISON_NOTICE", "EPSILONS", "MAX_EPSILONS", "RUNS", "Comparison", "compare"]
 
 COMPARISON_NOTICE = (
-    "PRIVATE: true errors reveal true counts; do not publish this. Choosing a method, a height or "
-    "an epsilon by this table is a look at the data that the epsilon of a later release does not "
-    "cover."
+    "PRIVATE: true errors reveal true counts; do not publish this. If you choose a method, a "
+    "height or an epsilon by this table, that choice reveals something about the data that the "
+    "epsilon of a later release does not cover."
 )
 
-EPSILONS = ("0.1", "1")
-RUNS = 3
-MOST_EPSILONS = 20
-_MOST_RUNS = 1_000
-_MOST_JOBS = 256
+MAX_EPSILONS = 20
+_MAX_RUNS = 1_000
+_MAX_JOBS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -56,7 +56,7 @@ class Comparison:
     Parameters
     ----------
     table : DataFrame
-        One row per method and epsilon, in the order asked for: ``method``, ``epsilon`` as
+        One row per method and epsilon, in the order of the arguments: ``method``, ``epsilon`` as
         text, the mean relative error of each of the eight classes under its name, ``score``
         (their geometric mean), ``score_error`` (standard error of the score over the runs; NaN
         for one run) and ``runs``.
@@ -76,9 +76,9 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class _Data:
-    """What every build and its evaluation need of the data. Private."""
+    """Data that every build and its evaluation use. Private."""
 
-    truth: Truth
+    truth: TrueCounts
     domain: Domain
     unit: PrivacyUnit
 
@@ -88,7 +88,7 @@ class _Data:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """One build. Public."""
+    """Parameters of one build. Public."""
 
     method: Decomposition
     epsilon: int
@@ -104,14 +104,14 @@ def compare(
     runs: int = RUNS,
     jobs: int | None = None,
     max_contributions: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, whole: None,
+    progress: Callable[[int, int], None] = lambda finished, builds: None,
     **names: Unpack[ColumnArguments],
 ) -> Comparison:
     """Build every method at every epsilon several times and compare with the data. Private.
 
     Guarantees
     ----------
-    - The input is read once, and all methods are judged by the same rectangles.
+    - The input is read once, and all methods are evaluated on the same rectangles.
     - Builds share no random state, in one process or in several.
     - No file is written.
 
@@ -122,17 +122,17 @@ def compare(
     domain : Domain
         Bounds, CRS and lattice. Public.
     epsilons : sequence of str, int, float or Decimal
-        Budgets, each once, at most 20.
+        Epsilons of the builds; at most 20, each once.
     methods : sequence of str or Decomposition, optional
-        Methods, each once; all with their defaults where not given.
+        Methods, each once; by default all methods with their default parameters.
     runs : int
         Builds of each method at each epsilon, 1 to 1,000.
     jobs : int, optional
-        Parallel processes, 1 to 256; as many as there are processors where not given.
+        Parallel processes, 1 to 256; by default one per processor.
     max_contributions : int, optional
         As in `psd.build`.
     progress : callable
-        Told the number of finished builds and of all builds; no other number.
+        Called with the number of finished builds and the number of all builds.
     **names
         Columns x, y, user, geometry and the layer, as in `psd.build`.
 
@@ -143,17 +143,17 @@ def compare(
     Raises
     ------
     ParameterError
-        If a method or an epsilon is unknown or stands twice, or another parameter is wrong;
-        before anything is read.
+        If a method is unknown, a method or an epsilon is repeated, or another parameter is wrong;
+        raised before any data is read.
     InputDataError
         If the input cannot be read, or no record lies inside the bounds.
     DomainError
-        If the points do not lie where the domain says.
+        If the coordinates do not fit the CRS or the bounds of the domain.
 
     Notes
     -----
-    Errors are relative to all rows, as in `psd.evaluation.evaluate.evaluate`: where users are
-    bounded, what the bound leaves out is part of the error.
+    Errors are relative to all records, as in `psd.evaluation.evaluate.evaluate`. If contributions
+    are bounded, the records that the bound leaves out are part of the error.
 
     Each class is averaged over the runs, and the score is the geometric mean of these averages.
     Its standard error is the standard deviation of the scores of the single runs over the root
@@ -161,48 +161,34 @@ def compare(
     """
     columns = Columns(**names)
     unit = privacy_unit(columns.user, max_contributions)
-    tasks = _tasks(_checked_methods(methods), _checked_epsilons(epsilons), runs)
-    jobs = available_processors() if jobs is None else integer_between(1, _MOST_JOBS)("jobs", jobs)
-    found = _read(data, domain, columns, unit)
+    chosen = resolve_methods(list(all_methods()) if methods is None else methods)
+    tasks = _list_tasks(chosen, _parse_epsilons(epsilons), runs)
+    jobs = available_processors() if jobs is None else integer_between(1, _MAX_JOBS)("jobs", jobs)
+    shared = _read_data(data, domain, columns, unit)
     progress(0, len(tasks))
     errors = map_tasks(
-        _errors, found, tasks, jobs=jobs, done=lambda number: progress(number, len(tasks))
+        _build_errors, shared, tasks, jobs=jobs, done=lambda number: progress(number, len(tasks))
     )
-    classes = tuple(dict.fromkeys(found.truth.queries.classes.tolist()))
-    return _comparison(tasks, np.array(errors), classes)
+    classes = tuple(dict.fromkeys(shared.truth.queries.classes.tolist()))
+    return _tabulate(tasks, np.array(errors), classes)
 
 
-def _checked_methods(asked: Sequence[str | Decomposition] | None) -> list[Decomposition]:
-    """Methods, each once."""
-    chosen = methods() if asked is None else asked
-    made = [method(item) if isinstance(item, str) else item for item in chosen]
-    for each in made:
-        method_parameters(each)  # refuses an undeclared field before a row is read
-    _refuse_twice("method", [each.name for each in made])
-    return made
-
-
-def _checked_epsilons(asked: Sequence[str | float | Decimal]) -> list[int]:
+def _parse_epsilons(epsilons: Sequence[str | float | Decimal]) -> tuple[int, ...]:
     """Nano-epsilons, each once."""
-    nano = [parse_epsilon(value) for value in asked]
-    _refuse_twice("epsilon", [epsilon_text(value) for value in nano])
-    if len(nano) > MOST_EPSILONS:
-        raise ParameterError(f"{len(nano)} epsilons are more than {MOST_EPSILONS}")
-    return nano
+    nano = [parse_epsilon(value) for value in epsilons]
+    if len(nano) > MAX_EPSILONS:
+        raise ParameterError(
+            f"epsilons must have at most {MAX_EPSILONS} values, got {len(nano)}; "
+            "compare them in several calls"
+        )
+    return check_distinct("epsilons", nano, [epsilon_text(value) for value in nano])
 
 
-def _refuse_twice(what: str, given: list[str]) -> None:
-    """Refuse none at all, and what stands several times."""
-    if not given:
-        raise ParameterError(f"no {what} is given to compare")
-    for item in given:
-        if given.count(item) > 1:
-            raise ParameterError(f"{what} {item} is given {given.count(item)} times")
-
-
-def _tasks(methods: list[Decomposition], epsilons: list[int], runs: int) -> list[_Task]:
-    """All builds, the runs of a method at an epsilon one after another."""
-    runs = integer_between(1, _MOST_RUNS)("runs", runs)
+def _list_tasks(
+    methods: Sequence[Decomposition], epsilons: Sequence[int], runs: int
+) -> list[_Task]:
+    """All builds; the runs of a method at an epsilon are consecutive."""
+    runs = integer_between(1, _MAX_RUNS)("runs", runs)
     return [
         _Task(method=method, epsilon=epsilon, run=run)
         for epsilon in epsilons
@@ -211,31 +197,31 @@ def _tasks(methods: list[Decomposition], epsilons: list[int], runs: int) -> list
     ]
 
 
-def _read(data: Any, domain: Domain, columns: Columns, unit: PrivacyUnit) -> _Data:
+def _read_data(data: Any, domain: Domain, columns: Columns, unit: PrivacyUnit) -> _Data:
     """Tally and true counts of the workload, from one reading."""
-    seen = Sightings(domain)
-    counts = tally_batches(seen.of(read(data, columns, domain)), domain, unit=unit)
-    points = seen.points
+    recorder = PointRecorder(domain)
+    counts = tally_batches(recorder.record(read(data, columns, domain)), domain, unit=unit)
+    points = recorder.points
     if not len(points[0]):
         raise InputDataError("no record lies inside the bounds, so there are no errors to compare")
-    queries = workload(*points, domain.bounds)
-    truth = truth_of(queries, points, counts, domain, bounded=unit.has_user)
+    queries = draw_workload(*points, domain.bounds)
+    truth = true_counts(queries, points, counts, domain, bounded=unit.has_user)
     return _Data(truth=truth, domain=domain, unit=unit)
 
 
-def _errors(found: _Data, task: _Task) -> NDArray[np.float64]:
-    """Build once; the errors of the eight classes, and nothing else of the release."""
+def _build_errors(shared: _Data, task: _Task) -> NDArray[np.float64]:
+    """Build a release once and return the errors of the eight classes."""
     release = draw_release(
-        found.truth.counts,
-        found.domain,
+        shared.truth.counts,
+        shared.domain,
         budget=Budget(task.epsilon),
         method=task.method,
-        unit=found.unit,
+        unit=shared.unit,
     )
-    return class_errors(release, found.truth)
+    return class_errors(release, shared.truth)
 
 
-def _comparison(
+def _tabulate(
     tasks: list[_Task], errors: NDArray[np.float64], classes: tuple[str, ...]
 ) -> Comparison:
     """Tables of the errors of all builds."""

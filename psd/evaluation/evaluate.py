@@ -1,8 +1,8 @@
-"""How wrong a release really is. Private: only the holder of the data can know, and may look.
+"""True errors of a release. Private: only the holder of the data can compute them.
 
-The error of an answer is split into parts that add up to it: what the noise did, what the cells
-did, and, where contributions were bounded, what the bound left out. Relative errors beside noisy
-answers give true counts back, so none of this may be published.
+The error of an answer is split into parts that add up to it: noise (perturbation), cells that a
+query covers in part (non-uniformity), and records that the bound on contributions left out
+(bounding). Noisy answers and their errors together reveal true counts: never publish an evaluation.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from psd._util.fields import integer_between
 from psd.errors import InputDataError, ParameterError
-from psd.evaluation.true_counts import Points, Sightings, Truth, truth_of
-from psd.evaluation.workload import Workload, workload
+from psd.evaluation._constants import CONFIDENCE, MIN_CLASS_ERROR
+from psd.evaluation.true_counts import PointRecorder, Points, TrueCounts, true_counts
+from psd.evaluation.workload import Workload, draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
@@ -41,19 +42,13 @@ __all__ = [
 ]
 
 PRIVATE_NOTICE = (
-    "PRIVATE: true errors reveal true counts; do not publish this. Choosing a method, its "
-    "parameters, bounds or epsilon after looking at it is itself a look at the data, which no "
-    "epsilon pays for."
+    "PRIVATE: true errors reveal true counts; do not publish this. If you choose a method, its "
+    "parameters, bounds or epsilon after reading it, that choice reveals something about the data "
+    "that epsilon does not cover."
 )
 
-CONFIDENCE = 0.95
-"""Of the intervals whose coverage is judged."""
-
 _PREDICTED = ("error", "perturbation_error", "nonuniformity_error", "lower", "upper")
-_LARGEST_RASTER = 256
-
-# Keeps the logarithm of a class without any error finite.
-_LEAST = 1e-9
+_MAX_RASTER = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -67,15 +62,16 @@ class Evaluation:
         (estimate minus true count) and its parts ``true_perturbation_error``,
         ``true_nonuniformity_error`` and ``true_bounding_error``, which add up to it;
         ``true_relative_error`` and the relative size of each part, over
-        max(true count, 0.001 rows); the predicted ``error`` and its parts, the interval from
-        ``lower`` to ``upper`` of confidence `CONFIDENCE`, and whether it ``covers``.
+        max(true count, 0.001 of all records); the predicted ``error`` and its parts, the interval
+        from ``lower`` to ``upper`` of confidence `CONFIDENCE`, and whether it ``covers`` the count
+        of the records that the release counts.
     summary : DataFrame
         Means per class of the relative errors and of ``covers``.
     score : float
         Geometric mean of the relative errors of the classes.
     raster : DataFrame, optional
-        The same as answers for the cells of a raster over the domain, row by row from the
-        south, where one was asked for.
+        The columns of answers for the cells of a raster over the domain, row by row from the
+        south; None without the argument ``raster``.
     """
 
     answers: pandas.DataFrame
@@ -98,7 +94,7 @@ def evaluate(
     layer: str | None = None,
     time: str | None = None,
     during: TimeSlices | None = None,
-    kept: Tally | None = None,
+    tally: Tally | None = None,
     raster: int | None = None,
 ) -> Evaluation:
     """Compare the answers of a release with the data that it was built from. Private.
@@ -110,24 +106,24 @@ def evaluate(
     Parameters
     ----------
     release : Release
-        What is judged.
+        Release to evaluate.
     data : object or list of objects
-        The data that it was built from, as in `psd.build`. Private.
+        Data that the release was built from, as in `psd.build`. Private.
     boxes : ndarray, shape (n, 4), float64, optional
-        Queries; the eight classes of `psd.evaluation.workload` where not given.
+        Queries; by default the eight classes of `psd.evaluation.workload`.
     x, y : str
         Names of the coordinate columns.
     geometry, layer : str, optional
         As in `psd.build`.
     time : str, optional
-        Column of moments; goes with ``during``.
+        Column of times; required with ``during``.
     during : TimeSlices, optional
-        Slice of the release, where it is one of a series; other rows of the data are left out.
-    kept : Tally, optional
-        The build's private tally; needed where users were bounded, since nobody else knows
-        which rows were kept.
+        Slice of the release if it is part of a series; records outside it are ignored.
+    tally : Tally, optional
+        Private tally of the build. Required if contributions were bounded, because only the tally
+        tells which records the release counts.
     raster : int, optional
-        Columns and rows of a raster whose cells are asked about as well, 1 to 256.
+        Columns and rows of a raster, 1 to 256, whose cells are evaluated as further queries.
 
     Returns
     -------
@@ -136,68 +132,70 @@ def evaluate(
     Raises
     ------
     ParameterError
-        If a release of bounded users is judged without its tally, or by another's; or if
-        ``time`` and ``during`` do not go together.
+        If ``tally`` is missing, not needed or of another release, or if only one of ``time`` and
+        ``during`` is passed.
     InputDataError
         If no record lies inside the bounds.
 
     Notes
     -----
     Perturbation: the estimate minus what the same cells would answer with the exact counts of
-    the kept rows. Non-uniformity: that minus the kept rows in the query. Bounding: the kept
-    rows minus all rows in the query; 0 where a row is the unit.
+    the tally. Non-uniformity: that answer minus the records of the tally in the query. Bounding:
+    the records of the tally minus all records in the query; 0 if a record is the unit of privacy.
     """
-    if time is not None and during is None:
-        raise ParameterError("time, the column of moments, goes with a slice of a series")
-    if during is not None and time is None:
-        raise ParameterError(
-            "a slice of a series is judged with time (--time), the column of moments"
-        )
+    _check_slice(time, during)
     columns = Columns(x=x, y=y, geometry=geometry, layer=layer, time=time)
-    points = _points(data, columns, release.domain, during)
+    points = _read_points(data, columns, release.domain, during)
     if not len(points[0]):
-        raise InputDataError("no record lies inside the bounds of the release; is it another file?")
-    counts = _kept(release, kept, points)
+        raise InputDataError(
+            "no record lies inside the bounds of the release; the data may be another file"
+        )
+    counts = _counted_tally(release, tally, points)
     queries = (
-        workload(*points, release.domain.bounds)
+        draw_workload(*points, release.domain.bounds)
         if boxes is None
         else Workload(boxes=boxes, classes=np.full(len(boxes), "given"))
     )
-    answers, cells = (
-        None if asked is None else _answers(release, asked, points, counts)
-        for asked in (queries, _raster(raster, release.domain))
-    )
-    assert answers is not None
-    summary = _summary(answers)
+    answers = _evaluate_queries(release, queries, points, counts)
+    cells = None
+    if raster is not None:
+        side = integer_between(1, _MAX_RASTER)("raster", raster)
+        cells = _evaluate_queries(release, _raster_cells(side, release.domain), points, counts)
+    summary = _summarise(answers)
     score = geometric_mean(summary["true_relative_error"].to_numpy())
     return Evaluation(answers=answers, summary=summary, score=score, raster=cells)
 
 
-def _raster(side: int | None, domain: Domain) -> Workload | None:
-    """Cells of a raster over the domain, or none."""
-    if side is None:
-        return None
-    side = integer_between(1, _LARGEST_RASTER)("raster", side)
+def _check_slice(time: str | None, during: TimeSlices | None) -> None:
+    """Refuse a column of times without a slice, and a slice without a column of times."""
+    if time is not None and during is None:
+        raise ParameterError("time= must go with a slice of a series; the release has no slice")
+    if during is not None and time is None:
+        raise ParameterError("a slice of a series needs time=, the column of times")
+
+
+def _raster_cells(side: int, domain: Domain) -> Workload:
+    """Cells of a raster over the domain."""
     west, south, east, north = domain.bounds
     x, y = np.linspace(west, east, side + 1), np.linspace(south, north, side + 1)
-    edges = (np.tile(x[:-1], side), np.repeat(y[:-1], side))
+    near = (np.tile(x[:-1], side), np.repeat(y[:-1], side))
     far = (np.tile(x[1:], side), np.repeat(y[1:], side))
-    return Workload(boxes=np.stack([*edges, *far], axis=1), classes=np.full(side**2, "raster"))
+    return Workload(boxes=np.stack([*near, *far], axis=1), classes=np.full(side**2, "raster"))
 
 
 def geometric_mean(errors: NDArray[np.float64]) -> float:
-    """Score of the mean relative errors of some classes."""
-    return float(np.exp(np.log(np.maximum(errors, _LEAST)).mean()))
+    """Score: geometric mean of the mean relative errors of the classes."""
+    return float(np.exp(np.log(np.maximum(errors, MIN_CLASS_ERROR)).mean()))
 
 
-def class_errors(release: Release, truth: Truth) -> NDArray[np.float64]:
-    """Mean true relative error of each class of queries; neither its parts nor predictions.
+def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
+    """Mean true relative error of each class of queries, without its parts.
 
     Parameters
     ----------
     release : Release
-        What is judged.
-    truth : Truth
+        Release to evaluate.
+    truth : TrueCounts
         Boxes and their true counts, under the domain and the bound of the release. Private.
 
     Returns
@@ -210,37 +208,39 @@ def class_errors(release: Release, truth: Truth) -> NDArray[np.float64]:
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])
 
 
-def _points(data: Any, columns: Columns, domain: Domain, during: TimeSlices | None) -> Points:
-    """Coordinates of all rows inside the bounds, and in the slice where there is one."""
-    seen = Sightings(domain)
+def _read_points(data: Any, columns: Columns, domain: Domain, during: TimeSlices | None) -> Points:
+    """Coordinates of all records inside the bounds, and inside the slice if there is one."""
+    recorder = PointRecorder(domain)
     if during is None:
         batches = read(data, columns, domain)
     else:
         columns = replace(columns, time_zone=during.time_zone)
         batches = rows_in_slices(read(data, columns, domain), during)
-    for _ in seen.of(batches):
+    for _ in recorder.record(batches):
         pass
-    return seen.points
+    return recorder.points
 
 
-def _kept(release: Release, kept: Tally | None, points: Points) -> Tally:
-    """Tally of the rows that the release counts."""
+def _counted_tally(release: Release, tally: Tally | None, points: Points) -> Tally:
+    """Tally of the records that the release counts."""
     if release.unit.kind == "record" and not release.boundary:
-        if kept is not None:
-            raise ParameterError("a release of single rows keeps all of them and needs no tally")
+        if tally is not None:
+            raise ParameterError("tally= must be absent: this release counts every record")
         return tally_batches([Batch(x=points[0], y=points[1])], release.domain)
-    if kept is None:
+    if tally is None:
         raise ParameterError(
-            "the release keeps not all rows inside its bounds, so its errors can only be split "
-            "with the private tally of its build; keep it with --keep-tally and give it with "
-            "--tally"
+            "the release dropped some records inside its bounds, so evaluating it needs tally=, "
+            "the private tally of its build; rebuild with keep_tally to store it"
         )
-    if kept.contributions != release.unit.contributions:
-        raise ParameterError("the tally is of another release; its bound per user differs")
-    return kept
+    if tally.contributions != release.unit.contributions:
+        raise ParameterError(
+            "tally= must be the tally of this release; this tally has another bound per user, so "
+            "it is of another release"
+        )
+    return tally
 
 
-def _answers(
+def _evaluate_queries(
     release: Release, queries: Workload, points: Points, counts: Tally
 ) -> pandas.DataFrame:
     """True errors and their parts, query by query."""
@@ -248,16 +248,16 @@ def _answers(
 
     bounded = release.unit.kind != "record" or release.boundary
     scale = release.unit.scale
-    truth = truth_of(queries, points, counts, release.domain, bounded=bounded, scale=scale)
-    boxes, true, kept = truth.queries.boxes, truth.true, truth.kept
+    truth = true_counts(queries, points, counts, release.domain, bounded=bounded, scale=scale)
+    boxes, true, in_tally = truth.queries.boxes, truth.true, truth.bounded
     predicted = release.query(boxes, confidence=CONFIDENCE)
-    exact = box_totals(release.index, _exact_counts(release, truth.counts) / scale, boxes)
+    exact = box_totals(release.index, _exact_cell_counts(release, truth.counts) / scale, boxes)
     estimate = predicted["estimate"].to_numpy()
     parts = {
         "true_error": estimate - true,
         "true_perturbation_error": estimate - exact,
-        "true_nonuniformity_error": exact - kept,
-        "true_bounding_error": (kept - true).astype(np.float64),
+        "true_nonuniformity_error": exact - in_tally,
+        "true_bounding_error": (in_tally - true).astype(np.float64),
     }
     relative = {f"true_relative{name[4:]}": np.abs(e) / truth.base for name, e in parts.items()}
     return pd.DataFrame(
@@ -269,12 +269,12 @@ def _answers(
             **parts,
             **relative,
             **{name: predicted[name] for name in _PREDICTED},
-            "covers": (predicted["lower"] <= kept) & (kept <= predicted["upper"]),
+            "covers": (predicted["lower"] <= in_tally) & (in_tally <= predicted["upper"]),
         }
     )
 
 
-def _exact_counts(release: Release, counts: Tally) -> NDArray[np.float64]:
+def _exact_cell_counts(release: Release, counts: Tally) -> NDArray[np.float64]:
     """Exact count of each cell of the release."""
     tree = release.tree
     exact = np.zeros(len(tree))
@@ -284,7 +284,7 @@ def _exact_counts(release: Release, counts: Tally) -> NDArray[np.float64]:
     return exact
 
 
-def _summary(answers: pandas.DataFrame) -> pandas.DataFrame:
+def _summarise(answers: pandas.DataFrame) -> pandas.DataFrame:
     """Mean of the relative errors and of the coverage per class, in the order of the classes."""
     columns = [name for name in answers.columns if name.startswith("true_relative")]
     means = answers.groupby("class", sort=False)[[*columns, "covers"]].mean()

@@ -1,4 +1,4 @@
-"""What query boxes really hold, worked out once for as many releases as are judged. Private."""
+"""True counts of query boxes, computed once for all releases that are evaluated. Private."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.evaluation._constants import SANITY
 from psd.evaluation.workload import Workload
 from psd.ingest.tally import Batch, Tally
 
@@ -16,19 +17,24 @@ if TYPE_CHECKING:
 
     from psd.space.domain import Domain
 
-__all__ = ["SANITY", "Points", "Sightings", "Truth", "centres", "inside_boxes", "truth_of"]
+__all__ = [
+    "PointRecorder",
+    "Points",
+    "TrueCounts",
+    "cell_centres",
+    "count_in_boxes",
+    "relative_base",
+    "true_counts",
+]
 
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Coordinates x and y of rows inside the bounds. Private."""
-
-# Real counts below this share of all rows are not told apart in relative errors.
-SANITY = 0.001
+"""Coordinates x and y of records inside the bounds. Private."""
 
 
-class Sightings:
-    """Coordinates of the rows inside the bounds, noted while batches pass by. Private.
+class PointRecorder:
+    """Collects the coordinates of the records inside the bounds while batches are read. Private.
 
-    So that one reading of an input gives both a tally and the points of its evaluation.
+    With it, reading an input once gives both a tally and the points of its evaluation.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -36,8 +42,8 @@ class Sightings:
         self._x: list[NDArray[np.float64]] = [np.empty(0)]
         self._y: list[NDArray[np.float64]] = [np.empty(0)]
 
-    def of(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The same batches."""
+    def record(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Yield the batches unchanged and store their points inside the bounds."""
         for batch in batches:
             inside = self._domain.quantise(batch.x, batch.y)[2]
             self._x.append(batch.x[inside])
@@ -46,12 +52,12 @@ class Sightings:
 
     @property
     def points(self) -> Points:
-        """What was seen so far."""
+        """Points of the batches so far."""
         return np.concatenate(self._x), np.concatenate(self._y)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Truth:
+class TrueCounts:
     """Boxes and their true counts. Private.
 
     Parameters
@@ -59,25 +65,25 @@ class Truth:
     queries : Workload
         Boxes and their classes.
     counts : Tally
-        Rows that a release counts.
-    true, kept : ndarray, shape (n,), int64 or float64
-        All rows in each box, and those that a release counts; where it counts users, both are
-        users.
+        Records that a release counts.
+    true, bounded : ndarray, shape (n,), int64 or float64
+        All records in each box, and those that a release counts. If it counts users, both are
+        numbers of users.
     base : ndarray, shape (n,), float64
-        What relative errors are relative to: max(true, 0.001 of all).
+        Denominator of relative errors: max(true, 0.001 of all).
     """
 
     queries: Workload
     counts: Tally
     true: NDArray[np.int64 | np.float64]
-    kept: NDArray[np.int64 | np.float64]
+    bounded: NDArray[np.int64 | np.float64]
     base: NDArray[np.float64]
 
     def __repr__(self) -> str:
-        return "<Truth: private>"
+        return "<TrueCounts: private>"
 
 
-def truth_of(
+def true_counts(
     queries: Workload,
     points: Points,
     counts: Tally,
@@ -85,54 +91,66 @@ def truth_of(
     *,
     bounded: bool,
     scale: int = 1,
-) -> Truth:
-    """True counts of boxes.
+) -> TrueCounts:
+    """Count the records in boxes.
 
     Parameters
     ----------
     queries : Workload
         Boxes.
     points : tuple of ndarray
-        All rows inside the bounds.
+        All records inside the bounds.
     counts : Tally
-        Rows that a release counts.
+        Records that a release counts.
     domain : Domain
-        Of the tally.
+        Domain of the tally.
     bounded : bool
-        Whether the tally holds fewer rows, because those of each user were bounded.
+        Whether the tally has fewer records than the input, because contributions were bounded.
     scale : int
-        What one user adds to the tally where users are counted, and are what is true; else 1.
+        What each user adds to the tally if users are counted; otherwise 1.
 
     Notes
     -----
-    Which rows were kept is known by lattice cell; each stands in the middle of its cell.
+    The tally has lattice cells and no coordinates, so a record of the tally counts at the centre of
+    its cell. If users are counted, the true count is the number of users.
     """
-    closed = _closed(queries.boxes, domain)
+    boxes = _extend_to_edges(queries.boxes, domain)
     if scale > 1:
-        users = inside_boxes(*centres(domain, counts), closed) / scale
-        base = np.maximum(users, SANITY * counts.counts.sum() / scale)
-        return Truth(queries=queries, counts=counts, true=users, kept=users, base=base)
-    true = inside_boxes(*points, np.ones(len(points[0]), np.int64), closed)
-    kept = inside_boxes(*centres(domain, counts), closed) if bounded else true
-    base = np.maximum(true, SANITY * len(points[0]))
-    return Truth(queries=queries, counts=counts, true=true, kept=kept, base=base)
+        users = count_in_boxes(*cell_centres(domain, counts), boxes) / scale
+        base = relative_base(users, counts.counts.sum() / scale)
+        return TrueCounts(queries=queries, counts=counts, true=users, bounded=users, base=base)
+    true = count_in_boxes(*points, np.ones(len(points[0]), np.int64), boxes)
+    in_tally = count_in_boxes(*cell_centres(domain, counts), boxes) if bounded else true
+    base = relative_base(true, len(points[0]))
+    return TrueCounts(queries=queries, counts=counts, true=true, bounded=in_tally, base=base)
 
 
-def _closed(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
-    """Boxes that hold the far edges of the domain where they reach them, as its cells do."""
-    closed = boxes.copy()
+def relative_base(true: NDArray[np.int64 | np.float64], total: float) -> NDArray[np.float64]:
+    """Denominator of relative errors.
+
+    Examples
+    --------
+    >>> relative_base(np.array([0, 5, 300]), 100_000).tolist()
+    [100.0, 100.0, 300.0]
+    """
+    return np.maximum(true, SANITY * total)
+
+
+def _extend_to_edges(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
+    """Boxes that contain the far edges of the domain if they reach them, as its cells do."""
+    extended = boxes.copy()
     for side in (2, 3):
-        closed[boxes[:, side] >= domain.bounds[side], side] = np.inf
-    return closed
+        extended[boxes[:, side] >= domain.bounds[side], side] = np.inf
+    return extended
 
 
-def inside_boxes(
+def count_in_boxes(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
     weight: NDArray[np.int64],
     boxes: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """Weight of the points in each half-open box."""
+    """Sum the weights of the points in each half-open box."""
     order = np.argsort(x, kind="stable")
     x, y, weight = x[order], y[order], weight[order]
     ends = zip(np.searchsorted(x, boxes[:, 0]), np.searchsorted(x, boxes[:, 2]), strict=True)
@@ -145,10 +163,10 @@ def inside_boxes(
     )
 
 
-def centres(
+def cell_centres(
     domain: Domain, counts: Tally
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Middle of each occupied lattice cell, and its kept rows."""
+    """Centre of each occupied lattice cell and the count of the cell."""
     x, y = (
         (domain.edges(axis, cells) + domain.edges(axis, cells + 1)) / 2
         for axis, cells in enumerate((counts.columns, counts.rows))

@@ -1,6 +1,6 @@
 """The usual workload of the field: rectangles of four sizes, uniform and centred on the data.
 
-It looks at true points, so it belongs to evaluations and never to a release.
+Half of the rectangles are centred on true points. Use it in evaluations, never in a release.
 """
 
 from __future__ import annotations
@@ -11,39 +11,39 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AREAS", "Workload", "workload"]
+from psd.evaluation._constants import AREAS, MAX_ASPECT, PER_CLASS
 
-AREAS = (1e-4, 1e-3, 1e-2, 1e-1)
-_PER_CLASS = 500
-_ASPECT = 4.0
+__all__ = ["AREAS", "Workload", "draw_workload"]
+
+_KINDS = ("uniform", "on data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workload:
-    """Query boxes and the class that each belongs to.
+    """Query boxes and the class of each.
 
     Parameters
     ----------
     boxes : ndarray, shape (n, 4), float64
         West, south, east, north.
     classes : ndarray, shape (n,), str
-        Such as ``"uniform 0.01 %"``, in order.
+        Names such as ``"uniform 0.01 %"``; boxes of a class are consecutive.
     """
 
     boxes: NDArray[np.float64]
     classes: NDArray[np.str_]
 
 
-def workload(
+def draw_workload(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
     bounds: tuple[float, float, float, float],
     *,
     seed: int = 2024,
     areas: Sequence[float] = AREAS,
-    per_class: int = _PER_CLASS,
+    per_class: int = PER_CLASS,
 ) -> Workload:
-    """Eight classes of 500 rectangles: four areas, uniform centres and centres on points.
+    """Draw eight classes of 500 rectangles: four areas, uniform centres and centres on points.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def workload(
     bounds : tuple of float
         West, south, east, north of the domain.
     seed : int
-        The same seed and points give the same rectangles.
+        Seed of the generator; the same seed and points give the same rectangles.
     areas : sequence of float
         Shares of the domain that the rectangles cover, in (0, 1].
     per_class : int
@@ -61,8 +61,8 @@ def workload(
     Returns
     -------
     Workload
-        Aspect ratios are log-uniform in [1/4, 4] in units of the domain; a rectangle is moved
-        until it lies inside.
+        Aspect ratios are log-uniform in [1/4, 4] in units of the domain. A rectangle that crosses
+        the bounds is moved inside. Without points there are no classes centred on data.
 
     References
     ----------
@@ -70,32 +70,38 @@ def workload(
     """
     random = np.random.RandomState(seed)
     west, south, east, north = bounds
-    unit = [(x - west) / (east - west), (y - south) / (north - south)]
+    unit = np.stack([(x - west) / (east - west), (y - south) / (north - south)])
     boxes, classes = [], []
-    for kind in ("uniform", "on data")[: 2 if len(x) else 1]:
+    for kind in _KINDS[: 2 if len(x) else 1]:
         for area in areas:
-            aspect = np.exp(random.uniform(-np.log(_ASPECT), np.log(_ASPECT), per_class))
-            wide = np.minimum(np.sqrt(area * aspect), 1.0)
-            high = np.minimum(area / wide, 1.0)
-            wide = area / high
+            width, height = _draw_sides(area, per_class, random)
             if kind == "on data":
-                centre = random.randint(0, len(x), per_class)
-                at = [unit[0][centre], unit[1][centre]]
+                centre_x, centre_y = unit[:, random.randint(0, len(x), per_class)]
             else:
-                at = [random.uniform(0, 1, per_class), random.uniform(0, 1, per_class)]
-            boxes.append(_placed(at[0], at[1], wide, high))
+                centre_x, centre_y = (random.uniform(0, 1, per_class) for _ in range(2))
+            boxes.append(_shift_inside(centre_x, centre_y, width, height))
             classes += [f"{kind} {100 * area:g} %"] * per_class
     size = np.array([east - west, north - south] * 2)
     scaled = np.array([west, south] * 2) + np.concatenate(boxes) * size
     return Workload(boxes=scaled, classes=np.array(classes))
 
 
-def _placed(
+def _draw_sides(
+    area: float, number: int, random: np.random.RandomState
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Widths and heights of rectangles of an area in the unit square."""
+    aspect = np.exp(random.uniform(-np.log(MAX_ASPECT), np.log(MAX_ASPECT), number))
+    width = np.minimum(np.sqrt(area * aspect), 1.0)
+    height = np.minimum(area / width, 1.0)
+    return area / height, height
+
+
+def _shift_inside(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
-    wide: NDArray[np.float64],
-    high: NDArray[np.float64],
+    width: NDArray[np.float64],
+    height: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Rectangles around centres, moved into the unit square."""
-    x, y = np.clip(x, wide / 2, 1 - wide / 2), np.clip(y, high / 2, 1 - high / 2)
-    return np.stack([x - wide / 2, y - high / 2, x + wide / 2, y + high / 2], axis=1)
+    x, y = np.clip(x, width / 2, 1 - width / 2), np.clip(y, height / 2, 1 - height / 2)
+    return np.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], axis=1)

@@ -1,4 +1,4 @@
-"""Pictures of a plan: expected errors by size of query. Public, like the plan."""
+"""Plots and the HTML page of a plan: expected errors by size of query. Public, like the plan."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.html import figure_block, page, paragraph, section, table_block
-from psd.evaluation.reporting.plots import LINES, MARKERS, check_plot, finish
+from psd.evaluation.reporting.axes import LINES, MARKERS, finish_axes
+from psd.evaluation.reporting.plots import check_plot
+from psd.planning._constants import GOOD_ERROR
 from psd.planning.plan import Plan
-from psd.planning.text import GOOD, percent, range_columns, setting, size_text, words
+from psd.planning.text import (
+    COLUMNS_NOTE,
+    percent_text,
+    plan_sentences,
+    plan_setting,
+    range_columns,
+    size_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,119 +25,124 @@ if TYPE_CHECKING:
 
 __all__ = ["check_plan_plot", "plot_plan"]
 
-_KINDS = {"on data": "where people are", "anywhere": "anywhere"}
+_KINDS = {"on data": "centred on people", "anywhere": "at random locations"}
 
 
 def check_plan_plot(path: Path) -> None:
-    """Refuse a picture that could not be written, before any work is done.
+    """Check that a plot can be written, before any work is done.
 
     Raises
     ------
     MissingExtraError
         If matplotlib is not installed.
     ParameterError
-        If the ending is none of ``.png``, ``.svg`` and ``.html``.
+        If the name does not end in ``.png``, ``.svg`` or ``.html``.
     """
     check_plot(path, (".png", ".svg", ".html"))
 
 
-def plot_plan(found: Plan, path: Path) -> None:
-    """Write mean relative errors by size of query, as bands over the assumed densities.
+def plot_plan(expected: Plan, path: Path) -> None:
+    """Write a plot of mean relative errors by size of query, as bands over the assumed densities.
 
     Parameters
     ----------
-    found : Plan
-        What is shown.
+    expected : Plan
+        Plan to plot.
     path : Path
-        Ends in ``.png``, ``.svg``, or ``.html`` for a page with tables.
+        File whose name ends in ``.png``, ``.svg``, or ``.html`` for a page with tables.
     """
     check_plan_plot(path)
     if path.suffix.lower() == ".html":
-        path.write_text(_page(found), encoding="utf-8")
+        path.write_text(_plan_page(expected), encoding="utf-8")
     else:
-        _figure(found, list(_KINDS)).savefig(path, dpi=120, metadata=None)
+        _draw_figure(expected, list(_KINDS)).savefig(path, dpi=120, metadata=None)
 
 
-def _figure(found: Plan, kinds: list[str]) -> Figure:
+def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
     """One row of panels per epsilon, one column per kind of centres."""
     from matplotlib.figure import Figure
 
-    ranges = found.ranges
+    ranges = expected.ranges
     epsilons = list(dict.fromkeys(ranges["epsilon"]))
     size = (5.2 * len(kinds) + 0.3, 3.9 * len(epsilons) + (0.4 if len(kinds) > 1 else 0))
     figure = Figure(figsize=size, layout="constrained")
     if len(kinds) > 1:
-        figure.suptitle(f"Expected errors: {found.count:,} records in {size_text(found.area_km2)}")
+        area = size_text(expected.area_km2)
+        figure.suptitle(f"Expected errors: {expected.count:,} records in {area}")
     panels = figure.subplots(len(epsilons), len(kinds), sharey="row", squeeze=False)
     for row, epsilon in zip(panels, epsilons, strict=True):
         for axes, kind in zip(row, kinds, strict=True):
             rows = ranges[(ranges["epsilon"] == epsilon) & (ranges["centres"] == kind)]
-            _bands(axes, rows)
+            _draw_bands(axes, rows)
             axes.set_title(f"queries {_KINDS[kind]}, epsilon {epsilon}", fontsize=10)
-        for place, axes in enumerate(row):
-            _label(axes, "" if place else "mean relative error (%)")
+        for column, axes in enumerate(row):
+            _label_axes(axes, "" if column else "mean relative error (%)")
     panels[0][0].legend(frameon=False, fontsize=9)
     return figure
 
 
-def _bands(axes: Axes, rows: Any) -> None:
-    """A band from least to most for each method."""
-    for place, (name, own) in enumerate(rows.groupby("method", sort=False)):
-        own = own.sort_values("size_km2")
-        colour, marker = LINES[place % len(LINES)], MARKERS[place % len(MARKERS)]
-        low, high = 100 * own["mean_error_low"], 100 * own["mean_error_high"]
-        axes.fill_between(own["size_km2"], low, high, color=colour, alpha=0.18, linewidth=0)
-        axes.plot(own["size_km2"], high, color=colour, marker=marker, markersize=5, label=name)
-        axes.plot(own["size_km2"], low, color=colour, marker=marker, markersize=3, linewidth=0.8)
+def _draw_bands(axes: Axes, rows: Any) -> None:
+    """One band per method, from the smallest to the largest error."""
+    for number, (name, errors) in enumerate(rows.groupby("method", sort=False)):
+        errors = errors.sort_values("size_km2")
+        sizes = errors["size_km2"]
+        colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
+        low, high = 100 * errors["mean_error_low"], 100 * errors["mean_error_high"]
+        axes.fill_between(sizes, low, high, color=colour, alpha=0.18, linewidth=0)
+        axes.plot(sizes, high, color=colour, marker=marker, markersize=5, label=name)
+        axes.plot(sizes, low, color=colour, marker=marker, markersize=3, linewidth=0.8)
 
 
-def _label(axes: Axes, label: str) -> None:
-    """Scales with plain numbers, and the line of what is good."""
+def _label_axes(axes: Axes, label: str) -> None:
+    """Scales with plain numbers, and a line at the error that is called good."""
     from matplotlib.ticker import StrMethodFormatter
 
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.axhline(100 * GOOD, color="#555", linestyle=":", linewidth=1)
-    finish(axes, "size of the query (km²)", label)
+    axes.axhline(100 * GOOD_ERROR, color="#555", linestyle=":", linewidth=1)
+    finish_axes(axes, "size of the query (km²)", label)
 
 
-def _page(found: Plan) -> str:
-    """The plan as a web page."""
-    epsilons = list(dict.fromkeys(found.table["epsilon"]))
-    lead = f"Epsilon {', '.join(epsilons)}: {setting(found)}."
-    said = [paragraph(f"{text[0].upper()}{text[1:]}.") for text in words(found)]
+def _plan_page(expected: Plan) -> str:
+    """The plan as an HTML page."""
+    epsilons = list(dict.fromkeys(expected.table["epsilon"]))
+    lead = f"Epsilon {', '.join(epsilons)}: {plan_setting(expected)}."
+    sentences = [paragraph(f"{text[0].upper()}{text[1:]}.") for text in plan_sentences(expected)]
     figures = [
         (
-            _figure(found, [kind]),
-            f"Mean relative error of queries {where} by their size, a band per method; the "
-            "numbers are in the table below.",
-            f"Queries {where}. Bands: range of the assumed densities. Dots: {percent(GOOD)}.",
+            _draw_figure(expected, [kind]),
+            f"Mean relative error of queries {centres} by size, one band per method; the table "
+            "below has the numbers.",
+            f"Queries {centres}. Bands: range over the assumed densities. Dotted line: "
+            f"{percent_text(GOOD_ERROR)}.",
         )
-        for kind, where in _KINDS.items()
+        for kind, centres in _KINDS.items()
     ]
     body = [
-        section("In words", *said),
+        section("Summary", *sentences),
         section("Expected relative error by size of query", figure_block(figures, private=False)),
-        section("Figures", _table(found)),
-        section(
-            "How this was made",
-            paragraph(
-                "From public parameters alone: no data was read. Populations were made up from "
-                f"the assumed densities ({', '.join(dict.fromkeys(found.table['density']))}; "
-                f"{found.runs} of each), built with the real methods and their real noise, and "
-                "asked for boxes whose counts are known. The relative error is |estimate - true| "
-                "over max(true, 0.001 of all records)."
-            ),
-        ),
+        section("Numbers", _range_table(expected)),
+        section("Method", paragraph(_method_text(expected))),
     ]
     return page("Expected errors of a release", body, lead=lead)
 
 
-def _table(found: Plan) -> str:
-    """Ranges, one row each."""
-    columns = range_columns(found)
+def _range_table(expected: Plan) -> str:
+    """Ranges, one row per epsilon, method and size."""
+    columns = range_columns(expected)
     return table_block(
-        "Relative errors where people are, over the assumed densities; anywhere: of all places.",
+        f"Relative errors. {COLUMNS_NOTE}",
         [name.replace("_", " ") for name in columns],
         zip(*columns.values(), strict=True),
+    )
+
+
+def _method_text(expected: Plan) -> str:
+    """How the numbers were computed."""
+    densities = ", ".join(dict.fromkeys(expected.table["density"]))
+    return (
+        "The plan uses public parameters only; it reads no data. It draws synthetic populations "
+        f"from the assumed densities ({densities}; {expected.runs} of each), builds releases of "
+        "them with the real methods and their real noise, and queries boxes whose true counts are "
+        "known. The relative error is |estimate - true| / max(true, 0.001 of all records)."
     )

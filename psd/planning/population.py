@@ -1,7 +1,7 @@
-"""Made-up populations: where people might be, drawn from public assumptions alone.
+"""Synthetic populations, drawn from public assumptions alone.
 
-For planning, when no data may be looked at. An assumed density says how the records of a square
-cell are shared out among its quarters, from the whole domain down to the lattice.
+Plans use them because no data may be read. An assumed density divides the records of a square cell
+among its quarters, from the domain down to the lattice.
 
 References
 ----------
@@ -18,31 +18,18 @@ import numpy as np
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
+from psd.planning._constants import CLUSTERING, EXTRA_COVARIATE_LEVELS, MAX_GROUPS
 from psd.space.covariate import Covariate
 from psd.space.domain import DEFAULT_LATTICE, Domain
 
-__all__ = ["DENSITIES", "AssumedDensity", "group_size", "population"]
-
-# Fitted to public data, see docs/guide/planning.md. Shares of the quarters of a cell are Dirichlet
-# distributed with these parameters, level by level from the whole domain down, the last of them on
-# all further levels; 1 makes all shares equally likely, less makes them more unequal.
-CLUSTERING: dict[str, tuple[float, ...]] = {
-    "clustered": (1.0,),
-    "coastal": (0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 0.8, 1.0),
-    "places": (2.0, 2.0, 2.0, 1.5, 1.0, 0.7, 0.4, 0.2, 0.1, 0.05),
-}
+__all__ = ["DENSITIES", "AssumedDensity", "draw_population", "group_size"]
 
 DENSITIES = ("uniform", *CLUSTERING)
 
-# Halvings of each side down to a lattice cell.
+# Number of times that each side is halved down to a lattice cell.
 _LEVELS = 20
 
-# Above about so many places, records stand together in groups; bounds time and memory.
-_PLACES = 1_000_000
-
-# Further levels on which cells that lie across lines of a raster are divided by it.
-_BETWEEN = 6
-
+# Added to the weights of quarters: if the parameter is small, all four may underflow to 0.
 _TINY = 1e-250
 
 _EAST, _NORTH = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
@@ -50,18 +37,19 @@ _EAST, _NORTH = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssumedDensity:
-    """How the records of a cell are shared out among its quarters. Public.
+    """Rule that divides the records of a cell among its quarters. Public.
 
     Parameters
     ----------
     kind : {"uniform", "clustered", "coastal", "places"}
-        Evenly, or by a random multiplicative cascade, in which the shares of the four quarters
-        of a cell are drawn from a Dirichlet distribution: as unequal on every level; most
-        unequal on the first ones, as where sea and mountains are empty; or most unequal on the
-        last ones, as where records share addresses or masts.
+        ``uniform`` gives each quarter the same share. The others are random multiplicative
+        cascades, whose shares have a Dirichlet distribution: ``clustered`` is equally unequal on
+        every level; ``coastal`` is most unequal on the first levels, like land with empty seas and
+        mountains; ``places`` is most unequal on the last levels, like records that share addresses
+        or masts.
     covariate : Covariate, optional
-        Known density. It rules as far down as its raster reaches; the kind, below, by the
-        parameters of the same levels.
+        Public density. It gives the shares down to the cells of its raster; below them the kind
+        does, with the parameters of the same levels.
     """
 
     kind: str
@@ -70,38 +58,43 @@ class AssumedDensity:
     def __post_init__(self) -> None:
         """Check the kind."""
         if self.kind not in DENSITIES:
-            raise ParameterError(f"density {self.kind!r} is none of {', '.join(DENSITIES)}")
+            raise ParameterError(
+                f"density must be one of {', '.join(DENSITIES)}, got {self.kind!r}"
+            )
 
     @property
     def coarse_levels(self) -> int:
-        """Levels of cells that are larger than those of the covariate's raster."""
+        """Number of levels whose cells are larger than those of the covariate's raster."""
         if self.covariate is None:
             return 0
         return int(np.ceil(np.log2(max(self.covariate.columns, self.covariate.rows))))
 
     @property
-    def known_levels(self) -> int:
-        """Levels whose shares follow the covariate; some more where no line is one of its own."""
+    def covariate_levels(self) -> int:
+        """Number of levels whose shares follow the covariate.
+
+        If cells cross the lines of its raster, some further levels follow it too.
+        """
         if self.covariate is None:
             return 0
         halvings = 2**self.coarse_levels
         if halvings % self.covariate.columns == 0 == halvings % self.covariate.rows:
             return self.coarse_levels
-        return self.coarse_levels + _BETWEEN
+        return self.coarse_levels + EXTRA_COVARIATE_LEVELS
 
-    def shares(
+    def draw_shares(
         self, columns: Integers, rows: Integers, level: int, random: np.random.Generator
     ) -> Floats:
-        """Share of each quarter in the records of its cell, given that there are some.
+        """Draw the share of each quarter in the records of its cell.
 
         Parameters
         ----------
         columns, rows : ndarray, shape (n,), int64
-            Quarters' cells, counted in cells of the level.
+            Indices of the cells on the level.
         level : int
-            Of the cells; 0 is the whole domain.
+            Level of the cells; 0 is the domain.
         random : numpy.random.Generator
-            Source of the shares of a cascade.
+            Generator of the shares of a cascade.
 
         Returns
         -------
@@ -112,16 +105,17 @@ class AssumedDensity:
         if self.kind != "uniform" and level >= self.coarse_levels:
             profile = CLUSTERING[self.kind]
             parameter = profile[min(level, len(profile) - 1)]
-            # Where the parameter is small, all four may be too small for a float.
             weights = random.standard_gamma(parameter, weights.shape) + _TINY
-        if self.covariate is not None and level < self.known_levels:
-            weights *= _masses(self.covariate, columns, rows, level)
-        found: Floats = weights / weights.sum(axis=1, keepdims=True)
-        return found
+        if self.covariate is not None and level < self.covariate_levels:
+            weights *= _covariate_masses(self.covariate, columns, rows, level)
+        shares: Floats = weights / weights.sum(axis=1, keepdims=True)
+        return shares
 
 
-def _masses(covariate: Covariate, columns: Integers, rows: Integers, level: int) -> Floats:
-    """Mass of the quarters of cells."""
+def _covariate_masses(
+    covariate: Covariate, columns: Integers, rows: Integers, level: int
+) -> Floats:
+    """Mass of the covariate in the quarters of cells."""
     side = 2 ** (_LEVELS - level - 1)
     west = (2 * columns[:, None] + _EAST).ravel() * side
     south = (2 * rows[:, None] + _NORTH).ravel() * side
@@ -130,11 +124,11 @@ def _masses(covariate: Covariate, columns: Integers, rows: Integers, level: int)
 
 
 def group_size(count: int) -> int:
-    """Most records that are placed together in a population of so many; 1 up to a million."""
-    return -(-count // _PLACES)
+    """Limit of the records that share coordinates in a population; 1 up to a million records."""
+    return -(-count // MAX_GROUPS)
 
 
-def population(
+def draw_population(
     count: int,
     domain: Domain,
     density: AssumedDensity,
@@ -142,80 +136,85 @@ def population(
     *,
     contributions: int = 1,
 ) -> Tally:
-    """Draw a population: exactly so many records, on the lattice.
+    """Draw a population of an exact number of records on the lattice.
 
     Guarantees
     ----------
     - Reads no data; the same generator state gives the same population.
-    - Up to a million records each has a place of its own; of more, groups of at most
-      `group_size` have one together, so that memory stays bounded.
+    - Up to a million records have coordinates of their own. Of more records, groups of at most
+      `group_size` share coordinates, so that memory stays bounded.
 
     Parameters
     ----------
     count : int
-        Records. Public.
+        Number of records. Public.
     domain : Domain
-        With the default lattice. Public.
+        Study area with the default lattice. Public.
     density : AssumedDensity
-        Where they might be. Public.
+        Density of the records. Public.
     random : numpy.random.Generator
-        Source of all choices.
+        Generator of all draws.
     contributions : int
-        Most records of one user. Public.
+        Bound on the records of one user. Public.
 
     Returns
     -------
     Tally
-        Of nobody.
+        Synthetic.
+
+    Raises
+    ------
+    ParameterError
+        If the domain has another lattice than the default.
 
     Notes
     -----
-    The records of a cell are shared out among its quarters by one multinomial draw, cells of a
-    level together, until a cell has a group at most, which is placed at random in it. For single
-    records that is their exact distribution: where nobody else is, all places are alike.
+    The records of all cells of a level are divided among their quarters by multinomial draws, until
+    a cell has at most one group, which gets a random position in the cell. For single records that
+    is their exact distribution: in a cell without another record all positions are equally likely.
     """
     if domain.lattice != DEFAULT_LATTICE:
-        raise ParameterError("populations are drawn on the default lattice")
+        raise ParameterError("domain must have the default lattice to draw a population on it")
     group = group_size(count)
     cells = np.zeros((2, 1), np.int64)
     records = np.array([count], np.int64)
-    placed: list[Integers] = []
+    groups: list[Integers] = []
     for level in range(_LEVELS + 1):
-        done = (records <= group) & (level >= density.known_levels) | (level == _LEVELS)
-        placed.append(_placed(cells[:, done], records[done], level, random))
-        cells, records = _quartered(cells[:, ~done], records[~done], level, density, random)
-    return _tally(np.concatenate(placed, axis=1), contributions)
+        final = (records <= group) & (level >= density.covariate_levels) | (level == _LEVELS)
+        groups.append(_draw_positions(cells[:, final], records[final], level, random))
+        cells, records = _divide_cells(cells[:, ~final], records[~final], level, density, random)
+    return _sum_cells(np.concatenate(groups, axis=1), contributions)
 
 
-def _placed(
+def _draw_positions(
     cells: Integers, records: Integers, level: int, random: np.random.Generator
 ) -> Integers:
-    """Columns and rows on the lattice, and records, of groups somewhere in their cells."""
+    """Columns and rows on the lattice, and records, of one group at random in each cell."""
     side = 2 ** (_LEVELS - level)
-    where = cells * side + random.integers(0, side, cells.shape)
-    return np.concatenate([where, records[None, :]])
+    positions = cells * side + random.integers(0, side, cells.shape)
+    return np.concatenate([positions, records[None, :]])
 
 
-def _quartered(
+def _divide_cells(
     cells: Integers,
     records: Integers,
     level: int,
     density: AssumedDensity,
     random: np.random.Generator,
 ) -> tuple[Integers, Integers]:
-    """Quarters that hold records, and how many."""
+    """Occupied quarters of cells, and their records."""
     if not len(records):
         return cells, records
-    shares = density.shares(cells[0], cells[1], level, random)
+    shares = density.draw_shares(cells[0], cells[1], level, random)
     parts = random.multinomial(records, shares).ravel()
     columns, rows = 2 * cells[0][:, None] + _EAST, 2 * cells[1][:, None] + _NORTH
     quarters = np.stack([columns.ravel(), rows.ravel()])
     return quarters[:, parts > 0], parts[parts > 0]
 
 
-def _tally(placed: Integers, contributions: int) -> Tally:
-    """Records of each occupied lattice cell, in order."""
-    columns, rows, records = placed
+def _sum_cells(groups: Integers, contributions: int) -> Tally:
+    """Tally of the groups: the records of each occupied lattice cell, in order."""
+    columns, rows, records = groups
     codes, inverse = np.unique(rows * DEFAULT_LATTICE[0] + columns, return_inverse=True)
     counts = np.zeros(len(codes), np.int64)
     np.add.at(counts, inverse, records)

@@ -17,8 +17,8 @@ from accuracy import BOUNDS
 
 import psd
 from psd.evaluation.evaluate import class_errors
-from psd.evaluation.true_counts import Sightings, truth_of
-from psd.evaluation.workload import workload
+from psd.evaluation.true_counts import PointRecorder, true_counts
+from psd.evaluation.workload import draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
@@ -47,11 +47,11 @@ SETTINGS = {
 def scores(name: str, epsilon: str, runs: int, folder: Path) -> dict[str, list[float]]:
     """Scores of every variant, build by build."""
     domain = psd.Domain(bounds=BOUNDS[name])
-    seen = Sightings(domain)
+    seen = PointRecorder(domain)
     batches = read(folder / f"{name}.csv", Columns(x="lon", y="lat", user=None), domain)
-    counts = tally_batches(seen.of(batches), domain, unit=PrivacyUnit())
-    queries = workload(*seen.points, domain.bounds)
-    truth = truth_of(queries, seen.points, counts, domain, bounded=False)
+    counts = tally_batches(seen.record(batches), domain, unit=PrivacyUnit())
+    queries = draw_workload(*seen.points, domain.bounds)
+    truth = true_counts(queries, seen.points, counts, domain, bounded=False)
 
     def built(settings):
         method = psd.method("cascade", settings)

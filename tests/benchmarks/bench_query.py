@@ -23,8 +23,8 @@ import numpy as np
 from accuracy import BOUNDS, items
 
 import psd
-from psd.evaluation.true_counts import Points, Sightings
-from psd.evaluation.workload import workload
+from psd.evaluation.true_counts import PointRecorder, Points
+from psd.evaluation.workload import draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
@@ -74,8 +74,8 @@ def timed(work: Callable[[], object], runs: int = 1) -> float:
 
 def points_of(path: Path, domain: psd.Domain) -> tuple[Tally, Points]:
     """Tally and points of a data set, every point several times around its place."""
-    seen, noise = Sightings(domain), np.random.default_rng(0)
-    for _ in seen.of(read([path], Columns(x="lon", y="lat", user=None), domain)):
+    seen, noise = PointRecorder(domain), np.random.default_rng(0)
+    for _ in seen.record(read([path], Columns(x="lon", y="lat", user=None), domain)):
         pass
     x, y = (
         np.clip(np.tile(z, COPIES) + noise.normal(0, AROUND, COPIES * len(z)), low, high)
@@ -172,7 +172,7 @@ def main() -> None:
     domain = psd.Domain(bounds=BOUNDS[DATA])
     counts, points = points_of(options.folder / f"{DATA}.csv", domain)
     boxes = np.concatenate(
-        [workload(*points, domain.bounds, seed=seed).boxes for seed in range(SETS)]
+        [draw_workload(*points, domain.bounds, seed=seed).boxes for seed in range(SETS)]
     )
     print(f"Compiling, or fetching what was compiled before: {compiling(domain):.1f} s\n")
     columns = ["method", "nodes", "view", "loading s"]

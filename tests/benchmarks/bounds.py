@@ -23,8 +23,8 @@ from psd.curator.contribution_choice import (
 )
 from psd.decompositions import method
 from psd.evaluation.evaluate import class_errors, geometric_mean
-from psd.evaluation.true_counts import Sightings, truth_of
-from psd.evaluation.workload import workload
+from psd.evaluation.true_counts import PointRecorder, true_counts
+from psd.evaluation.workload import draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.sampler import SecureSampler
@@ -67,19 +67,19 @@ class Data:
         self.taken()
         self.sizes = self.builder.rows_per_unit()
         self.points = self.seen.points
-        self.queries = workload(*self.points, self.domain.bounds)
+        self.queries = draw_workload(*self.points, self.domain.bounds)
 
     def taken(self):
         """Read anew; rows are counted once."""
         self.builder = TallyBuilder(self.domain, unit=PrivacyUnit(kind="user", max_contributions=1))
-        self.seen = Sightings(self.domain)
-        for batch in self.seen.of(read(self.table, Columns(user="user_id"), self.domain)):
+        self.seen = PointRecorder(self.domain)
+        for batch in self.seen.record(read(self.table, Columns(user="user_id"), self.domain)):
             self.builder.add_batch(batch)
 
     def truth(self, bound):
         self.taken()
         counts = self.builder.build(unit=PrivacyUnit(kind="user", max_contributions=bound))
-        return truth_of(self.queries, self.points, counts, self.domain, bounded=True)
+        return true_counts(self.queries, self.points, counts, self.domain, bounded=True)
 
 
 def score(data, truth, bound, epsilon, paid, runs):

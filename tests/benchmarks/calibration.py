@@ -23,8 +23,8 @@ from accuracy import BOUNDS, CLASSES, items
 from numpy.typing import NDArray
 
 import psd
-from psd.evaluation.true_counts import Sightings, Truth, truth_of
-from psd.evaluation.workload import workload
+from psd.evaluation.true_counts import PointRecorder, TrueCounts, true_counts
+from psd.evaluation.workload import draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 
@@ -46,17 +46,17 @@ whose true count is 0, which every interval from 0 covers.
 """
 
 
-def truth(path: Path, domain: psd.Domain) -> Truth:
+def truth(path: Path, domain: psd.Domain) -> TrueCounts:
     """Boxes and true counts of a data set."""
-    seen = Sightings(domain)
-    counts = tally_batches(seen.of(read(path, Columns(x="lon", y="lat"), domain)), domain)
-    queries = workload(*seen.points, domain.bounds)
-    return truth_of(queries, seen.points, counts, domain, bounded=False)
+    seen = PointRecorder(domain)
+    counts = tally_batches(seen.record(read(path, Columns(x="lon", y="lat"), domain)), domain)
+    queries = draw_workload(*seen.points, domain.bounds)
+    return true_counts(queries, seen.points, counts, domain, bounded=False)
 
 
 def measured(
     path: Path,
-    known: Truth,
+    known: TrueCounts,
     domain: psd.Domain,
     method: str,
     epsilon: str,
@@ -73,7 +73,7 @@ def measured(
     return np.mean(covers, axis=0), np.mean(widths, axis=0)
 
 
-def by_class(known: Truth, values: NDArray[Any]) -> NDArray[np.float64]:
+def by_class(known: TrueCounts, values: NDArray[Any]) -> NDArray[np.float64]:
     """Mean of values in each class of queries."""
     names = dict.fromkeys(known.queries.classes.tolist())
     return np.array([values[known.queries.classes == name].mean() for name in names])

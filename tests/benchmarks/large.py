@@ -20,8 +20,8 @@ from accuracy import BOUNDS, items
 
 import psd
 from psd.evaluation.evaluate import class_errors
-from psd.evaluation.true_counts import Sightings, truth_of
-from psd.evaluation.workload import Workload, workload
+from psd.evaluation.true_counts import PointRecorder, true_counts
+from psd.evaluation.workload import Workload, draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
@@ -56,14 +56,14 @@ def ratio(view, signed):
 
 def prepared(path, domain):
     """Tally of a file, and the truth of its largest queries."""
-    seen = Sightings(domain)
+    seen = PointRecorder(domain)
     counts = tally_batches(
-        seen.of(read([path], Columns(x="lon", y="lat", user=None), domain)), domain
+        seen.record(read([path], Columns(x="lon", y="lat", user=None), domain)), domain
     )
-    queries = workload(*seen.points, domain.bounds)
+    queries = draw_workload(*seen.points, domain.bounds)
     large = np.char.endswith(queries.classes, " " + SIZE)
     queries = Workload(boxes=queries.boxes[large], classes=queries.classes[large])
-    return counts, truth_of(queries, seen.points, counts, domain, bounded=False)
+    return counts, true_counts(queries, seen.points, counts, domain, bounded=False)
 
 
 def measured(counts, truth, domain, method, epsilon, runs):

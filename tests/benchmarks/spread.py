@@ -22,8 +22,8 @@ import numpy as np
 from accuracy import BOUNDS, items
 
 import psd
-from psd.evaluation.true_counts import Sightings
-from psd.evaluation.workload import workload
+from psd.evaluation.true_counts import PointRecorder
+from psd.evaluation.workload import draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import tally_batches
@@ -43,7 +43,7 @@ CLASSES = [f"{kind} {area} %" for kind in "UD" for area in (".01", ".1", "1", "1
 
 def queries(points: tuple[np.ndarray, np.ndarray], domain: psd.Domain, each: int) -> np.ndarray:
     """The first boxes of each of the eight classes, class by class."""
-    boxes = workload(*points, domain.bounds).boxes.reshape(len(CLASSES), -1, 4)
+    boxes = draw_workload(*points, domain.bounds).boxes.reshape(len(CLASSES), -1, 4)
     return boxes[:, :each].reshape(-1, 4)
 
 
@@ -91,9 +91,9 @@ def ratios(
 def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
     """One row per epsilon and method of a data set."""
     domain = psd.Domain(bounds=BOUNDS[data])
-    seen = Sightings(domain)
+    seen = PointRecorder(domain)
     counts = tally_batches(
-        seen.of(read(options.folder / f"{data}.csv", Columns(x="lon", y="lat"), domain)), domain
+        seen.record(read(options.folder / f"{data}.csv", Columns(x="lon", y="lat"), domain)), domain
     )
     boxes = queries(seen.points, domain, options.queries)
     for epsilon in options.epsilons:

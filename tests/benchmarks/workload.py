@@ -21,7 +21,7 @@ import psd
 from psd.decompositions import Decomposition
 from psd.decompositions._workload_shares import CLASSES, class_boxes
 from psd.evaluation.evaluate import class_errors
-from psd.evaluation.true_counts import Sightings, Truth, truth_of
+from psd.evaluation.true_counts import PointRecorder, TrueCounts, true_counts
 from psd.evaluation.workload import Workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
@@ -68,12 +68,12 @@ def queries(
     return Workload(boxes=boxes, classes=np.repeat(["uniform", "on data"], size))
 
 
-def truths(path: Path, domain: psd.Domain, classes: list[str], size: int) -> dict[str, Truth]:
+def truths(path: Path, domain: psd.Domain, classes: list[str], size: int) -> dict[str, TrueCounts]:
     """True counts of the boxes of every class, from one reading."""
-    seen = Sightings(domain)
-    counts = tally_batches(seen.of(read(path, Columns(x="lon", y="lat"), domain)), domain)
+    seen = PointRecorder(domain)
+    counts = tally_batches(seen.record(read(path, Columns(x="lon", y="lat"), domain)), domain)
     return {
-        name: truth_of(
+        name: true_counts(
             queries(name, seen.points, domain, size), seen.points, counts, domain, bounded=False
         )
         for name in classes

@@ -40,7 +40,7 @@ def test_table_csv_and_plot(visits, tmp_path):
     assert [row[:2] for row in rows] == [[m, e] for e in ("0.1", "1") for m in ("grid", "quadtree")]
     assert {len(row) for row in rows} == {13}
     assert told.startswith("PRIVATE: ")
-    assert told.count("is a look at the data that the epsilon of a later release") == 1
+    assert told.count("reveals something about the data that the epsilon of a later release") == 1
     assert told.endswith(f"wrote {csv} (PRIVATE)\nwrote {plot} (PRIVATE)\n")
     assert csv.read_text().splitlines()[0] == f"# {COMPARISON_NOTICE}"
     table = pd.read_csv(csv, comment="#")

@@ -27,7 +27,7 @@ def test_eight_classes_with_files(visits, tmp_path, capsys):
     assert run(words) == 0
     said = capsys.readouterr()
     assert "PRIVATE" in said.out
-    assert "is itself a look at the data" in said.out
+    assert "reveals something about the data that epsilon does not cover" in said.out
     assert said.out.count("uniform") == 5  # four classes and the heading of a part
     assert csv.read_text().startswith("# PRIVATE")
     assert len(pd.read_csv(csv, comment="#")) == 4_000
@@ -50,7 +50,7 @@ def test_bounded_users_need_the_tally_of_the_build(visits, tmp_path, capsys):
     build(visits, release, *words)
     assert tally.stat().st_mode & 0o777 == 0o600
     assert run(["evaluate", str(release), str(visits)]) == 2
-    assert "--keep-tally" in capsys.readouterr().err
+    assert "needs --tally, the private tally of its build" in capsys.readouterr().err
     assert run(["evaluate", str(release), str(visits), "--tally", str(tally)]) == 0
     assert "bounding" in capsys.readouterr().out
 

@@ -17,7 +17,7 @@ EVEN = ("--density", "uniform")
 def test_table_and_words():
     told = passes("plan", *PLACE, *QUICK, "--epsilon", "0.1,2")
     assert told.startswith(
-        "Expected relative errors: 5,000 records, each protected by itself, in 605 km2"
+        "Expected relative errors: 5,000 records in 605 km2; each record is protected."
     )
     rows = [line.split() for line in told.splitlines() if " quadtree " in line[:20]]
     assert [row[0] for row in rows] == ["0.1"] * 4 + ["2"] * 4
@@ -25,7 +25,7 @@ def test_table_and_words():
     assert "No data was read" in told
     words = [line for line in told.splitlines() if line.startswith("- ")]
     assert [line.split(",")[0] for line in words] == ["- at epsilon 0.1", "- at epsilon 2"]
-    assert all("where people are" in line for line in words)
+    assert all("queries centred on people" in line for line in words)
 
 
 def test_csv_json_and_output_say_the_same(tmp_path):
@@ -84,7 +84,7 @@ def test_a_narrow_terminal_drops_columns_and_says_so(monkeypatch):
     )
     outcome = cli("plan", *PLACE, *QUICK, "--epsilon", 1)
     assert outcome.code == 0
-    assert "too narrow for records off" in outcome.err
+    assert "too narrow for error in records" in outcome.err
 
 
 def test_a_terminal_is_told_the_number_of_finished_builds(monkeypatch):
@@ -99,23 +99,23 @@ def test_a_terminal_is_told_the_number_of_finished_builds(monkeypatch):
     [
         ((), 2, "either --area"),
         ((*PLACE, "--bounds", 0, 0, 1, 1), 2, "either --area"),
-        (("--area", 0), 2, "not above 0"),
-        (("--area", "nan"), 2, "not above 0"),
-        (("--area", "6e8"), 2, "whole Earth"),
+        (("--area", 0), 2, "--area must be above 0"),
+        (("--area", "nan"), 2, "--area must be above 0"),
+        (("--area", "6e8"), 2, "the surface of the Earth, got 6e+08"),
         (("--bounds", 1, 0, 0, 1), 3, "west"),
         ((*PLACE, "--sizes", "700"), 2, "more than the area"),
-        ((*PLACE, "--sizes", "0"), 2, "is none"),
-        ((*PLACE, "--sizes", "nan"), 2, "is none"),
-        ((*PLACE, "--sizes", "101%"), 2, "is none"),
+        ((*PLACE, "--sizes", "0"), 2, "--sizes must be above 0 %"),
+        ((*PLACE, "--sizes", "nan"), 2, "--sizes must be above 0 %"),
+        ((*PLACE, "--sizes", "101%"), 2, "--sizes must be above 0 %"),
         ((*PLACE, "--sizes", "big"), 2, "not a valid float"),
         ((*PLACE, "--epsilon", "0"), 2, "epsilon"),
         ((*PLACE, "--count", "0"), 2, "--count must be"),
         ((*PLACE, "--count", "1e6"), 2, "not a valid int"),
         ((*PLACE, "--methods", "magic"), 2, "magic"),
-        ((*PLACE, "--density", "even"), 2, "none of uniform"),
+        ((*PLACE, "--density", "even"), 2, "must be one of uniform"),
         ((*PLACE, "--covariate", "x.npy"), 2, "give --bounds"),
         ((*PLACE, "--covariate", "x.npy:colum=y"), 2, "did you mean 'column'?"),
-        ((*PLACE, "--plot", "p.pdf"), 2, "ends neither in .png nor in .svg nor in .html"),
+        ((*PLACE, "--plot", "p.pdf"), 2, "--plot must end in .png, .svg or .html, got p.pdf"),
         ((*PLACE, "-o", "p.txt"), 2, "--format csv or json"),
     ],
 )

@@ -136,8 +136,12 @@ def test_one_slice_is_a_release_to_every_command(folder):
         (5, "series of time slices", "evaluate s.psd.parquet v.csv"),
         (5, "series of time slices", "difference s.psd.parquet one --box 0 0 1 1"),
         (2, "goes with a series", "info one --slice 2024-01"),
-        (2, "goes with a slice", "evaluate one v.csv --read time=time"),
-        (2, "judged with time (--time)", "evaluate s.psd.parquet v.csv --slice 2024-01"),
+        (2, "must go with a slice", "evaluate one v.csv --read time=time"),
+        (
+            2,
+            "needs --read time, the column",
+            "evaluate s.psd.parquet v.csv --slice 2024-01",
+        ),
         (5, "no readable release", "info v.csv --slice 2024-01"),
         (
             2,
@@ -218,7 +222,7 @@ def test_the_facts_of_a_series_bounded_in_each_slice(folder):
 def test_errors_of_a_slice_need_its_tally(folder):
     build(*SURE, *USER, "--keep-tally", "kept")
     words = ("evaluate", "s.psd.parquet", "v.csv", "--slice", "2024-03", "--read", "time=time")
-    assert "--keep-tally" in fails(2, *words)
+    assert "needs --tally, the private tally of its build" in fails(2, *words)
     boxes = ("--boxes", "boxes.csv", "-o", "errors.csv")
     (folder / "boxes.csv").write_text("west,south,east,north\n0,0,8,8\n")
     passes(*words, "--tally", "kept", *boxes)

@@ -1,1 +1,1 @@
-"""Pictures and pages of true errors. Private."""
+"""Plots and HTML pages of true errors. Private."""

@@ -12,8 +12,8 @@ from psd.evaluation import compare as comparison
 from psd.evaluation.compare import compare
 from psd.evaluation.evaluate import class_errors, evaluate, geometric_mean
 from psd.evaluation.reporting.plots import plot_comparison
-from psd.evaluation.true_counts import truth_of
-from psd.evaluation.workload import workload
+from psd.evaluation.true_counts import true_counts
+from psd.evaluation.workload import draw_workload
 from psd.publish.observer import Observer
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
@@ -82,7 +82,7 @@ def test_all_methods_are_the_default(monkeypatch):
         done.append(task.method.name)
         return np.ones(8)
 
-    monkeypatch.setattr(comparison, "_errors", one)
+    monkeypatch.setattr(comparison, "_build_errors", one)
     table = compare(points(), domain=DOMAIN, jobs=1).table
     assert table["method"].tolist() == [*psd.methods()] * 2
     assert table["epsilon"].unique().tolist() == ["0.1", "1"]
@@ -111,10 +111,10 @@ def test_class_errors_are_those_of_the_answers(name):
         observer=Observer(private_tally=kept.append),
         **bound,
     )
-    judged = evaluate(release, table, kept=kept[0])
+    judged = evaluate(release, table, tally=kept[0])
     coordinates = table["lon"].to_numpy(), table["lat"].to_numpy()
-    queries = workload(*coordinates, DOMAIN.bounds)
-    truth = truth_of(queries, coordinates, kept[0], DOMAIN, bounded=True)
+    queries = draw_workload(*coordinates, DOMAIN.bounds)
+    truth = true_counts(queries, coordinates, kept[0], DOMAIN, bounded=True)
     errors = class_errors(release, truth)
     assert errors.tolist() == pytest.approx(judged.summary["true_relative_error"].tolist())
     assert geometric_mean(errors) == pytest.approx(judged.score)
@@ -164,12 +164,32 @@ def test_finished_builds_are_counted(jobs):
     ("arguments", "words"),
     [
         pytest.param({"methods": ["kd"]}, "must be one of .*got 'kd'", id="unknown method"),
-        pytest.param({"methods": []}, "no method", id="no method"),
-        pytest.param({"methods": ["grid", psd.Grid()]}, "grid is given 2 times", id="method twice"),
-        pytest.param({"epsilons": []}, "no epsilon", id="no epsilon"),
-        pytest.param({"epsilons": [".1", "0.10"]}, "0.1 is given 2 times", id="epsilon twice"),
+        pytest.param(
+            {"methods": []},
+            "methods must have at least one value, got none",
+            id="no method",
+        ),
+        pytest.param(
+            {"methods": ["grid", psd.Grid()]},
+            "methods must have each value once, got grid 2 times",
+            id="method twice",
+        ),
+        pytest.param(
+            {"epsilons": []},
+            "epsilons must have at least one value, got none",
+            id="no epsilon",
+        ),
+        pytest.param(
+            {"epsilons": [".1", "0.10"]},
+            "epsilons must have each value once, got 0.1 2 times",
+            id="epsilon twice",
+        ),
         pytest.param({"epsilons": [0]}, "must be above 0", id="epsilon 0"),
-        pytest.param({"epsilons": range(1, 22)}, "more than 20", id="many epsilons"),
+        pytest.param(
+            {"epsilons": range(1, 22)},
+            "epsilons must have at most 20 values, got 21",
+            id="many epsilons",
+        ),
         pytest.param({"runs": 0}, "runs must be between 1 and .*, got 0", id="no run"),
         pytest.param({"runs": True}, "runs", id="boolean for a number"),
         pytest.param({"jobs": 0}, "jobs must be between 1 and .*, got 0", id="no job"),
@@ -226,9 +246,9 @@ def test_nothing_shows_itself(found):
     table = psd.ingest.tally_builder.tally_batches(
         [psd.ingest.tally.Batch(x=coordinates[0], y=coordinates[1])], DOMAIN
     )
-    queries = workload(*coordinates, DOMAIN.bounds)
-    truth = truth_of(queries, coordinates, table, DOMAIN, bounded=False)
-    assert repr(truth) == "<Truth: private>"
+    queries = draw_workload(*coordinates, DOMAIN.bounds)
+    truth = true_counts(queries, coordinates, table, DOMAIN, bounded=False)
+    assert repr(truth) == "<TrueCounts: private>"
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])

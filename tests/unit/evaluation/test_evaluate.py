@@ -72,7 +72,7 @@ def test_bounded_users_have_a_third_part():
     table, kept = points(), []
     arguments = {"domain": DOMAIN, "user": "user_id", "max_contributions": 5}
     release = psd.build(table, epsilon=1, observer=Observer(private_tally=kept.append), **arguments)
-    answers = evaluate(release, table, boxes=BOXES, kept=kept[0]).answers
+    answers = evaluate(release, table, boxes=BOXES, tally=kept[0]).answers
     whole = answers.iloc[0]
     assert whole["true_bounding_error"] == kept[0].counts.sum() - len(table) < 0
     assert np.allclose(
@@ -90,10 +90,10 @@ def test_bounded_users_need_their_own_tally():
     arguments = {"domain": DOMAIN, "user": "user_id", "epsilon": 1}
     release = psd.build(table, max_contributions=5, **arguments)
     psd.build(table, max_contributions=6, observer=Observer(private_tally=kept.append), **arguments)
-    with pytest.raises(ParameterError, match="--keep-tally"):
+    with pytest.raises(ParameterError, match="needs tally=, the private tally"):
         evaluate(release, table, boxes=BOXES)
-    with pytest.raises(ParameterError, match="is of another release"):
-        evaluate(release, table, boxes=BOXES, kept=kept[0])
+    with pytest.raises(ParameterError, match="tally= must be the tally of this release"):
+        evaluate(release, table, boxes=BOXES, tally=kept[0])
 
 
 def test_another_file_is_refused():
@@ -178,8 +178,8 @@ def test_a_tally_is_no_release(built):
 def test_a_release_of_rows_takes_no_tally(built):
     table = points()
     release = psd.build(table, domain=DOMAIN, epsilon=1, method="grid")
-    with pytest.raises(ParameterError, match="needs no tally"):
-        evaluate(release, table, boxes=BOXES, kept=built[0])
+    with pytest.raises(ParameterError, match="tally= must be absent"):
+        evaluate(release, table, boxes=BOXES, tally=built[0])
 
 
 def test_points_on_the_far_edges_count():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 import psd
-from psd.evaluation.workload import AREAS, workload
+from psd.evaluation.workload import AREAS, draw_workload
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 
@@ -22,7 +22,7 @@ def points(size=3_000, users=40):
 
 def test_workload_has_eight_classes_inside_the_bounds():
     table = points()
-    made = workload(table["lon"].to_numpy(), table["lat"].to_numpy(), DOMAIN.bounds)
+    made = draw_workload(table["lon"].to_numpy(), table["lat"].to_numpy(), DOMAIN.bounds)
     names, sizes = np.unique(made.classes, return_counts=True)
     assert len(names) == 2 * len(AREAS)
     assert set(sizes) == {500}

@@ -8,10 +8,16 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.evaluation.workload import workload
-from psd.planning.plan import MEASURES, area_of, default_runs, plan, square
+from psd.evaluation.workload import draw_workload
+from psd.planning.plan import MEASURES, default_runs, plan
+from psd.planning.study_area import domain_area_km2, square_domain
 
-QUICK = {"domain": square(100.0), "methods": ["quadtree"], "densities": ["uniform"], "runs": 1}
+QUICK = {
+    "domain": square_domain(100.0),
+    "methods": ["quadtree"],
+    "densities": ["uniform"],
+    "runs": 1,
+}
 
 
 def quick(count=2_000, **arguments):
@@ -37,7 +43,9 @@ def test_flat_grid_and_uniform_density_have_their_closed_form():
         runs=20,
     ).table
     random = np.random.default_rng(8)
-    boxes = workload(*random.random((2, 1_000)), (0, 0, 1, 1), areas=[share], per_class=4_000).boxes
+    boxes = draw_workload(
+        *random.random((2, 1_000)), (0, 0, 1, 1), areas=[share], per_class=4_000
+    ).boxes
     x, y = (overlaps(boxes[:, axis], boxes[:, axis + 2], cells) for axis in (0, 1))
     cover = (x[:, :, None] * y[:, None, :]).reshape(len(boxes), -1)
     q = np.exp(-epsilon / k)
@@ -59,7 +67,7 @@ def test_table_has_a_row_of_everything_asked_for():
         methods=["quadtree", psd.Grid(size=4)],
         densities=["uniform", "places"],
         sizes=[0.25, 0.01],
-        domain=square(40.0),
+        domain=square_domain(40.0),
     )
     table = found.table
     assert len(table) == 2 * 2 * 2 * 2 * 2
@@ -127,11 +135,11 @@ def test_no_data_is_read(monkeypatch):
     ],
 )
 def test_areas(bounds, crs, km2, within):
-    assert area_of(psd.Domain(bounds=bounds, crs=crs)) == pytest.approx(km2, rel=within)
+    assert domain_area_km2(psd.Domain(bounds=bounds, crs=crs)) == pytest.approx(km2, rel=within)
 
 
 def test_square_has_its_area():
-    assert area_of(square(12.5)) == pytest.approx(12.5)
+    assert domain_area_km2(square_domain(12.5)) == pytest.approx(12.5)
 
 
 def test_runs_fit_the_size():
@@ -141,42 +149,55 @@ def test_runs_fit_the_size():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
+        ({"domain": None}, "domain must be passed"),
         ({"count": 0}, "count must be between"),
         ({"count": 10**12}, "must be between"),
         ({"count": 1.5}, "must be an integer"),
-        ({"epsilons": []}, "no epsilon is given"),
-        ({"epsilons": ["1", "1.0"]}, "epsilon 1 is given 2 times"),
+        ({"epsilons": []}, "epsilons must have at least one value"),
+        ({"epsilons": ["1", "1.0"]}, "epsilons must have each value once, got 1 2 times"),
         ({"epsilons": ["0"]}, "epsilon"),
-        ({"methods": []}, "no method"),
-        ({"methods": ["grid", psd.Grid(size=3)]}, "method grid is given 2 times"),
+        ({"methods": []}, "methods must have at least one value"),
+        (
+            {"methods": ["grid", psd.Grid(size=3)]},
+            "methods must have each value once, got grid 2 times",
+        ),
         ({"methods": ["magic"]}, "magic"),
-        ({"sizes": [0.0]}, "is none"),
-        ({"sizes": [1.01]}, "is none"),
-        ({"sizes": [float("nan")]}, "is none"),
-        ({"sizes": [0.1, 0.1]}, "size 0.1 is given 2 times"),
-        ({"densities": ["even"]}, "density 'even'"),
-        ({"densities": ["uniform", "uniform"]}, "density uniform is given 2 times"),
+        ({"sizes": [0.0]}, "sizes must be above 0 %"),
+        ({"sizes": [1.01]}, "at most 100 % of the area, got 101 %"),
+        ({"sizes": [float("nan")]}, "got nan %"),
+        ({"sizes": [0.1, 0.1]}, "sizes must have each value once, got 0.1 2 times"),
+        ({"densities": ["even"]}, "density must be one of uniform, .*got 'even'"),
+        (
+            {"densities": ["uniform", "uniform"]},
+            "densities must have each value once, got uniform 2 times",
+        ),
         ({"max_contributions": 0}, "max_contributions"),
         ({"runs": 0}, "runs"),
         ({"seed": -1}, "seed"),
     ],
 )
 def test_refusals_before_anything_is_drawn(wrong, told, monkeypatch):
-    monkeypatch.setattr("psd.planning.plan.population", lambda *a, **k: pytest.fail("it was drawn"))
+    monkeypatch.setattr(
+        "psd.planning.simulation.draw_population", lambda *a, **k: pytest.fail("it was drawn")
+    )
     with pytest.raises(ParameterError, match=told):
         quick(**wrong)
 
 
 @pytest.mark.parametrize("area", [0, -1, float("nan"), float("inf"), 6e8])
 def test_no_such_area(area):
-    with pytest.raises(ParameterError, match="whole Earth"):
-        square(area)
+    with pytest.raises(
+        ParameterError,
+        match="area_km2 must be above 0 and at most 520,000,000, the surface of the Earth",
+    ):
+        square_domain(area)
 
 
 def test_a_thousand_million_records_need_modest_memory():
     script = """
-from psd.planning.plan import plan, square
-found = plan(10**9, domain=square(1e5), epsilons=["1"], methods=["quadtree"],
+from psd.planning.plan import plan
+from psd.planning.study_area import square_domain
+found = plan(10**9, domain=square_domain(1e5), epsilons=["1"], methods=["quadtree"],
              densities=["clustered"], sizes=[0.01], runs=1)
 assert found.table["mean_count"].max() > 10**7
 # Not ru_maxrss, which counts what the process that started this one had.

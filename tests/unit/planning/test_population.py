@@ -5,16 +5,17 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.planning.plan import square
-from psd.planning.population import CLUSTERING, DENSITIES, AssumedDensity, group_size, population
+from psd.planning._constants import CLUSTERING
+from psd.planning.population import DENSITIES, AssumedDensity, draw_population, group_size
+from psd.planning.study_area import square_domain
 
-DOMAIN = square(100.0)
+DOMAIN = square_domain(100.0)
 SIDE = 2**20
 
 
 def people(count, kind="uniform", seed=3, covariate=None, domain=DOMAIN):
     density = AssumedDensity(kind=kind, covariate=covariate)
-    return population(count, domain, density, np.random.default_rng(seed))
+    return draw_population(count, domain, density, np.random.default_rng(seed))
 
 
 def quarters(tally, level):
@@ -65,7 +66,7 @@ def test_shares_of_quarters_have_the_moment_of_their_dirichlet_distribution(kind
     for level in (0, 3, 19):
         profile = CLUSTERING[kind]
         a = profile[min(level, len(profile) - 1)]
-        shares = density.shares(cells, cells, level, np.random.default_rng(5))
+        shares = density.draw_shares(cells, cells, level, np.random.default_rng(5))
         squares = (shares**2).sum(axis=1)
         error = 5 * squares.std() / np.sqrt(len(cells))
         assert abs(squares.mean() - (a + 1) / (4 * a + 1)) < error
@@ -106,7 +107,9 @@ def test_more_stand_in_groups():
 
 
 def test_refusals():
-    with pytest.raises(ParameterError, match="none of uniform, clustered"):
+    with pytest.raises(
+        ParameterError, match="must be one of uniform, clustered, coastal, places, got 'even'"
+    ):
         AssumedDensity(kind="even")
-    with pytest.raises(ParameterError, match="default lattice"):
+    with pytest.raises(ParameterError, match="must have the default lattice"):
         people(10, domain=psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857", lattice=(4, 4)))

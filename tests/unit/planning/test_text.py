@@ -1,9 +1,15 @@
 """Words of a plan."""
 
-from psd.planning.plan import plan, square
-from psd.planning.text import words
+from psd.planning.plan import plan
+from psd.planning.study_area import square_domain
+from psd.planning.text import plan_sentences
 
-QUICK = {"domain": square(100.0), "methods": ["quadtree"], "densities": ["uniform"], "runs": 1}
+QUICK = {
+    "domain": square_domain(100.0),
+    "methods": ["quadtree"],
+    "densities": ["uniform"],
+    "runs": 1,
+}
 
 
 def quick(count=2_000, **arguments):
@@ -12,10 +18,10 @@ def quick(count=2_000, **arguments):
 
 def test_words_name_the_least_size_from_which_on_all_is_good():
     found = quick(200_000, epsilons=["0.001", "5"], sizes=[0.1, 0.01, 0.0001], methods=["quadtree"])
-    bad, good = words(found)
-    assert bad.startswith("at epsilon 0.001, quadtree: where people are, no size asked about")
-    assert "at 10 km2 it is up to" in bad
-    assert good.startswith("at epsilon 5, quadtree: where people are, queries of ")
+    bad, good = plan_sentences(found)
+    assert bad.startswith("at epsilon 0.001, quadtree: queries centred on people have a mean")
+    assert "even at the largest size; at 10 km2 it is up to" in bad
+    assert good.startswith("at epsilon 5, quadtree: queries centred on people have a mean")
     people = found.table[(found.table["epsilon"] == "5") & (found.table["centres"] == "on data")]
     fine = people.loc[people["mean_error"] <= 0.1, "size_km2"]
-    assert f"of {fine.min():.3g} km2" in good
+    assert f"cover {fine.min():.3g} km2" in good

@@ -10,7 +10,9 @@ import psd
 from psd.errors import MissingExtraError, ParameterError
 from psd.evaluation.compare import compare
 from psd.evaluation.evaluate import PRIVATE_NOTICE, evaluate
-from psd.evaluation.reporting.pages import RASTER, check_report, comparison_page, evaluation_page
+from psd.evaluation.reporting.comparison_page import comparison_page
+from psd.evaluation.reporting.evaluation_page import RASTER, evaluation_page
+from psd.evaluation.reporting.plots import check_report
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 
@@ -88,13 +90,13 @@ def test_ranking_tells_ties(table):
     given = {"domain": DOMAIN, "methods": [psd.Grid(size=4), psd.Quadtree(height=2)], "jobs": 1}
     found = compare(table, epsilons=["1"], runs=2, **given)
     alike = found.table.assign(score=[0.1, 0.11], score_error=[0.01, 0.01])
-    assert "0.7 standard errors (not told apart)" in comparison_page(replace(found, table=alike))
+    assert "0.7 standard errors (a tie)" in comparison_page(replace(found, table=alike))
     apart = alike.assign(score=[0.1, 0.2])
     assert "7.1 standard errors<" in comparison_page(replace(found, table=apart))
 
 
 def test_report_is_html_and_needs_its_extra(tmp_path, monkeypatch):
-    with pytest.raises(ParameterError, match=r"ends not in \.html"):
+    with pytest.raises(ParameterError, match=r"report must end in \.html, got r\.pdf"):
         check_report(tmp_path / "r.pdf")
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):

@@ -42,5 +42,5 @@ def test_plot_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
     found = evaluate(release, table, boxes=BOXES)
     with pytest.raises(MissingExtraError, match=r"psd-publisher\[plot\]"):
         plot_evaluation(found, tmp_path / "plot.png")
-    with pytest.raises(ParameterError, match="neither in"):
+    with pytest.raises(ParameterError, match=r"plot must end in \.png or \.svg, got plot\.pdf"):
         plot_evaluation(found, tmp_path / "plot.pdf")
