@@ -8,9 +8,9 @@ import pytest
 import shapely
 
 from psd.estimation.covariate_density import CovariateDensity
-from psd.estimation.least_squares import infer, pruned
+from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.estimation.model import CountModel
-from psd.estimation.posterior import posterior_count
+from psd.estimation.posterior import posterior_counts
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
@@ -32,7 +32,7 @@ def with_covariate():
 
 def test_least_squares_is_projected_by_default():
     asked = model()
-    assert asked.estimates.count.tolist() == infer(RELEASE.tree).count.tolist()
+    assert asked.estimates.count.tolist() == infer_counts(RELEASE.tree).count.tolist()
     assert (asked.estimates.count >= 0).all()
     assert asked.total == asked.estimates.count[0]
 
@@ -45,8 +45,8 @@ def test_signed_estimates_are_those_of_least_squares():
 
 
 def test_posterior_medians_replace_the_counts_alone():
-    asked, projected = model(estimate="posterior"), infer(RELEASE.tree)
-    expected = posterior_count(RELEASE.tree, projected, 1, 1, None)
+    asked, projected = model(estimate="posterior"), infer_counts(RELEASE.tree)
+    expected = posterior_counts(RELEASE.tree, projected, 1, 1, None)
     assert asked.estimates.count.tolist() == expected.tolist()
     assert asked.estimates.signed.tolist() == projected.signed.tolist()
     assert asked.estimates.variance.tolist() == projected.variance.tolist()
@@ -54,7 +54,7 @@ def test_posterior_medians_replace_the_counts_alone():
 
 def test_small_counts_are_pruned_after_the_estimate():
     asked = model(prune=20)
-    expected = pruned(RELEASE.tree, infer(RELEASE.tree), 20, asked.parent_shares)
+    expected = prune_counts(RELEASE.tree, infer_counts(RELEASE.tree), 20, asked.parent_shares)
     assert asked.estimates.count.tolist() == expected.tolist()
 
 

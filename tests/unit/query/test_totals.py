@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
-from psd.query.totals import Sums, cover_sums, joined
-from psd.query.traversal import Cover, Step
+from psd.query.totals import QueryTotals, concatenate, query_totals
+from psd.query.traversal import Traversal, TraversalLevel
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 from support.trees import grid_release
@@ -23,7 +23,7 @@ def model(**choice):
 def leaves_of(pairs):
     """Cover of leaves: (query, node, share of the points, share of the area)."""
     query, node, fraction, area = (np.array(values) for values in zip(*pairs, strict=True))
-    step = Step(
+    step = TraversalLevel(
         query=query,
         node=node,
         fraction=fraction.astype(float),
@@ -31,13 +31,13 @@ def leaves_of(pairs):
         opened=np.zeros(len(query), bool),
         parent=np.zeros(len(query), np.int64),
     )
-    return Cover(queries=int(query.max()) + 1, steps=(step,))
+    return Traversal(queries=int(query.max()) + 1, levels=(step,))
 
 
 def sums_of(number, start=0.0):
-    return Sums(**{
+    return QueryTotals(**{
         field.name: start + 100.0 * place + np.arange(number)
-        for place, field in enumerate(fields(Sums))
+        for place, field in enumerate(fields(QueryTotals))
     })  # fmt: skip
 
 
@@ -46,7 +46,7 @@ PAIRS = [(0, 1, 1, 1), (0, 5, 0.5, 0.25), (1, 5, 1, 1), (1, 9, 0.5, 0.5)]
 
 def test_estimates_are_sums_of_shares():
     asked = model()
-    sums = cover_sums(asked, leaves_of(PAIRS))
+    sums = query_totals(asked, leaves_of(PAIRS))
     count, signed = asked.estimates.count, asked.estimates.signed
     assert sums.estimate == pytest.approx([count[1] + count[5] / 2, count[5] + count[9] / 2])
     assert sums.signed == pytest.approx([signed[1] + signed[5] / 2, signed[5] + signed[9] / 2])
@@ -54,7 +54,7 @@ def test_estimates_are_sums_of_shares():
 
 def test_only_cut_leaves_have_a_variance_of_their_own():
     asked = model()
-    sums = cover_sums(asked, leaves_of(PAIRS))
+    sums = query_totals(asked, leaves_of(PAIRS))
     parts = [
         nonuniformity_variance(*(np.array([v]) for v in values))[0]
         for values in (
@@ -67,14 +67,14 @@ def test_only_cut_leaves_have_a_variance_of_their_own():
 
 def test_records_are_moved_by_a_smooth_density_alone():
     cover = leaves_of(PAIRS)
-    assert cover_sums(model(), cover).shift.tolist() == [0, 0]
+    assert query_totals(model(), cover).shift.tolist() == [0, 0]
     smooth = model(density="smooth")
-    shift = cover_sums(smooth, cover).shift
+    shift = query_totals(smooth, cover).shift
     assert shift == pytest.approx([smooth.estimates.count[5] * 0.25, 0])
 
 
 def test_the_variance_of_published_counts_is_that_of_least_squares_where_they_are_signed():
-    sums = cover_sums(model(estimate="signed"), leaves_of(PAIRS))
+    sums = query_totals(model(estimate="signed"), leaves_of(PAIRS))
     assert (sums.published_variance == sums.perturbation_variance).all()
     assert (sums.perturbation_variance > 0).all()
 
@@ -88,8 +88,8 @@ def test_what_neighbours_say_is_added_to_the_variance_of_leaves():
 @pytest.mark.parametrize("sizes", [(), (0,), (2,), (2, 0, 3)])
 def test_sums_of_some_queries_follow_those_of_others(sizes):
     parts = [sums_of(size, start=1000.0 * place) for place, size in enumerate(sizes)]
-    together = joined(parts)
-    for field in fields(Sums):
+    together = concatenate(parts)
+    for field in fields(QueryTotals):
         values = getattr(together, field.name)
         expected = [value for part in parts for value in getattr(part, field.name)]
         assert (values.tolist(), values.dtype) == (expected, np.float64)

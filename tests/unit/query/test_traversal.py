@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from psd.estimation.least_squares import infer
+from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
-from psd.query.traversal import cover, cut_leaf_total, perturbation_variance, total
+from psd.query.traversal import cut_leaf_total, perturbation_variance, traverse, weighted_total
 from psd.space.box_tree import Tree
 from support.trees import dense_least_squares
 
@@ -33,23 +33,23 @@ def shares(*queries):
         points, area = np.array(both, float).reshape(-1, 2).T
         return points, area
 
-    return cover(TREE, len(queries), fraction)
+    return traverse(TREE, len(queries), fraction)
 
 
 def visited(covered):
-    return [list(zip(s.query.tolist(), s.node.tolist(), strict=True)) for s in covered.steps]
+    return [list(zip(s.query.tolist(), s.node.tolist(), strict=True)) for s in covered.levels]
 
 
 def test_a_query_of_all_cells_opens_none():
     covered = shares({0: 1.0})
     assert visited(covered) == [[(0, 0)]]
-    assert total(covered, VALUES).tolist() == [100]
+    assert weighted_total(covered, VALUES).tolist() == [100]
 
 
 def test_a_query_outside_of_all_cells_is_0():
     covered = shares({})
     assert visited(covered) == [[(0, 0)]]
-    assert total(covered, VALUES).tolist() == [0]
+    assert weighted_total(covered, VALUES).tolist() == [0]
 
 
 def test_cells_that_are_cut_are_opened_down_to_the_leaves():
@@ -59,30 +59,30 @@ def test_cells_that_are_cut_are_opened_down_to_the_leaves():
         [(0, 1), (0, 2), (0, 3), (0, 4)],
         [(0, 5), (0, 6), (0, 7), (0, 8)],
     ]
-    assert [step.opened.tolist() for step in covered.steps] == [
+    assert [step.opened.tolist() for step in covered.levels] == [
         *([True], [True, False, False, False], [False] * 4)
     ]
-    assert [step.parent.tolist() for step in covered.steps] == [[-1], [0] * 4, [0] * 4]
-    assert total(covered, VALUES).tolist() == [30 + 16 + 0.25 * 12]
+    assert [step.parent.tolist() for step in covered.levels] == [[-1], [0] * 4, [0] * 4]
+    assert weighted_total(covered, VALUES).tolist() == [30 + 16 + 0.25 * 12]
 
 
 def test_queries_do_not_mix():
     alone = [{0: 0.5, 1: 1.0}, {0: 1.0}, {}, {0: 0.5, 1: 0.5, 4: 0.5, 8: 1.0}]
-    together = total(shares(*alone), VALUES)
+    together = weighted_total(shares(*alone), VALUES)
     assert together.tolist() == [40, 100, 0, 5 + 4]
-    assert together.tolist() == [float(total(shares(query), VALUES)[0]) for query in alone]
+    assert together.tolist() == [float(weighted_total(shares(query), VALUES)[0]) for query in alone]
 
 
 def test_the_area_decides_what_is_opened_and_the_points_what_is_counted():
     covered = shares({0: (0.0, 0.5), 2: (0.75, 0.5), 3: (0.0, 0.5), 4: (0.0, 0.0)})
-    assert len(covered.steps) == 2
-    assert total(covered, VALUES).tolist() == [0.75 * 30]
+    assert len(covered.levels) == 2
+    assert weighted_total(covered, VALUES).tolist() == [0.75 * 30]
 
 
 def test_no_queries():
     covered = shares()
-    assert (covered.steps, total(covered, VALUES).tolist()) == ((), [])
-    assert perturbation_variance(covered, infer(TREE)).tolist() == []
+    assert (covered.levels, weighted_total(covered, VALUES).tolist()) == ((), [])
+    assert perturbation_variance(covered, infer_counts(TREE)).tolist() == []
 
 
 def test_only_leaves_that_are_cut_have_a_value():
@@ -113,5 +113,5 @@ def test_the_variance_is_that_of_the_dense_covariance(query):
     if query.get(0) == 1:
         weights[:] = 1
     _, covariance = dense_least_squares(TREE)
-    variance = perturbation_variance(shares(query), infer(TREE))
+    variance = perturbation_variance(shares(query), infer_counts(TREE))
     assert variance[0] == pytest.approx(weights @ covariance @ weights, rel=1e-9, abs=1e-12)
