@@ -42,7 +42,7 @@ class DeclaredParameters(Mapping[str, Value]):
 
     Guarantees
     ----------
-    - Every name was declared before a row was read: by `psd._util.fields.public_field`, in
+    - Every name was declared before a record was read: by `psd._util.fields.public_field`, in
       ``picks`` of a method, or among the names of a statement.
     - Every value is exactly an int, a str or None, and fits the release file.
     - Nothing is replaced or removed, and nothing else can be added.

@@ -1,6 +1,6 @@
 """Connections to PostgreSQL, and its errors in one sentence each. Holds no data.
 
-Texts of the server and the client are never passed on: they may quote a row or the password.
+Texts of the server and the client are never passed on: they may quote a record or the password.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class ContributionChoice:
 
     share: Decimal = public_field(CHOICE_SHARE, share, "share of epsilon for the choice")
     over: int | None = public_field(
-        None, integer_between(0, 2**53), "users with more rows than the bound"
+        None, integer_between(0, 2**53), "users with more records than the bound"
     )
     limit: int = public_field(CHOICE_MAX, integer_between(1, MAX_CONTRIBUTIONS), "largest bound")
 
@@ -103,12 +103,12 @@ def choose_contribution_bound(
     """Smallest bound that about so many units of privacy exceed; spends all of its budget.
 
     Sensitivity: 1 of the score -max(over(c) - t, t - over(b), 0), where over(c) is the number of
-    units with more than c rows, b the next smaller bound (without one, its term is 0) and t a
-    public number. It is not multiplied by k, because units are counted and not their rows.
+    units with more than c records, b the next smaller bound (without one, its term is 0) and t a
+    public number. It is not multiplied by k, because units are counted and not their records.
     Charged to: every point of the domain, all of the allotted budget once. No other question reads
-    these numbers, and the curator of the rows gets what the release has left.
+    these numbers, and the curator of the records gets what the release has left.
     Proof: a unit more or less changes over(c) by 1 for the bounds c below its own number of
-    rows and no other unit's number, so both differences change by at most 1, and the largest of
+    records and no other unit's number, so both differences change by at most 1, and the largest of
     numbers that change by at most 1 does so too. The exponential mechanism with weights
     exp(epsilon score / 2) over the public list of bounds, epsilon being the allotted budget, is
     then epsilon-private for the unit [1]_. The bound is public from there on, and what the
@@ -117,7 +117,7 @@ def choose_contribution_bound(
     Parameters
     ----------
     rows : ndarray, shape (units,), int64
-        Number of rows of each unit of privacy inside the domain. Private.
+        Number of records of each unit of privacy inside the domain. Private.
     choice : ContributionChoice
         Public.
     budget : Budget
@@ -131,11 +131,11 @@ def choose_contribution_bound(
 
     Notes
     -----
-    A question that counts rows would have to pay for all rows of a user: the number of rows that a
+    A question that counts records must pay for all records of a user: the number of records that a
     bound drops changes by as much as the largest bound.
 
     With the score -abs(over(c) - t), all bounds that no user exceeds would be equally good, and if
-    users have few rows the choice among them would be random.
+    users have few records the choice among them would be random.
 
     References
     ----------

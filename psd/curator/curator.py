@@ -536,7 +536,7 @@ class Curator:
         if len(nano) and self.contributions * NANO > int(nano.min()) * _MAX_SCALE:
             raise ParameterError(
                 f"epsilon {epsilon_text(int(nano.min()))} of a question is too small for "
-                f"{self.contributions} rows per user; the noise would exceed every count"
+                f"{self.contributions} records per user; the noise would exceed every count"
             )
         layer = self._layers[cells.layer]
         limit = self._budget.left + layer.charges.total

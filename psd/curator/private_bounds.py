@@ -61,7 +61,7 @@ class PrivateBounds:
     crs: str = public_field("EPSG:4326", lambda name, value: value, "coordinate reference system")
     share: Decimal = public_field(BOUNDS_SHARE, share, "share of epsilon for the bounds")
     beyond: int = public_field(
-        BOUNDS_BEYOND, integer_between(3, 10_000), "one row in so many beyond each side"
+        BOUNDS_BEYOND, integer_between(3, 10_000), "one record in so many beyond each side"
     )
     lattice: tuple[int, int] = public_field(DEFAULT_LATTICE, lambda name, value: value, "lattice")
 
@@ -97,7 +97,7 @@ def find_bounds(counts: Tally, request: PrivateBounds, budget: Budget, sampler: 
     each axis, whose integer scores have the sensitivity max(p, q - p) k = (q - 1) k, about twice
     that of a median's q/2. The epsilons of all four add up at every point of the outer domain; a
     curator that has no more than them refuses anything else. The domain is a function of the
-    answers, so it is public from there on, and what is asked of the rows inside it adds its own
+    answers, so it is public from there on, and questions about the records inside it add their own
     epsilon.
 
     Parameters

@@ -96,8 +96,8 @@ class Account:
         state = self.ledger.check(self.dataset, request, analyst=self.analyst)
         for other in state.elsewhere(self.dataset, request):
             self._warn(
-                f"a file of this input was charged to dataset {other!r} too; the same rows under "
-                "two names have two budgets, and epsilon adds up over both"
+                f"a file of this input was charged to dataset {other!r} too; the same records "
+                "under two names have two budgets, and epsilon adds up over both"
             )
 
     def compare(self, folder: str | os.PathLike[str]) -> None:

@@ -1,7 +1,7 @@
 """Entries of a ledger and the hash chain that connects them. Private side.
 
 Entries have public values only (names, epsilons, units, regions, digests of releases), so neither
-the chain nor its head depends on a row of any dataset.
+the chain nor its head depends on a record of any dataset.
 """
 
 from __future__ import annotations

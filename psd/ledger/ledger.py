@@ -47,7 +47,7 @@ class Ledger:
     ----------
     - The releases of a dataset together never cost more than its budget, however many processes
       charge it, and whenever these end. Epsilons are integer multiples of 1e-9.
-    - No entry depends on a row of a dataset.
+    - No entry depends on a record of a dataset.
     - Entries are appended and never changed. A changed entry is detected, and no charge is granted
       from a ledger that has one.
 
@@ -102,7 +102,7 @@ class Ledger:
         Parameters
         ----------
         name : str
-            Name that charges refer to. Register all rows about the same people as one dataset.
+            Name that charges refer to. Register all records about the same people as one dataset.
         budget : str, int, float or Decimal
             Epsilon of all releases together.
         unit : {"record", "user", "user-day"}

@@ -261,4 +261,4 @@ def _check_unit(dataset: Dataset, request: ChargeRequest) -> None:
 def _unit_text(dataset: Dataset) -> str:
     """Unit of a dataset in words."""
     zone = "" if dataset.time_zone is None else f" and day in {dataset.time_zone}"
-    return {"record": "row", "user": "user", "user-day": "user"}[dataset.unit] + zone
+    return dataset.unit.removesuffix("-day") + zone

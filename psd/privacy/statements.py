@@ -41,7 +41,7 @@ def method_parameters(method: Any) -> DeclaredParameters:
     ------
     ParameterError
         As `psd._util.declared_parameters.declared`, or if the method declares a name of
-        `STATEMENTS`. A build calls this before it reads a row, so that a method with a mistake
+        `STATEMENTS`. A build calls this before it reads a record, so that a method with a mistake
         costs nothing.
     """
     parameters = declared(method)

@@ -110,24 +110,24 @@ class PrivacyUnit:
     def counted_text(self) -> str:
         """What an answer counts, in a few words."""
         if self.kind == "record":
-            return "rows"
+            return "records"
         if self.weight:
-            return "users, each shared out over all rows of it"
-        return f"kept rows, at most {self.max_contributions} of each {self._whose}"
+            return "users; all records of a user share one count"
+        return f"kept records, at most {self.max_contributions} of each {self._whose}"
 
     @property
     def guarantee_text(self) -> str:
-        """What epsilon protects, to be read after it: per row, per user, and so on."""
+        """What epsilon protects, to be read after it: per record, per user, and so on."""
         if self.kind == "record":
-            return "per row"
+            return "per record"
         if self.weight:
             return "per user, counts are users"
-        rows = f"at most {self.max_contributions} rows of each"
+        limit = f"at most {self.max_contributions} records of each"
         if self.kind == "user-day":
-            return f"per user and day in {self.time_zone}, {rows}; a user of T days has T epsilon"
+            return f"per user and day in {self.time_zone}, {limit}; a user of T days has T epsilon"
         if self.kind == "user-slice":
-            return f"per user and time slice, {rows}; a user of T slices has T epsilon"
-        return f"per user, {rows}"
+            return f"per user and time slice, {limit}; a user of T slices has T epsilon"
+        return f"per user, {limit}"
 
     @property
     def _whose(self) -> str:
@@ -176,7 +176,7 @@ def privacy_unit(
     Examples
     --------
     >>> privacy_unit("id", 2, per="day", time="seen", time_zone="Asia/Seoul").guarantee_text
-    'per user and day in Asia/Seoul, at most 2 rows of each; a user of T days has T epsilon'
+    'per user and day in Asia/Seoul, at most 2 records of each; a user of T days has T epsilon'
     """
     _check(user, max_contributions, per, time, count)
     if user is None:
@@ -228,10 +228,10 @@ def _check(
         and bound is not None,
         'count="users" needs user=, the column of user ids': user is None and count == "users",
         "per= needs user=, the column of user ids": user is None and per is not None,
-        'count="users" keeps all rows of a user; leave out max_contributions=': (
+        'count="users" keeps all records of a user; leave out max_contributions=': (
             count == "users" and bound is not None
         ),
-        'count="users" protects all rows of a user; leave out per=': (
+        'count="users" protects all records of a user; leave out per=': (
             count == "users" and per is not None
         ),
         'per="day" needs time=, the column of times': per is not None and time is None,

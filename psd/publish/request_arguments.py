@@ -144,7 +144,7 @@ def request_from_arguments(
     >>> request_from_arguments(
     ...     domain=bounds, epsilon=1, user="id", max_contributions=4
     ... ).guarantee_text
-    'epsilon 1 per user, at most 4 rows of each'
+    'epsilon 1 per user, at most 4 records of each'
     """
     check_names("argument", arguments, BuildArguments.__annotations__)
     area, decomposition = as_domain(domain), as_method(method)

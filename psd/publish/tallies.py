@@ -221,7 +221,7 @@ def merge(
     ...     psd.tally(points[1:], domain=(126.4, 37, 127.6, 38), part="second"),
     ... ]
     >>> psd.merge(parts).unit.guarantee_text
-    'per row'
+    'per record'
     """
     items = [tallies] if isinstance(tallies, PartialTally | str | os.PathLike) else list(tallies)
     if not items:

@@ -24,7 +24,7 @@ def test_a_table_and_its_outcome():
         "verdict",
     ]
     assert lines[1].split()[:2] == ["canaries", "512"]
-    assert lines[-1].startswith("confidence 0.999999, per row: no fault: ")
+    assert lines[-1].startswith("confidence 0.999999, per record: no fault: ")
 
 
 def test_pairs_have_a_row_each():
@@ -54,7 +54,7 @@ def test_a_fault_has_an_exit_code_of_its_own(monkeypatch):
 
 def test_users():
     words = ("--unit", "user", "--max-contributions", 2, "--confidence", 0.999999)
-    assert "per user, at most 2 rows of each: no fault" in passes(*FAST, *words)
+    assert "per user, at most 2 records of each: no fault" in passes(*FAST, *words)
 
 
 @pytest.mark.parametrize(

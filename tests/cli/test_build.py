@@ -57,7 +57,7 @@ def test_a_release_and_one_line(points, out):
         "--set",
         "height=2",
     )
-    assert told == f"wrote {out}: quadtree, epsilon 0.5 per row\n"
+    assert told == f"wrote {out}: quadtree, epsilon 0.5 per record\n"
     release = psd.Release.load(out)
     assert (release.method, release.record.epsilon, release.unit.kind) == (
         "quadtree",
@@ -128,7 +128,7 @@ def test_a_bound_per_user_holds_over_several_files(tmp_path, out):
     parts = [write_points(tmp_path / f"{i}.csv", [("u", 1, 1)] * 5, "id,lon,lat") for i in (1, 2)]
     user = ("--user", "id", "--max-contributions", 3)
     told = passes("build", *parts, "-o", out, *CERTAIN, "--set", "height=0", *BOUNDS, *user)
-    assert told.endswith("quadtree, epsilon 1000 per user, at most 3 rows of each\n")
+    assert told.endswith("quadtree, epsilon 1000 per user, at most 3 records of each\n")
     assert counts(out) == [3]
     release = psd.Release.load(out)
     assert (release.unit.kind, release.unit.max_contributions) == ("user", 3)
@@ -165,7 +165,7 @@ def test_what_is_printed_depends_on_no_row(tmp_path, method):
         ended = process("build", *args, cwd=folder)
         assert ended.returncode == 0
         told.add((ended.stdout, ended.stderr))
-    assert told == {(f"wrote r.psd.parquet: {method}, epsilon 1 per row\n", "")}
+    assert told == {(f"wrote r.psd.parquet: {method}, epsilon 1 per record\n", "")}
 
 
 def test_private_counts_go_to_stderr_and_are_marked(tmp_path, out):
@@ -439,7 +439,7 @@ def test_as_a_process(tmp_path):
     args = (name, "-o", "공개.psd.parquet", *CERTAIN, "--set", "height=1", *BOUNDS)
     ended = process("build", *args, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout == "wrote 공개.psd.parquet: quadtree, epsilon 1000 per row\n"
+    assert ended.stdout == "wrote 공개.psd.parquet: quadtree, epsilon 1000 per record\n"
     assert counts(tmp_path / "공개.psd.parquet") == [1, 2, 3, 0]
 
 

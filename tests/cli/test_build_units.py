@@ -51,24 +51,24 @@ def facts(out):
 @pytest.mark.parametrize(
     ("options", "promise", "counts", "total"),
     [
-        ((), "per row", "rows", 5),
+        ((), "per record", "records", 5),
         (
             (*USER, "--max-contributions", 2),
-            "per user, at most 2 rows of each",
-            "kept rows, at most 2 of each user",
+            "per user, at most 2 records of each",
+            "kept records, at most 2 of each user",
             3,
         ),
         (
             (*USER, "--max-contributions", 2, *DAY),
-            "per user and day in Asia/Seoul, at most 2 rows of each; "
+            "per user and day in Asia/Seoul, at most 2 records of each; "
             "a user of T days has T epsilon",
-            "kept rows, at most 2 of each user and day",
+            "kept records, at most 2 of each user and day",
             4,
         ),
         (
             (*USER, "--count", "users"),
             "per user, counts are users",
-            "users, each shared out over all rows of it",
+            "users; all records of a user share one count",
             2,
         ),
     ],
@@ -82,7 +82,7 @@ def test_the_unit_stands_everywhere(points, out, options, promise, counts, total
     assert said["counts"] == counts
     assert said["time_zone"] == ("Asia/Seoul" if "--per" in options else "none")
     table = cli("query", out, "--box", -4, -4, 4, 4)
-    assert table.err == ("" if counts == "rows" else f"(counts are {counts})\n")
+    assert table.err == ("" if counts == "records" else f"(counts are {counts})\n")
 
 
 def test_answers_are_in_users(points, out):
@@ -100,7 +100,7 @@ def test_a_bound_that_is_chosen_stands_with_its_price(points, out):
     told, release = built(points, out, *USER, "--max-contributions", bound)
     # One of two users has more rows than 1, 2 or 3; at this epsilon that is found for sure.
     assert release.unit.max_contributions in (1, 2, 3)
-    assert f"at most {release.unit.max_contributions} rows of each" in told
+    assert f"at most {release.unit.max_contributions} records of each" in told
     stated = facts(out)["parameters"]
     assert (stated["bound_epsilon"], stated["bound_over"], stated["bound_most"]) == ("250", 1, 3)
     assert release.tree.max_path_epsilon == 750 * 10**9

@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_recipe_is_built_and_exported(folder):
     told = passes("run", "release.toml")
-    assert told == "wrote r.psd.parquet: quadtree, epsilon 1 per row\nwrote cells.csv\n"
+    assert told == "wrote r.psd.parquet: quadtree, epsilon 1 per record\nwrote cells.csv\n"
     release = psd.Release.load("r.psd.parquet")
     assert (release.parameters["height"], release.post_processing.estimate) == (2, "signed")
     assert len(pd.read_csv("cells.csv")) == 16
@@ -98,7 +98,7 @@ def test_a_dry_run_opens_no_input(folder, monkeypatch, words):
     opened, real = [], builtins.open
     monkeypatch.setattr(builtins, "open", lambda *a, **n: opened.append(a[0]) or real(*a, **n))
     told = passes(*words, "--dry-run")
-    assert told.startswith("# epsilon 1 per row\n[release]\n")
+    assert told.startswith("# epsilon 1 per record\n[release]\n")
     assert "points" not in told
     assert "height = 2" in told
     assert 'estimate = "signed"' in told

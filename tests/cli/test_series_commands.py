@@ -65,7 +65,7 @@ def truth():
 
 def test_slices_of_the_wall_clock(folder):
     told = build(*SURE)
-    assert told == "wrote s.psd.parquet: quadtree, 3 slices, epsilon 1000 per row\n"
+    assert told == "wrote s.psd.parquet: quadtree, 3 slices, epsilon 1000 per record\n"
     text = passes("query", "s.psd.parquet", "--box", 0, 0, 8, 8, "--format", "json")
     found = {answer["slice"]: round(answer["estimate"]) for answer in json.loads(text)}
     assert found == truth()
@@ -75,11 +75,11 @@ def test_slices_of_the_wall_clock(folder):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((*USER,), "epsilon 1000 per user, at most 2 rows of each\n"),
-        ((*USER, "--per", "day"), "rows of each; a user of T days has T epsilon\n"),
+        ((*USER,), "epsilon 1000 per user, at most 2 records of each\n"),
+        ((*USER, "--per", "day"), "records of each; a user of T days has T epsilon\n"),
         (
             (*USER, "--per", "slice"),
-            "epsilon 999.999999999 per user, at most 2 rows of each in each slice\n",
+            "epsilon 999.999999999 per user, at most 2 records of each in each slice\n",
         ),
     ],
 )
@@ -207,16 +207,16 @@ def test_the_facts_of_a_series(folder):
         "Asia/Seoul",
     )
     assert [row["slice"] for row in facts["slices"]] == list(truth())
-    assert facts["promise"] == "epsilon 1000 per user, at most 2 rows of each"
+    assert facts["promise"] == "epsilon 1000 per user, at most 2 records of each"
     assert "2024-03" in passes("info", "s.psd.parquet")
 
 
 def test_the_facts_of_a_series_bounded_in_each_slice(folder):
     told = build(*SURE, *USER, "--per", "slice")
     facts = json.loads(passes("info", "s.psd.parquet", "--format", "json"))
-    assert facts["promise"].endswith(" per user, at most 2 rows of each in each slice")
+    assert facts["promise"].endswith(" per user, at most 2 records of each in each slice")
     assert facts["promise"] in told
-    assert facts["counts"] == "kept rows, at most 2 of each user in each slice"
+    assert facts["counts"] == "kept records, at most 2 of each user in each slice"
 
 
 def test_errors_of_a_slice_need_its_tally(folder):
@@ -238,8 +238,8 @@ def test_errors_of_a_slice_need_its_tally(folder):
     [
         ((*USER[:2], "--count", "users"), "per user, counts are users", 9),
         ((*USER[:2], "--max-contributions", "auto"), "per user, at most", None),
-        ((*USER, "--boundary", "west.geojson"), "per user, at most 2 rows", None),
-        (("--boundary", "west.geojson"), "per row", None),
+        ((*USER, "--boundary", "west.geojson"), "per user, at most 2 records", None),
+        (("--boundary", "west.geojson"), "per record", None),
     ],
 )
 def test_slices_go_with_units_and_boundaries(folder, words, told, total):

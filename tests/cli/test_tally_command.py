@@ -59,10 +59,10 @@ def test_merged_step_by_step(folder):
     for month in (1, 2, 3):
         passes("tally", f"v{month}.csv", "-o", f"{month}.tally", *BOUNDS, *USER)
     told = passes("merge", "1.tally", "2.tally", "-o", "m.tally")
-    assert told == "wrote m.tally (PRIVATE)\n(per user, at most 8 rows of each)\n"
+    assert told == "wrote m.tally (PRIVATE)\n(per user, at most 8 records of each)\n"
     assert (folder / "m.tally").stat().st_mode & 0o777 == 0o600
     told = passes("build", "m.tally", "3.tally", "-o", "r", "--epsilon", 1)
-    assert told == "wrote r: auto, epsilon 1 per user, at most 12 rows of each\n"
+    assert told == "wrote r: auto, epsilon 1 per user, at most 12 records of each\n"
     assert psd.Release.load("r").unit.max_contributions == 12
     assert "would count twice" in fails(8, "build", "m.tally", "1.tally", "-o", "x", *SURE)
     assert "would count twice" in fails(8, "merge", "m.tally", "1.tally", "-o", "x")
@@ -115,7 +115,7 @@ def test_slices_are_counted_apart(folder):
     for month in (1, 2, 3):
         passes("tally", f"v{month}.csv", "-o", f"{month}.tally", *BOUNDS, *times)
     told = passes("build", "1.tally", "2.tally", "3.tally", "-o", "parts", *SURE)
-    assert told == "wrote parts: grid, 4 slices, epsilon 1000 per row\n"
+    assert told == "wrote parts: grid, 4 slices, epsilon 1000 per record\n"
     passes("build", "v1.csv", "v2.csv", "v3.csv", "-o", "whole", *SURE, *BOUNDS, *times)
     parts, whole = psd.SeriesRelease.load("parts"), psd.SeriesRelease.load("whole")
     for name in whole:

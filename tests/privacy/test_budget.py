@@ -152,5 +152,5 @@ def test_a_scale_that_leaves_the_integers_is_refused():
         budget=Budget(NANO),
         sampler=RecordingSampler(),
     )
-    with pytest.raises(ParameterError, match="too small for 1000000000 rows per user"):
+    with pytest.raises(ParameterError, match="too small for 1000000000 records per user"):
         curator.count(curator.root(), 1)

@@ -134,7 +134,7 @@ def test_the_largest_scale_is_2_to_the_42():
     made.count(made.root(), least)
     assert len(noise.draws) == 1
     other, _ = curator(k=k)
-    with pytest.raises(ParameterError, match="too small for 8589934592 rows per user"):
+    with pytest.raises(ParameterError, match="too small for 8589934592 records per user"):
         other.count(other.root(), least - 1)
 
 

@@ -59,7 +59,7 @@ def test_what_gis_programs_look_for(database, release):
     indexes = rows(database, "SELECT indexdef FROM pg_indexes WHERE tablename = 'Named So'")
     assert sorted("gist" in text for (text,) in indexes) == [False, True]
     ((note,),) = rows(database, "SELECT obj_description('shop.\"Named So\"'::regclass)")
-    assert "epsilon 1; unit_of_privacy per row" in note
+    assert "epsilon 1; unit_of_privacy per record" in note
 
 
 def test_an_existing_table_is_kept_unless_told(database, release):

@@ -495,8 +495,8 @@ def test_one_unit_for_each_dataset(options, unit, allowed, ledger):
 @pytest.mark.parametrize(
     ("options", "unit", "words"),
     [
-        ({}, USER, "per row, and this is per user;"),
-        ({"unit": "user"}, PrivacyUnit(), "per user, and this is per row;"),
+        ({}, USER, "per record, and this is per user;"),
+        ({"unit": "user"}, PrivacyUnit(), "per user, and this is per record;"),
         (
             {"unit": "user-day", "time_zone": "Asia/Seoul"},
             USER,

@@ -179,7 +179,7 @@ def test_a_file_under_a_second_name_is_warned_of(ledger, tmp_path):
     assert charged(ledger, "rows", first) == charged(ledger, "rows", first) == []
     (warning,) = charged(ledger, "again", link)
     assert warning == (
-        "a file of this input was charged to dataset 'rows' too; the same rows under two names "
+        "a file of this input was charged to dataset 'rows' too; the same records under two names "
         "have two budgets, and epsilon adds up over both"
     )
     assert charged(ledger, "again", copy) == []  # nothing of the content is kept

@@ -83,10 +83,10 @@ def test_a_unit_whose_fields_contradict_is_refused(fields):
 def test_every_unit_says_what_it_is():
     day = PrivacyUnit(kind="user-day", max_contributions=4, time_zone="Asia/Seoul")
     assert day.guarantee_text == (
-        "per user and day in Asia/Seoul, at most 4 rows of each; a user of T days has T epsilon"
+        "per user and day in Asia/Seoul, at most 4 records of each; a user of T days has T epsilon"
     )
-    assert day.counted_text == "kept rows, at most 4 of each user and day"
-    assert PrivacyUnit().guarantee_text == "per row"
+    assert day.counted_text == "kept records, at most 4 of each user and day"
+    assert PrivacyUnit().guarantee_text == "per record"
     assert "T slices" in PrivacyUnit(kind="user-slice", max_contributions=2).guarantee_text
     assert PrivacyUnit(kind="user", weight=6).guarantee_text == "per user, counts are users"
 

@@ -72,7 +72,7 @@ def test_a_request_is_frozen_and_says_its_guarantee():
     given = request(**REQUESTS["a bound per slice"])
     with pytest.raises(dataclasses.FrozenInstanceError):
         given.epsilon = 2
-    assert given.guarantee_text.startswith("epsilon 0.5 per user, at most 4 rows of each")
+    assert given.guarantee_text.startswith("epsilon 0.5 per user, at most 4 records of each")
     assert given.guarantee_text.endswith("in each slice")
     assert given.nano_epsilon == 500_000_000
 
