@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from psd.curator.contribution_choice import ContributionChoice
     from psd.curator.private_bounds import PrivateBounds
     from psd.decompositions import method, methods
-    from psd.decompositions.grid import Grid
-    from psd.decompositions.quadtree import Quadtree
     from psd.errors import PsdError
     from psd.evaluation.compare import compare
     from psd.evaluation.evaluate import evaluate
@@ -53,14 +51,12 @@ __all__ = [
     "ContributionChoice",
     "Covariate",
     "Domain",
-    "Grid",
     "Ledger",
     "Observer",
     "PostGIS",
     "PrivacyUnit",
     "PrivateBounds",
     "PsdError",
-    "Quadtree",
     "Release",
     "SeriesRelease",
     "Spark",
@@ -97,14 +93,12 @@ _MODULES = {
     "ContributionChoice": "psd.curator.contribution_choice",
     "Covariate": "psd.space.covariate",
     "Domain": "psd.space.domain",
-    "Grid": "psd.decompositions.grid",
     "Ledger": "psd.ledger.ledger",
     "Observer": "psd.publish.observer",
     "PostGIS": "psd.ingest.sources.postgis",
     "PrivacyUnit": "psd.privacy.unit",
     "PrivateBounds": "psd.curator.private_bounds",
     "PsdError": "psd.errors",
-    "Quadtree": "psd.decompositions.quadtree",
     "Release": "psd.api.release",
     "SeriesRelease": "psd.api.series",
     "Spark": "psd.ingest.engines.spark",

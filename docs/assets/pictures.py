@@ -14,12 +14,13 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 import psd
+from psd.decompositions import Grid, Quadtree
 
 HERE = Path(__file__).resolve().parent
 DOMAIN = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
 METHODS = (
-    psd.Grid(),
-    psd.Quadtree(height=6),
+    Grid(),
+    Quadtree(height=6),
     psd.method("kd-standard", {"height": "10"}),
     psd.method("htree", {}),
     psd.method("privtree", {}),

@@ -101,7 +101,8 @@ def build(
         Privacy-loss budget of the release, or of the whole series; see
         `psd.privacy.epsilon.parse_epsilon`. Public.
     method : Decomposition or str
-        How space is divided, such as ``psd.Quadtree(height=8)`` or ``"grid"``. Public.
+        How space is divided, such as ``psd.decompositions.Quadtree(height=8)`` or ``"grid"``.
+        Public.
     slices : TimeSlices, optional
         Hours, days or months that are counted separately; goes with ``time``. Never taken from the
         data. Public.
@@ -143,9 +144,10 @@ def build(
     Examples
     --------
     >>> import pandas as pd, psd
+    >>> from psd.decompositions import Quadtree
     >>> points = pd.DataFrame({"lon": [126.98, 127.03], "lat": [37.57, 37.50]})
     >>> domain = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
-    >>> psd.build(points, domain=domain, epsilon="0.5", method=psd.Quadtree(height=2))
+    >>> psd.build(points, domain=domain, epsilon="0.5", method=Quadtree(height=2))
     <Release: quadtree, 21 cells, epsilon 0.5 per record>
     """
     request = request_from_arguments(

@@ -45,7 +45,7 @@ class SeededSampler:
     >>> import pandas as pd, psd
     >>> points = pd.DataFrame({"lon": [126.98, 127.03], "lat": [37.57, 37.50]})
     >>> domain = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
-    >>> how = {"domain": domain, "epsilon": 1, "method": psd.Grid(size=2)}
+    >>> how = {"domain": domain, "epsilon": 1, "method": psd.decompositions.Grid(size=2)}
     >>> first, again = (psd.build(points, **how, sampler=SeededSampler(7)) for _ in range(2))
     >>> bool((first.tree.count == again.tree.count).all()), first.source
     (True, 'insecure')

@@ -151,7 +151,8 @@ class RecordingSampler(_Notebook):
     >>> from psd.testing import RecordingSampler, run_method, small_domain, small_tally
     >>> sampler = RecordingSampler()
     >>> import psd
-    >>> method, tally = psd.Quadtree(height=1, budget="leaf"), small_tally(2, [0, 0, 3])
+    >>> method = psd.decompositions.Quadtree(height=1, budget="leaf")
+    >>> tally = small_tally(2, [0, 0, 3])
     >>> tree = run_method(method, tally, small_domain(2), 1_000, sampler).tree
     >>> [draw.answer.tolist() for draw in sampler.draws]
     [[2, 0, 0, 1]]

@@ -79,7 +79,7 @@ def check_method(method: Decomposition, *, thorough: bool = False) -> None:
     Examples
     --------
     >>> import psd
-    >>> check_method(psd.Quadtree(height=1, budget="leaf"))
+    >>> check_method(psd.decompositions.Quadtree(height=1, budget="leaf"))
     """
     check_form(method)
     check_parameters_survive(method)

@@ -18,7 +18,7 @@ from psd.privacy.unit import PrivacyUnit
 # A chance of one in a million that a sound build fails, or that a figure is off by luck.
 SURE = 1 - 1e-6
 COUPLE = PrivacyUnit(kind="user", max_contributions=2)
-GRID = psd.Grid(size=32)
+GRID = psd.decompositions.Grid(size=32)
 
 # All of it goes to one cut, so that the cut is what an attack sees.
 ONE_CUT = psd.method("kd-standard", {"height": "1", "structure_share": "0.9"})
@@ -89,14 +89,14 @@ def test_pairs_pass_a_sound_cut_and_bound_its_epsilon():
 
 def test_what_steers_a_build_past_the_curator_is_told_from_the_first_pair():
     with prunes_on_true_counts():
-        pair = Pair.of(psd.Quadtree(height=2), 10**9, PrivacyUnit())
+        pair = Pair.of(psd.decompositions.Quadtree(height=2), 10**9, PrivacyUnit())
         with pytest.raises(DivergenceError):
             losses(pair, 3, more=False)
 
 
 def test_a_steered_method_fails():
     with prunes_on_true_counts():
-        found, _ = by_pairs(psd.Quadtree(height=2), 1, pairs=100)
+        found, _ = by_pairs(psd.decompositions.Quadtree(height=2), 1, pairs=100)
     assert found.failed
     assert found.sentence.startswith("not private: after the same answers")
 
@@ -109,7 +109,9 @@ def test_the_canaries_are_tossed_by_the_operating_system():
     def build(rows, release):
         tossed.add(rows.read_bytes())
         domain = psd.Domain(bounds=plot.bounds, crs="EPSG:3857")
-        psd.build(rows, domain=domain, epsilon=1, method=psd.Grid(size=4)).save(release)
+        psd.build(rows, domain=domain, epsilon=1, method=psd.decompositions.Grid(size=4)).save(
+            release
+        )
 
     for _ in range(3):
         one_run(build, plot)

@@ -69,7 +69,7 @@ def rows():
         "enumeration, 3 x 3, at most two rows: worst loss, least and most",
         f"{min(exact):.4f} {max(exact):.4f}",
     )
-    move = worst_loss_of_a_move(psd.Grid(size=2), side=3, rows=1)
+    move = worst_loss_of_a_move(psd.decompositions.Grid(size=2), side=3, rows=1)
     yield "enumeration, grid: worst loss of a row that moves", f"{move:.4f}"
     counts = noisy_counts(np.zeros(N, np.int64), np.full(N, NANO // 10), 1)
     yield (

@@ -92,7 +92,9 @@ def timed(name, work):
 
 def main(points, release):
     domain = psd.Domain(bounds=BOUNDS)
-    frozen = psd.build(points, domain=domain, epsilon="1", method=psd.Quadtree(height=8))
+    frozen = psd.build(
+        points, domain=domain, epsilon="1", method=psd.decompositions.Quadtree(height=8)
+    )
     truth = true_counts(frozen.tree, domain, points)
     x, y = np.linspace(126.4, 127.6, 21), np.linspace(37, 38, 5)
     rows = [(x[i], y[j], x[i + 1], y[j + 1]) for i in range(20) for j in range(4)]

@@ -94,7 +94,7 @@ def test_a_cascade_is_steered(tmp_path, points):
 def test_python_takes_polygons_or_a_covariate():
     table = pd.DataFrame(POINTS, columns=["lon", "lat"])
     west = gpd.GeoDataFrame(geometry=[shapely.box(-4, -4, 0, 4)], crs="EPSG:4326")
-    options = {"domain": SQUARE, "epsilon": 1000, "method": psd.Quadtree(height=0)}
+    options = {"domain": SQUARE, "epsilon": 1000, "method": psd.decompositions.Quadtree(height=0)}
     made = psd.Covariate.from_polygons(west, SQUARE, size=16)
     for given in (west, west.geometry, made):
         release = psd.build(table, covariate=given, **options)

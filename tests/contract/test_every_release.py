@@ -47,7 +47,7 @@ KINDS = {
 
 
 def build(kind):
-    arguments = {"method": psd.Quadtree(height=4), **KINDS[kind]}
+    arguments = {"method": psd.decompositions.Quadtree(height=4), **KINDS[kind]}
     if callable(arguments.get("covariate")):
         arguments["covariate"] = arguments["covariate"]()
     return psd.build(rows(), domain=DOMAIN, epsilon=2, **arguments)

@@ -14,12 +14,12 @@ from support.privacy.samplers import ExactSampler
 
 DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(96, 64))
 NAMED = [
-    psd.Quadtree(height=3),
-    psd.Quadtree(height=5, budget="leaf"),
-    psd.Quadtree(height=7),
-    psd.Grid(size=8),
-    psd.Grid(size=32),
-    psd.Grid(size=5),
+    psd.decompositions.Quadtree(height=3),
+    psd.decompositions.Quadtree(height=5, budget="leaf"),
+    psd.decompositions.Quadtree(height=7),
+    psd.decompositions.Grid(size=8),
+    psd.decompositions.Grid(size=32),
+    psd.decompositions.Grid(size=5),
 ]
 
 
@@ -51,11 +51,11 @@ def test_the_tree_is_the_same(method):
 
 
 def test_steps_follow_from_the_parameters():
-    assert coarsest_step(psd.Quadtree(height=3), DOMAIN.lattice) == (12, 8)
-    assert coarsest_step(psd.Quadtree(height=7), DOMAIN.lattice) == (1, 1)
-    assert coarsest_step(psd.Grid(size=32), DOMAIN.lattice) == (3, 2)
-    assert coarsest_step(psd.Grid(size=5), DOMAIN.lattice) == (1, 1)
-    assert coarsest_step(psd.Quadtree(height=10), (2**20, 2**20)) == (1024, 1024)
+    assert coarsest_step(psd.decompositions.Quadtree(height=3), DOMAIN.lattice) == (12, 8)
+    assert coarsest_step(psd.decompositions.Quadtree(height=7), DOMAIN.lattice) == (1, 1)
+    assert coarsest_step(psd.decompositions.Grid(size=32), DOMAIN.lattice) == (3, 2)
+    assert coarsest_step(psd.decompositions.Grid(size=5), DOMAIN.lattice) == (1, 1)
+    assert coarsest_step(psd.decompositions.Quadtree(height=10), (2**20, 2**20)) == (1024, 1024)
 
 
 @pytest.mark.parametrize("name", methods())
@@ -65,6 +65,6 @@ def test_methods_that_look_at_the_data_name_none(name):
 
 
 def test_too_coarse_a_step_is_noticed():
-    method = psd.Quadtree(height=5)
+    method = psd.decompositions.Quadtree(height=5)
     coarse, fine = answers(method, (6, 4)), answers(method, (1, 1))
     assert (coarse.count != fine.count).any()

@@ -50,7 +50,8 @@ def test_the_series_asks_what_was_checked():
         counts = tally_batches([batch(OTHERS)], small_domain(2), unit=counted_unit(unit, bound),
                        key=b"fixed", slices=DAYS)  # fmt: skip
         series = draw_series(counts, small_domain(2), DAYS, scope=bound, budget=Budget(NANO),
-                           method=psd.Quadtree(height=1), unit=unit, sampler=whole)  # fmt: skip
+                           method=psd.decompositions.Quadtree(height=1),
+                           unit=unit, sampler=whole)  # fmt: skip
         assert isinstance(series, SeriesRelease)
         asked = [call for recorder in recorders for call in recorder.draws]
         for a, b in zip(asked, whole.draws, strict=True):

@@ -18,7 +18,7 @@ from support.goodness_of_fit import ALPHA, discrete_laplace_p_value, holds
 from support.privacy.samplers import AlteredSampler
 
 DOMAIN = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857")
-CELLS = psd.Grid(size=317)
+CELLS = psd.decompositions.Grid(size=317)
 
 
 def scaled(factor):
@@ -51,7 +51,7 @@ def test_wrong_scales_are_rejected(epsilon, factor):
 
 def test_each_level_has_the_noise_of_its_own_epsilon():
     """A quadtree spends another share on each level; its last two are large enough to test."""
-    method = psd.Quadtree(height=8)
+    method = psd.decompositions.Quadtree(height=8)
 
     def level_p_value(level):
         curator = Curator(

@@ -33,7 +33,7 @@ from psd.testing import (
 DOMAIN = small_domain(2)
 KEY = b"sixteen bytes ok"
 OTHERS = [[("v", 0), ("w", 3)], [("v", 1)]]
-GRID = psd.Quadtree(height=1)
+GRID = psd.decompositions.Quadtree(height=1)
 
 
 def counted(rows, k, *, carry=False, unit=None):

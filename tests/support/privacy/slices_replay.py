@@ -52,7 +52,7 @@ def run(rows, unit, bound, noises, slices=DAYS):
         noise.curator = curator = Curator(
             part_of(counts, number), domain, budget=part, sampler=noise
         )
-        trees.append((curator, psd.Quadtree(height=1).build(curator)))
+        trees.append((curator, psd.decompositions.Quadtree(height=1).build(curator)))
     return trees
 
 

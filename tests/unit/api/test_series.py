@@ -47,7 +47,7 @@ def made(unit=K3, bound="series", epsilon=SURE, method=None, data=None, **more):
     counted = tally_batches(
         [data or rows()], DOMAIN, unit=counted_unit(unit, bound), key=b"k", slices=MONTHS
     )
-    method = method or psd.Quadtree(height=2, budget="leaf")
+    method = method or psd.decompositions.Quadtree(height=2, budget="leaf")
     return draw_series(
         counted,
         DOMAIN,
@@ -131,7 +131,7 @@ def test_every_slice_is_drawn_by_itself():
 
 def test_a_tally_without_slices_or_with_more_is_refused():
     counts = tally_batches([rows()], DOMAIN)
-    how = {"budget": Budget(SURE), "method": psd.Grid(size=2), "unit": PrivacyUnit()}
+    how = {"budget": Budget(SURE), "method": psd.decompositions.Grid(size=2), "unit": PrivacyUnit()}
     with pytest.raises(ParameterError, match="not made with these"):
         draw_series(counts, DOMAIN, MONTHS, **how)
     with pytest.raises(ParameterError, match="without time slices"):
@@ -148,7 +148,11 @@ def test_rows_without_a_time_are_refused():
 
 @pytest.mark.parametrize(
     ("bound", "method"),
-    [("series", AdaptiveGrid()), ("slice", psd.Quadtree(height=1)), ("series", psd.Grid())],
+    [
+        ("series", AdaptiveGrid()),
+        ("slice", psd.decompositions.Quadtree(height=1)),
+        ("series", psd.decompositions.Grid()),
+    ],
 )
 def test_the_file_gives_the_same_series(tmp_path, bound, method):
     series = made(bound=bound, method=method)

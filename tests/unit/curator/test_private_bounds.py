@@ -66,7 +66,7 @@ def seoul(rows, k=1):
 def test_bounds_are_near_the_quantiles():
     table = seoul(50_000)
     how = PrivateBounds(share="0.2", beyond=100)
-    release = psd.build(table, domain=how, epsilon=1, method=psd.Grid(size=8))
+    release = psd.build(table, domain=how, epsilon=1, method=psd.decompositions.Grid(size=8))
     # 14,000 proposals of rank noise over an eps of 0.05 each: off by well under 500 rows.
     for axis, name in enumerate(("lon", "lat")):
         for side, share in ((axis, 0.01), (axis + 2, 0.99)):
@@ -106,7 +106,9 @@ def test_the_second_reading_never_refuses():
     """What it would say follows from noisy bounds, after they were paid for."""
     table = pd.DataFrame({"lon": [127.0], "lat": [37.5]})
     for _ in range(20):
-        release = psd.build(table, domain=PrivateBounds(), epsilon="0.1", method=psd.Grid(size=2))
+        release = psd.build(
+            table, domain=PrivateBounds(), epsilon="0.1", method=psd.decompositions.Grid(size=2)
+        )
         assert len(release.tree) == 5
 
 

@@ -31,7 +31,7 @@ from support.trees import domain_of
 def tree_of(height, shares):
     """A quadtree as the method cuts it, with these epsilons, on a lattice as fine as it is."""
     side = 2**height
-    method = psd.Quadtree(height=height, budget="leaf")
+    method = psd.decompositions.Quadtree(height=height, budget="leaf")
     tree = run_method(method, small_tally(side, ()), small_domain(side), NANO, RecordingSampler())[
         1
     ]
@@ -147,14 +147,16 @@ def test_boxes_of_a_class(name, least, greatest, aspect):
 @pytest.mark.parametrize("epsilon", [1, 7, 1_000, NANO, 1_000 * NANO])
 @pytest.mark.parametrize("workload", [*CLASSES, "0 0 0 1", "3 1 4 1", "0 0 999999 1"])
 def test_shares_sum_to_epsilon(epsilon, workload):
-    shares = psd.Quadtree(height=3, budget="workload", workload=workload).level_shares(epsilon)
+    shares = psd.decompositions.Quadtree(
+        height=3, budget="workload", workload=workload
+    ).level_shares(epsilon)
     assert sum(shares) == epsilon
     assert min(shares) >= 0
     assert shares[-1] > 0
 
 
 def test_unused_levels_are_not_asked():
-    method = psd.Quadtree(height=2, budget="workload", workload="0 1 3")
+    method = psd.decompositions.Quadtree(height=2, budget="workload", workload="0 1 3")
     curator, tree = run_method(
         method, small_tally(4, (0,)), small_domain(4), NANO, RecordingSampler()
     )

@@ -17,8 +17,10 @@ from psd.evaluation.workload import draw_workload
 from psd.publish.observer import Observer
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
-SMALL = psd.Quadtree(height=3)
-EXACT = psd.Quadtree(height=3, budget="leaf")  # with epsilon 1000 the noise is 0, nearly surely
+SMALL = psd.decompositions.Quadtree(height=3)
+EXACT = psd.decompositions.Quadtree(
+    height=3, budget="leaf"
+)  # with epsilon 1000 the noise is 0, nearly surely
 
 
 def points(size=1_000, users=30):
@@ -39,7 +41,7 @@ def small(**arguments):
 
 @pytest.fixture(scope="module")
 def found():
-    methods = [SMALL, psd.Grid(size=8)]
+    methods = [SMALL, psd.decompositions.Grid(size=8)]
     return small(methods=methods, epsilons=[".1", 1], runs=3)
 
 
@@ -129,7 +131,11 @@ def test_what_a_bound_leaves_out_is_part_of_the_error():
 
 def test_processes_and_none_give_the_same():
     """No noise to speak of, so only the work is left to differ."""
-    arguments = {"methods": [EXACT, psd.Grid(size=4)], "epsilons": [1000, 999], "runs": 1}
+    arguments = {
+        "methods": [EXACT, psd.decompositions.Grid(size=4)],
+        "epsilons": [1000, 999],
+        "runs": 1,
+    }
     one, two = small(jobs=1, **arguments), small(jobs=2, **arguments)
     pd.testing.assert_frame_equal(one.builds, two.builds)
     pd.testing.assert_frame_equal(one.table, two.table)
@@ -170,7 +176,7 @@ def test_finished_builds_are_counted(jobs):
             id="no method",
         ),
         pytest.param(
-            {"methods": ["grid", psd.Grid()]},
+            {"methods": ["grid", psd.decompositions.Grid()]},
             "methods must have each value once, got grid 2 times",
             id="method twice",
         ),

@@ -52,7 +52,11 @@ def test_without_noise_only_the_cells_are_wrong():
     """Counts echoed by a recorder: the perturbation part vanishes, the whole domain is right."""
     table = points()
     release = psd.build(
-        table, domain=DOMAIN, epsilon=1, method=psd.Quadtree(height=4), sampler=RecordingSampler()
+        table,
+        domain=DOMAIN,
+        epsilon=1,
+        method=psd.decompositions.Quadtree(height=4),
+        sampler=RecordingSampler(),
     )
     answers = evaluate(release, table, boxes=BOXES).answers
     assert np.allclose(answers["true_perturbation_error"], 0, atol=1e-6)
@@ -62,7 +66,7 @@ def test_without_noise_only_the_cells_are_wrong():
 
 def test_on_own_edges_only_the_noise_is_wrong():
     table = points()
-    release = psd.build(table, domain=DOMAIN, epsilon=1, method=psd.Grid(size=8))
+    release = psd.build(table, domain=DOMAIN, epsilon=1, method=psd.decompositions.Grid(size=8))
     boxes = release.to_geopandas().geometry.bounds.to_numpy()
     answers = evaluate(release, table, boxes=boxes).answers
     assert np.allclose(answers["true_nonuniformity_error"], 0, atol=1e-6)

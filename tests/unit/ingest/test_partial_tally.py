@@ -51,7 +51,10 @@ def test_bounds_of_parts_add_up():
     both = merge([a, b])
     assert both.unit == PrivacyUnit(kind="user", max_contributions=7)
     assert both.tally.contributions == 7
-    assert psd.build(both, epsilon=1, method=psd.Grid(size=2)).unit.max_contributions == 7
+    assert (
+        psd.build(both, epsilon=1, method=psd.decompositions.Grid(size=2)).unit.max_contributions
+        == 7
+    )
 
 
 @pytest.mark.parametrize(

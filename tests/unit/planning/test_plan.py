@@ -37,7 +37,9 @@ def test_flat_grid_and_uniform_density_have_their_closed_form():
     found = quick(
         count,
         epsilons=[epsilon],
-        methods=[psd.Quadtree(height=3, budget="leaf")],  # 8 x 8 leaves, and no smoothing
+        methods=[
+            psd.decompositions.Quadtree(height=3, budget="leaf")
+        ],  # 8 x 8 leaves, and no smoothing
         sizes=[share],
         max_contributions=k,
         runs=20,
@@ -64,7 +66,7 @@ def test_flat_grid_and_uniform_density_have_their_closed_form():
 def test_table_has_a_row_of_everything_asked_for():
     found = quick(
         epsilons=["0.5", "2"],
-        methods=["quadtree", psd.Grid(size=4)],
+        methods=["quadtree", psd.decompositions.Grid(size=4)],
         densities=["uniform", "places"],
         sizes=[0.25, 0.01],
         domain=square_domain(40.0),
@@ -93,7 +95,8 @@ def test_table_has_a_row_of_everything_asked_for():
 def test_populations_and_queries_depend_on_the_seed_alone():
     """With an epsilon whose noise is nearly surely 0 all is decided."""
     first, again, other = (
-        quick(epsilons=[1000], methods=[psd.Grid(size=4)], seed=seed).table for seed in (4, 4, 5)
+        quick(epsilons=[1000], methods=[psd.decompositions.Grid(size=4)], seed=seed).table
+        for seed in (4, 4, 5)
     )
     assert first.equals(again)
     assert (first["mean_error"] != other["mean_error"]).all()
@@ -158,7 +161,7 @@ def test_runs_fit_the_size():
         ({"epsilons": ["0"]}, "epsilon"),
         ({"methods": []}, "methods must have at least one value"),
         (
-            {"methods": ["grid", psd.Grid(size=3)]},
+            {"methods": ["grid", psd.decompositions.Grid(size=3)]},
             "methods must have each value once, got grid 2 times",
         ),
         ({"methods": ["magic"]}, "magic"),

@@ -155,7 +155,12 @@ def test_a_user_is_one_however_many_rows():
         }
     )
     release = psd.build(
-        table, domain=DOMAIN, epsilon=100, method=psd.Grid(size=2), user="u", count="users"
+        table,
+        domain=DOMAIN,
+        epsilon=100,
+        method=psd.decompositions.Grid(size=2),
+        user="u",
+        count="users",
     )
     assert release.unit == PrivacyUnit(kind="user", weight=WEIGHT)
     assert release.total == pytest.approx(101, abs=1)

@@ -46,12 +46,14 @@ def test_parameters_come_before_the_file_is_looked_at(monkeypatch, arguments, wo
 
 @pytest.mark.parametrize("k", [1, "2", 10**9])
 def test_bounds_that_are_taken(k):
-    release = build(user="id", max_contributions=k, epsilon=1000, method=psd.Quadtree(height=1))
+    release = build(
+        user="id", max_contributions=k, epsilon=1000, method=psd.decompositions.Quadtree(height=1)
+    )
     assert (release.unit.kind, release.unit.max_contributions) == ("user", int(k))
 
 
 def test_a_record_is_the_unit_otherwise():
-    release = build(method=psd.Quadtree(height=1))
+    release = build(method=psd.decompositions.Quadtree(height=1))
     assert (release.unit.kind, release.unit.max_contributions, release.source) == (
         "record",
         1,
@@ -79,7 +81,9 @@ def test_an_input_that_cannot_be_read_costs_nothing(method, data, kind):
 
 def test_the_noise_is_given_the_bound_and_the_whole_epsilon():
     noise = Echo()
-    release = build(sampler=noise, user="id", max_contributions=2, method=psd.Quadtree(height=2))
+    release = build(
+        sampler=noise, user="id", max_contributions=2, method=psd.decompositions.Quadtree(height=2)
+    )
     assert [count.sensitivity for count in noise.counts] == [2, 2, 2]
     assert sum(int(count.epsilon[0]) for count in noise.counts) == release.record.epsilon == 10**9
     assert [int(count.true.sum()) for count in noise.counts] == [3, 3, 3]
@@ -112,7 +116,11 @@ def tallied(**arguments):
 
 
 def drawn(counts, **arguments):
-    given = {"budget": Budget(10**9), "method": psd.Quadtree(height=1), "unit": PrivacyUnit()}
+    given = {
+        "budget": Budget(10**9),
+        "method": psd.decompositions.Quadtree(height=1),
+        "unit": PrivacyUnit(),
+    }
     return draw_release(counts, DOMAIN, **given | arguments)
 
 
@@ -139,7 +147,7 @@ def test_a_bounded_tally_makes_no_promise_for_rows():
 
 
 def test_parameters_of_the_method_go_into_the_release():
-    release = build(method=psd.Grid(size=3))
+    release = build(method=psd.decompositions.Grid(size=3))
     assert release.method == "grid"
     assert dict(release.parameters) == {"size": 3, "total_share": "0.02", "workload": None}
 

@@ -55,7 +55,9 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     kept = kept_of(tmp_path, options)
     assert kept.paid == paid
     recorder = RecordingSampler()
-    release = psd.build(kept, epsilon="0.4", method=psd.Grid(size=2), sampler=recorder)
+    release = psd.build(
+        kept, epsilon="0.4", method=psd.decompositions.Grid(size=2), sampler=recorder
+    )
     assert release.record.epsilon == 400_000_000
     assert sum(int(call.epsilon.max()) for call in recorder.draws) == 400_000_000 - paid
     stated = release.parameters.get("counting_epsilon")

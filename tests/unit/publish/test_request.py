@@ -32,8 +32,10 @@ REQUESTS = {
     "records": {},
     "a domain": {"domain": psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))},
     "private bounds": {"domain": PrivateBounds(share="0.2", beyond=20)},
-    "a method": {"method": psd.Quadtree(height=3, prune=32)},
-    "a workload": {"method": psd.Quadtree(height=1, budget="workload", workload="1 3")},
+    "a method": {"method": psd.decompositions.Quadtree(height=3, prune=32)},
+    "a workload": {
+        "method": psd.decompositions.Quadtree(height=1, budget="workload", workload="1 3")
+    },
     "users": USER,
     "a chosen bound": {"user": "id", "max_contributions": "auto"},
     "a described choice": {
@@ -101,7 +103,7 @@ def test_polygons_in_memory_are_no_file():
         ({"domain": "126 37 127 38"}, "got a value of type str"),
         ({"domain": (1, 2, 3)}, "four numbers"),
         ({"epsilon": 0}, "epsilon must be above 0"),
-        ({"method": psd.Quadtree}, r"got the class Quadtree; write Quadtree\(\)"),
+        ({"method": psd.decompositions.Quadtree}, r"got the class Quadtree; write Quadtree\(\)"),
         ({"method": 7}, "must be a name or a decomposition"),
         ({"method": "quadtre"}, "quadtre"),
         ({"slices": "2024-01"}, "slices must be of type TimeSlices"),

@@ -13,7 +13,9 @@ from support.privacy.samplers import ExactSampler
 from support.tallies import DOMAIN, ROWS, USERS, VARIANTS, counted, table
 
 
-@pytest.mark.parametrize("method", [psd.Grid(size=8), psd.Quadtree(height=3)])
+@pytest.mark.parametrize(
+    "method", [psd.decompositions.Grid(size=8), psd.decompositions.Quadtree(height=3)]
+)
 @pytest.mark.parametrize("name", ["rows", "user", "carried", "coarse", "days"])
 def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
     how = VARIANTS[name]
@@ -43,12 +45,15 @@ def test_a_tally_of_slices_gives_a_series(bound):
     columns = dataclasses.replace(USERS, time="time")
     kept = counted(slices=months, columns=columns, contribution_scope=bound)
     per = "slice" if bound == "slice" else None
-    series = psd.build(kept, epsilon=2, method=psd.Grid(size=4), sampler=ExactSampler())
+    series = psd.build(
+        kept, epsilon=2, method=psd.decompositions.Grid(size=4), sampler=ExactSampler()
+    )
     assert isinstance(series, psd.SeriesRelease)
     assert (series.scope, series.record.epsilon, series.slices) == (bound, 2 * 10**9, months)
     want = psd.build(
         table(), domain=DOMAIN, epsilon=2, slices=months, time="time", per=per, x="x", y="y",
-        user="user", max_contributions=4, method=psd.Grid(size=4), sampler=ExactSampler(),
+        user="user", max_contributions=4, method=psd.decompositions.Grid(size=4),
+        sampler=ExactSampler(),
     )  # fmt: skip
     totals = [[r.tree.count[r.tree.is_leaf].sum() for r in s.releases] for s in (series, want)]
     if bound == "slice":  # which rows are kept is the key's choice, how many is not
@@ -58,8 +63,20 @@ def test_a_tally_of_slices_gives_a_series(bound):
 
 def test_a_method_that_divides_finer_than_its_tally_is_refused():
     coarse = counted(dataclasses.replace(ROWS, step=(8, 8)))
-    assert psd.build(coarse, epsilon=1, method=psd.Quadtree(height=3)).method == "quadtree"
-    assert psd.build(coarse, epsilon=1, method=psd.Quadtree(height=2)).method == "quadtree"
-    for method in (psd.Quadtree(height=4), psd.Grid(size=3), psd.Grid(), "auto", "kd-standard"):
+    assert (
+        psd.build(coarse, epsilon=1, method=psd.decompositions.Quadtree(height=3)).method
+        == "quadtree"
+    )
+    assert (
+        psd.build(coarse, epsilon=1, method=psd.decompositions.Quadtree(height=2)).method
+        == "quadtree"
+    )
+    for method in (
+        psd.decompositions.Quadtree(height=4),
+        psd.decompositions.Grid(size=3),
+        psd.decompositions.Grid(),
+        "auto",
+        "kd-standard",
+    ):
         with pytest.raises(ParameterError, match="8 x 8 lattice cells"):
             psd.build(coarse, epsilon=1, method=method)

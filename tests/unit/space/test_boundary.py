@@ -256,7 +256,13 @@ def test_a_covariate_ends_at_the_boundary_and_rules_out_nothing_inside():
 
 def made():
     table = pd.DataFrame({"lon": [1.5, 2.5, 7.5], "lat": [3.5, 4.5, 0.5]})
-    return psd.build(table, domain=PLANE, epsilon=1, method=psd.Grid(size=8), boundary=series(STAR))
+    return psd.build(
+        table,
+        domain=PLANE,
+        epsilon=1,
+        method=psd.decompositions.Grid(size=8),
+        boundary=series(STAR),
+    )
 
 
 def test_a_count_outside_the_boundary_is_refused():
@@ -268,7 +274,9 @@ def test_a_count_outside_the_boundary_is_refused():
     with pytest.raises(ParameterError, match="outside the boundary"):
         changed(release, tree=tree)
     with pytest.raises(ParameterError, match="boundary"):
-        changed(release, covariate=None, post_processing=psd.Grid(size=2).post_processing)
+        changed(
+            release, covariate=None, post_processing=psd.decompositions.Grid(size=2).post_processing
+        )
 
 
 def test_a_boundary_has_no_name_and_no_point_in_the_file():

@@ -27,7 +27,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def release(table):
-    return psd.build(table, domain=DOMAIN, epsilon=1, method=psd.Quadtree(height=4))
+    return psd.build(table, domain=DOMAIN, epsilon=1, method=psd.decompositions.Quadtree(height=4))
 
 
 def test_raster_asks_about_every_cell_once(table, release):
@@ -67,7 +67,7 @@ def test_page_of_given_boxes_and_of_no_error_at_all(table, release):
     """One class of no kind; and a release whose every answer is right."""
     boxes = np.array([(0.0, 0, 10, 10), (1, 1, 4, 7), (9, 9, 9.5, 9.5)])
     assert "given" in evaluation_page(evaluate(release, table, boxes=boxes), release)
-    exact = psd.build(table, domain=DOMAIN, epsilon=1000, method=psd.Grid(size=1))
+    exact = psd.build(table, domain=DOMAIN, epsilon=1000, method=psd.decompositions.Grid(size=1))
     whole = np.array([(0.0, 0, 10, 10)])
     found = evaluate(exact, table, boxes=whole, raster=1)
     assert (found.answers["true_error"] == 0).all()
@@ -75,7 +75,11 @@ def test_page_of_given_boxes_and_of_no_error_at_all(table, release):
 
 
 def test_page_of_a_comparison(table):
-    given = {"domain": DOMAIN, "methods": [psd.Grid(size=4), psd.Quadtree(height=3)], "jobs": 1}
+    given = {
+        "domain": DOMAIN,
+        "methods": [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=3)],
+        "jobs": 1,
+    }
     found = compare(table, epsilons=["0.5", "1"], runs=2, **given)
     text = comparison_page(found)
     assert text.count("<img ") == text.count("<strong>PRIVATE</strong>") == 1 + 2 * 2
@@ -87,7 +91,11 @@ def test_page_of_a_comparison(table):
 
 
 def test_ranking_tells_ties(table):
-    given = {"domain": DOMAIN, "methods": [psd.Grid(size=4), psd.Quadtree(height=2)], "jobs": 1}
+    given = {
+        "domain": DOMAIN,
+        "methods": [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=2)],
+        "jobs": 1,
+    }
     found = compare(table, epsilons=["1"], runs=2, **given)
     alike = found.table.assign(score=[0.1, 0.11], score_error=[0.01, 0.01])
     assert "0.7 standard errors (a tie)" in comparison_page(replace(found, table=alike))
