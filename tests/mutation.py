@@ -138,15 +138,36 @@ def outcomes(work: Path) -> dict[str, str]:
     return dict(line.strip().split(": ", 1) for line in lines if "__mutmut_" in line)
 
 
-def read_change(work: Path, name: str) -> Change:
-    """Lines of a change, by the name that mutmut gives it."""
-    lines = [line for line in mutmut(work, "show", name).splitlines() if line[:3] not in _HEADS]
-    parts = [[line[1:].strip() for line in lines if line.startswith(sign)] for sign in "-+"]
-    function = re.sub(r"\.x[_ǁ]", ".", re.sub(r"__mutmut_\d+$", "", name))
+def read_changes(work: Path, names: list[str]) -> list[Change]:
+    """Read changes by the names that mutmut gives them, from the modules that it writes."""
+    modules = {name.rpartition(".")[0] for name in names}
+    functions = {module: read_functions(work, module) for module in modules}
+    return [difference(functions[name.rpartition(".")[0]], name) for name in names]
+
+
+def read_functions(work: Path, module: str) -> dict[str, list[str]]:
+    """Lines of the body of each function of a module, the original and the changed ones."""
+    stem = work / "mutants" / module.replace(".", "/")
+    file = stem.with_suffix(".py") if stem.with_suffix(".py").exists() else stem / "__init__.py"
+    text = file.read_text("utf-8")
+    lines, nodes = text.split("\n"), ast.walk(ast.parse(text))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    return {
+        node.name: [
+            line.strip().replace(node.name, "") for line in lines[node.lineno - 1 : node.end_lineno]
+        ]
+        for node in functions
+    }
+
+
+def difference(functions: dict[str, list[str]], name: str) -> Change:
+    """Lines in which a changed function differs from the original."""
+    key = name.rpartition(".")[2]
+    original, number = re.sub(r"\d+$", "orig", key), re.compile(r"__mutmut_\d+$")
+    steps = list(difflib.unified_diff(functions[original], functions[key], lineterm="", n=0))[2:]
+    parts = [[line[1:] for line in steps if line.startswith(sign)] for sign in "-+"]
+    function = re.sub(r"\.x[_ǁ]", ".", number.sub("", name))
     return Change(function.replace("ǁ", "."), *(" ".join(part) for part in parts))
-
-
-_HEADS = ("---", "+++")
 
 
 @dataclass(frozen=True)
@@ -171,8 +192,8 @@ def run_group(group: str) -> GroupResult:
         late = [name for name, outcome in by_name.items() if outcome == CLOCK]
         return GroupResult(
             number=len(by_name),
-            alive=[read_change(work, name) for name in alive],
-            late=[read_change(work, name) for name in late],
+            alive=read_changes(work, alive),
+            late=read_changes(work, late),
         )
 
 

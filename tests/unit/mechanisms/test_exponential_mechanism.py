@@ -1,13 +1,15 @@
 """The exponential mechanism over intervals: weights, coins, support, degenerate scores."""
 
+import itertools
 import math
 from decimal import Decimal, getcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from psd.mechanisms import exponential_mechanism as selection
-from psd.mechanisms.exponential_mechanism import Candidates, exponential
+from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism, exponential
 from psd.privacy.epsilon import NANO
 
 getcontext().prec = 80
@@ -210,3 +212,80 @@ def test_rates_and_depths_are_exact(epsilon, sensitivity):
         depth = rate * min(gap, deepest)
         assert whole.tolist() == [0, depth >> 50]
         assert rest.tolist() == [0, depth % 2**50]
+
+
+# The mechanism as a value
+
+
+def mechanism_of(*groups, epsilon, sensitivity):
+    return ExponentialMechanism(
+        candidates=candidates(*groups),
+        epsilon=np.array(epsilon),
+        sensitivity=np.array(sensitivity),
+    )
+
+
+GROUPS = (
+    [(5, 2, -3), (0, 1, 0), (9, 0, 50), (3, 1, -1)],  # 9 is the first of no candidate
+    [(-4, 3, 7)],
+    [(0, 1, -500), (1, 1, 0), (2, 1, -1)],  # 0 lies beyond the deepest gap
+)
+LEVELS = {"epsilon": [NANO, 2 * NANO, 3 * NANO], "sensitivity": [1, 2, 3]}
+
+
+def law_of_group(group, epsilon, sensitivity):
+    """Probability of each candidate of a group by its definition."""
+    rate = Fraction(epsilon, 2 * NANO * sensitivity)
+    deepest = max(math.floor(selection._DEEPEST / rate), 1)
+    best = max(score for _, length, score in group if length)
+    weights = {
+        first + step: math.exp(-rate * min(best - score, deepest))
+        for first, length, score in group
+        for step in range(length)
+    }
+    return {answer: weight / sum(weights.values()) for answer, weight in weights.items()}
+
+
+def test_probabilities_are_those_of_the_definition():
+    mechanism = mechanism_of(*GROUPS, **LEVELS)
+    laws = [law_of_group(*each) for each in zip(GROUPS, *LEVELS.values(), strict=True)]
+    for answers in itertools.product(range(-6, 11), repeat=2):
+        for third in range(-1, 4):
+            answer = np.array([*answers, third])
+            probability = np.exp(mechanism.log_probability(answer))
+            expected = [law.get(int(n), 0.0) for law, n in zip(laws, answer, strict=True)]
+            assert probability == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+def test_a_gap_of_1_counts_however_large_the_rate():
+    mechanism = mechanism_of(
+        [(0, 1, 0), (1, 1, -1), (2, 1, -9)], epsilon=[200 * NANO], sensitivity=[1]
+    )
+    found = [float(mechanism.log_probability(np.array([n]))[0]) for n in range(3)]
+    assert found == pytest.approx([0, -100, -100])
+
+
+def test_a_mechanism_samples_by_its_own_arguments(monkeypatch):
+    calls = []
+    monkeypatch.setattr(selection, "exponential", lambda *given: calls.append(given) or "answer")
+    mechanism = mechanism_of(*GROUPS, **LEVELS)
+    assert mechanism.sample() == "answer"
+    assert calls == [(mechanism.candidates, mechanism.epsilon, mechanism.sensitivity)]
+    one = mechanism_of(GROUPS[0], epsilon=[NANO], sensitivity=[1])
+    assert one.sample() == "answer"
+
+
+def test_no_groups_have_no_answers():
+    none = np.empty(0, np.int64)
+    nothing = Candidates(group=none, first=none, length=none, score=none)
+    answer = ExponentialMechanism(candidates=nothing, epsilon=none, sensitivity=none).sample()
+    assert (answer.shape, answer.dtype) == ((0,), np.int64)
+
+
+def test_the_public_part_has_no_score():
+    mechanism = mechanism_of(*GROUPS, **LEVELS)
+    name, epsilon, sensitivity = mechanism.public
+    assert (name, epsilon, sensitivity) == (
+        *("selection", mechanism.epsilon, mechanism.sensitivity),
+    )
+    assert mechanism.cost is mechanism.epsilon

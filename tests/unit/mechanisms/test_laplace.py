@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from psd.mechanisms import geometric, laplace
 from psd.mechanisms.certified_thresholds import Survival, thresholds
 from psd.mechanisms.geometric import LIMIT, _scaled, geometric_each, refuse_beyond_limit
-from psd.mechanisms.laplace import discrete_laplace, discrete_laplace_each
+from psd.mechanisms.laplace import LaplaceMechanism, discrete_laplace, discrete_laplace_each
+from psd.privacy.epsilon import NANO
 from support.noise_paths import Tape, enumerate_paths
 
 TOP = 2**63 - 1
@@ -240,3 +241,41 @@ def test_forked_children_draw_different_noise():
 def test_noise_of_many_scales_is_whole_numbers():
     noise = discrete_laplace_each(np.arange(1000, 1020), np.ones(20, dtype=int))
     assert noise.dtype == np.int64
+
+
+# The mechanism as a value
+
+
+def counts(true=(3, 0, -2), epsilon=(NANO, NANO // 2, 2 * NANO), sensitivity=3):
+    return LaplaceMechanism(true=np.array(true), epsilon=np.array(epsilon), sensitivity=sensitivity)
+
+
+def test_a_count_has_noise_of_its_own_scale(monkeypatch):
+    calls = []
+
+    def noise_of_scales(numerator, denominators):
+        calls.append((numerator, denominators.tolist()))
+        return np.array([10, 20, -30])
+
+    monkeypatch.setattr(laplace, "noise_of_scales", noise_of_scales)
+    assert counts().sample().tolist() == [13, 20, -32]
+    assert calls == [(3 * NANO, [NANO, NANO // 2, 2 * NANO])]
+
+
+@pytest.mark.parametrize("answer", [(3, 0, -2), (0, 5, 7), (4, -1, -2)])
+def test_probabilities_of_counts_are_those_of_the_law(answer):
+    noise = np.abs(np.array(answer) - [3, 0, -2])
+    q = np.exp(-np.array([1, 0.5, 2]) / 3)
+    expected = np.log((1 - q) / (1 + q)) + noise * np.log(q)
+    assert counts().log_probability(np.array(answer)) == pytest.approx(expected)
+
+
+def test_the_public_part_has_no_count():
+    mechanism = counts()
+    assert mechanism.public == ("counts", "discrete-laplace", mechanism.epsilon, 3)
+    assert mechanism.cost is mechanism.epsilon
+
+
+def test_no_scales_have_no_noise():
+    noise = laplace.noise_of_scales(NANO, np.empty(0, np.int64))
+    assert (noise.shape, noise.dtype) == ((0,), np.int64)
