@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from psd.decompositions import Decomposition, method
+from psd.decompositions import Decomposition, as_method
 from psd.errors import ParameterError
 from psd.privacy.statements import method_parameters
 
@@ -55,7 +55,7 @@ def resolve_methods(methods: Sequence[str | Decomposition]) -> tuple[Decompositi
         If a method is unknown, is repeated or has a field that is not declared public, or if the
         list is empty.
     """
-    resolved = [method(item) if isinstance(item, str) else item for item in methods]
+    resolved = [as_method(item) for item in methods]
     for each in resolved:
         method_parameters(each)
     return check_distinct("methods", resolved, [each.name for each in resolved])

@@ -15,10 +15,8 @@ BANNED = {
 NOT_DONE = (
     "psd.api",
     "psd.curator",
-    "psd.evaluation",
     "psd.ingest",
     "psd.mechanisms",
-    "psd.planning",
     "psd.publish",
     "psd.release",
 )
