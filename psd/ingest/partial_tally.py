@@ -260,7 +260,7 @@ def _check_user_rows(origins: Sequence[PartOrigin], *, complete: bool) -> None:
     """Refuse to mix records of users with counts, and hashes of different keys or limits."""
     if not complete:
         raise InputDataError(
-            "only some tallies carry the records of users; count all of them that way, or none"
+            "all tallies or none must carry the records of users, got both; count all in one way"
         )
     if len({origin.key for origin in origins}) > 1:
         raise InputDataError(

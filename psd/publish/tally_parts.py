@@ -37,31 +37,32 @@ __all__ = ["TallyRequest", "origin_of", "tally_of_build", "tally_rows"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TallyRequest:
-    """How the rows of a part are counted; the same for all parts of a data set.
+    """Rules by which the records of a part are counted; the same for all parts of a data set.
 
     Parameters
     ----------
     domain : Domain
         Public.
     unit : PrivacyUnit
-        Of the promise, with its bound for this part. Public.
+        Unit of privacy, with the contribution limit of this part. Public.
     columns : Columns
-        What to read. Public.
+        Names of the columns to read. Public.
     slices : TimeSlices, optional
-        Time slices to count apart. Public.
+        Time slices, counted separately. Public.
     contribution_scope : {"series", "slice"}
-        Whether the bound of a user holds for all slices together, or for each. Public.
+        Whether the limit of a user holds for all slices together, or for each. Public.
     step : tuple of int
         Lattice columns and rows that are counted together. Public.
     key : bytes, optional
-        Of the hash that chooses rows; random where not given. Independent of the data.
+        Key of the hash that chooses the kept records; by default random. Independent of the data.
     carry : bool
-        Whether the rows that each user keeps are carried, so that parts of one user join.
+        Whether the tally holds the kept records of each user with their ids, so that parts with
+        the same users can be merged under one limit.
 
     Raises
     ------
     ParameterError
-        If these do not go together.
+        If the fields contradict each other.
     """
 
     domain: Domain
@@ -77,16 +78,19 @@ class TallyRequest:
         return "<TallyRequest: private key>"
 
     def __post_init__(self) -> None:
-        """Check that the fields go together."""
+        """Refuse fields that contradict each other."""
         _ = self.read_request
         if not self.carry:
             return
         if not self.unit.has_user or self.key is None:
             raise ParameterError(
-                "carried records are of users, so they need user= and the same key= for all parts"
+                "carry must have user= and the same key= for all parts; it keeps records of users"
             )
         if self.unit.weight or self.step != (1, 1):
-            raise ParameterError("carried records are whole records of the full lattice")
+            raise ParameterError(
+                "carry must have the full lattice and records that count once each; leave out "
+                "method= and count="
+            )
 
     @property
     def read_request(self) -> ReadRequest:
@@ -100,7 +104,7 @@ class TallyRequest:
 
     @property
     def rules(self) -> CountingRules:
-        """What tallies have to have in common with its tallies."""
+        """Rules that all tallies to be merged share."""
         return CountingRules(
             domain=self.domain,
             step=self.step,
@@ -123,7 +127,8 @@ def tally_rows(
 
     Guarantees
     ----------
-    - With a bound, at most k rows of each user are in it, by the user's own rows and the key.
+    - With a limit, it has at most k records of each user; which ones depends on the records of
+      that user and the key alone.
     - It names its files by digests of their content, so that no file is counted twice when
       tallies are merged.
 
@@ -132,13 +137,14 @@ def tally_rows(
     data : object or list of objects
         Points, as in `psd.build`. Private.
     request : TallyRequest
-        How.
+        Rules of counting.
     part : str, optional
-        Name of the part, needed where it is no file; the same rows have the same name.
+        Name of the part; needed for data that is not a file. The same records must always get the
+        same name.
     memory : str or int, optional
-        Cap on the memory that reading takes, such as ``"2GB"``; see `psd.ingest.memory_limit`.
+        Limit of the memory of reading, such as ``"2GB"``; see `psd.ingest.memory_limit`.
     private_report : callable
-        Given the private counts of rows read, outside and dropped.
+        Called with the private counts of records read, outside and dropped.
 
     Returns
     -------
@@ -147,11 +153,11 @@ def tally_rows(
     Raises
     ------
     ParameterError
-        If what is no file has no name.
+        If data that is not a file has no name.
     InputDataError
         If the input cannot be read.
     DomainError
-        If the points do not lie where the domain says.
+        If no point lies inside the bounds, or values are beyond the limits of the CRS.
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     paths = _part_files(items, part)
@@ -185,7 +191,7 @@ def _filled_builder(data: Any, request: TallyRequest, memory: int | None) -> Tal
 
 
 def origin_of(request: TallyRequest, names: Sequence[str]) -> PartOrigin:
-    """Part of a recipe and of the names of what was read."""
+    """Origin of a part that was counted by a request, with the names of its files."""
     has_user = request.unit.has_user
     return PartOrigin(
         run=secrets.token_hex(16),
@@ -196,7 +202,7 @@ def origin_of(request: TallyRequest, names: Sequence[str]) -> PartOrigin:
 
 
 def _part_files(items: Sequence[Any], part: str | None) -> list[Path]:
-    """Files of an input; what is none needs a name."""
+    """Files of an input; other inputs need the name of a part."""
     paths = [path for path in files_of(items) if str(path) != STDIN]
     if part is None and not all(is_path(item) and str(item) != STDIN for item in items):
         raise ParameterError(
@@ -209,9 +215,9 @@ def _part_files(items: Sequence[Any], part: str | None) -> list[Path]:
 
 
 def _part_names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:
-    """Names of a part: what it is called, and digests of its files."""
-    called = () if part is None else (f"part {part}",)
-    return (*called, *sorted(f"blake2b {file_digest(path)}" for path in paths))
+    """Names of a part: the one of the caller, and digests of its files."""
+    stated = () if part is None else (f"part {part}",)
+    return (*stated, *sorted(f"blake2b {file_digest(path)}" for path in paths))
 
 
 def tally_of_build(
@@ -222,18 +228,18 @@ def tally_of_build(
     time_zone: str | None,
     release: Path,
 ) -> PartialTally:
-    """Tally of a build, as it is kept for evaluations of its release.
+    """Tally of a build, kept for evaluations of its release.
 
     Parameters
     ----------
     counts : Tally
-        What the build counted. Private.
-    made : Release or SeriesRelease
-        What it built.
+        Counts of the build. Private.
+    built : Release or SeriesRelease
+        Release of the build.
     data : sequence
-        What it read.
+        Inputs of the build.
     time_zone : str, optional
-        Zone of the rows' times, where they were read.
+        Zone of the times; None if no times were read.
     release : Path
         Saved release.
     """
@@ -265,7 +271,7 @@ def _spent_before_counting(built: Release | SeriesRelease) -> int:
 
 
 def _boundary_digest(built: Release | SeriesRelease) -> str | None:
-    """Digest of the boundary of a build, outside of which it kept no row."""
+    """Digest of the boundary of a build; records outside of it were dropped."""
     first = built.releases[0] if isinstance(built, SeriesRelease) else built
     if not first.boundary or first.covariate is None:
         return None

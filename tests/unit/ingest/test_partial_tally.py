@@ -79,7 +79,7 @@ def test_bounds_of_parts_add_up():
         ),
         ({}, {"columns": dataclasses.replace(USERS, time="time")}, "time zones"),
         ({"carry": True}, {"carry": True, "key": bytes(32)}, "different keys"),
-        ({"carry": True}, {}, "count all of them that way"),
+        ({"carry": True}, {}, "count all in one way"),
         (
             {"carry": True},
             {"carry": True, "unit": PrivacyUnit(kind="user", max_contributions=3)},

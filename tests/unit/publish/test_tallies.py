@@ -85,7 +85,7 @@ def test_outputs_are_not_overwritten_and_inputs_never(parts, tmp_path):
         ({"part": "p", "method": psd.decompositions.Grid}, "method must be an instance"),
         ({"part": "p", "user": "who", "max_contributions": "auto"}, "must be a number"),
         ({"part": "p", "key": b"k" * 32}, "key must be left out without user"),
-        ({"part": "p", "carry_users": True}, "carried records are of users"),
+        ({"part": "p", "carry_users": True}, "carry must have user="),
         ({"part": "p", "column": "lon"}, "argument 'column' does not exist"),
     ],
 )
