@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd._util.parquet_pages import page_headers
+from psd._util.thrift_compact import read_struct
 from psd.errors import ReleaseFormatError
 
 __all__ = [
@@ -51,6 +52,9 @@ _UNPACKED_PER_BYTE = 64
 _DELTA_BYTE_ARRAY = 7
 
 _ROWS_PER_BATCH = 2**16
+
+# Field of the footer with its keys and values, and that of the key in each of these.
+_KEY_VALUES, _KEY = 5, 1
 
 _MAGIC = b"PAR1"
 _LIMITS = {
@@ -88,15 +92,29 @@ def open_parquet(content: bytes, **options: object) -> pq.ParquetFile:
     Raises
     ------
     ReleaseFormatError
-        If the footer is larger than any release needs.
+        If a key of the footer is there twice.
     pyarrow.ArrowException, OSError
-        If the footer cannot be read.
+        If the footer is larger than any release needs, or cannot be read.
     """
     ending = content[-8:]
-    if len(ending) == 8 and struct.unpack("<I", ending[:4])[0] > MAX_FOOTER:
+    size = struct.unpack("<I", ending[:4])[0] if len(ending) == 8 else 0
+    if size > MAX_FOOTER:
         raise pa.ArrowInvalid("footer")
     source = pa.BufferReader(content)
-    return pq.ParquetFile(source, page_checksum_verification=True, **_LIMITS, **options)
+    file = pq.ParquetFile(source, page_checksum_verification=True, **_LIMITS, **options)
+    _check_keys(content[-8 - size : -8], file.metadata.metadata or {})
+    return file
+
+
+def _check_keys(footer: bytes, keys: dict[bytes, bytes]) -> None:
+    """Refuse a footer with a key twice: of two values, one reader takes this and one that."""
+    try:
+        pairs = read_struct(footer, 0, kept_list=_KEY_VALUES)[0].get(_KEY_VALUES) or []
+        names = [pair[_KEY] for pair in pairs]
+    except (IndexError, KeyError, TypeError):
+        raise pa.ArrowInvalid("footer") from None
+    if sorted(names) != sorted(keys):
+        raise ReleaseFormatError("its footer has a key twice; it was forged, or is damaged")
 
 
 def footer_keys(path: str | os.PathLike[str]) -> dict[bytes, bytes]:

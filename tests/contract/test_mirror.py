@@ -12,6 +12,7 @@ ELSEWHERE = {
     "_version.py": "cli/test_main.py",
     "_util/parquet_pages.py": "unit/_util/test_untrusted_parquet.py",
     "_util/postgres.py": "unit/ingest/sources/test_postgis.py",
+    "_util/thrift_compact.py": "unit/_util/test_untrusted_parquet.py",
     "_util/processes.py": "unit/evaluation/test_compare.py",
     "api/differences.py": "unit/statistics/test_differences.py",
     "api/loading.py": "unit/api/test_release.py",

@@ -4,6 +4,8 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from psd.release.digest import content_digest
 
@@ -32,3 +34,19 @@ def trees_of(table):
         boxes = np.stack([own[name] for name in ("x0", "y0", "x1", "y1")], axis=1)
         parts = {name: own[name] for name in ("parent", "level", "count")}
         yield SimpleNamespace(boxes=boxes, epsilon=own["nano_epsilon"], **parts)
+
+
+def with_key_twice(content, key, value, *, first):
+    """The file with another value for a key of its footer, before or after the one it has."""
+    table = pq.read_table(pa.BufferReader(content))
+    other = bytes([key[0] ^ 32]) + key[1:]
+    old, new = dict(table.schema.metadata), {other: value}
+    footer = {**new, **old} if first else {**old, **new}
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema.remove_metadata(), store_schema=False) as writer:
+        writer.write_table(table.replace_schema_metadata(None))
+        writer.add_key_value_metadata(footer)
+    written = sink.getvalue().to_pybytes()
+    head = b"\x18" + bytes([len(key)])  # of a text, as Thrift writes it
+    assert written.count(head + other) == 1
+    return written.replace(head + other, head + key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import psd._util.untrusted_parquet
 import psd.publish.pipeline
 import psd.release.file
 import psd.space.box_tree
@@ -68,3 +69,13 @@ def version_of_the_future():
 def cells_of_a_file_overlap():
     """Children of a file that do not tile their parent are taken."""
     return replaced(psd.space.box_tree, "_children_tile", lambda tree: True)
+
+
+@planted(
+    test="tests/unit/_util/test_untrusted_parquet.py::"
+    "test_a_key_that_is_there_twice_is_refused_whichever_value_is_read",
+    like="two readers of one file that take different headers of two",
+)
+def footer_key_read_twice():
+    """A key that is there twice in the footer passes; one of its values is read."""
+    return replaced(psd._util.untrusted_parquet, "_check_keys", lambda footer, keys: None)

@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import psd
+from psd._util import untrusted_parquet
 from psd._util.parquet_pages import page_headers
+from psd._util.thrift_compact import read_struct
 from psd._util.untrusted_parquet import (
     MAX_FOOTER,
     MAX_ROWS,
@@ -23,7 +25,7 @@ from psd._util.untrusted_parquet import (
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.ingest.tally_file import read_tally
 from psd.release.file import NODES, SCHEMA
-from support.forged_releases import stamped
+from support.forged_releases import stamped, with_key_twice
 from support.releases import decode, decode_series, encode
 from support.trees import random_tree, release_of
 
@@ -302,6 +304,69 @@ def test_a_large_file_of_something_else_is_not_read_into_memory(tmp_path):
         file.truncate(2**34)
     with pytest.raises(ReleaseFormatError, match="larger than any release"):
         read_bytes(tmp_path / "r")
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("key", [b"psd", b"psd-series", b"psd-digest"])
+def test_a_key_that_is_there_twice_is_refused_whichever_value_is_read(key, first):
+    made = release_of(random_tree(rng()))
+    read = decode
+    if key == b"psd-series":
+        months = psd.TimeSlices.parse("month", "2024-01..2024-01")
+        made, read = psd.SeriesRelease.of(months, (made,)), decode_series
+    content = encode(made)
+    own = pq.read_metadata(pa.BufferReader(content)).metadata[key]
+    for value in (own, own.replace(b'"epsilon": "1"', b'"epsilon": "9"'), b""):
+        forged = with_key_twice(content, key, value, first=first)
+        assert dict(pq.read_metadata(pa.BufferReader(forged)).metadata)[key] in (own, value)
+        with pytest.raises(ReleaseFormatError, match="a key twice"):
+            read(forged)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_release_that_says_it_is_a_series_as_well_is_refused(tmp_path, first):
+    content = encode(release_of(random_tree(rng())))
+    table = pq.read_table(pa.BufferReader(content))
+    series, own = {b"psd-series": b"{}"}, dict(table.schema.metadata)
+    both = table.replace_schema_metadata({**series, **own} if first else {**own, **series})
+    pq.write_table(both, tmp_path / "r")
+    for load in (psd.load, psd.Release.load, psd.SeriesRelease.load):
+        with pytest.raises(ReleaseFormatError, match="other keys"):
+            load(tmp_path / "r")
+
+
+def test_a_tally_with_a_key_twice_is_refused(tmp_path):
+    table = pa.table({"c": [1]}).replace_schema_metadata({b"PRIVATE psd tally": b"{}"})
+    content = with_key_twice(file_of(table), b"PRIVATE psd tally", b"{}", first=True)
+    (tmp_path / "t").write_bytes(content)
+    with pytest.raises(InputDataError, match="a key twice"):
+        read_tally(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        pytest.param("00", id="no keys"),
+        pytest.param("59 1c 18 01 61 00 00", id="other keys"),
+        pytest.param("59 1c 00 00", id="a pair without a key"),
+        pytest.param("55 02 00", id="a number for the keys"),
+        pytest.param("59 fc ff ff ff ff 7f", id="a list without end"),
+        pytest.param("15 02 05 02 02 00", id="a field twice"),
+    ],
+)
+def test_a_footer_that_two_readers_read_differently_is_refused(footer, monkeypatch):
+    content = file_of(table(3).replace_schema_metadata({"a": "b"}))
+    forged = bytes.fromhex(footer)
+    monkeypatch.setattr(
+        untrusted_parquet, "read_struct", lambda _, at, **how: read_struct(forged, at, **how)
+    )
+    with pytest.raises((ReleaseFormatError, pa.ArrowException)):
+        open_parquet(content)
+
+
+def test_keys_of_a_footer_are_read_past_all_else():
+    content = file_of(table(900, 50), row_group_size=9)
+    assert open_parquet(content).num_row_groups == 100
 
 
 def test_the_footer_of_something_else_says_nothing(tmp_path):

@@ -1,0 +1,118 @@
+"""Structures in Thrift's compact protocol [1]_, in which Parquet writes its footer and its headers.
+
+The bytes may come from a stranger: nothing is kept that was not asked for, nothing is read twice.
+
+References
+----------
+.. [1] Apache Thrift, "Thrift compact protocol".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["read_struct"]
+
+_MAX_DEPTH = 8
+
+# Types of the compact protocol.
+_TRUE, _FALSE, _BYTE, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = (
+    1, 2, 3, 4, 6, 7, 8, 9, 10, 12,
+)  # fmt: skip
+
+
+def read_struct(
+    content: bytes, at: int, *, kept_list: int | None = None, depth: int = 0
+) -> tuple[dict[int, Any], int]:
+    """Read a structure: its numbers, bytes and structures by field, and where it ends.
+
+    Parameters
+    ----------
+    content : bytes
+        What it is part of.
+    at : int
+        Where it begins.
+    kept_list : int, optional
+        Field whose value is a list that is read as well; other lists are skipped, since a footer
+        may hold millions of values.
+    depth : int
+        Structures and lists around it.
+
+    Raises
+    ------
+    IndexError
+        If the bytes are not such a structure, or a field is there twice.
+
+    Examples
+    --------
+    >>> read_struct(bytes.fromhex("15 06 18 02 6869 00"), 0)
+    ({1: 3, 2: b'hi'}, 7)
+    """
+    fields: dict[int, Any] = {}
+    number = 0
+    while kind := content[at]:
+        if kind >> 4:
+            number, at = number + (kind >> 4), at + 1
+        else:
+            number, at = _signed(content, at + 1)
+        if number in fields:
+            raise IndexError
+        if kind & 15 in (_LIST, _SET):
+            fields[number], at = _list(content, at, depth + 1, is_kept=number == kept_list)
+        else:
+            fields[number], at = _value(content, at, kind & 15, depth + 1)
+    return fields, at + 1
+
+
+def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    """Read a value and where it ends; None for all but numbers, bytes and structures."""
+    if kind in (_TRUE, _FALSE):
+        return None, at
+    if kind == _BYTE:
+        return None, at + 1
+    if _I16 <= kind <= _I64:
+        return _signed(content, at)
+    if kind == _DOUBLE:
+        return None, at + 8
+    if kind == _BINARY:
+        length, at = _varint(content, at)
+        return content[at : at + length], at + length
+    if depth > _MAX_DEPTH:
+        raise IndexError
+    if kind in (_LIST, _SET):
+        return _list(content, at, depth, is_kept=False)
+    if kind == _STRUCT:
+        return read_struct(content, at, depth=depth)
+    raise IndexError
+
+
+def _list(content: bytes, at: int, depth: int, *, is_kept: bool) -> tuple[list[Any] | None, int]:
+    """Read a list and where it ends; None where it is not kept."""
+    length, kind = content[at] >> 4, content[at] & 15
+    at += 1
+    if length == 15:
+        length, at = _varint(content, at)
+    values: list[Any] = []
+    for _ in range(length):
+        value, at = _value(content, at, _BYTE if kind in (_TRUE, _FALSE) else kind, depth + 1)
+        if at > len(content):
+            raise IndexError
+        if is_kept:
+            values.append(value)
+    return (values if is_kept else None), at
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """Read a number of seven bits per byte, and where it ends."""
+    value = 0
+    for position in range(10):
+        value |= (content[at + position] & 127) << 7 * position
+        if content[at + position] < 128:
+            return value, at + position + 1
+    raise IndexError
+
+
+def _signed(content: bytes, at: int) -> tuple[int, int]:
+    """Read a number whose sign is its last bit, and where it ends."""
+    value, at = _varint(content, at)
+    return (value >> 1) ^ -(value & 1), at
