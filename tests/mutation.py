@@ -3,7 +3,7 @@
 Run as ``python tests/mutation.py [GROUP]...``, with the extra ``mutation``; `mutation.toml` says
 which modules and tests, and which changes have no effect, by function and operator. It ends with 1
 if more changes of an operator survive in a function than are listed there, or fewer. Messages are
-not changed.
+not changed, nor are the examples that mechanisms give to tests.
 """
 
 import ast
@@ -25,7 +25,8 @@ PLAN = tomllib.loads((TOP / "tests" / "mutation.toml").read_text(encoding="utf-8
 # Outcomes of a change that tests noticed; the clock notices a loop without an end.
 NOTICED = ("killed", "timeout", "caught by type check", "suspicious", "segfault")
 CLOCK = "timeout"
-
+# Functions that make examples for tests, which are not changed.
+EXAMPLES = re.compile(r"^( *def neighbours\(.*:)$", re.MULTILINE)
 
 TOKEN = re.compile(
     r"""[rbfu]{0,2}(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\d[\w.]*|[^\W\d]\w*"""
@@ -92,7 +93,8 @@ def copy_project(group: str, work: Path) -> None:
     plan = PLAN["groups"][group]
     for module in plan["mutate"]:
         file = work / module
-        file.write_text(undecorate(file.read_text("utf-8")), "utf-8")
+        text = EXAMPLES.sub(r"\1  # pragma: no mutate block", file.read_text("utf-8"))
+        file.write_text(undecorate(text), "utf-8")
     settings = f"[tool.mutmut]\nonly_mutate = {json.dumps(plan['mutate'])}\n"
     settings += f"pytest_add_cli_args_test_selection = {json.dumps(plan['tests'])}\n"
     file = work / "pyproject.toml"
