@@ -69,7 +69,7 @@ class ContributionChoice:
             raise ParameterError("share must be above 0, got 0; a choice costs epsilon")
 
     def allot(self, budget: Budget) -> Budget:
-        """Set the share of the choice apart from the budget of a release, and state it.
+        """Deduct the share of the choice from the budget of a release, and state it.
 
         Raises
         ------

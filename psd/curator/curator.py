@@ -86,7 +86,7 @@ class Curator:
     - The answers together are epsilon-differentially private for the unit of the tally, under
       adding or removing one: a record, or a user with at most k records.
     - A question that would take the charge at any lattice point above epsilon is refused
-      before anything is drawn, whatever was asked before and why.
+      before anything is drawn, in any sequence of questions.
     - A question reads the records in its own cells and nothing else.
 
     Parameters

@@ -76,7 +76,7 @@ class PathCharges:
             If a node is given twice.
         """
         if int(np.count_nonzero(self._marked(nodes))) < len(nodes):
-            raise ParameterError("a cell stands twice in one question")
+            raise ParameterError("cells of one question must differ, got one twice")
         if int(nano.max(initial=0)) > limit:  # also keeps the sums below far from overflow
             return False
         charged, path = self._extended(self._nodes), self._extended(self._path)

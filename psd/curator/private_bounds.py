@@ -78,7 +78,7 @@ class PrivateBounds:
         return Domain.area_of_use(self.crs, lattice=(OUTER_LINES, OUTER_LINES))
 
     def allot(self, budget: Budget) -> Budget:
-        """Set the share of the four sides apart from the budget of a release, and state it.
+        """Deduct the share of the four sides from the budget of a release, and state it.
 
         Raises
         ------

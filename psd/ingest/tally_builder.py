@@ -134,7 +134,7 @@ class TallyBuilder:
         key : bytes, optional
             Key of the hash that chooses the kept records; by default random.
         unit : PrivacyUnit, optional
-            Unit with a contribution limit that was found meanwhile, of the same kind.
+            Unit of the same kind, with a contribution limit that was chosen after reading.
         """
         self._filter.check_bounds()
         unit = self.unit if unit is None else unit

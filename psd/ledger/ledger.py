@@ -293,7 +293,7 @@ class Ledger:
 
 
 def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | None:
-    """Bound of a unit whose arguments go together."""
+    """Check the arguments of a unit; its contribution limit."""
     if unit not in get_args(UnitKind):
         raise ParameterError(f"unit must be one of {', '.join(get_args(UnitKind))}, got {unit!r}")
     if unit != "user-day" and time_zone is not None:

@@ -2,7 +2,7 @@
 
 Many selections at once, one per group. A candidate is proposed with an integer weight that is
 an upper bound of the right one and accepted with the exact ratio of the two, so the law is that
-of the exponential mechanism to the last bit, whatever the scores are.
+of the exponential mechanism to the last bit for any scores.
 """
 
 from __future__ import annotations

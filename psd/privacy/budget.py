@@ -144,12 +144,12 @@ class Budget:
     def allot(
         self, name: str, share: Fraction, *, draws: int = 1, states: Statement = _NOTHING
     ) -> Budget:
-        """Set a share of the total apart for a question that the release states by its name.
+        """Deduct a share of the total for a question that the release states by its name.
 
         Parameters
         ----------
         name : {"bound", "bounds", "counting"}
-            ``<name>_epsilon`` is in the statement of the release, with what is set apart.
+            ``<name>_epsilon`` is in the statement of the release, with the amount.
         share : Fraction
             Share of `total`, rounded down to an integer that is the same for each draw. Public.
         draws : int

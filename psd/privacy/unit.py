@@ -63,7 +63,7 @@ class PrivacyUnit:
     Raises
     ------
     ParameterError
-        If the fields do not go together.
+        If the fields contradict each other.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:
 def _check(
     user: str | None, bound: int | None, per: str | None, time: str | None, count: str
 ) -> None:
-    """Refuse arguments that do not go together."""
+    """Refuse arguments that contradict each other."""
     for name, value, words in (("per", per, (None, "day")), ("count", count, ("rows", "users"))):
         if value not in words:
             raise ParameterError(

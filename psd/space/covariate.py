@@ -113,7 +113,8 @@ class Covariate:
         if not (np.isfinite(density).all() and (density >= 0).all()):
             raise ParameterError("densities of a covariate must be finite and at least 0")
         top = max(float(density.max(initial=0.0)), np.finfo(float).tiny)
-        # Rounding up keeps thinly populated cells apart from empty ones, but not rounding errors.
+        # Rounding up keeps thinly populated cells above 0; six digits first, so that errors of
+        # floats do not add 1.
         scaled = np.ceil(np.round(density / top * TOP, 6))
         raster = np.where(density > 0, np.clip(scaled, 1, TOP), 0).astype(np.uint16)
         return cls(domain=domain, raster=raster)

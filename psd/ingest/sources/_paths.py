@@ -115,7 +115,7 @@ def expand_paths(items: Iterable[Any]) -> list[Path]:
     Parameters
     ----------
     items : iterable of path-like
-        A path that exists is not a pattern, whatever characters it holds. A folder stands for
+        A path that exists is never read as a pattern. A folder stands for
         all files in it and its folders, except names that begin with a dot or an underscore.
         ``-`` is standard input.
 
