@@ -32,7 +32,7 @@ from psd.auditing.pairs import (
     learn_event,
     losses,
 )
-from psd.auditing.transcripts import DivergenceError
+from psd.auditing.transcripts import LeakError
 from psd.decompositions import as_method
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO, epsilon_text, parse_epsilon
@@ -301,7 +301,7 @@ def _with_pairs(audited: Audit, pair: Pair, number: int, beta: float, jobs: int)
     try:
         often = max(int(number * _RECORDED), _MIN_RECORDED)
         recorded = [losses(pair, often, more=more) for more in (True, False)]
-    except DivergenceError:
+    except LeakError:
         return replace(audited, steered=True)
     without, having = draw_samples(pair, number, jobs=jobs)
     first, rest = slice(None, number // 2), slice(number // 2, None)

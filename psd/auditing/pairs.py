@@ -258,7 +258,7 @@ def losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
 
     Raises
     ------
-    DivergenceError
+    LeakError
         If the other data set is asked something else, although the answers are the same.
     """
     domain, recorded_on, replayed_on = pair.domain, pair.tally(more), pair.tally(not more)

@@ -1,120 +1,296 @@
-"""The law of what a curator draws: its answers on one data set, and their odds on another.
+"""Transcripts of builds: record the draws of a build, and replay the answers on another data set.
 
-For audits of synthetic data. A build on D is recorded, and the same answers are given back to a
-build on D'. If the two ask the same, the log-ratio of the probabilities of these answers is the
-loss of the transcript, worked out here from the scales that were asked for; whether the draws
-keep to them is for an audit to find out.
+A build on D is recorded, and the same answers are returned to a build on D'. If both ask the same
+questions, the log-ratio of the probabilities of these answers is the loss of the transcript. It is
+computed from the public scales of the draws; whether samplers follow them, an audit measures.
+Synthetic data only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, cast
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Integers
+from psd.curator.curator import Curator
 from psd.mechanisms.base import Answer, Mechanism, Sampler
+from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
+from psd.mechanisms.laplace import LaplaceMechanism
+from psd.mechanisms.threshold import ThresholdMechanism
 
-__all__ = ["DivergenceError", "RecordedDraw", "RecordingSampler", "ReplayingSampler"]
+__all__ = [
+    "SCRIPTS",
+    "Draw",
+    "LeakError",
+    "RecordingSampler",
+    "ReplayingSampler",
+    "Script",
+    "answer_ratio",
+]
+
+Kind = Literal["count", "select", "threshold", "other"]
 
 
-class DivergenceError(Exception):
-    """Two data sets were asked different questions, although they had given the same answers."""
+class LeakError(AssertionError):
+    """The questions, the cells or the loss of a build are not those that its epsilon allows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class RecordedDraw:
-    """One draw, with its private input, and the answer.
+@dataclass(kw_only=True, eq=False)
+class Draw:
+    """One draw of a build: public arguments, private input and answer.
 
     Parameters
     ----------
+    kind : {"count", "select", "threshold", "other"}
+        Kind of mechanism.
     mechanism : Mechanism
-        As it was asked.
+        Mechanism with its arguments.
+    epsilon, sensitivity : ndarray, shape (n,)
+        Of each answer. The scale of the noise of a threshold is sensitivity over epsilon.
+    true : ndarray
+        Private input: counts, compared numbers, or the score of every candidate.
+    group, line : ndarray
+        Index of the answer and of the candidate of each element of the input.
+    question, charge : int
+        Number of the question of the curator, and its largest epsilon; 0 without a curator.
     answer : ndarray
-        Of the sampler.
+        Answer of the sampler.
     """
 
+    kind: Kind
     mechanism: Mechanism[Any]
-    answer: NDArray[Any]
+    epsilon: Integers
+    sensitivity: Integers
+    true: Integers
+    group: Integers
+    line: Integers
+    question: int = 0
+    charge: int = 0
+    answer: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def differs_from(self, other: Draw) -> bool:
+        """Whether a public argument of two draws differs."""
+        pairs = (
+            (self.epsilon, other.epsilon),
+            (self.sensitivity, other.sensitivity),
+            (self.group, other.group),
+            (self.line, other.line),
+            *itertools.zip_longest(self.mechanism.public, other.mechanism.public),
+        )
+        return self.kind != other.kind or not all(np.array_equal(a, b) for a, b in pairs)
 
 
-class RecordingSampler:
-    """Records what another sampler is asked and answers.
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Rules that compute answers; the first argument of each rule is the number of the draw.
 
     Parameters
     ----------
-    sampler : Sampler
-        Draws.
-
-    Attributes
-    ----------
-    draws : list of RecordedDraw
-        So far.
+    name : str
+        Name in test reports.
+    count : callable
+        Noisy counts from true counts.
+    pick : callable
+        Index of a candidate from the scores of all candidates.
+    compare : callable
+        Answers of comparisons with 0.
     """
 
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
-        self.draws: list[RecordedDraw] = []
+    name: str
+    count: Callable[[int, Integers], Integers]
+    pick: Callable[[int, Integers], int]
+    compare: Callable[[int, Integers], NDArray[np.bool_]] = lambda number, values: values > 0
+
+
+SCRIPTS = (
+    # No noise, the best cut.
+    Script("echo", lambda number, true: true, lambda number, scores: int(scores.argmax())),
+    # An offset that changes every size derived from a total, the worst cut, the deepest shape.
+    Script(
+        "offset",
+        lambda number, true: true + 40,
+        lambda number, scores: int(scores.argmin()),
+        lambda number, values: np.ones(len(values), np.bool_),
+    ),
+    Script(
+        "jumble",
+        lambda number, true: (95 if number == 0 else -3) + true * 7 % 5 + np.arange(len(true)) % 4,
+        lambda number, scores: (5 * number + 3) % len(scores),
+        lambda number, values: (np.arange(len(values)) + number) % 2 == 0,
+    ),
+)
+"""Three sets of rules that lead a build to different cells."""
+
+
+class _TranscriptSampler:
+    """A sampler that stores its draws and the question of each."""
+
+    def __init__(self) -> None:
+        self.draws: list[Draw] = []
+        self.curator: Curator | None = None
 
     def draw(self, mechanism: Mechanism[Answer]) -> Answer:
-        """Answer of the sampler."""
-        answer = self._sampler.draw(mechanism)
-        self.draws.append(RecordedDraw(mechanism=mechanism, answer=answer.copy()))
+        """Answer a draw and store it."""
+        draw = _describe_draw(mechanism)
+        questions = () if self.curator is None else self.curator.questions
+        draw.question = len(questions)
+        draw.charge = int(questions[-1].epsilon.max(initial=0)) if questions else 0
+        answer: Answer = self.answer(draw)
+        draw.answer = answer.copy()
+        self.draws.append(draw)
         return answer
 
+    def answer(self, draw: Draw) -> Any:
+        """Answer of a draw."""
+        raise NotImplementedError
 
-class ReplayingSampler:
-    """Gives recorded answers back, and adds up how much likelier they are here.
+
+class RecordingSampler(_TranscriptSampler):
+    """A sampler that answers by a script or another sampler, and stores the draws.
+
+    A script has no rule for mechanisms of other packages; they are drawn by their own law. Releases
+    that are drawn by it cannot be saved.
 
     Parameters
     ----------
-    draws : list of RecordedDraw
-        Of `RecordingSampler`.
+    source : Script or Sampler, optional
+        Rules of the answers, or a sampler that draws them; by default true counts and the best
+        candidates.
 
-    Attributes
-    ----------
-    loss : float
-        Log of the probability of the answers here over that where they were recorded.
+    Examples
+    --------
+    >>> from psd.testing import run_method, small_domain, small_tally
+    >>> sampler = RecordingSampler()
+    >>> import psd
+    >>> method = psd.decompositions.Quadtree(height=1, budget="leaf")
+    >>> tally = small_tally(2, [0, 0, 3])
+    >>> tree = run_method(method, tally, small_domain(2), 1_000, sampler).tree
+    >>> [draw.answer.tolist() for draw in sampler.draws]
+    [[2, 0, 0, 1]]
     """
 
-    def __init__(self, draws: list[RecordedDraw]) -> None:
-        self._left = list(draws)
-        self.loss = 0.0
+    def __init__(self, source: Script | Sampler = SCRIPTS[0]) -> None:
+        super().__init__()
+        self.source = source
 
-    def draw(self, mechanism: Mechanism[Answer]) -> Answer:
-        """Recorded answer to the same question.
+    def answer(self, draw: Draw) -> Any:
+        """Answer by the script or the sampler."""
+        if not isinstance(self.source, Script):
+            return self.source.draw(draw.mechanism)
+        script, number = self.source, len(self.draws)
+        if draw.kind == "count":
+            return script.count(number, draw.true)
+        if draw.kind == "threshold":
+            return script.compare(number, draw.true)
+        if draw.kind == "other":
+            return draw.mechanism.sample()
+        starts = np.searchsorted(draw.group, np.arange(len(draw.epsilon) + 1)).tolist()
+        picks = [a + script.pick(number, draw.true[a:b]) for a, b in itertools.pairwise(starts)]
+        return draw.line[np.array(picks, np.int64)]
+
+
+class ReplayingSampler(_TranscriptSampler):
+    """A sampler that returns recorded answers as long as the questions are the same.
+
+    Parameters
+    ----------
+    recorded : sequence of Draw
+        Draws of a `RecordingSampler`.
+
+    Raises
+    ------
+    LeakError
+        From a draw whose public arguments differ from the recorded ones.
+    """
+
+    def __init__(self, recorded: Sequence[Draw]) -> None:
+        super().__init__()
+        self.recorded = recorded
+
+    def answer(self, draw: Draw) -> Any:
+        """Recorded answer of the draw with this number."""
+        if len(self.draws) == len(self.recorded):
+            raise LeakError("more questions than on the other data set")
+        first = self.recorded[len(self.draws)]
+        if draw.differs_from(first):
+            raise LeakError("another question than on the other data set")
+        return first.answer.copy()
+
+    @property
+    def loss(self) -> float:
+        """Log of the probability of the answers so far, minus the same on the first data set.
 
         Raises
         ------
-        DivergenceError
-            If another question was recorded, or the answer is impossible here.
+        LeakError
+            If an answer of one of the data sets is impossible on the other.
         """
-        if not self._left:
-            raise DivergenceError("more questions than on the other data set")
-        draw = self._left.pop(0)
-        if not _is_same(draw.mechanism.public, mechanism.public):
-            raise DivergenceError("another question than on the other data set")
-        answer = cast(Answer, draw.answer.copy())
-        ratio = mechanism.log_probability(answer) - draw.mechanism.log_probability(answer)
-        if not np.isfinite(ratio).all():
-            raise DivergenceError("other candidates than on the other data set")
-        self.loss += float(ratio.sum())
-        return answer
+        loss = sum(
+            answer_ratio(draw, first)
+            for draw, first in zip(self.draws, self.recorded, strict=False)
+        )
+        if not np.isfinite(loss):
+            raise LeakError("other candidates than on the other data set")
+        return loss
 
     def close(self) -> None:
-        """Refuse questions that were asked there and not here.
+        """Check that all recorded draws were replayed.
 
         Raises
         ------
-        DivergenceError
+        LeakError
+            If there were fewer questions than on the first data set.
         """
-        if self._left:
-            raise DivergenceError("fewer questions than on the other data set")
+        if len(self.draws) < len(self.recorded):
+            raise LeakError("fewer questions than on the other data set")
 
 
-def _is_same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-    """Whether two questions agree in all that is public."""
-    return len(first) == len(second) and all(
-        np.array_equal(a, b) for a, b in zip(first, second, strict=True)
+def answer_ratio(draw: Draw, other: Draw) -> float:
+    """Log-ratio of the probabilities of the first draw's answer, by the laws of two draws."""
+    first, second = (d.mechanism.log_probability(draw.answer) for d in (draw, other))
+    return float((first - second).sum())
+
+
+def _describe_draw(mechanism: Mechanism[Any]) -> Draw:
+    """Describe the arguments of a mechanism in the same form for all mechanisms."""
+    if isinstance(mechanism, LaplaceMechanism):
+        return _describe_elements(
+            "count", mechanism, mechanism.epsilon, mechanism.sensitivity, mechanism.true
+        )
+    if isinstance(mechanism, ThresholdMechanism):
+        scales = mechanism.denominator, mechanism.numerator
+        return _describe_elements("threshold", mechanism, *scales, mechanism.values)
+    if isinstance(mechanism, ExponentialMechanism):
+        group, line, score = _expand_candidates(mechanism.candidates)
+        return Draw(
+            kind="select", mechanism=mechanism, epsilon=mechanism.epsilon,
+            sensitivity=mechanism.sensitivity, true=score, group=group, line=line,
+        )  # fmt: skip
+    return _describe_elements(
+        "other", mechanism, mechanism.cost, 1, np.zeros(len(mechanism.cost), np.int64)
     )
+
+
+def _describe_elements(
+    kind: Kind, mechanism: Mechanism[Any], epsilon: Integers, sensitivity: int, true: Integers
+) -> Draw:
+    """Draw of one answer for each element."""
+    each = np.arange(len(true))
+    return Draw(
+        kind=kind, mechanism=mechanism, epsilon=epsilon,
+        sensitivity=np.full(len(true), sensitivity), true=true.copy(), group=each, line=each,
+    )  # fmt: skip
+
+
+def _expand_candidates(candidates: Candidates) -> Iterable[Integers]:
+    """Group, line and score of every single candidate."""
+    length = candidates.length
+    group, first = np.repeat(candidates.group, length), np.repeat(candidates.first, length)
+    before = np.repeat(np.cumsum(length) - length, length)
+    line = first + np.arange(len(group)) - before
+    return group, line, np.repeat(candidates.score, length)

@@ -10,8 +10,7 @@ A test of another package is one line:
         psd.testing.check_method(Stripes(doublings=2))
 """
 
-from psd.publish.insecure import SeededSampler
-from psd.testing.draws import (
+from psd.auditing.transcripts import (
     SCRIPTS,
     Draw,
     LeakError,
@@ -19,6 +18,7 @@ from psd.testing.draws import (
     ReplayingSampler,
     Script,
 )
+from psd.publish.insecure import SeededSampler
 from psd.testing.exact_loss import exact_loss, walks
 from psd.testing.export import check_export
 from psd.testing.method import check_method

@@ -14,12 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from psd.auditing.transcripts import (
+    SCRIPTS,
+    Draw,
+    LeakError,
+    RecordingSampler,
+    ReplayingSampler,
+    Script,
+    answer_ratio,
+)
 from psd.decompositions import Decomposition
 from psd.ingest.tally import Tally
 from psd.privacy.epsilon import NANO
 from psd.space.domain import Domain
-from psd.testing.draws import SCRIPTS, Draw, LeakError, RecordingSampler, ReplayingSampler, Script
-from psd.testing.replay import ROUNDING, answer_ratio, run_method
+from psd.testing.replay import ROUNDING, run_method
 from psd.testing.small import data_sets, neighbours, small_domain, small_tally
 
 __all__ = ["WalkingSampler", "exact_loss", "walks"]

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from psd._util.fields import from_settings
+from psd.auditing.transcripts import SCRIPTS, RecordingSampler, ReplayingSampler, Script
 from psd.decompositions import Decomposition
 from psd.estimation.least_squares import infer_counts
 from psd.ingest.tally import Tally
 from psd.privacy.epsilon import NANO
 from psd.privacy.statements import method_parameters
 from psd.space.box_tree import MAX_CHILDREN, check_tree
-from psd.testing.draws import SCRIPTS, RecordingSampler, ReplayingSampler, Script
 from psd.testing.exact_loss import exact_loss
 from psd.testing.replay import Run, compare_runs, replay_loss, run_method
 from psd.testing.small import small_domain, small_tally

@@ -14,6 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psd.auditing.transcripts import (
+    SCRIPTS,
+    Draw,
+    LeakError,
+    RecordingSampler,
+    ReplayingSampler,
+    Script,
+    answer_ratio,
+)
 from psd.curator.curator import Curator
 from psd.decompositions import Decomposition
 from psd.ingest.tally import Tally
@@ -23,7 +32,6 @@ from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
-from psd.testing.draws import SCRIPTS, Draw, LeakError, RecordingSampler, ReplayingSampler, Script
 from psd.testing.small import neighbour_pairs, small_domain, small_tally
 
 __all__ = ["ROUNDING", "Run", "compare_runs", "replay_loss", "run_method", "transcript_loss"]
@@ -117,12 +125,6 @@ def transcript_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction |
             raise LeakError(f"a question costs {abs(ratio)} and was charged {charge / NANO}")
         total += abs(ratio)
     return total
-
-
-def answer_ratio(a: Draw, b: Draw) -> float:
-    """Log-ratio of the probabilities of an answer, by the laws of the two draws."""
-    first, second = (draw.mechanism.log_probability(a.answer) for draw in (a, b))
-    return float((first - second).sum())
 
 
 def _bound_of_cells(a: Draw, b: Draw) -> Fraction:

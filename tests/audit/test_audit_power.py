@@ -11,7 +11,7 @@ from privacy.planted_bugs.selection import selection_without_factor_2
 from psd.auditing.audit import audit
 from psd.auditing.canaries import Plot, one_run
 from psd.auditing.pairs import Pair, losses
-from psd.auditing.transcripts import DivergenceError
+from psd.auditing.transcripts import LeakError
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.unit import PrivacyUnit
 
@@ -90,7 +90,7 @@ def test_pairs_pass_a_sound_cut_and_bound_its_epsilon():
 def test_what_steers_a_build_past_the_curator_is_told_from_the_first_pair():
     with prunes_on_true_counts():
         pair = Pair.of(psd.decompositions.Quadtree(height=2), 10**9, PrivacyUnit())
-        with pytest.raises(DivergenceError):
+        with pytest.raises(LeakError):
             losses(pair, 3, more=False)
 
 

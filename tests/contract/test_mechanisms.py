@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psd.auditing.transcripts import DivergenceError, RecordingSampler, ReplayingSampler
+from psd.auditing.transcripts import LeakError, RecordingSampler, ReplayingSampler
 from psd.mechanisms import mechanisms
 from psd.mechanisms.base import Mechanism
 from psd.mechanisms.sampler import SecureSampler
@@ -99,7 +99,7 @@ def test_it_can_be_recorded_and_replayed(kind):
     ratio = second.log_probability(answer) - first.log_probability(answer)
     assert replayer.loss == pytest.approx(float(ratio.sum()))
     replayer.close()
-    with pytest.raises(DivergenceError, match="more questions"):
+    with pytest.raises(LeakError, match="more questions"):
         replayer.draw(second)
 
 
@@ -115,5 +115,5 @@ def test_another_public_argument_is_another_question(kind):
     for other in others:
         recorder = RecordingSampler(SecureSampler())
         recorder.draw(first)
-        with pytest.raises(DivergenceError, match="another question"):
+        with pytest.raises(LeakError, match="another question"):
             ReplayingSampler(recorder.draws).draw(other)
