@@ -50,7 +50,7 @@ class PsdError(Exception):
     ...     psd.method("quadtree", {"height": "99"})
     ... except psd.errors.ParameterError as error:
     ...     error.name, error.value
-    ('height', '99')
+    ('height', 99)
     """
 
     def __init__(self, *message: object, **about: object) -> None:

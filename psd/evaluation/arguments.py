@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import TypeVar
 
+from psd._util.instances import type_text
 from psd.decompositions import Decomposition, as_method
 from psd.errors import ParameterError
+from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
 
-__all__ = ["check_distinct", "resolve_methods"]
+__all__ = ["check_distinct", "parse_epsilons", "resolve_methods"]
 
 T = TypeVar("T")
+
+
+def parse_epsilons(epsilons: Sequence[str | float | Decimal]) -> tuple[int, ...]:
+    """Return nano-epsilons, each once.
+
+    Raises
+    ------
+    ParameterError
+        If it is not a list, or a value is wrong or repeated.
+
+    Examples
+    --------
+    >>> parse_epsilons(["0.1", 1])
+    (100000000, 1000000000)
+    """
+    _check_list("epsilons", epsilons, '["0.1", "1"]')
+    nano = [parse_epsilon(value) for value in epsilons]
+    return check_distinct("epsilons", nano, [epsilon_text(value) for value in nano])
+
+
+def _check_list(argument: str, values: object, example: str) -> None:
+    """Refuse a single value where a list belongs; a text would be read letter by letter."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ParameterError(
+            f"{argument} must be a list, got {type_text(values)}; write {example}", name=argument
+        )
 
 
 def check_distinct(argument: str, values: Sequence[T], names: Sequence[str]) -> tuple[T, ...]:
@@ -52,9 +81,10 @@ def resolve_methods(methods: Sequence[str | Decomposition]) -> tuple[Decompositi
     Raises
     ------
     ParameterError
-        If a method is unknown, is repeated or has a field that is not declared public, or if the
-        list is empty.
+        If it is not a list, or is empty; or if a method is unknown, is a class instead of an
+        instance, is repeated or has a field that is not declared public.
     """
+    _check_list("methods", methods, '["quadtree"]')
     resolved = [as_method(item) for item in methods]
     for each in resolved:
         method_parameters(each)

@@ -16,22 +16,23 @@ from numpy.typing import NDArray
 
 from psd._util.fields import integer_between
 from psd._util.processes import available_processors, map_tasks
+from psd._util.suggestions import check_names
 from psd.decompositions import Decomposition
 from psd.decompositions import methods as all_methods
 from psd.errors import InputDataError, ParameterError
 from psd.evaluation._constants import EPSILONS, RUNS
-from psd.evaluation.arguments import check_distinct, resolve_methods
+from psd.evaluation.arguments import parse_epsilons, resolve_methods
 from psd.evaluation.evaluate import class_errors, geometric_mean
 from psd.evaluation.true_counts import PointRecorder, TrueCounts, true_counts
 from psd.evaluation.workload import draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit, privacy_unit
 from psd.publish.drawing import draw_release
 from psd.publish.request_arguments import ColumnArguments
-from psd.space.domain import Domain
+from psd.space.domain import Domain, public_domain
 
 if TYPE_CHECKING:
     import pandas
@@ -98,7 +99,7 @@ class _Task:
 def compare(
     data: Any,
     *,
-    domain: Domain,
+    domain: Domain | tuple[float, float, float, float],
     epsilons: Sequence[str | float | Decimal] = EPSILONS,
     methods: Sequence[str | Decomposition] | None = None,
     runs: int = RUNS,
@@ -119,7 +120,7 @@ def compare(
     ----------
     data : object or list of objects
         Points, as in `psd.build`. Private.
-    domain : Domain
+    domain : Domain or tuple of four numbers
         Bounds, CRS and lattice. Public.
     epsilons : sequence of str, int, float or Decimal
         Epsilons of the builds; at most 20, each once.
@@ -150,6 +151,23 @@ def compare(
     DomainError
         If the coordinates do not fit the CRS or the bounds of the domain.
 
+    Examples
+    --------
+    >>> import pandas as pd, psd
+    >>> points = pd.DataFrame({"lon": [126.98, 127.03] * 50, "lat": [37.57, 37.50] * 50})
+    >>> comparison = psd.compare(
+    ...     points,
+    ...     domain=(126.4, 37, 127.6, 38),
+    ...     epsilons=["1"],
+    ...     methods=["grid", psd.decompositions.Quadtree(height=4)],
+    ...     runs=2,
+    ...     jobs=1,
+    ... )
+    >>> comparison
+    <Comparison: private>
+    >>> comparison.table[["method", "epsilon", "runs"]].values.tolist()
+    [['grid', '1', 2], ['quadtree', '1', 2]]
+
     Notes
     -----
     Errors are relative to all records, as in `psd.evaluation.evaluate.evaluate`. If contributions
@@ -159,6 +177,8 @@ def compare(
     Its standard error is the standard deviation of the scores of the single runs over the root
     of their number.
     """
+    check_names("argument", names, ColumnArguments.__annotations__)
+    domain = public_domain(domain)
     columns = Columns(**names)
     unit = privacy_unit(columns.user, max_contributions)
     chosen = resolve_methods(list(all_methods()) if methods is None else methods)
@@ -175,13 +195,13 @@ def compare(
 
 def _parse_epsilons(epsilons: Sequence[str | float | Decimal]) -> tuple[int, ...]:
     """Nano-epsilons, each once."""
-    nano = [parse_epsilon(value) for value in epsilons]
+    nano = parse_epsilons(epsilons)
     if len(nano) > MAX_EPSILONS:
         raise ParameterError(
             f"epsilons must have at most {MAX_EPSILONS} values, got {len(nano)}; "
             "compare them in several calls"
         )
-    return check_distinct("epsilons", nano, [epsilon_text(value) for value in nano])
+    return nano
 
 
 def _list_tasks(

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from psd._util.fields import integer_between
+from psd._util.instances import check_instance
+from psd.api.release import Release
 from psd.errors import InputDataError, ParameterError
 from psd.evaluation._constants import CONFIDENCE, MIN_CLASS_ERROR
 from psd.evaluation.true_counts import PointRecorder, Points, TrueCounts, true_counts
@@ -28,7 +30,6 @@ from psd.space.box_tree import locate
 if TYPE_CHECKING:
     import pandas
 
-    from psd.api.release import Release
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
@@ -87,7 +88,7 @@ def evaluate(
     release: Release,
     data: Any,
     *,
-    boxes: NDArray[np.float64] | None = None,
+    boxes: ArrayLike | None = None,
     x: str = "lon",
     y: str = "lat",
     geometry: str | None = None,
@@ -109,8 +110,9 @@ def evaluate(
         Release to evaluate.
     data : object or list of objects
         Data that the release was built from, as in `psd.build`. Private.
-    boxes : ndarray, shape (n, 4), float64, optional
-        Queries; by default the eight classes of `psd.evaluation.workload`.
+    boxes : array_like, shape (n, 4), optional
+        West, south, east, north of queries; by default the eight classes of
+        `psd.evaluation.workload`.
     x, y : str
         Names of the coordinate columns.
     geometry, layer : str, optional
@@ -121,7 +123,8 @@ def evaluate(
         Slice of the release if it is part of a series; records outside it are ignored.
     tally : Tally, optional
         Private tally of the build. Required if contributions were bounded, because only the tally
-        tells which records the release counts.
+        tells which records the release counts; a build passes it to
+        ``psd.Observer(private_tally=...)``.
     raster : int, optional
         Columns and rows of a raster, 1 to 256, whose cells are evaluated as further queries.
 
@@ -137,12 +140,24 @@ def evaluate(
     InputDataError
         If no record lies inside the bounds.
 
+    Examples
+    --------
+    >>> import pandas as pd, psd
+    >>> points = pd.DataFrame({"lon": [126.98, 127.03] * 50, "lat": [37.57, 37.50] * 50})
+    >>> release = psd.build(points, domain=(126.4, 37, 127.6, 38), epsilon=1, method="quadtree")
+    >>> evaluation = psd.evaluate(release, points, boxes=[(126.9, 37.5, 127, 37.6)])
+    >>> evaluation
+    <Evaluation: private>
+    >>> evaluation.answers["true_count"].tolist()
+    [50]
+
     Notes
     -----
     Perturbation: the estimate minus what the same cells would answer with the exact counts of
     the tally. Non-uniformity: that answer minus the records of the tally in the query. Bounding:
     the records of the tally minus all records in the query; 0 if a record is the unit of privacy.
     """
+    check_instance("release", release, Release, 'psd.load("r.psd.parquet")')
     _check_slice(time, during)
     columns = Columns(x=x, y=y, geometry=geometry, layer=layer, time=time)
     points = _read_points(data, columns, release.domain, during)
@@ -152,9 +167,7 @@ def evaluate(
         )
     counts = _counted_tally(release, tally, points)
     queries = (
-        draw_workload(*points, release.domain.bounds)
-        if boxes is None
-        else Workload(boxes=boxes, classes=np.full(len(boxes), "given"))
+        draw_workload(*points, release.domain.bounds) if boxes is None else _workload_of(boxes)
     )
     answers = _evaluate_queries(release, queries, points, counts)
     cells = None
@@ -172,6 +185,17 @@ def _check_slice(time: str | None, during: TimeSlices | None) -> None:
         raise ParameterError("time= must go with a slice of a series; the release has no slice")
     if during is not None and time is None:
         raise ParameterError("a slice of a series needs time=, the column of times")
+
+
+def _workload_of(boxes: ArrayLike) -> Workload:
+    """Queries of the caller, in one class."""
+    table = np.asarray(boxes, np.float64)
+    if table.ndim != 2 or table.shape[1] != 4:
+        raise ParameterError(
+            f"boxes must be rows of west, south, east, north, got an array of shape {table.shape}",
+            name="boxes",
+        )
+    return Workload(boxes=table, classes=np.full(len(table), "given"))
 
 
 def _raster_cells(side: int, domain: Domain) -> Workload:
@@ -232,6 +256,7 @@ def _counted_tally(release: Release, tally: Tally | None, points: Points) -> Tal
             "the release dropped some records inside its bounds, so evaluating it needs tally=, "
             "the private tally of its build; rebuild with keep_tally to store it"
         )
+    check_instance("tally", tally, Tally, "psd.Observer(private_tally=tallies.append)")
     if tally.contributions != release.unit.contributions:
         raise ParameterError(
             "tally= must be the tally of this release; this tally has another bound per user, so "

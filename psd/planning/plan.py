@@ -18,16 +18,15 @@ import numpy as np
 from psd._util.fields import integer_between
 from psd.decompositions import Decomposition
 from psd.errors import ParameterError
-from psd.evaluation.arguments import check_distinct, resolve_methods
+from psd.evaluation.arguments import check_distinct, parse_epsilons, resolve_methods
 from psd.evaluation.workload import AREAS
 from psd.planning._constants import METHODS, RECORDS_IN_ALL_RUNS
 from psd.planning.population import DENSITIES, AssumedDensity
 from psd.planning.simulation import PlanRequest, simulate_errors, summarise_errors
 from psd.planning.study_area import domain_area_km2, square_domain
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.space.covariate import Covariate
-from psd.space.domain import Domain
+from psd.space.domain import Domain, public_domain
 
 if TYPE_CHECKING:
     import pandas
@@ -84,7 +83,7 @@ class Plan:
 def plan(
     count: int,
     *,
-    domain: Domain | None = None,
+    domain: Domain | tuple[float, float, float, float] | None = None,
     epsilons: Sequence[str | float | Decimal],
     area_km2: float | None = None,
     methods: Sequence[str | Decomposition] = METHODS,
@@ -109,7 +108,7 @@ def plan(
     count : int
         Expected number of records, 1 to 10^11. Public: a guess or a published figure, never
         counted in the data.
-    domain : Domain, optional
+    domain : Domain or tuple of four numbers, optional
         Study area; by default a square of the area.
     epsilons : sequence of str, int, float or Decimal
         Epsilons of the builds, each once.
@@ -151,7 +150,8 @@ def plan(
 
     Examples
     --------
-    >>> expected = plan(
+    >>> import psd
+    >>> expected = psd.plan(
     ...     10_000,
     ...     area_km2=100.0,
     ...     epsilons=["1"],
@@ -168,7 +168,7 @@ def plan(
         domain=domain,
         area_km2=area_km2,
         count=integer_between(1, MAX_RECORDS)("count", count),
-        epsilons=_parse_epsilons(epsilons),
+        epsilons=parse_epsilons(epsilons),
         methods=resolve_methods(methods),
         shares=_check_sizes(sizes),
         max_contributions=_check_contributions(max_contributions),
@@ -210,19 +210,16 @@ def _run_builds(
     return errors
 
 
-def _study_area(domain: Domain | None, area_km2: float | None) -> tuple[Domain, float]:
+def _study_area(
+    domain: Domain | tuple[float, float, float, float] | None, area_km2: float | None
+) -> tuple[Domain, float]:
     """Domain and area, of which one follows from the other."""
     if domain is not None:
-        return domain, domain_area_km2(domain) if area_km2 is None else area_km2
+        area = public_domain(domain)
+        return area, domain_area_km2(area) if area_km2 is None else area_km2
     if area_km2 is None:
         raise ParameterError("domain must be passed if there is no area_km2=")
     return square_domain(area_km2), area_km2
-
-
-def _parse_epsilons(epsilons: Sequence[str | float | Decimal]) -> tuple[int, ...]:
-    """Nano-epsilons, each once."""
-    nano = [parse_epsilon(value) for value in epsilons]
-    return check_distinct("epsilons", nano, [epsilon_text(value) for value in nano])
 
 
 def _check_sizes(sizes: Sequence[float]) -> tuple[float, ...]:

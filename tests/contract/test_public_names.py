@@ -81,8 +81,7 @@ def test_an_unknown_name_is_refused():
 def test_public_functions_state_arguments_errors_and_an_example(name):
     function = getattr(psd, name)
     sections = set(re.findall(r"^(\w+)\n-{3,}$", inspect.getdoc(function), re.M))
-    if name not in ("compare", "evaluate"):
-        assert "Examples" in sections
+    assert "Examples" in sections
     if inspect.signature(function).parameters:
         assert "Raises" in sections
 

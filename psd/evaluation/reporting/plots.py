@@ -59,7 +59,8 @@ def check_plot(
         importlib.import_module("matplotlib.figure")
     except ImportError:
         raise MissingExtraError(
-            "plots need matplotlib; install it with pip install 'psd-publisher[plot]'"
+            "plots need matplotlib; install it with pip install 'psd-publisher[plot]'",
+            extra="plot",
         ) from None
 
 
