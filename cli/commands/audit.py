@@ -85,7 +85,7 @@ def command(
     jobs: int | None,
     **sizes: Any,
 ) -> None:
-    """Attack builds of made-up data, and hold what is seen against the epsilon claimed.
+    """Attack builds of synthetic data, and compare the results with the epsilon claimed.
 
     Canaries are rows, or users, that are there or not by a coin: psd build makes releases of
     them, and an attacker who knows everything else guesses them from the release files. Pairs

@@ -1,1 +1,1 @@
-"""Attacks on builds of made-up data."""
+"""Attacks on builds of synthetic data."""

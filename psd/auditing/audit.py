@@ -1,4 +1,4 @@
-"""Audits: what can be told from real builds of synthetic data, against the epsilon claimed.
+"""Audits: attack real builds of synthetic data, and compare their success with the epsilon claimed.
 
 References
 ----------
@@ -21,8 +21,13 @@ from numpy.typing import NDArray
 
 from psd._util.fields import integer_between
 from psd._util.instances import check_instance
-from psd.auditing.binomial_bounds import epsilon_of, log_ratio_limits, lower_limit, upper_limit
-from psd.auditing.canaries import Guesses, Plot, best_plot, guesses, one_run
+from psd.auditing.binomial_bounds import (
+    epsilon_from_accuracy,
+    log_ratio_limits,
+    lower_limit,
+    upper_limit,
+)
+from psd.auditing.canaries import Plot, choose_plot, guess_canaries, run_canaries
 from psd.auditing.pairs import (
     Pair,
     Samples,
@@ -30,7 +35,7 @@ from psd.auditing.pairs import (
     draw_samples,
     event_loss,
     learn_event,
-    losses,
+    record_losses,
 )
 from psd.auditing.transcripts import LeakError
 from psd.decompositions import as_method
@@ -47,36 +52,36 @@ __all__ = ["AttackResult", "Audit", "audit"]
 
 Verdict = Literal["above the claim", "tells too much", "tells too little", "as expected"]
 
-# Recorded builds, which say what an event is worth, for each build, and how many of their errors
-# are allowed for.
+# The share of builds that are recorded to compute the expected loss of an event, the least number
+# of recorded builds, and the number of standard errors that its verdict allows. Chosen by hand.
 _RECORDED = Fraction(1, 10)
 _MIN_RECORDED = 200
 _ERRORS = 5
 
-# How many limits share the chance of error: one attack with canaries, two directions of pairs.
+# Number of attacks that share the probability of error: canaries, and pairs in two directions.
 _ATTACKS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackResult:
-    """What one attack got out of the releases.
+    """Result of one attack.
 
     Parameters
     ----------
     attack : str
-        Its name.
+        Name of the attack.
     samples : int
-        Guesses or releases that it was tested on.
+        Number of guesses or releases that it was tested on.
     seen : float
-        Epsilon at which its success is the most that is possible.
+        Smallest epsilon that allows the success of the attack.
     lower, upper : float
-        Limits of that, each wrong with a chance of at most (1 - confidence) / 3.
+        Limits of ``seen``, each wrong with a probability of at most (1 - confidence) / 3.
     expected : float
-        The same if all noise is as it should be.
+        Value of ``seen`` if all noise follows its law.
     claim : float
         Epsilon of the releases.
     slack : float
-        How far ``expected`` may be off, where it is from recorded builds.
+        Tolerance of ``expected`` if it was estimated from recorded builds.
     """
 
     attack: str
@@ -90,7 +95,7 @@ class AttackResult:
 
     @property
     def verdict(self) -> Verdict:
-        """What that means."""
+        """Verdict that follows from the limits."""
         if self.lower > self.claim:
             return "above the claim"
         if self.lower > self.expected + self.slack:
@@ -102,25 +107,24 @@ class AttackResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The findings of all attacks on one method.
+    """Results of all attacks on one method.
 
     Parameters
     ----------
     method : str
-        Its name.
+        Name of the method.
     epsilon : int
         Nano-epsilon of each release.
     unit : PrivacyUnit
-        Of privacy.
+        Unit of privacy.
     confidence : float
-        With which all findings hold together.
-    findings : tuple of Finding
+        Probability that all results hold together.
+    results : tuple of AttackResult
         One for each attack.
     reach : float
-        The largest loss of a recorded build: what a pair of small trees tells at most, as far
-        as was seen. 0 where there were none.
+        Largest loss of a recorded build of the small trees; 0 without recorded builds.
     steered : bool
-        Whether a build asked something else of the other data set after the same answers.
+        Whether a build asked other questions of the second data set after the same answers.
     """
 
     method: str
@@ -138,12 +142,12 @@ class Audit:
 
     @property
     def expected(self) -> float:
-        """What the best attack sees of a sound build."""
+        """Largest expected result of an attack on a sound build."""
         return max((result.expected for result in self.results), default=0.0)
 
     @property
     def failed(self) -> bool:
-        """Whether the builds are shown to be less private than claimed."""
+        """Whether the audit shows that builds are less private than claimed."""
         bad = ("above the claim", "tells too much")
         return self.steered or any(result.verdict in bad for result in self.results)
 
@@ -152,14 +156,14 @@ class Audit:
         """The outcome in one sentence."""
         verdicts, claim = {f.verdict for f in self.results}, epsilon_text(self.epsilon)
         if self.steered:
-            return "not private: after the same answers, other data are asked something else"
+            return "not private: after the same answers, a build asks other questions of other data"
         if "above the claim" in verdicts:
             return f"not private as claimed: epsilon is over {self.lower:.3g}, the claim is {claim}"
         if "tells too much" in verdicts:
-            return "not private as charged: an attack sees more than its epsilons let it see"
-        share = f"{self.lower:.3g} of {claim} is seen, {self.expected:.3g} was to be expected"
+            return "not private as charged: an attack succeeds more often than its epsilons allow"
+        share = f"the lower bound is {self.lower:.3g} of {claim}, expected {self.expected:.3g}"
         if "tells too little" in verdicts:
-            return f"no fault, but {share}: noise is larger than needed, or the audit weak"
+            return f"no fault, but {share}: the noise is larger than needed, or the audit is weak"
         return f"no fault: {share}"
 
 
@@ -176,38 +180,38 @@ def audit(
     make: Callable[[Plot], Callable[[Path, Path], None]] | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Audit:
-    """Attack builds of synthetic data, and hold what is seen against what is claimed.
+    """Attack builds of synthetic data, and compare the results with the epsilon claimed.
 
     Guarantees
     ----------
     - If the builds are epsilon-private as claimed, and each draw has the law that it was charged
-      for, the audit fails with a chance of at most 1 - confidence.
-    - No data are read: rows are made up, and canaries come from the operating system's
-      randomness, so nothing is spent.
+      for, the audit fails with a probability of at most 1 - confidence.
+    - No data is read and no epsilon is spent: records are synthetic, and the operating system's
+      randomness decides which canaries are present.
 
     Parameters
     ----------
     method : Decomposition or str
-        What is audited, with its public parameters.
+        Method to audit, with its public parameters.
     epsilon : str, int, float or Decimal
-        Of each build. Mistakes are factors, and large ones show best at 1 to 2.
+        Epsilon of each build. Faults show best at 1 to 2.
     unit : PrivacyUnit, optional
-        A record, or a user with at most k rows.
+        A record, or a user with at most k records.
     canaries : int
-        In each build, 16 to 65,536, rounded down to a square.
+        Canaries in each build, 16 to 65,536, rounded down to a square.
     runs : int
-        Builds with canaries, 1 to 1,000; all the way from a CSV to a release file.
+        Builds with canaries, 1 to 1,000, each from a CSV to a release file.
     pairs : int
-        Builds of a small tree on each of two data sets, 0 or 100 to 10,000,000; from a tally on.
+        Builds of a small tree from a tally on each of two data sets, 0 or 100 to 10,000,000.
     confidence : float
-        In (0.5, 1), of all findings together.
+        Confidence of all results together, in (0.5, 1).
     jobs : int
         Processes for the small trees.
     make : callable, optional
-        Where another way than `psd.build` is to be audited: given the `psd.auditing.canaries.Plot`,
-        gives a function of the path of a CSV and that of the release to make of it.
+        Replaces `psd.build`: takes a `psd.auditing.canaries.Plot` and returns a function of the
+        path of a CSV and of the path of the release file to write.
     progress : callable
-        Told the name of each stage.
+        Called with the name of each stage.
 
     Returns
     -------
@@ -216,7 +220,7 @@ def audit(
     Raises
     ------
     ParameterError
-        If a parameter is out of range, or counts are users.
+        If a parameter is out of range, or the release counts users.
 
     References
     ----------
@@ -233,74 +237,81 @@ def audit(
     nano, unit = parse_epsilon(epsilon), unit or PrivacyUnit()
     check_instance("unit", unit, PrivacyUnit, 'psd.PrivacyUnit(kind="user", max_contributions=4)')
     method = as_method(method)
-    _check(unit, confidence, canaries=canaries, runs=runs, pairs=pairs)
+    _check_arguments(unit, confidence, canaries=canaries, runs=runs, pairs=pairs)
     jobs = integer_between(1, 65_536)("jobs", jobs)
     beta = (1 - confidence) / _ATTACKS
     progress("canaries")
-    maker = make or partial(_made_of, epsilon=nano, method=method)
-    plot = best_plot(maker, canaries, runs, nano, unit, beta)
-    tossed = [one_run(maker(plot), plot) for _ in range(runs)]
-    odds, present = (np.concatenate(parts) for parts in zip(*tossed, strict=True))
+    maker = make or partial(_build_by_library, epsilon=nano, method=method)
+    plot = choose_plot(maker, canaries, runs, nano, unit, beta)
     audited = Audit(
         method=method.name,
         epsilon=nano,
         unit=unit,
         confidence=confidence,
-        results=(_of_guesses(guesses(odds, present, beta), nano, beta),),
+        results=(_attack_canaries(maker(plot), plot, runs, nano, beta),),
     )
     if pairs == 0:
         return audited
     progress("pairs of small trees")
-    return _with_pairs(audited, Pair.of(method, nano, unit), pairs, beta, jobs)
+    return _audit_pairs(audited, Pair.of(method, nano, unit), pairs, beta, jobs)
 
 
-def _check(unit: PrivacyUnit, confidence: float, *, canaries: int, runs: int, pairs: int) -> None:
-    """Refuse what is out of range."""
+def _check_arguments(
+    unit: PrivacyUnit, confidence: float, *, canaries: int, runs: int, pairs: int
+) -> None:
+    """Check the arguments of an audit."""
     integer_between(16, 65_536)("canaries", canaries)
     integer_between(1, 1_000)("runs", runs)
     integer_between(0 if pairs == 0 else 100, 10_000_000)("pairs", pairs)
     if not 0.5 < confidence < 1:
-        raise ParameterError(f"confidence {confidence} is not between 0.5 and 1")
+        raise ParameterError(f"confidence must be between 0.5 and 1, got {confidence}")
     if unit.kind not in ("record", "user") or unit.weight:
         raise ParameterError(
-            "an audit has records or users with a bound as unit; days, slices and shared counts "
-            "draw from the same questions"
+            "unit must be a record, or a user with max_contributions=; days, slices and counts of "
+            "users have the same draws"
         )
 
 
-def _made_of(plot: Plot, *, epsilon: int, method: Decomposition) -> Callable[[Path, Path], None]:
-    """The way of the library: `psd.build` and `Release.save`."""
+def _build_by_library(
+    plot: Plot, *, epsilon: int, method: Decomposition
+) -> Callable[[Path, Path], None]:
+    """Return a function that builds by `psd.build` and saves by `Release.save`."""
     k = plot.unit.max_contributions
-    who: dict[str, Any] = {"user": "user", "max_contributions": k} if plot.unit.has_user else {}
+    user: dict[str, Any] = {"user": "user", "max_contributions": k} if plot.unit.has_user else {}
 
     def make(rows: Path, release: Path) -> None:
         domain = Domain(bounds=plot.bounds, crs="EPSG:3857")
-        built = build(rows, domain=domain, epsilon=epsilon_text(epsilon), method=method, **who)
+        built = build(rows, domain=domain, epsilon=epsilon_text(epsilon), method=method, **user)
         built.save(release)
 
     return make
 
 
-def _of_guesses(attempt: Guesses, epsilon: int, beta: float) -> AttackResult:
-    """Finding of the attack with canaries."""
+def _attack_canaries(
+    build_file: Callable[[Path, Path], None], plot: Plot, runs: int, epsilon: int, beta: float
+) -> AttackResult:
+    """Build with canaries and guess them."""
+    trials = [run_canaries(build_file, plot) for _ in range(runs)]
+    odds, present = (np.concatenate(parts) for parts in zip(*trials, strict=True))
+    attempt = guess_canaries(odds, present, beta)
     low, high = (limit(attempt.right, attempt.number, beta) for limit in (lower_limit, upper_limit))
     share = attempt.right / attempt.number if attempt.number else 0.5
     return AttackResult(
         attack="canaries",
         samples=attempt.number,
-        seen=epsilon_of(share),
-        lower=epsilon_of(low),
-        upper=epsilon_of(high),
-        expected=epsilon_of(attempt.expected),
+        seen=epsilon_from_accuracy(share),
+        lower=epsilon_from_accuracy(low),
+        upper=epsilon_from_accuracy(high),
+        expected=epsilon_from_accuracy(attempt.expected),
         claim=epsilon / NANO,
     )
 
 
-def _with_pairs(audited: Audit, pair: Pair, number: int, beta: float, jobs: int) -> Audit:
-    """The audit with the findings of the attacks on small trees."""
+def _audit_pairs(audited: Audit, pair: Pair, number: int, beta: float, jobs: int) -> Audit:
+    """Add the results of the attacks on small trees."""
     try:
-        often = max(int(number * _RECORDED), _MIN_RECORDED)
-        recorded = [losses(pair, often, more=more) for more in (True, False)]
+        repeats = max(int(number * _RECORDED), _MIN_RECORDED)
+        recorded = [record_losses(pair, repeats, more=more) for more in (True, False)]
     except LeakError:
         return replace(audited, steered=True)
     without, having = draw_samples(pair, number, jobs=jobs)
@@ -308,12 +319,12 @@ def _with_pairs(audited: Audit, pair: Pair, number: int, beta: float, jobs: int)
     attacks = []
     for more, of_data_set in zip((True, False), recorded, strict=True):
         event = learn_event(without[first], having[first], more=more, beta=beta)
-        attacks.append(_of_event(event, without[rest], having[rest], of_data_set, pair, beta))
+        attacks.append(_event_result(event, without[rest], having[rest], of_data_set, pair, beta))
     reach = max(float(np.abs(loss).max()) for _, loss in recorded)
     return replace(audited, results=(*audited.results, *attacks), reach=reach)
 
 
-def _of_event(
+def _event_result(
     event: Threshold,
     without: Samples,
     having: Samples,
@@ -321,7 +332,7 @@ def _of_event(
     pair: Pair,
     beta: float,
 ) -> AttackResult:
-    """Finding of one event on builds that it was not learned from."""
+    """Result of an event on other builds than those it was learned from."""
     low, high = ((int(hits.sum()), len(hits)) for hits in map(event.holds, (without, having)))
     likely, unlikely = (high, low) if event.more else (low, high)
     lower, upper = log_ratio_limits(likely, unlikely, beta)

@@ -1,14 +1,20 @@
-"""Limits of a probability from successes counted, and of epsilon from two of them."""
+"""Confidence limits of a probability, and of epsilon from two probabilities."""
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["accuracy", "epsilon_of", "log_ratio_limits", "lower_limit", "upper_limit"]
+__all__ = [
+    "epsilon_from_accuracy",
+    "guess_accuracy",
+    "log_ratio_limits",
+    "lower_limit",
+    "upper_limit",
+]
 
 
 def lower_limit(successes: int, trials: int, beta: float) -> float:
-    """Limit above the true probability with a chance of at most beta, by Clopper and Pearson.
+    """Lower confidence limit of Clopper and Pearson; above the true value with probability <= beta.
 
     Examples
     --------
@@ -23,7 +29,7 @@ def lower_limit(successes: int, trials: int, beta: float) -> float:
 
 
 def upper_limit(successes: int, trials: int, beta: float) -> float:
-    """Limit below the true probability with a chance of at most beta, by Clopper and Pearson.
+    """Upper confidence limit of Clopper and Pearson; below the true value with probability <= beta.
 
     Examples
     --------
@@ -33,24 +39,26 @@ def upper_limit(successes: int, trials: int, beta: float) -> float:
     return 1.0 - lower_limit(trials - successes, trials, beta)
 
 
-def accuracy(epsilon: float) -> float:
-    """Chance of a right guess of a fair bit that epsilon hides: exp(epsilon) / (1 + exp(epsilon)).
+def guess_accuracy(epsilon: float) -> float:
+    """Largest probability to guess a fair bit that epsilon protects: e^epsilon / (1 + e^epsilon).
 
     Examples
     --------
-    >>> round(accuracy(1), 3)
+    >>> round(guess_accuracy(1), 3)
     0.731
     """
     return 1.0 / (1.0 + math.exp(-epsilon))
 
 
-def epsilon_of(probability: float) -> float:
-    """The epsilon with that chance of a right guess, the inverse of `accuracy`; at least 0.
+def epsilon_from_accuracy(probability: float) -> float:
+    """Epsilon whose `guess_accuracy` is the probability; at least 0.
 
     Examples
     --------
-    >>> round(epsilon_of(accuracy(0.5)), 3), epsilon_of(0.4), epsilon_of(1)
-    (0.5, 0.0, inf)
+    >>> round(epsilon_from_accuracy(guess_accuracy(0.5)), 3)
+    0.5
+    >>> epsilon_from_accuracy(0.4), epsilon_from_accuracy(1)
+    (0.0, inf)
     """
     if probability >= 1:
         return math.inf
@@ -60,19 +68,19 @@ def epsilon_of(probability: float) -> float:
 def log_ratio_limits(
     likely: tuple[int, int], unlikely: tuple[int, int], beta: float
 ) -> tuple[float, float]:
-    """Limits of ln(p / q) from successes of trials of each; each limit is wrong at most at beta.
+    """Confidence limits of ln(p / q); each is wrong with a probability of at most beta.
 
     Parameters
     ----------
     likely, unlikely : tuple of int
         Successes and trials.
     beta : float
-        Shared out over the two probabilities.
+        Probability of error, divided between the two proportions.
 
     Returns
     -------
     lower, upper : float
-        The lower one is at least 0.
+        The lower limit is at least 0.
 
     Examples
     --------

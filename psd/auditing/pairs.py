@@ -1,9 +1,9 @@
 """Many builds of small trees on two data sets that differ in one unit, and an event between them.
 
 The classical black-box audit: an event is learned on half of the builds, and its frequencies on
-the other half bound epsilon from below, by the limits of Clopper and Pearson. What the event
-is worth if every draw has the law that was asked for follows from recorded builds; see
-`psd.auditing.transcripts`. Synthetic data alone.
+the other half bound epsilon from below, by the limits of Clopper and Pearson. Recorded builds give
+the expected loss of the event if every draw follows its law; see `psd.auditing.transcripts`.
+Synthetic data only.
 
 References
 ----------
@@ -43,11 +43,19 @@ if TYPE_CHECKING:
     from psd.privacy.unit import PrivacyUnit
     from psd.space.box_tree import Tree
 
-__all__ = ["Pair", "Samples", "Threshold", "draw_samples", "event_loss", "learn_event", "losses"]
+__all__ = [
+    "Pair",
+    "Samples",
+    "Threshold",
+    "draw_samples",
+    "event_loss",
+    "learn_event",
+    "record_losses",
+]
 
 
-# A unit in the west, one near the middle, and the one that comes and goes in the east: lines west
-# and east of the middle then move apart in rank, which is the most that a median can show.
+# One unit is in the west, one near the middle, and the one that differs in the east. Lines west and
+# east of the middle then differ in rank, which is the largest effect on a median.
 _COLUMNS, _ROWS, _MIDDLE = 16, 4, 8
 _HEIGHT = 2
 _LOT = 250
@@ -66,7 +74,7 @@ class Pair:
     epsilon : int
         Nano-epsilon.
     unit : PrivacyUnit
-        A record, or a user, who has k rows in one cell.
+        A record, or a user with k records in one cell.
     """
 
     method: Decomposition
@@ -75,9 +83,9 @@ class Pair:
 
     @staticmethod
     def of(method: Decomposition, epsilon: int, unit: PrivacyUnit) -> Pair:
-        """A pair for a method, of few levels where the method has a height to choose.
+        """Return a pair for a method; a method with a height gets at most two levels.
 
-        Epsilon that is shared by many levels shows in no event that happens often enough.
+        If many levels share epsilon, every event with a large loss is too rare to observe.
         """
         height = getattr(method, "height", None)
         if isinstance(height, int):
@@ -91,12 +99,12 @@ class Pair:
         return Domain(bounds=(0, 0, _COLUMNS, _ROWS), crs="EPSG:3857", lattice=(_COLUMNS, _ROWS))
 
     def tally(self, more: bool) -> Tally:
-        """Data with or without the unit that comes and goes."""
-        places = [(0, 0), (_MIDDLE, 0), (_COLUMNS - 1, _ROWS - 1)][: 3 if more else 2]
-        columns, rows = np.array(places, np.int32).T
+        """Tally with or without the unit that differs."""
+        cells = [(0, 0), (_MIDDLE, 0), (_COLUMNS - 1, _ROWS - 1)][: 3 if more else 2]
+        columns, rows = np.array(cells, np.int32).T
         k = self.unit.contributions
         return Tally(
-            columns=columns, rows=rows, counts=np.full(len(places), k, np.int64), contributions=k
+            columns=columns, rows=rows, counts=np.full(len(cells), k, np.int64), contributions=k
         )
 
 
@@ -107,9 +115,9 @@ class Samples:
     Parameters
     ----------
     shape : ndarray, shape (n,), int64
-        Which cells were published, as a number.
+        Number that identifies the cells of a release.
     log_odds : ndarray, shape (n,), float64
-        Log-odds of the unit by the counts of its cells, by the epsilons in the release.
+        Log-odds of the unit from the counts of its cells and the epsilons in the release.
     """
 
     shape: NDArray[np.int64]
@@ -136,9 +144,9 @@ class Threshold:
     shapes : dict
         Log-odds of the unit by the shape.
     least : float
-        The score from which on a release belongs to the event.
+        Smallest score of a release in the event.
     more : bool
-        Whether the event speaks for the unit; else for its absence, and scores are negated.
+        Whether the event indicates the unit; otherwise its absence, with negated scores.
     """
 
     shapes: dict[int, float]
@@ -147,22 +155,22 @@ class Threshold:
 
     def holds(self, samples: Samples) -> NDArray[np.bool_]:
         """Which releases belong to the event."""
-        hits: NDArray[np.bool_] = _scores(samples, self.shapes, self.more) >= self.least
+        hits: NDArray[np.bool_] = _event_scores(samples, self.shapes, self.more) >= self.least
         return hits
 
 
 def draw_samples(
     pair: Pair, number: int, *, jobs: int = 1, done: Callable[[int], None] = lambda number: None
 ) -> tuple[Samples, Samples]:
-    """Releases without and with the unit, ``number`` of each, by the noise of real releases."""
+    """Draw releases without and with the unit, ``number`` of each, with the noise of releases."""
     lots = [_LOT] * (number // _LOT) + [number % _LOT] * (number % _LOT > 0)
     tasks = [(more, lot) for lot in lots for more in (False, True)]
-    parts = map_tasks(_lot, pair, tasks, jobs=jobs, done=done)
+    parts = map_tasks(_draw_lot, pair, tasks, jobs=jobs, done=done)
     return Samples.join(parts[::2]), Samples.join(parts[1::2])
 
 
-def _lot(pair: Pair, task: tuple[bool, int]) -> Samples:
-    """Some releases of one of the two data sets."""
+def _draw_lot(pair: Pair, task: tuple[bool, int]) -> Samples:
+    """Draw a lot of releases of one of the two data sets."""
     more, number = task
     domain, tally, fixed = pair.domain, pair.tally(more), pair.tally(more=False)
     trees = [
@@ -171,25 +179,25 @@ def _lot(pair: Pair, task: tuple[bool, int]) -> Samples:
         ).tree
         for _ in range(number)
     ]
-    return _seen(trees, fixed)
+    return _observe(trees, fixed)
 
 
-def _seen(trees: list[Tree], fixed: Tally) -> Samples:
-    """What an attacker who knows all but one unit makes of releases."""
+def _observe(trees: list[Tree], fixed: Tally) -> Samples:
+    """Samples of releases for an attacker who knows all but one unit."""
     return Samples(
-        shape=np.array([_shape(tree) for tree in trees], np.int64),
+        shape=np.array([_tree_shape(tree) for tree in trees], np.int64),
         log_odds=np.array([_log_odds_of_counts(tree, fixed) for tree in trees]),
     )
 
 
-def _shape(tree: Tree) -> int:
-    """Number that stands for the cells of a tree and what was paid for them."""
+def _tree_shape(tree: Tree) -> int:
+    """Hash of the cells of a tree and their epsilons."""
     content = tree.boxes.tobytes() + tree.epsilon.tobytes()
     return int.from_bytes(blake2b(content, digest_size=8).digest(), signed=True)
 
 
 def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
-    """Log-odds of the unit from the counts of all cells that it would be in."""
+    """Log-odds of the unit from the counts of all cells that contain its position."""
     x0, y0, x1, y1 = tree.boxes.T
     hit = (x1 == _COLUMNS) & (y1 == _ROWS) & (tree.epsilon > 0)
     inside = (fixed.columns >= x0[hit, None]) & (fixed.rows >= y0[hit, None])
@@ -200,22 +208,22 @@ def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
 
 
 def learn_event(without: Samples, having: Samples, *, more: bool, beta: float) -> Threshold:
-    """The event that bounds epsilon best, among thresholds on the log-odds.
+    """Learn the event with the best bound on epsilon, among thresholds on the log-odds.
 
     Parameters
     ----------
     without, having : Samples
-        To learn from; the event is to be tested on others.
+        Samples to learn from; test the event on others.
     more : bool
-        Whether it is to speak for the unit or for its absence.
+        Whether the event indicates the unit or its absence.
     beta : float
-        Of the limits that it is for.
+        Probability of error of the limits.
     """
-    # Odds of shapes and the threshold are from different builds: shapes that happened to come
-    # more often on one side would else look better than they are.
+    # Odds of shapes and the threshold come from different builds. Otherwise shapes that were more
+    # frequent on one side by chance would seem better than they are.
     half = len(without.log_odds) // 2
-    shapes = _odds(without.shape[:half], having.shape[:half])
-    low, high = (_scores(samples[half:], shapes, more) for samples in (without, having))
+    shapes = _shape_log_odds(without.shape[:half], having.shape[:half])
+    low, high = (_event_scores(samples[half:], shapes, more) for samples in (without, having))
     unlikely, likely = (low, high) if more else (high, low)
     tried = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0, 1, _THRESHOLDS)))
     bounds = [
@@ -224,8 +232,8 @@ def learn_event(without: Samples, having: Samples, *, more: bool, beta: float) -
     return Threshold(shapes=shapes, least=float(tried[np.argmax(bounds)]), more=more)
 
 
-def _odds(without: NDArray[np.int64], having: NDArray[np.int64]) -> dict[int, float]:
-    """Log-odds of the unit by each shape; those that are seen rarely say little."""
+def _shape_log_odds(without: NDArray[np.int64], having: NDArray[np.int64]) -> dict[int, float]:
+    """Log-odds of the unit for each shape, shrunk to 0 for rare shapes."""
     names, which = np.unique(np.concatenate([without, having]), return_inverse=True)
     low = np.bincount(which[: len(without)], minlength=len(names))
     high = np.bincount(which[len(without) :], minlength=len(names))
@@ -233,7 +241,7 @@ def _odds(without: NDArray[np.int64], having: NDArray[np.int64]) -> dict[int, fl
     return dict(zip(names.tolist(), odds.tolist(), strict=True))
 
 
-def _scores(samples: Samples, shapes: dict[int, float], more: bool) -> Floats:
+def _event_scores(samples: Samples, shapes: dict[int, float], more: bool) -> Floats:
     """Log-odds of the unit, or of its absence, rounded so that equal sums stay equal."""
     odds = np.array([shapes.get(shape, 0.0) for shape in samples.shape.tolist()])
     return np.round((odds + samples.log_odds) * (1 if more else -1), 9)
@@ -244,43 +252,43 @@ def _frequency(hits: NDArray[np.bool_]) -> tuple[int, int]:
     return int(hits.sum()), len(hits)
 
 
-def losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
-    """Recorded builds of one of the data sets, and by how much each is likelier on the other.
+def record_losses(pair: Pair, number: int, *, more: bool) -> tuple[Samples, Floats]:
+    """Record builds of one of the data sets, and compute their losses to the other.
 
     Parameters
     ----------
     pair : Pair
-        What is built.
+        Method and data sets.
     number : int
-        How often.
+        Number of builds.
     more : bool
-        Whether with the unit or without it.
+        Whether to record with the unit or without it.
 
     Raises
     ------
     LeakError
-        If the other data set is asked something else, although the answers are the same.
+        If a build asks other questions of the other data set after the same answers.
     """
-    domain, recorded_on, replayed_on = pair.domain, pair.tally(more), pair.tally(not more)
+    domain, recorded_tally, replayed_tally = pair.domain, pair.tally(more), pair.tally(not more)
     trees, loss = [], []
     for _ in range(number):
         recorded = RecordingSampler(SecureSampler())
-        trees.append(_tree(pair, recorded_on, domain, recorded))
+        trees.append(_build_tree(pair, recorded_tally, domain, recorded))
         replayed = ReplayingSampler(recorded.draws)
-        _tree(pair, replayed_on, domain, replayed)
+        _build_tree(pair, replayed_tally, domain, replayed)
         replayed.close()
         loss.append(replayed.loss)
-    return _seen(trees, pair.tally(more=False)), np.array(loss)
+    return _observe(trees, pair.tally(more=False)), np.array(loss)
 
 
-def _tree(pair: Pair, tally: Tally, domain: Domain, sampler: Sampler) -> Tree:
-    """What a method builds from the draws of a sampler."""
+def _build_tree(pair: Pair, tally: Tally, domain: Domain, sampler: Sampler) -> Tree:
+    """Build the tree of a method with a sampler."""
     budget = Budget(pair.epsilon)
     return pair.method.build(Curator(tally, domain, budget=budget, sampler=sampler))
 
 
 def event_loss(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float, float]:
-    """Log-ratio of the event's two probabilities under the law of the draws, and its error.
+    """Estimate the log-ratio of the two probabilities of an event under the laws of the draws.
 
     P'(A) = E[exp(loss); A], so the ratio is the mean of exp(loss) over the recorded builds in A.
 
@@ -289,12 +297,12 @@ def event_loss(event: Threshold, recorded: Samples, loss: Floats) -> tuple[float
     event : Threshold
         A.
     recorded, loss : Samples, ndarray
-        Of the data set that the event speaks for, by `losses`.
+        Of the data set that the event indicates, by `record_losses`.
 
     Returns
     -------
     value, error : float
-        NaN and infinity where hardly a recorded build belongs to the event.
+        NaN and infinity if fewer than two recorded builds belong to the event.
     """
     ratios = np.exp(loss[event.holds(recorded)])
     if len(ratios) < 2:

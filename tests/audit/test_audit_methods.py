@@ -6,14 +6,14 @@ import pytest
 import psd
 from psd.auditing.audit import audit
 from psd.auditing.binomial_bounds import (
-    accuracy,
-    epsilon_of,
+    epsilon_from_accuracy,
+    guess_accuracy,
     log_ratio_limits,
     lower_limit,
     upper_limit,
 )
-from psd.auditing.canaries import guesses
-from psd.auditing.pairs import Pair, losses
+from psd.auditing.canaries import guess_canaries
+from psd.auditing.pairs import Pair, record_losses
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import WEIGHT, PrivacyUnit
@@ -38,7 +38,9 @@ def test_loss_of_recorded_builds(name, unit):
     """At most epsilon, and the mean of exp(loss) is 1, as it is for a ratio of two laws."""
     epsilon, number = 2, 40
     pair = Pair.of(psd.method(name), epsilon * NANO, unit)
-    loss = np.concatenate([losses(pair, number // 2, more=more)[1] for more in (True, False)])
+    loss = np.concatenate(
+        [record_losses(pair, number // 2, more=more)[1] for more in (True, False)]
+    )
     assert np.abs(loss).max() <= epsilon + 1e-6
     # The variance of a ratio between exp(-2) and exp(2) with mean 1 is below exp(2).
     assert np.exp(loss).mean() == pytest.approx(1, abs=5 * np.sqrt(np.exp(2) / number))
@@ -51,11 +53,11 @@ def test_loss_of_recorded_builds(name, unit):
         ({"canaries": 15}, "canaries must be between"),
         ({"runs": 0}, "runs must be between"),
         ({"pairs": 7}, "pairs must be between"),
-        ({"confidence": 1}, "confidence 1"),
-        ({"unit": PrivacyUnit(kind="user", weight=WEIGHT)}, "records or users"),
+        ({"confidence": 1}, "confidence must be between 0.5 and 1, got 1"),
+        ({"unit": PrivacyUnit(kind="user", weight=WEIGHT)}, "unit must be a record, or a user"),
         (
             {"unit": PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC")},
-            "records or users",
+            "unit must be a record, or a user",
         ),
     ],
 )
@@ -85,8 +87,8 @@ def test_the_bound_is_that_of_the_paper():
     from scipy.stats import binom
 
     made, right, beta = 1000, 760, 1e-3
-    bound = epsilon_of(lower_limit(right, made, beta))
-    assert binom.sf(right - 1, made, accuracy(bound)) == pytest.approx(beta, rel=1e-6)
+    bound = epsilon_from_accuracy(lower_limit(right, made, beta))
+    assert binom.sf(right - 1, made, guess_accuracy(bound)) == pytest.approx(beta, rel=1e-6)
     assert bound == pytest.approx(0.925, abs=0.05)
 
 
@@ -99,12 +101,12 @@ def test_limits_of_a_ratio():
 def test_guesses_are_chosen_without_the_truth():
     odds = np.array([2.0, -2.0, 0.1, 0.0, 2.0] * 20)
     for present in (np.ones(100, bool), np.zeros(100, bool)):
-        made = guesses(odds, present, 0.01)
+        made = guess_canaries(odds, present, 0.01)
         assert made.number == 60
-        assert made.expected == pytest.approx(accuracy(2))
+        assert made.expected == pytest.approx(guess_accuracy(2))
     assert made.right == 20
 
 
 def test_nothing_to_guess():
-    made = guesses(np.zeros(4), np.ones(4, bool), 0.01)
+    made = guess_canaries(np.zeros(4), np.ones(4, bool), 0.01)
     assert (made.number, made.right, made.expected) == (0, 0, 0.5)

@@ -9,8 +9,8 @@ from privacy.planted_bugs.bug import replaced
 from privacy.planted_bugs.curator import prunes_on_true_counts, sensitivity_forgets_k
 from privacy.planted_bugs.selection import selection_without_factor_2
 from psd.auditing.audit import audit
-from psd.auditing.canaries import Plot, one_run
-from psd.auditing.pairs import Pair, losses
+from psd.auditing.canaries import Plot, run_canaries
+from psd.auditing.pairs import Pair, record_losses
 from psd.auditing.transcripts import LeakError
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.unit import PrivacyUnit
@@ -91,7 +91,7 @@ def test_what_steers_a_build_past_the_curator_is_told_from_the_first_pair():
     with prunes_on_true_counts():
         pair = Pair.of(psd.decompositions.Quadtree(height=2), 10**9, PrivacyUnit())
         with pytest.raises(LeakError):
-            losses(pair, 3, more=False)
+            record_losses(pair, 3, more=False)
 
 
 def test_a_steered_method_fails():
@@ -114,7 +114,7 @@ def test_the_canaries_are_tossed_by_the_operating_system():
         )
 
     for _ in range(3):
-        one_run(build, plot)
+        run_canaries(build, plot)
     assert len(tossed) > 1
 
 
