@@ -13,7 +13,8 @@ import psd
 HEAD = """\
 # Python API
 
-`import psd` gives the names of this page. What is not listed here is internal and may change.
+`import psd` gives the names of this page, with the modules `psd.decompositions`, `psd.errors` and
+`psd.testing`. What is not listed here is internal and may change.
 
 This page is generated from the docstrings by `python docs/generate.py`.
 """
@@ -57,9 +58,7 @@ def _entry(name: str, value: Any) -> Iterator[str]:
     """Text of a public name, and of the methods of a class or the names of a module."""
     yield f"\n## {name}\n"
     if isinstance(value, ModuleType):
-        yield _markdown(inspect.getdoc(value) or "")
-        for child in getattr(value, "__all__", ()):
-            yield f"- `{name}.{child}`: {_summary(getattr(value, child))}"
+        yield from _module(name, value)
         return
     yield f"```text\n{_call(name, value)}\n```\n"
     yield _markdown(inspect.getdoc(value) or "")
@@ -70,6 +69,19 @@ def _entry(name: str, value: Any) -> Iterator[str]:
             if not isinstance(member, property):
                 yield f"```text\n{_call(method, function)}\n```\n"
             yield _markdown(inspect.getdoc(function) or "")
+
+
+def _module(name: str, module: ModuleType) -> Iterator[str]:
+    """Text of a public module, and of each of its functions and classes."""
+    yield _markdown(inspect.getdoc(module) or "")
+    for child in dir(module) if module is psd.decompositions else sorted(module.__all__):
+        value = getattr(module, child)
+        if not (inspect.isclass(value) or inspect.isfunction(value)):
+            continue
+        yield f"\n### {name}.{child}\n"
+        if not (inspect.isclass(value) and issubclass(value, BaseException)):
+            yield f"```text\n{_call(f'{name}.{child}', value)}\n```\n"
+        yield _markdown(inspect.getdoc(value) or "")
 
 
 def _methods(value: type) -> list[tuple[str, Any]]:
@@ -113,7 +125,7 @@ def _parameter(parameter: inspect.Parameter) -> str:
     if parameter.default is parameter.empty:
         return stars + parameter.name
     default = repr(parameter.default)
-    return f"{parameter.name}={'...' if default.startswith('<') else default}"
+    return f"{parameter.name}={'...' if '<' in default else default}"
 
 
 def _markdown(docstring: str) -> str:
