@@ -22,6 +22,8 @@ ELSEWHERE = {
     "decompositions/*": "contract/test_decompositions.py",
     "estimation/covariate_density.py": "property/test_covariate_laws.py",
     "estimation/published_covariance.py": "oracle/test_joint_dense.py",
+    "evaluation/arguments.py": "unit/evaluation/test_evaluate.py",
+    "evaluation/reporting/[acemn]*.py": "unit/evaluation/reporting/test_pages.py",
     "evaluation/true_counts.py": "unit/evaluation/test_evaluate.py",
     "export/*": "unit/export/test_formats.py",
     "ingest/cell_counter.py": "property/test_spilling.py",
@@ -32,10 +34,10 @@ ELSEWHERE = {
     "ingest/sources/_csv_file.py": "unit/ingest/sources/test_csv.py",
     "ingest/sources/_points.py": "property/test_point_laws.py",
     "ingest/tally_header.py": "unit/ingest/test_tally_file.py",
-    "ingest/tally.py": "unit/ingest/test_tally_builder.py",
     "ingest/user_partitions.py": "property/test_bounding.py",
     "mechanisms/base.py": "contract/test_mechanisms.py",
     "planning/figure.py": "unit/planning/test_plan.py",
+    "planning/s*.py": "unit/planning/test_plan.py",
     "privacy/noise_variance.py": "unit/privacy/noise_laws/test_discrete_laplace.py",
     "publish/observer.py": "unit/publish/test_build.py",
     "publish/option_text.py": "unit/publish/test_request.py",
@@ -70,6 +72,7 @@ ELSEWHERE = {
 SEVERAL = {
     "api/test_release_estimate.py": "estimates of a release: model, index and queries",
     "curator/test_curve_layer.py": "layers along a curve: curator, growing tree, charges",
+    "evaluation/reporting/test_pages.py": "pages of a comparison and an evaluation",
     "export/test_formats.py": "what all formats of an export have in common",
     "publish/test_paid_tallies.py": "tallies that were paid for, from ledger to release",
 }

@@ -166,3 +166,33 @@ def test_a_share_of_nothing_occupies_no_cell(lattice):
     counted = tally_batches([batch(points, users)], plane, unit=unit)
     assert counted.counts.tolist() == [2, 2]
     assert counted.report["kept"] == 2
+
+
+@pytest.mark.parametrize("anywhere", [False, True])
+def test_records_may_all_lie_outside_where_that_is_allowed(anywhere):
+    builder = TallyBuilder(PLANE, unit=PrivacyUnit(), anywhere=anywhere)
+    builder.add_batch(batch([(9, 9)]))
+    if anywhere:
+        assert cells(builder.build()) == []
+    else:
+        with pytest.raises(DomainError, match="bounds"):
+            builder.build()
+
+
+@pytest.mark.parametrize(
+    ("unit", "kept"), [(FOUR, 4), (PrivacyUnit(kind="user-slice", max_contributions=2), 3)]
+)
+def test_records_of_users_are_kept_by_the_rules_of_the_builder(unit, kept):
+    key, points = b"sixteen bytes ok", [(3.5, 1.5), (0.5, 0.5), (2.5, 1.5), (1.5, 0.5)]
+    times = np.array(["2024-01-01", "2024-01-01", "2024-01-01", "2024-01-02"], "datetime64[us]")
+    x, y = np.array(points).T
+    builder = TallyBuilder(PLANE, unit=unit, slices=DAYS)
+    builder.add_batch(Batch(x=x, y=y, user=pa.array(["ann"] * 4), time=times))
+    rows = builder.user_rows(key)
+    assert (rows.names.to_pylist(), len(rows.users)) == (["ann"], kept)
+    found = set(zip(rows.columns.tolist(), rows.rows.tolist(), strict=True))
+    assert len(found) == kept
+    assert found <= {(3, 1), (0, 0), (2, 1), (1, 0)}
+    again = TallyBuilder(PLANE, unit=unit, slices=DAYS)
+    again.add_batch(Batch(x=x, y=y, user=pa.array(["ann"] * 4), time=times))
+    assert again.user_rows(b"another key of 16").hashes.tolist() != rows.hashes.tolist()
