@@ -1,4 +1,4 @@
-"""Entry point: finds the commands, turns errors into one line and an exit code."""
+"""Entry point: find the command, and turn errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .output.terminal import printable
 
 __all__ = ["EXIT_CODES", "cli", "main"]
 
-# Each command and its line in `psd --help`, which thus imports none of them.
+# Commands and their lines in `psd --help`, so that the help imports no command.
 SECTIONS: dict[str, dict[str, str]] = {
     "Publish": {
         "plan": "Predict errors from public parameters, before data is read.",
         "build": "Build a private release from locations.",
-        "run": "Build the releases that a recipe states.",
-        "tally": "Count part of the rows for a build (PRIVATE).",
-        "merge": "Join tallies of parts into one (PRIVATE).",
-        "ask": "Ask for one count and charge it to a ledger.",
+        "run": "Build the releases of a recipe file.",
+        "tally": "Count part of the records for a later build (PRIVATE).",
+        "merge": "Merge tallies into one (PRIVATE).",
+        "ask": "Answer one count, charged to a ledger.",
     },
     "Use a release": {
         "query": "Count in boxes and polygons, with predicted errors.",
         "difference": "Compare regions in two releases, with errors.",
-        "top": "Rank cells, with the probability of each.",
+        "top": "Rank cells by count, with probabilities.",
         "quantiles": "Class breaks for a heat map, with errors.",
         "export": "Write the cells for a GIS program.",
         "info": "Show the parameters and the guarantee of a release.",
@@ -42,13 +42,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "evaluate": "Compare a release with its data (PRIVATE).",
         "compare": "Compare methods on the data (PRIVATE).",
         "methods": "List the methods and their parameters.",
-        "audit": "Attack builds of simulated data.",
+        "audit": "Test the guarantee by attacks on simulated data.",
     },
     "Sign and account": {
-        "keygen": "Make a key to sign releases with.",
+        "keygen": "Make a key that signs releases.",
         "sign": "Sign a release.",
         "verify": "Check the digest and the signature of a release.",
-        "ledger": "Keep the privacy budgets of datasets.",
+        "ledger": "Manage the privacy budgets of datasets.",
     },
 }
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
@@ -72,7 +72,7 @@ EXIT_CODES: dict[type[errors.PsdError], int] = {
 INTERNAL = 70
 INTERRUPTED = 130
 
-# What the system says where a stream has no room left.
+# Errors of the system when a stream cannot take more.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -81,7 +81,7 @@ class Interrupted(click.Abort):
 
 
 class Commands(click.Group):
-    """Commands found by name, one module each, imported when called."""
+    """Commands by name, each in a module that is imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of a user's work."""
@@ -117,7 +117,7 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="psd")
-@click.option("--debug", is_flag=True, help="Show where an unexpected error came from.")
+@click.option("--debug", is_flag=True, help="Print the traceback of an internal error.")
 @click.pass_context
 def cli(ctx: click.Context, debug: bool) -> None:
     """Publish how many people are where, with differential privacy.
@@ -129,7 +129,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
       psd COMMAND --help
 
     \b
-    Shell completion (bash; zsh and fish likewise, with their names):
+    Shell completion in bash (zsh_source and fish_source for zsh and fish):
       eval "$(_PSD_COMPLETE=bash_source psd)"
     """  # noqa: D301
     if ctx.invoked_subcommand is None:
@@ -156,7 +156,7 @@ def _raise_interrupt(*_: object) -> None:
 
 
 def _interrupt_message(name: str | None) -> str:
-    """Message of an interrupted command; only some of them may have charged a ledger."""
+    """Message of an interrupted command; only some commands charge a ledger."""
     charged = "; what was charged to a ledger stays charged" if name in CHARGING else ""
     return f"interrupted; no file is half-written{charged}"
 
@@ -175,18 +175,18 @@ def run(args: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt) as error:
         return _print_error(str(error) or _interrupt_message(None), INTERRUPTED)
     except SystemExit:
-        # How click and rich leave when the reader of our output has gone, as `head` does.
+        # click and rich leave so when the reader of the output has gone, as `head` does.
         return 0
     except MemoryError:
-        return _print_error("out of memory; take a smaller tree or input", INTERNAL)
+        return _print_error("out of memory; use a smaller tree or input", INTERNAL)
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             return _print_error(
-                "too many open files; close some, or allow more (ulimit -n)", INTERNAL
+                "too many open files; close some, or raise the limit (ulimit -n)", INTERNAL
             )
         if error.errno not in _FULL or error.filename is not None:
             return _report_unexpected(error, args)
-        # Files that stay have errors of their own, so this is where answers are printed.
+        # Errors of output files are raised as WriteError, so this is standard output.
         return _print_error(f"cannot write to standard output: {error.strerror}", 6)
     except Exception as error:
         return _report_unexpected(error, args)
@@ -194,8 +194,7 @@ def run(args: list[str]) -> int:
 
 
 def _report_unexpected(error: Exception, args: list[str]) -> int:
-    """One line that quotes nothing of an error that nobody thought of."""
-    # The text of an unexpected error may quote data, so only its kind and place are shown.
+    """Report an unexpected error without its text, which may quote data."""
     if "--debug" in args:
         click.echo("Traceback (most recent call last):", err=True)
         traceback.print_tb(error.__traceback__)

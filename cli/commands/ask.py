@@ -1,4 +1,4 @@
-"""psd ask: one count, paid from a ledger."""
+"""psd ask: one count, charged to a ledger."""
 
 from __future__ import annotations
 
@@ -21,18 +21,27 @@ __all__ = ["command"]
 @click.option(
     "--box", required=True, nargs=4, type=NUMBER, metavar="W S E N", help="Box to count in."
 )
-@click.option("--epsilon", required=True, help="Price of the answer, a decimal such as 0.1.")
-@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of box and columns.")
+@click.option(
+    "--epsilon", required=True, help="Privacy-loss budget of the answer, a decimal such as 0.1."
+)
+@click.option(
+    "--crs",
+    default="EPSG:4326",
+    show_default=True,
+    help="CRS of the box and of the coordinate columns.",
+)
 @unit_options(bound="Largest number of records of each user in the box.", per=("day",))
 @read_option(*READ_KEYS)
-@click.option("--confidence", type=NUMBER, default=0.95, show_default=True, help="Of the interval.")
+@click.option(
+    "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["table", "csv", "json"]),
     default="table",
     show_default=True,
-    help="For people or for programs.",
+    help="Format of the output.",
 )
 @ledger_options
 def command(
@@ -44,11 +53,12 @@ def command(
     analyst: str | None,
     **options: Any,
 ) -> None:
-    """Count what lies in one box, with fresh noise; each answer costs its epsilon, also the same.
+    """Count the records in one box with fresh noise, and charge epsilon to a ledger.
 
-    The box is taken as it is, with its edges. The error is the standard deviation of the noise.
-    A release of `psd build` answers any number of boxes for one epsilon: ask is for one to a few
-    numbers, or for boxes that must not be cut by cells.
+    Each answer costs its epsilon, also if the same question was answered before. The box is not
+    adjusted to cells; its edges belong to it. The error is the standard deviation of the noise.
+    One release of `psd build` answers any number of boxes for one epsilon; use `psd ask` for a
+    few numbers, or where non-uniformity error is not acceptable.
 
     \b
     Examples:
@@ -65,7 +75,7 @@ def command(
 
     account = account_of(ledger, dataset, analyst)
     if account is None:
-        raise click.UsageError("an answer is paid from a ledger; give --ledger and --dataset")
+        raise click.UsageError("psd ask charges a ledger; give --ledger and --dataset")
     with show_stage() as stage:
         stage("reading")
         data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))

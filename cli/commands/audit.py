@@ -1,4 +1,4 @@
-"""psd audit: attacks on builds of made-up data, against the epsilon that they claim."""
+"""psd audit: attacks on builds of synthetic data, compared with the epsilon that they claim."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ __all__ = ["command"]
 
 
 @click.command("audit", cls=Command)
-@click.option("--method", required=True, type=click.Choice(methods()), help="What is audited.")
-@click.option("--epsilon", required=True, help="Of each build; faults show best at 1 to 2.")
+@click.option("--method", required=True, type=click.Choice(methods()), help="Method to audit.")
+@click.option(
+    "--epsilon", required=True, help="Epsilon of each build; attacks are strongest at 1 to 2."
+)
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Parameter of the method."
 )
@@ -39,41 +41,49 @@ __all__ = ["command"]
     type=click.Choice(["record", "user"]),
     default="record",
     show_default=True,
-    help="What is added or removed.",
+    help="Unit of privacy: what is added or removed.",
 )
-@click.option("--max-contributions", type=INTEGER, help="Rows of a user; goes with --unit user.")
 @click.option(
-    "--canaries", type=INTEGER, default=1024, show_default=True, help="In a build, at most."
+    "--max-contributions",
+    type=INTEGER,
+    help="Largest number of records kept of each user; goes with --unit user.",
+)
+@click.option(
+    "--canaries",
+    type=INTEGER,
+    default=1024,
+    show_default=True,
+    help="Largest number of canaries in a build.",
 )
 @click.option(
     "--runs",
     type=INTEGER,
     default=32,
     show_default=True,
-    help="Builds with canaries, by psd build.",
+    help="Number of builds with canaries.",
 )
 @click.option(
     "--pairs",
     type=INTEGER,
     default=5_000,
     show_default=True,
-    help="Small trees on each of two data sets; 0 for none.",
+    help="Number of small trees of each of two neighbouring data sets; 0 omits this attack.",
 )
 @click.option(
     "--confidence",
     type=NUMBER,
     default=0.999,
     show_default=True,
-    help="Of all findings together.",
+    help="Joint confidence of all bounds.",
 )
-@click.option("--jobs", type=INTEGER, help="Processes; as many as there are processors by default.")
+@click.option("--jobs", type=INTEGER, help="Parallel processes; one per processor by default.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="For people or for programs.",
+    help="Format of the output.",
 )
 def command(
     method: str,
@@ -85,13 +95,14 @@ def command(
     jobs: int | None,
     **sizes: Any,
 ) -> None:
-    """Attack builds of synthetic data, and compare the results with the epsilon claimed.
+    """Attack builds of synthetic data, and compare the measured privacy loss with epsilon.
 
-    Canaries are rows, or users, that are there or not by a coin: psd build makes releases of
-    them, and an attacker who knows everything else guesses them from the release files. Pairs
-    are small trees of two data sets that differ in one of them. The lower bound on epsilon holds
-    with the confidence; above the claim, the exit code is 10. What a sound build lets an attack
-    see stands beside it, so a bound that is too low is noticed too. No data are read.
+    Canaries are records, or users, of which each is in the data with probability 1/2. An attacker
+    who knows all other data guesses from the release files of `psd build` which of them are in
+    it. Pairs are small trees of two neighbouring data sets. The successes of an attack give a
+    lower bound on epsilon, which holds with the stated confidence. If it exceeds the epsilon of
+    the build, the exit code is 10. The column `expected` is what the attack measures on a correct
+    build; a bound far below it shows that the attack failed. No real data are read.
 
     \b
     Examples:
@@ -123,7 +134,7 @@ def command(
 
 
 def _unit_of(kind: str, bound: int | None) -> PrivacyUnit:
-    """The unit that the options name."""
+    """Unit of privacy of the options."""
     from psd.privacy.unit import PrivacyUnit
 
     if (kind == "user") != (bound is not None):
@@ -132,7 +143,7 @@ def _unit_of(kind: str, bound: int | None) -> PrivacyUnit:
 
 
 def _by_command(epsilon: str, words: list[str]) -> Callable[[Plot], Callable[[Path, Path], None]]:
-    """Builds by the command `psd build`, arguments and all."""
+    """Builds by the command `psd build`."""
     from ..main import cli
 
     def bind_plot(plot: Plot) -> Callable[[Path, Path], None]:
@@ -186,7 +197,7 @@ def _print_audit(outcome: Audit) -> None:
         table.add_row(row.attack, f"{row.samples:,}", *shown, row.verdict)
     open_console().print(table)
     if outcome.reach:
-        click.echo(f"a pair of small trees tells {outcome.reach:.3f} at most, as far as was seen")
+        click.echo(f"the attack on pairs of small trees can measure at most {outcome.reach:.3f}")
     click.echo(
         f"confidence {outcome.confidence:g}, {outcome.unit.guarantee_text}: {outcome.sentence}"
     )

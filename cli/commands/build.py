@@ -28,36 +28,37 @@ _OPTIONS = (
     _release(
         "--method",
         type=click.Choice(methods()),
-        show_default="auto; with --set workload: grid for tiny boxes, else quadtree",
-        help="How space is divided; `psd methods` explains.",
+        show_default="auto; with --set workload: grid for tiny boxes, quadtree for others",
+        help="Method that divides space; `psd methods` describes all.",
     ),
     _release(
         "--set",
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Parameter of the method; may be repeated. workload=FILE.csv: boxes with "
-        "west,south,east,north that epsilon is divided for, or their size, tiny, small, medium, "
-        "large or huge; public, never chosen after a look at the data. estimate and density: how "
-        "estimates are made, by default as the method defines it.",
+        help="Parameter of the method; may be repeated. workload=FILE.csv divides epsilon in "
+        "favour of the boxes in the file (columns west,south,east,north); workload=SIZE, for boxes "
+        "of that size: tiny, small, medium, large or huge. Choose it without looking at the data. "
+        "estimate= and density= select how estimates are computed from the noisy counts; each "
+        "method has its own default.",
     ),
     overwrite,
     area_options,
     unit_options(
         bound="Largest number of records kept of each user, or of each day or slice with --per. "
-        "auto: chosen privately; auto:share=0.05,over=250,limit=1000 spends this share of epsilon, "
-        "lets about 250 users have more, and chooses at most 1000.",
+        "auto: chosen privately. auto:share=0.05,over=250,limit=1000 spends this share of epsilon "
+        "on the choice, aims at 250 users with more records, and chooses at most 1000.",
         per=("day", "slice"),
     ),
     slices_option,
     read_option(*READ_KEYS),
     engine_option,
     ledger_options,
-    _private("--report-private", is_flag=True, help="Print PRIVATE numbers of records on stderr."),
+    _private("--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr."),
     _private(
         "--keep-tally",
         type=click.Path(),
-        help="Write the PRIVATE exact tally, for `psd evaluate`; readable by its owner alone.",
+        help="Write the PRIVATE exact tally, for `psd evaluate`; only its owner may read the file.",
     ),
     recipe_options,
 )
@@ -69,13 +70,14 @@ _OPTIONS = (
 def command(inputs: tuple[str, ...], **options: Any) -> None:
     """Build an epsilon-differentially private release from locations.
 
-    Inputs are CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf and GeoJSON files, folders of them
-    and patterns of names, and addresses postgresql://... of PostGIS with --read table or --read
-    query. Records outside the bounds are left out. Inputs may also be tallies of `psd tally`;
-    tallies of parts give the release of the whole. Nothing that is printed depends on the data.
+    Inputs are CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf and GeoJSON files, folders of such
+    files, file name patterns, and PostGIS addresses postgresql://... with --read table=NAME or
+    --read query=SELECT. Inputs may also be tallies of `psd tally`: the tallies of all parts give
+    the same release as all records together. Records outside the bounds are left out. The printed
+    output does not depend on the data, except with --report-private.
 
     With --ledger and --dataset, epsilon is charged to the budget of the dataset before noise is
-    drawn, or the build is refused. A charge is never returned.
+    drawn. If the budget does not suffice, nothing is built. A charge is never undone.
 
     \b
     Examples:

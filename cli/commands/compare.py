@@ -1,4 +1,4 @@
-"""psd compare: true errors of several methods, for the holder of the data alone."""
+"""psd compare: true errors of several methods; PRIVATE, for the holder of the data."""
 
 from __future__ import annotations
 
@@ -38,30 +38,43 @@ __all__ = ["command"]
     default="all",
     show_default=True,
     metavar="A,B,...",
-    help="Methods with commas between them; `psd methods` lists them.",
+    help="Methods, separated by commas; `psd methods` lists all.",
 )
 @click.option(
     "--epsilons",
     default="0.1,1",
     show_default=True,
     metavar="E,F,...",
-    help="Budgets with commas between them.",
+    help="Epsilons, separated by commas.",
 )
 @click.option(
-    "--runs", type=INTEGER, default=3, show_default=True, help="Builds of each, to average over."
+    "--runs",
+    type=INTEGER,
+    default=3,
+    show_default=True,
+    help="Builds of each method and epsilon; errors are averaged over them.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="METHOD.KEY=VALUE",
-    help="Parameter of one of the methods.",
+    help="Parameter of one of the methods; may be repeated.",
 )
-@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
+@click.option(
+    "--crs",
+    default="EPSG:4326",
+    show_default=True,
+    help="CRS of the bounds and of the coordinate columns.",
+)
 @read_option(*POINT_KEYS)
-@click.option("--user", help="Column of user ids; makes the user the unit of privacy.")
-@click.option("--max-contributions", type=INTEGER, help="Most rows kept of each user; with --user.")
-@click.option("--jobs", type=INTEGER, help="Parallel processes; else one per processor.")
+@click.option("--user", help="Column of user ids: all records of a user are protected together.")
+@click.option(
+    "--max-contributions",
+    type=INTEGER,
+    help="Largest number of records kept of each user; goes with --user.",
+)
+@click.option("--jobs", type=INTEGER, help="Parallel processes; one per processor by default.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors; PRIVATE.")
 @click.option("--report", type=click.Path(), help="HTML page with plots and ranking; PRIVATE.")
 @overwrite
@@ -79,11 +92,11 @@ def command(
     read: dict[str, Any],
     **options: Any,
 ) -> None:
-    """Build by every method at every epsilon several times; show the true errors. PRIVATE.
+    """Build several times with each method and epsilon, and show the true errors. PRIVATE.
 
-    Errors are the mean relative ones of `psd evaluate`, in its eight classes of rectangles, and
-    the score is their geometric mean, with its standard error over the runs. Where the rows of
-    users are bounded, what the bound leaves out counts as an error. No release is written.
+    Errors are mean relative errors in the eight classes of boxes of `psd evaluate`; the score is
+    their geometric mean, with its standard error over the runs. With --max-contributions, records
+    that are left out count as error. No release is written.
 
     \b
     Examples:
@@ -126,7 +139,7 @@ def command(
 
 
 def _named_methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
-    """Methods by their names, each with its own settings."""
+    """Methods by their names, each with its settings."""
     from psd.decompositions import method, methods
 
     selected = list(methods()) if names == "all" else split_commas(names)
@@ -143,7 +156,7 @@ def _named_methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
     return [method(name, settings_by_method[name]) for name in selected]
 
 
-# What a narrow terminal does without, in this order; the file holds all.
+# Columns that a narrow terminal leaves out, in this order; the file has all of them.
 _DISPENSABLE = (
     "runs",
     "uniform_0.1 %",
@@ -169,7 +182,7 @@ def _print_table(comparison: Comparison) -> None:
         table.add_row(*(Text(value, "bold" * value.endswith("*")) for value in row))
     out.print("PRIVATE: mean true relative errors")
     out.print(table)
-    out.print("score: geometric mean of the eight classes; *: least of its epsilon")
+    out.print("score: geometric mean of the eight classes; *: smallest of its epsilon")
     if left_out:
         named = ", ".join(name.replace("_", " ") for name in left_out)
         click.echo(f"(too narrow for {named}; see the file)", err=True)

@@ -25,13 +25,24 @@ __all__ = ["command"]
 @click.option(
     "--box", multiple=True, nargs=4, type=NUMBER, metavar="W S E N", help="A box; may be repeated."
 )
-@click.option("--boxes", type=click.Path(), help="CSV with west,south,east,north and maybe id.")
+@click.option(
+    "--boxes",
+    type=click.Path(),
+    help="CSV of boxes with the columns west, south, east, north and optionally id.",
+)
 @click.option(
     "--polygons", type=click.Path(), help="Polygons: GeoPackage, GeoJSON, GeoParquet, ..."
 )
 @click.option("--ratio", is_flag=True, help="Divide the counts instead of subtracting them.")
-@click.option("--confidence", type=NUMBER, default=0.95, show_default=True, help="Of the interval.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Output.")
+@click.option(
+    "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of the output; by default from the ending of -o, or a table.",
+)
 @click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
 @overwrite
 def command(
@@ -48,10 +59,10 @@ def command(
     output: str | None,
     overwrite: bool,
 ) -> None:
-    """Counts in RELEASE minus those in OTHER, or over them, and how far that may be off.
+    """Subtract the counts in OTHER from those in RELEASE, or divide them, with predicted errors.
 
-    Both releases need the same bounds, CRS and lattice. Whoever is counted in both has spent the
-    epsilons of both; comparing them costs nothing more.
+    Both releases must have the same bounds, CRS and lattice. The comparison costs no epsilon. A
+    person whose records are in both releases has the sum of both epsilons.
 
     \b
     Examples:

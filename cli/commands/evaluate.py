@@ -1,4 +1,4 @@
-"""psd evaluate: true errors of a release, for the holder of the data alone."""
+"""psd evaluate: true errors of a release; PRIVATE, for the holder of the data."""
 
 from __future__ import annotations
 
@@ -25,9 +25,15 @@ __all__ = ["command"]
 @RELEASE
 @SLICE
 @INPUTS
-@click.option("--boxes", type=click.Path(), help="CSV of boxes instead of the eight classes.")
+@click.option(
+    "--boxes", type=click.Path(), help="CSV of boxes to query, instead of the eight classes."
+)
 @read_option(*POINT_KEYS, "time")
-@click.option("--tally", type=click.Path(), help="Private tally of the build, for bounded users.")
+@click.option(
+    "--tally",
+    type=click.Path(),
+    help="PRIVATE tally that the build wrote with --keep-tally; needed if records were dropped.",
+)
 @click.option("-o", "--output", type=click.Path(), help="CSV of every query; PRIVATE.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors by class; PRIVATE.")
 @click.option("--report", type=click.Path(), help="HTML page with plots and maps; PRIVATE.")
@@ -46,10 +52,10 @@ def command(
 ) -> None:
     """Show the true relative error of a release and its parts. The result is PRIVATE.
 
-    Queries are 500 rectangles in each of eight classes (0.01, 0.1, 1 and 10 % of the area, with
-    uniform centres and centred on data), or those of --boxes. The parts are perturbation error
-    (the noise), non-uniformity error (cells that a query covers in part) and, where the rows of
-    users were bounded, bounding error; they add up to the whole.
+    Queries are 500 boxes in each of eight classes (0.01, 0.1, 1 and 10 % of the area, with centres
+    placed uniformly or on records), or the boxes of --boxes. The error of a query is the sum of
+    its parts: perturbation error (from the noise), non-uniformity error (from cells that the
+    query covers in part) and, if --max-contributions dropped records, bounding error.
 
     \b
     Examples:

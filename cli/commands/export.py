@@ -22,14 +22,14 @@ __all__ = ["command"]
     type=click.Choice(["leaves", "all"]),
     default="leaves",
     show_default=True,
-    help="The finest cells, or those of every level.",
+    help="Only the leaves, or the cells of all levels.",
 )
 @click.option(
     "--size",
     nargs=2,
     type=INTEGER,
     metavar="C R",
-    help="Columns and rows of a raster, 256 256 by default.",
+    help="Columns and rows of a raster; 256 256 by default.",
 )
 @click.option("--table", help="Table of a postgresql:// output, such as public.seoul.")
 @overwrite
@@ -42,11 +42,11 @@ def command(
     table: str | None,
     overwrite: bool,
 ) -> None:
-    """Write cells, estimates and errors; the ending of OUTPUT names the format.
+    """Write cells, estimates and errors; the ending of OUTPUT selects the format.
 
     Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv; rasters of counts,
-    densities and errors: .tif (GeoTIFF), .npy (NumPy); and postgresql://... for a table of
-    PostGIS, named by --table.
+    densities and errors: .tif (GeoTIFF), .npy (NumPy). An OUTPUT postgresql://... is a PostGIS
+    database, in which --table names the table.
 
     \b
     Examples:

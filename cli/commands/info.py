@@ -1,4 +1,4 @@
-"""psd info: what a release is and what it promises."""
+"""psd info: parameters and guarantee of a release."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["command"]
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="For people or for programs.",
+    help="Format of the output.",
 )
 def command(release: str, slice_name: str | None, form: str) -> None:
     """Show method, guarantee, domain and levels of a release.
@@ -53,7 +53,7 @@ def command(release: str, slice_name: str | None, form: str) -> None:
 
 
 def _release_facts(release: Release) -> dict[str, Any]:
-    """Everything that is the same for all cells."""
+    """Facts about the release as a whole."""
     from psd.privacy.epsilon import epsilon_text
 
     unit = release.unit
@@ -62,7 +62,7 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "parameters": dict(release.parameters),
         "epsilon": epsilon_text(release.record.epsilon),
         "unit": release.unit.kind,
-        "promise": f"epsilon {epsilon_text(release.record.epsilon)} {unit.guarantee_text}",
+        "guarantee": f"epsilon {epsilon_text(release.record.epsilon)} {unit.guarantee_text}",
         "counts": unit.counted_text,
         "max_contributions": release.unit.max_contributions,
         "time_zone": release.unit.time_zone or "none",
@@ -83,7 +83,7 @@ def _release_facts(release: Release) -> dict[str, Any]:
 
 
 def _covariate_text(release: Release) -> str:
-    """Size of the covariate, and how much of the domain it does not rule out."""
+    """Size of the covariate, and the share of its cells where people can be."""
     covariate = release.covariate
     if covariate is None:
         return "none"
@@ -96,7 +96,7 @@ def _boundary_text(release: Release) -> str:
     """How much of the domain is inside the boundary."""
     if not release.boundary or release.covariate is None:
         return "none"
-    return f"{release.covariate.covered:.1%} of the bounds; nobody is outside"
+    return f"{release.covariate.covered:.1%} of the bounds; records outside were dropped"
 
 
 def _level_rows(release: Release) -> list[dict[str, Any]]:

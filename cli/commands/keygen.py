@@ -1,4 +1,4 @@
-"""psd keygen: a key to sign releases with."""
+"""psd keygen: a key that signs releases."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ __all__ = ["command"]
 @click.command("keygen", cls=Command)
 @click.argument("key", type=click.Path())
 def command(key: str) -> None:
-    """Make the private key KEY, and its public part in a file that ends in .pub.pem.
+    """Make a private key in the file KEY, and its public key in a file that ends in .pub.pem.
 
-    The private key signs: it belongs to the office, its owner alone may read it, and no file is
-    ever overwritten. The public key is handed out, by another way than the releases.
+    `psd sign` signs with the private key; keep it secret. Only its owner may read the file, and
+    existing files are never overwritten. `psd verify` checks signatures with the public key; give
+    it to the users of the releases, through another channel than the releases.
 
     \b
     Examples:
@@ -24,4 +25,4 @@ def command(key: str) -> None:
     from psd.release.signing import new_key
 
     public = new_key(key)
-    click.echo(f"wrote {key} (PRIVATE) and {public}, to be handed out")
+    click.echo(f"wrote {key} (PRIVATE) and {public} (public)")

@@ -1,4 +1,4 @@
-"""psd ledger: budgets of datasets, and what was spent of them."""
+"""psd ledger: budgets of datasets, and the charges to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORM = click.option(
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="For people or for programs.",
+    help="Format of the output.",
 )
 
 
@@ -34,11 +34,11 @@ _FORM = click.option(
 )
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Keep the budgets of datasets in a file, and every release that was paid from them.
+    """Keep the budgets of datasets, and every charge to them, in a file.
 
-    A ledger is made once, and a dataset registered once. `psd build` and `psd ask` with --ledger
-    then charge epsilon to it before they draw; what was charged stays charged, also if the build
-    failed after that. The releases of a dataset never cost more than its budget together.
+    Create a ledger once, and register each dataset once. `psd build`, `psd run` and `psd ask`
+    with --ledger then charge epsilon before they draw noise. A charge is never undone, also if
+    the build fails after it. The charges to a dataset never exceed its budget.
 
     \b
     Examples:
@@ -52,10 +52,10 @@ def command(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-@command.command("create", cls=Command, short_help="Make a ledger.")
+@command.command("create", cls=Command, short_help="Create a ledger.")
 @_FILE
 def create_ledger(file: str) -> None:
-    """Make a ledger without datasets, readable by its owner alone.
+    """Create a ledger without datasets. Only its owner may read the file.
 
     \b
     Examples:
@@ -64,13 +64,15 @@ def create_ledger(file: str) -> None:
     from psd.ledger.ledger import Ledger
 
     Ledger.create(file)
-    click.echo(f"wrote {file}; keep it beside the data, and keep it for as long as the data")
+    click.echo(f"wrote {file}; keep it as long as you keep the data")
 
 
-@command.command("register", cls=Command, short_help="Enter a dataset with its budget.")
+@command.command("register", cls=Command, short_help="Add a dataset with its budget.")
 @_FILE
 @click.argument("dataset")
-@click.option("--budget", required=True, help="Epsilon of all its releases together.")
+@click.option(
+    "--budget", required=True, help="Largest total epsilon of all charges to the dataset."
+)
 @click.option(
     "--unit",
     type=click.Choice(["record", "user", "user-day"]),
@@ -78,14 +80,19 @@ def create_ledger(file: str) -> None:
     show_default=True,
     help="Unit of privacy of all its releases.",
 )
-@click.option("--time-zone", help="Of the days, with --unit user-day; UTC by default.")
-@click.option("--max-contributions", type=INTEGER, help="Where all releases must have the same k.")
+@click.option("--time-zone", help="Time zone of the days, with --unit user-day; UTC by default.")
+@click.option(
+    "--max-contributions",
+    type=INTEGER,
+    help="Contribution bound that all releases must have; any bound by default.",
+)
 @click.option(
     "--cap",
     "caps",
     multiple=True,
     metavar="NAME=EPSILON",
-    help="Cap of an analyst; with any, nobody else spends. May be repeated.",
+    help="Largest total epsilon of an analyst; may be repeated. With caps, only the named analysts "
+    "can spend.",
 )
 def register_dataset(
     file: str,
@@ -96,9 +103,10 @@ def register_dataset(
     max_contributions: int | None,
     caps: tuple[str, ...],
 ) -> None:
-    """Enter a dataset with its budget, which only `psd ledger raise` changes.
+    """Add a dataset with its budget; only `psd ledger raise` changes the budget later.
 
-    What the same people may be in is one dataset, also when months or files are added to it.
+    Register all files that may hold records of the same people as one dataset, also files that
+    are added later, such as further months.
 
     \b
     Examples:
@@ -122,11 +130,11 @@ def register_dataset(
 @command.command("raise", cls=Command, short_help="Raise the budget of a dataset.")
 @_FILE
 @click.argument("dataset")
-@click.option("--budget", required=True, help="Epsilon of all releases together, past ones too.")
+@click.option("--budget", required=True, help="New largest total epsilon, past charges included.")
 def raise_budget(file: str, dataset: str, budget: str) -> None:
-    """Raise the budget of a dataset; when, and from what, stays in the ledger.
+    """Raise the budget of a dataset; the ledger records the date and the old budget.
 
-    A larger budget is a weaker promise to the people in the data: say to them that it changed.
+    A larger budget is a weaker guarantee for the people in the data. Tell them about the change.
 
     \b
     Examples:
@@ -138,13 +146,14 @@ def raise_budget(file: str, dataset: str, budget: str) -> None:
     click.echo(f"raised {dataset} in {file}: budget {budget}")
 
 
-@command.command("status", cls=Command, short_help="Show what is left of each budget.")
+@command.command("status", cls=Command, short_help="Show the rest of each budget.")
 @_FILE
 @_FORM
 def show_status(file: str, form: str) -> None:
-    """Show what was spent of each budget, and what is left of it.
+    """Show the spent part and the rest of each budget.
 
-    Of disjoint regions the dearest counts, where a row is the unit.
+    If the unit of privacy is a record, charges for disjoint regions do not add up: only the
+    largest of them counts.
 
     \b
     Examples:
@@ -162,11 +171,11 @@ def show_status(file: str, form: str) -> None:
 @click.argument("dataset", required=False)
 @_FORM
 def show_history(file: str, dataset: str | None, form: str) -> None:
-    """List what was charged, in its order, of all datasets or of one.
+    """List the charges to all datasets or to one, in order.
 
-    "charged, not finished" is a build that runs, or one that ended after its charge and before
-    its release was noted as written. It stays charged. A release that is there all the same is
-    noted by the next `psd build` that writes beside it.
+    "charged, not finished" is a build that is still running, or that ended after its charge and
+    before the ledger recorded its release. It stays charged. If its release file exists, the next
+    `psd build` into the same folder marks the charge as done.
 
     \b
     Examples:
@@ -184,11 +193,14 @@ def show_history(file: str, dataset: str | None, form: str) -> None:
 
 @command.command("verify", cls=Command, short_help="Check that no entry was changed.")
 @_FILE
-@click.option("--head", help="A head that was noted elsewhere; it must be in the chain.")
+@click.option(
+    "--head", help="Head that an earlier `psd ledger verify` printed; it must be in the chain."
+)
 def verify_ledger(file: str, head: str | None) -> None:
-    """Check the file and the chain of its entries, and say the head, which stands for all of them.
+    """Check the file and the chain of its entries, and print the head, the hash of the chain.
 
-    An older copy of a ledger is sound in itself; note the head elsewhere, and --head finds out.
+    An older copy of a ledger passes this check. To detect one, store the head elsewhere, and pass
+    it later with --head.
 
     \b
     Examples:
@@ -201,7 +213,7 @@ def verify_ledger(file: str, head: str | None) -> None:
 
 
 def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
-    """What is left of a budget, and of the caps."""
+    """Spent part and rest of a budget and of its caps."""
     from psd.privacy.epsilon import epsilon_text
 
     dataset, charges = state.datasets[name], state.charges_of(name)
@@ -226,7 +238,7 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
 
 
 def _charge_row(charge: Charge) -> dict[str, Any]:
-    """A charge in words."""
+    """One charge."""
     from psd.privacy.epsilon import epsilon_text
 
     region = charge.region
@@ -256,4 +268,4 @@ def _print_rows(lines: list[dict[str, Any]], form: str) -> None:
         table.add_column(name.replace("_", " "))
     for line in lines:
         table.add_row(*(value[: 12 if name == "digest" else 40] for name, value in line.items()))
-    open_console().print(table if lines else "nothing is there yet")
+    open_console().print(table if lines else "the ledger has no entries of this kind yet")

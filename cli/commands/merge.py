@@ -1,4 +1,4 @@
-"""psd merge: tallies of parts as one; PRIVATE as they are."""
+"""psd merge: tallies of parts as one tally; PRIVATE."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["command"]
 @click.option("-o", "--output", required=True, type=click.Path(), help="Tally to write; PRIVATE.")
 @overwrite
 def command(inputs: tuple[str, ...], output: str, overwrite: bool) -> None:
-    """Join tallies into one that can be merged further and built from; PRIVATE.
+    """Merge tallies into one, for `psd build` or for further merges; PRIVATE.
 
-    Tallies join when they were counted on the same terms (bounds, CRS, lattice, unit, time slices)
-    and have no part in common. What happens to the bound per user is told by `psd tally --help`.
+    Tallies can be merged if they have the same bounds, CRS, lattice, unit of privacy and time
+    slices, and no part in common. `psd tally --help` says how --max-contributions combines.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""psd plan: what relative error to expect, from public parameters alone."""
+"""psd plan: expected relative errors, from public parameters alone."""
 
 from __future__ import annotations
 
@@ -29,31 +29,37 @@ FORMATS = ("table", "csv", "json")
     "--area", "area_km2", type=NUMBER, metavar="KM2", help="Study area in square kilometres."
 )
 @click.option(
-    "--bounds", nargs=4, type=NUMBER, metavar="W S E N", help="The same as bounds, instead of it."
+    "--bounds",
+    nargs=4,
+    type=NUMBER,
+    metavar="W S E N",
+    help="Study area as bounds, instead of --area.",
 )
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of the bounds.")
 @click.option(
     "--count",
     required=True,
     type=INTEGER,
-    help="Records to expect: a public figure or a guess, never counted in the data.",
+    help="Expected number of records: a public figure or a guess, never counted in the data.",
 )
 @click.option(
     "--epsilon",
     "epsilons",
     required=True,
     metavar="E,F,...",
-    help="Budgets with commas between them.",
+    help="Epsilons, separated by commas.",
 )
 @click.option(
-    "--max-contributions", type=INTEGER, help="Most records of each user, if users are protected."
+    "--max-contributions",
+    type=INTEGER,
+    help="Largest number of records kept of each user, if users are the unit of privacy.",
 )
 @click.option(
     "--methods",
     default="auto,quadtree",
     show_default=True,
     metavar="A,B,...",
-    help="Methods with commas between them; `psd methods` lists them.",
+    help="Methods, separated by commas; `psd methods` lists all.",
 )
 @click.option(
     "--sizes",
@@ -68,12 +74,21 @@ FORMATS = ("table", "csv", "json")
     default="uniform,clustered,coastal,places",
     show_default=True,
     metavar="A,B,...",
-    help="How people may be spread; the range over all of them is shown.",
+    help="Assumed distributions of people; the table shows the range over all of them.",
 )
 @covariate_option
-@click.option("--runs", type=INTEGER, help="Made-up populations of each density; else 1 to 5.")
-@click.option("--seed", type=INTEGER, default=0, show_default=True, help="Of these populations.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Else by -o, else table.")
+@click.option(
+    "--runs", type=INTEGER, help="Simulated populations of each density; by default 1 to 5."
+)
+@click.option(
+    "--seed", type=INTEGER, default=0, show_default=True, help="Seed of the simulated populations."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of the output; by default from the ending of -o, or a table.",
+)
 @click.option("-o", "--output", type=click.Path(), help="CSV or JSON file instead of the screen.")
 @click.option("--plot", type=click.Path(), help="PNG, SVG or HTML page of the errors by size.")
 @overwrite
@@ -91,11 +106,11 @@ def command(
 ) -> None:
     """Predict the relative errors of a release by size of query. Reads no data.
 
-    Public parameters only: people are made up as assumed, uniform or clustered in several ways,
-    built with the real methods and their real noise, and asked about. A real population is
-    somewhere in between, so each figure is a range; docs/guide/planning.md tests it.
-    With --covariate, a public raster or polygons, the large scale is known and only what lies
-    below its cells is assumed.
+    The command simulates populations with the assumed densities, builds releases of them with the
+    real methods and noise, and measures the errors of queries. A real population lies between the
+    assumed ones, so each figure is a range; docs/guide/planning.md tests the ranges on real data.
+    With --covariate, a public raster or polygons, the simulated people follow the covariate, and
+    a density is assumed only within its cells.
 
     \b
     Examples:
@@ -118,13 +133,13 @@ def command(
     is_local = area_km2 is not None
     domain, area_km2 = _plan_domain(area_km2, bounds, crs)
     if covariate and is_local:
-        raise click.UsageError("--covariate lies somewhere: give --bounds instead of --area")
+        raise click.UsageError("--covariate needs a location: give --bounds instead of --area")
     density = read_covariate(covariate, domain)
     lists: dict[str, Any] = {
         name: split_commas(options.pop(name)) for name in ("methods", "densities")
     }
     epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilons", "sizes"))
-    with show_builds("making people up") as finished:
+    with show_builds("simulating populations") as finished:
         result = plan(
             count,
             domain=domain,
@@ -187,7 +202,7 @@ def _write_plan(result: Plan, form: str, output: str | None, *, overwrite: bool)
 
 
 def _plan_json(result: Plan) -> str:
-    """All there is, as one object."""
+    """The plan as one JSON object."""
     import json
 
     from psd.planning.text import plan_sentences
@@ -203,7 +218,7 @@ def _plan_json(result: Plan) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-# What a narrow terminal does without, in this order.
+# Columns that a narrow terminal leaves out, in this order.
 _DISPENSABLE = (
     "error in_records",
     "mean error_at random",

@@ -26,19 +26,28 @@ __all__ = ["command"]
     default=(64, 64),
     show_default=True,
     metavar="C R",
-    help="Columns and rows of the raster that is classed.",
+    help="Columns and rows of the raster whose cells are classified.",
 )
 @click.option(
     "--weight",
     type=click.Choice(["area", "people"]),
     default="area",
     show_default=True,
-    help="What each class is to hold the same of.",
+    help="Whether classes have equal areas or equal numbers of people.",
 )
-@click.option("--confidence", type=NUMBER, default=0.95, show_default=True, help="Of the interval.")
-@click.option("--draws", type=INTEGER, default=100, show_default=True, help="Monte Carlo draws.")
-@click.option("--seed", type=INTEGER, default=0, show_default=True, help="Of the draws.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Output.")
+@click.option(
+    "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
+)
+@click.option(
+    "--draws", type=INTEGER, default=100, show_default=True, help="Number of Monte Carlo draws."
+)
+@click.option("--seed", type=INTEGER, default=0, show_default=True, help="Seed of the draws.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of the output; by default from the ending of -o, or a table.",
+)
 @click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
 @overwrite
 def command(
@@ -54,10 +63,11 @@ def command(
     output: str | None,
     overwrite: bool,
 ) -> None:
-    """Say at which densities to change the colour of a map, and how sure these breaks are.
+    """Class breaks of density for a heat map, with errors.
 
-    Densities are records per square kilometre, or per square unit of a CRS of unknown scale. The
-    error is how far the breaks move when the release is drawn again. It costs no epsilon.
+    Densities are records per square kilometre, or per square unit of the CRS if its scale is not
+    known. The error is the standard deviation of a break over repeated draws of the noise. The
+    command costs no epsilon.
 
     \b
     Examples:

@@ -12,17 +12,19 @@ __all__ = ["command"]
 
 @click.command("run", cls=Command)
 @click.argument("recipe", type=click.Path())
-@click.option("--dry-run", is_flag=True, help="Print the requests and read no input.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the public requests; open no input, ledger or key."
+)
 @overwrite
 def command(recipe: str, dry_run: bool, overwrite: bool) -> None:
     """Build the releases of a recipe, a TOML file; then sign and export them.
 
     A table [release], or several tables [[release]], state what is published: output, export (a
-    list of files), and the options of `psd build` under their names, with _ for -. The table
-    [private] states inputs, ledger, dataset, analyst, engine, keep_tally, report_private and
-    sign_key, and read with table, query and memory; no part of it comes into a release. Relative
-    paths begin at the folder of the recipe. A key that does not exist is an error. All releases
-    are checked before the first is built, and each costs its epsilon.
+    list of files), and the options of `psd build` as keys, with _ in place of -. The table
+    [private] has the keys inputs, ledger, dataset, analyst, engine, keep_tally, report_private
+    and sign_key, and read with the keys table, query and memory; its content never enters a
+    release. Relative paths start at the folder of the recipe. Unknown keys are errors. All
+    releases are checked before the first is built. Each costs its epsilon.
 
     \b
     A recipe:

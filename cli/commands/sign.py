@@ -1,4 +1,4 @@
-"""psd sign: vouch for a release."""
+"""psd sign: sign a release."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["command"]
 )
 @overwrite
 def command(release: str, key: str, overwrite: bool) -> None:
-    """Sign a release or a series, in a file beside it that ends in .sig.
+    """Write a signature of a release or a series to a file with the added ending .sig.
 
-    The release is read and checked first, and stays as it is.
+    The release is checked first; its file is not changed.
 
     \b
     Examples:

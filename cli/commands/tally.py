@@ -1,4 +1,4 @@
-"""psd tally: count part of the rows for a later build; the file is PRIVATE."""
+"""psd tally: count part of the records for a later build; the file is PRIVATE."""
 
 from __future__ import annotations
 
@@ -29,22 +29,54 @@ __all__ = ["command"]
 @click.command("tally", cls=Command)
 @INPUTS
 @click.option("-o", "--output", type=click.Path(), help="Tally to write; PRIVATE.")
-@click.option("--into", type=click.Path(), help="Folder for a tally of each file, made once.")
 @click.option(
-    "--bounds", required=True, nargs=4, type=NUMBER, metavar="W S E N", help="As in psd build."
+    "--into",
+    type=click.Path(),
+    help="Folder for one tally per input file; existing tallies are kept.",
 )
-@click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of bounds and columns.")
+@click.option(
+    "--bounds",
+    required=True,
+    nargs=4,
+    type=NUMBER,
+    metavar="W S E N",
+    help="West south east north of the domain, as for `psd build`.",
+)
+@click.option(
+    "--crs",
+    default="EPSG:4326",
+    show_default=True,
+    help="CRS of the bounds and of the coordinate columns.",
+)
 @unit_options(
     bound="Largest number of records kept of each user, or of each day or slice with --per.",
     per=("day", "slice"),
 )
 @slices_option
 @read_option(*READ_KEYS)
-@click.option("--key", type=click.Path(), help="File of the key, the same for all parts.")
-@click.option("--carry-users", is_flag=True, help="Carry the rows of users, so that parts join.")
-@click.option("--part", metavar="NAME", help="Name of the part, where it is no file.")
-@click.option("--method", type=click.Choice(methods()), help="Count no finer than it divides.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Of the method.")
+@click.option(
+    "--key",
+    type=click.Path(),
+    help="File with the secret key that selects the records of a user; the same for all parts.",
+)
+@click.option(
+    "--carry-users",
+    is_flag=True,
+    help="Store the records of users in the tally, so that K holds over merged parts.",
+)
+@click.option("--part", metavar="NAME", help="Name of the part, if the input is not a file.")
+@click.option(
+    "--method",
+    type=click.Choice(methods()),
+    help="Method of the later build; the tally is no finer than it needs.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Parameter of --method; may be repeated.",
+)
 @overwrite
 def command(
     inputs: tuple[str, ...],
@@ -58,13 +90,14 @@ def command(
     read: dict[str, Any],
     **options: Any,
 ) -> None:
-    """Count rows into a tally, from which `psd build` makes the release that the rows would give.
+    """Count records into a tally; `psd build` makes the same release of it as of the records.
 
-    A tally holds exact counts, and with --carry-users ids: it is as private as the rows, and
-    readable by its owner alone. Parts of a data set are counted one by one, in any order, and
-    merge when the unit allows it. Where a row is the unit, parts need different rows. Where a
-    user is, tallies with --carry-users and the same key keep the bound of each; others add their
-    --max-contributions up. With --into, files that have their tally are not read again.
+    A tally holds exact counts, and with --carry-users the records of users. It is as private as
+    the data, and only its owner may read the file. Count the parts of a data set one by one, in
+    any order, then merge the tallies or build from all of them. No record may be in two parts.
+    With --user, tallies with --carry-users and the same --key keep K records of each user over
+    all parts; without them, K holds in each part, and the bounds of the parts add up. With
+    --into, files whose tally exists are not read again.
 
     \b
     Examples:
@@ -76,7 +109,9 @@ def command(
     from psd.space.domain import Domain
 
     if (output is None) == (into is None):
-        raise click.UsageError("give -o for one tally of all inputs, or --into for one of each")
+        raise click.UsageError(
+            "give -o for one tally of all inputs, or --into for one tally per input file"
+        )
     sources: list[str | Path] = [*local_files(inputs), *filter(None, [key])]
     check_targets(filter(None, (output,)), overwrite=overwrite, inputs=sources)
     data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
@@ -94,7 +129,7 @@ def command(
 
 
 def _tally_request(domain: Domain, key: str | None, options: dict[str, Any]) -> TallyRequest:
-    """How the rows are counted, from the options."""
+    """Request of the options."""
     from psd.decompositions import method as method_by_name
     from psd.ingest.hash_key import load_key
     from psd.publish.drawing import coarsest_step
@@ -107,7 +142,9 @@ def _tally_request(domain: Domain, key: str | None, options: dict[str, Any]) -> 
     if settings and method is None:
         raise click.UsageError("--set goes with --method")
     if key is not None and "user" not in options:
-        raise click.UsageError("--key goes with --user; rows that are units need no key")
+        raise click.UsageError(
+            "--key goes with --user; no key is needed where the unit of privacy is a record"
+        )
     if key is None and options["carry_users"]:
         raise click.UsageError("--carry-users goes with --key, the same for all parts")
     step = (1, 1)
@@ -138,7 +175,7 @@ def _count_and_write(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Count rows and write their tally."""
+    """Count records and write their tally."""
     from psd.ingest.tally_file import write_tally
     from psd.publish.tally_parts import tally_rows
 
@@ -149,16 +186,20 @@ def _count_and_write(
 def _count_each_file(
     data: Sequence[Any], folder: Path, request: TallyRequest, part: str | None, memory: str | None
 ) -> list[Path]:
-    """Tallies of the files that have none yet; the others are checked and left as they are."""
+    """Write the tallies that do not exist yet; check the others and leave them as they are."""
     from psd.errors import InputDataError, WriteError
     from psd.ingest.sources import files_of
 
     if part is not None:
-        raise click.UsageError("--part names one tally; --into writes one of each file")
+        raise click.UsageError(
+            "--part names one tally, but --into writes one tally per file; use -o"
+        )
     paths = files_of(data)
     targets = [folder / f"{path.name}.tally" for path in paths]
     if len(set(targets)) < len(targets):
-        raise InputDataError("two inputs have the same name; give their tallies folders apart")
+        raise InputDataError(
+            "two inputs have the same file name; write their tallies to different folders"
+        )
     if not folder.is_dir():
         raise WriteError(f"folder {folder} does not exist; create it first")
     missing = [pair for pair in zip(paths, targets, strict=True) if not pair[1].exists()]
@@ -171,19 +212,19 @@ def _count_each_file(
 
 
 def _check_existing(path: Path, target: Path, request: TallyRequest) -> None:
-    """Refuse a tally that is there and is not what counting the file would give."""
+    """Refuse an existing tally that differs from what counting the file would give."""
     from psd.errors import InputDataError
     from psd.ingest.tally_file import read_tally
 
     if not _is_tally_of(read_tally(target), path, request):
         raise InputDataError(
-            f"tally {target} is of other content than {path}, or was counted otherwise; remove it "
-            "to count the file anew"
+            f"tally {target} does not belong to the present content of {path}, or was counted with "
+            "other options; remove it to count the file again"
         )
 
 
 def _is_tally_of(tally: PartialTally, path: Path, request: TallyRequest) -> bool:
-    """Whether a tally is that of a file by a recipe."""
+    """Whether a tally is that of a file by a request."""
     from psd.ingest.partial_tally import EMPTY
     from psd.ingest.tally_file import file_digest
     from psd.ingest.user_rows import UserRows

@@ -1,4 +1,4 @@
-"""psd top: the cells with most records, and how likely each is one of them."""
+"""psd top: the cells with most records, and the probability that each is among the top k."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["command"]
 @click.command("top", cls=Command)
 @RELEASE
 @SLICE
-@click.option("-k", type=INTEGER, default=10, show_default=True, help="How many cells.")
+@click.option("-k", type=INTEGER, default=10, show_default=True, help="Number of cells to list.")
 @click.option(
     "--size", nargs=2, type=INTEGER, metavar="C R", help="Rank a raster of C columns and R rows."
 )
@@ -30,11 +30,18 @@ __all__ = ["command"]
     type=click.Choice(["count", "density"]),
     default="count",
     show_default=True,
-    help="What cells are ranked by.",
+    help="Quantity to rank by.",
 )
-@click.option("--draws", type=INTEGER, default=2000, show_default=True, help="Monte Carlo draws.")
-@click.option("--seed", type=INTEGER, default=0, show_default=True, help="Of the draws.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Output.")
+@click.option(
+    "--draws", type=INTEGER, default=2000, show_default=True, help="Number of Monte Carlo draws."
+)
+@click.option("--seed", type=INTEGER, default=0, show_default=True, help="Seed of the draws.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of the output; by default from the ending of -o, or a table.",
+)
 @click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
 @overwrite
 def command(
@@ -51,11 +58,11 @@ def command(
     output: str | None,
     overwrite: bool,
 ) -> None:
-    """Rank the finest cells, the cells of a raster, or given regions, from the release alone.
+    """Rank the leaves, the cells of a raster, boxes or polygons, from the release alone.
 
-    The probability is how often a cell is among the top k when all true counts are drawn
-    together, with the errors that the release predicts; 0.5 is a coin toss, 1 is sure. It costs
-    no epsilon.
+    The true counts are drawn many times from their joint distribution, given the release and its
+    predicted errors. The probability of a cell is the share of draws in which it is among the
+    top k. The command costs no epsilon.
 
     \b
     Examples:
@@ -67,7 +74,7 @@ def command(
 
     form = output_format(form, output, FORMATS)
     if sum(map(bool, (size, boxes, polygons))) > 1:
-        raise click.UsageError("give --size, --boxes or --polygons, one of them at a time")
+        raise click.UsageError("give only one of --size, --boxes and --polygons")
     if output:
         check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
     regions = read_regions((), boxes, polygons, None) if boxes or polygons else None

@@ -1,4 +1,4 @@
-"""psd verify: whether a release is what it was, and who signed it."""
+"""psd verify: check the digest and the signature of a release."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ __all__ = ["command"]
 
 @click.command("verify", cls=Command)
 @RELEASE
-@click.option("--key", type=click.Path(), help="Public key of the office, a PEM file.")
 @click.option(
-    "--signature", type=click.Path(), help="File of the signature; RELEASE.sig if not given."
+    "--key",
+    type=click.Path(),
+    help="Public key of the publisher, a PEM file; checks the signature.",
+)
+@click.option(
+    "--signature", type=click.Path(), help="File of the signature; RELEASE.sig by default."
 )
 def command(release: str, key: str | None, signature: str | None) -> None:
-    """Check that a release was not changed and, with --key, that the office signed it.
+    """Check that a release was not changed and, with --key, who signed it.
 
-    Without --key the digest is checked alone: it tells of damage, but whoever forges a release
-    forges its digest too.
+    Without --key, only the digest is checked. It detects damage, but not forgery: a forged
+    release can have a correct digest.
 
     \b
     Examples:
@@ -34,6 +38,6 @@ def command(release: str, key: str | None, signature: str | None) -> None:
     digest = verify(release, key, signature=signature)
     click.echo(f"digest {digest}")
     if key is None:
-        click.echo("the content is as it was written; no signature was checked (--key)")
+        click.echo("the content matches the digest; no signature was checked (see --key)")
     else:
-        click.echo(f"the content is as it was signed, with the key of {key}")
+        click.echo(f"the content matches the signature of the key in {key}")

@@ -1,4 +1,4 @@
-"""Options that say which area a release covers: bounds, a boundary, a covariate."""
+"""Options of the area of a release: bounds, boundary, covariate."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ bounds_option = click.option(
     "--bounds",
     cls=BoundsOption,
     group="Area",
-    help="West south east north of the domain, from public knowledge and never from the data. Or "
-    "area-of-use: that of the CRS. Or private:share=0.1,beyond=50: estimated privately for this "
-    "share of epsilon, with one record in 50 beyond each side; the input is read twice.",
+    help="West south east north of the domain, from public knowledge, never from the data. "
+    "area-of-use: the bounds in which the CRS is valid. private:share=0.1,beyond=50: estimated "
+    "privately for this share of epsilon, so that about one record in 50 lies beyond each side; "
+    "the input is read twice.",
 )
 
 crs_option = _option(
-    "--crs", show_default="EPSG:4326", help="Coordinate reference system of bounds and columns."
+    "--crs", show_default="EPSG:4326", help="CRS of the bounds and of the coordinate columns."
 )
 
 covariate_option = _option(
     "--covariate",
     metavar="FILE",
-    help="Public raster or polygons: where people can be. Never made from the data. "
-    "FILE:column=NAME takes the weights of polygons per unit of area, FILE:size=512 resamples to "
-    "512 columns and rows (1024 by default).",
+    help="Public raster or polygons that say where people can be; never made from the data. "
+    "FILE:column=NAME takes weights of polygons per unit of area from a column. FILE:size=512 "
+    "resamples to 512 columns and rows (1024 by default).",
 )
 
 _boundary = _option(
     "--boundary",
     metavar="FILE",
-    help="Public polygons outside of which records are dropped. Without --bounds, the bounds are "
-    "the box around them.",
+    help="Public polygons; records outside them are dropped. Without --bounds, the bounds are the "
+    "bounding box of the polygons.",
 )
 
 
@@ -52,16 +53,16 @@ def area_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_covariate(text: str | None, domain: Domain) -> Covariate | None:
-    """Covariate of the option, or none.
+    """Covariate of the option; None without one.
 
     Raises
     ------
     ParameterError
-        If a key does not exist, or a value is no density.
+        If a key does not exist, or a value is not a density.
     InputDataError
         If the file is missing or cannot be read.
     DomainError
-        If its CRS is missing or another one, or it lies elsewhere.
+        If its CRS is missing or differs, or it does not overlap the domain.
     """
     from psd.publish.request_toml import covariate_from_text
 

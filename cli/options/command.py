@@ -1,4 +1,4 @@
-"""Commands whose options stand once each, in titled groups."""
+"""Commands with options in titled groups, each at most once."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class GroupedOption(click.Option):
 
 
 class BoundsOption(GroupedOption):
-    """Four numbers, or one word in their place."""
+    """Four numbers, or one word instead of them."""
 
     def __init__(self, *names: Any, **attributes: Any) -> None:
         attributes |= {"nargs": _EDGES, "type": str, "metavar": "W S E N"}
         super().__init__(*names, **attributes)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """The numbers, or the word."""
+        """Numbers, or the word."""
         texts = super().process_value(ctx, value)
         if not isinstance(texts, tuple):
             return texts
@@ -54,7 +54,7 @@ class BoundsOption(GroupedOption):
 
 
 def options_of(group: str) -> Callable[..., Decorator]:
-    """Maker of options that stand under a title; otherwise as `click.option`."""
+    """Variant of `click.option` for options under a title of `--help`."""
 
     def option(*names: str, **attributes: Any) -> Decorator:
         return click.option(*names, cls=GroupedOption, group=group, **attributes)
@@ -74,14 +74,14 @@ def chain_options(*options: Decorator) -> Decorator:
 
 
 class Command(click.Command):
-    """A command that refuses a repeated option, and lists its options by group.
+    """A command that refuses repeated options, lists options by group and maps argument names.
 
-    Click alone would take the last of several values without a word. Where an error of the library
-    names an argument, it names the option here.
+    Click alone would silently take the last of several values. Errors of the library name
+    arguments; `invoke` replaces them by the options of the command.
     """
 
     def __init__(self, *args: Any, **named: Any) -> None:
-        # Click keeps the names of the first context that asks, which may have no program above it.
+        # Click caches the names from the first context, which may have no parent program.
         options = named.get("context_settings") or {}
         named["context_settings"] = {"help_option_names": ["-h", "--help"], **options}
         super().__init__(*args, **named)
@@ -94,11 +94,13 @@ class Command(click.Command):
             once = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
             times = present.count(param)
             if once and times > 1:
-                raise click.UsageError(f"{param.opts[-1]} is given {times} times", ctx)
+                raise click.UsageError(
+                    f"{param.opts[-1]} must be given once, got {times} times", ctx
+                )
         return super().parse_args(ctx, args)
 
     def _with_words(self, args: list[str]) -> list[str]:
-        """Arguments in which a word that stands for four numbers takes their places."""
+        """Arguments with a word for four numbers padded to four arguments."""
         names = {
             name for param in self.params if isinstance(param, BoundsOption) for name in param.opts
         }

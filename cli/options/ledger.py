@@ -1,4 +1,4 @@
-"""Options that name the budget of a ledger that is charged."""
+"""Options of the ledger that a command charges."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _OPTIONS = (
     _option(
         "--ledger",
         type=click.Path(readable=False),
-        help="Ledger that is charged before noise is drawn; it must exist.",
+        help="Ledger to charge before noise is drawn; `psd ledger create` makes one.",
     ),
-    _option("--dataset", metavar="NAME", help="Dataset in the ledger."),
-    _option("--analyst", metavar="NAME", help="Who spends, if the dataset has caps."),
+    _option("--dataset", metavar="NAME", help="Dataset of the ledger whose budget is charged."),
+    _option("--analyst", metavar="NAME", help="Analyst to charge, if the dataset has caps."),
 )
 
 

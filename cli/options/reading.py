@@ -1,4 +1,4 @@
-"""Options that say what is read and how: the same for every command that reads records."""
+"""Options of reading, the same for every command that reads records."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ POINT_KEYS = ("x", "y", "geometry", "layer", "table", "query")
 
 _MEANINGS = {
     "x": "column of x or longitude (lon by default)",
-    "y": "column of y or latitude (lat)",
+    "y": "column of y or latitude (lat by default)",
     "time": "column of times: timestamps, dates or ISO 8601",
-    "time_zone": "zone of the wall clock, such as Asia/Seoul (UTC)",
-    "geometry": "column of points, where an input has several",
-    "layer": "layer of a file, where it has several",
+    "time_zone": "time zone of days and slices, such as Asia/Seoul (UTC by default)",
+    "geometry": "column of points, if an input has several",
+    "layer": "layer of a file, if it has several",
     "table": "table of a postgresql:// input or of Spark, such as city.visits",
-    "query": "SELECT in place of a table",
-    "memory": "limit on the memory that reading takes, such as 2GB",
+    "query": "SELECT statement, instead of a table",
+    "memory": "limit on the memory for reading, such as 2GB",
 }
 
 _option = options_of("Input")
@@ -74,14 +74,14 @@ def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return _option(
         "--engine",
         metavar="ENGINE",
-        help="Where records are read and counted: duckdb (this process, the default), or Spark by "
-        "its address, spark://host:7077, spark:sc://host:15002 (Spark Connect) or spark:local[2]. "
-        "The release is the same.",
+        help="Engine that reads and counts records: duckdb (in this process, the default), or "
+        "Spark at an address: spark://host:7077, spark:sc://host:15002 (Spark Connect), "
+        "spark:local[2]. The release is the same.",
     )(command)
 
 
 def inputs_of(inputs: Sequence[str], table: str | None, query: str | None) -> list[Any]:
-    """What the sources read: names of files as they are, addresses with their table or query."""
+    """Inputs for the sources: paths unchanged, addresses with their table or query."""
     if not any(map(is_address, inputs)):
         for key, value in (("table", table), ("query", query)):
             if value is not None:
@@ -95,7 +95,7 @@ def inputs_of(inputs: Sequence[str], table: str | None, query: str | None) -> li
 
 
 def local_files(inputs: Sequence[str]) -> list[Path]:
-    """Files among the inputs, so that none of them is written to; faults are left to reading."""
+    """Files among the inputs, which must not be overwritten; reading reports faults later."""
     from psd.errors import InputDataError
     from psd.ingest.sources import files_of
 
@@ -108,14 +108,16 @@ def local_files(inputs: Sequence[str]) -> list[Path]:
 def inputs_and_engine(
     inputs: Sequence[str], table: str | None, query: str | None, engine: str | None
 ) -> tuple[list[Any], list[Path], Engine | None]:
-    """What is read, the files of this machine among it, and the engine, None for this process."""
+    """Inputs, the local files among them, and the engine; None for this process."""
     name, address = _parse_engine(engine)
     if not inputs and (name != "spark" or table is None):
         raise click.MissingParameter(param_hint="'INPUTS...'", param_type="argument")
     if name == "duckdb":
         return inputs_of(inputs, table, query), local_files(inputs), None
     if query is not None:
-        raise click.UsageError("--read query does not go with --engine spark; give table or paths")
+        raise click.UsageError(
+            "--read query does not go with --engine spark; give --read table or paths"
+        )
     from psd.ingest.engines import engine as find_engine
     from psd.ingest.engines.spark import SparkTable
 
@@ -131,11 +133,11 @@ def _parse_engine(text: str | None) -> tuple[str, str]:
         return name, ""
     if not address:
         raise click.UsageError(
-            f"--engine {text} has no address; write for instance --engine spark://host:7077"
+            f"--engine must have an address, got {text}; write for instance --engine spark://host:7077"
         )
     return name, f"{name}:{address}" if address.startswith("//") else address
 
 
 def _is_local(path: str) -> bool:
-    """Whether a path may be one of this machine."""
+    """Whether a path may be local."""
     return "://" not in path or path.startswith("file://")

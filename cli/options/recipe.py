@@ -30,12 +30,16 @@ _PRIVATE_KEYS = (
 def recipe_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--dry-run`` and ``--save-recipe``."""
     return chain_options(
-        _option("--dry-run", is_flag=True, help="Print the request and read no input."),
+        _option(
+            "--dry-run",
+            is_flag=True,
+            help="Print the public request; open no input, ledger or key.",
+        ),
         _option(
             "--save-recipe",
             type=click.Path(),
             metavar="FILE",
-            help="Write all this as a recipe for `psd run`; PRIVATE, for it names the inputs.",
+            help="Write these options as a recipe for `psd run`. PRIVATE: it names the inputs.",
         ),
     )(command)
 

@@ -1,4 +1,4 @@
-"""Tallies as inputs of a build, and tallies that a build keeps."""
+"""Tallies as inputs of a build, and tallies that a build writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["read_slice_tally", "read_tallies", "tallies_in", "write_build_tally"
 def tallies_in(
     inputs: Sequence[str], account: Account | None, epsilons: Sequence[str]
 ) -> PartialTally | None:
-    """Tally of all inputs, if they are tallies that the account can pay; None if they are rows.
+    """Merged tally of the inputs, if the account can pay for it; None if they are records.
 
     Raises
     ------
@@ -38,7 +38,9 @@ def tallies_in(
     if not any(which):
         return None
     if not all(which):
-        raise click.UsageError("some inputs are tallies and some are rows; tally the rows first")
+        raise click.UsageError(
+            "inputs must be all tallies or all records, got both; tally the records first"
+        )
     if account is not None:
         for epsilon in epsilons:
             request = ChargeRequest(
@@ -66,7 +68,7 @@ def write_build_tally(
     *,
     overwrite: bool,
 ) -> None:
-    """Write the tally of a build, bound to the release that it gave."""
+    """Write the tally of a build, with the digest of its release."""
     from dataclasses import replace
 
     from psd.ingest.tally import Tally
@@ -83,7 +85,7 @@ def write_build_tally(
 
 
 def read_slice_tally(tally: str, loaded: Release, release: str, slice_name: str | None) -> Tally:
-    """Tally that a build kept, or its slice."""
+    """Tally of a build, or its slice."""
     from psd.ingest.tally_file import read_tally_of_release
     from psd.publish.series import slice_tally
 

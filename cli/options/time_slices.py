@@ -23,14 +23,19 @@ __all__ = [
     "slices_option",
 ]
 
-SLICE = click.option("--slice", "slice_name", metavar="NAME", help="Slice of a series.")
-OTHER_SLICE = click.option("--other-slice", metavar="NAME", help="Slice of OTHER, if a series.")
+SLICE = click.option(
+    "--slice", "slice_name", metavar="NAME", help="Time slice of a series, such as 2024-06."
+)
+OTHER_SLICE = click.option(
+    "--other-slice", metavar="NAME", help="Time slice of OTHER, if OTHER is a series."
+)
 
 slices_option = options_of("Time")(
     "--slices",
     metavar="NAMES",
-    help="Count these time slices separately and publish a series: months, days or hours, such as "
-    "2024-01,2024-03..2024-06 or 2024-01-31T17. Public, never from the data; needs --read time.",
+    help="Publish a series with one release per time slice: months, days or hours, such as "
+    "2024-01,2024-03..2024-06 or 2024-01-31T17. Public, never from the data; needs --read "
+    "time=COLUMN.",
 )
 
 
@@ -51,13 +56,13 @@ def release_at(path: str, name: str | None) -> Release:
     if name is None:
         return Release.load(path)
     if not _is_series(path):
-        Release.load(path)  # says what is wrong with a file that is no release either
-        raise click.UsageError(f"--slice goes with a series; {path} is a single release")
+        Release.load(path)  # reports a file that is not a release either
+        raise click.UsageError(f"--slice goes with a series, but {path} is a single release")
     return SeriesRelease.load(path)[name]
 
 
 def _is_series(path: str) -> bool:
-    """Whether a file is a series; what is no plain file is never opened, for it may not end."""
+    """Whether a file is a series; only plain files are opened, because a pipe may not end."""
     from psd.release.series_file import is_series
 
     return os.path.isfile(path) and is_series(path)

@@ -1,4 +1,4 @@
-"""Options that state the unit of privacy, and what is counted."""
+"""Options of the unit of privacy, and of what is counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _option = options_of("Unit of privacy")
 
 
 def unit_options(*, bound: str, per: tuple[str, ...]) -> Callable[..., Any]:
-    """``--user`` and what goes with it.
+    """``--user`` and the options that go with it.
 
     Parameters
     ----------
@@ -34,16 +34,17 @@ def unit_options(*, bound: str, per: tuple[str, ...]) -> Callable[..., Any]:
             _option(
                 "--per",
                 type=click.Choice(per),
-                help="day: protect each day of a user separately. slice: K records in each time "
-                "slice, and the slices share epsilon."
+                help="day: each day of a user is protected separately. slice: K records of a user "
+                "are kept in each time slice, and the slices share epsilon."
                 if "slice" in per
-                else "Protect each day of a user separately.",
+                else "day: each day of a user is protected separately.",
             ),
             _option(
                 "--count",
                 type=click.Choice(["rows", "users"]),
                 show_default="rows",
-                help="users: all records of a user share one count, and none is dropped.",
+                help="rows: estimates are numbers of records. users: the records of a user have a "
+                "total weight of 1, so estimates are numbers of users; no record is dropped.",
             ),
         ]
     return chain_options(*options)

@@ -101,11 +101,13 @@ def parse_settings(
     pairs = [text.partition("=") for text in texts]
     for text, (key, sign, value) in zip(texts, pairs, strict=True):
         if not (key and sign and value):
-            raise click.UsageError(f"{option} {text!r} is not {form}, such as {example}")
+            raise click.UsageError(f"{option} must be {form}, such as {example}, got {text!r}")
     keys = [key for key, _, _ in pairs]
     for key in keys:
         if keys.count(key) > 1:
-            raise click.UsageError(f"{option} {key} is given {keys.count(key)} times")
+            raise click.UsageError(
+                f"{option} {key} must be given once, got {keys.count(key)} times"
+            )
     return {key: value for key, _, value in pairs}
 
 

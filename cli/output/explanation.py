@@ -1,4 +1,4 @@
-"""What psd query --explain prints: where an error comes from and what would change it."""
+"""Output of psd query --explain: the parts of an error, and what would reduce it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def print_explanation(answer: Any, explanation: Explanation) -> None:
     click.echo(_cells_text(explanation))
     if len(explanation.cut):
         _print_table(
-            f"cells cut, the {min(_SHOWN, len(explanation.cut))} that matter most",
+            f"cells covered in part: the {min(_SHOWN, len(explanation.cut))} that contribute most",
             explanation.cut.head(_SHOWN),
         )
-    _print_table("what would change the error", explanation.remedies)
+    _print_table("effect of other parameters on the error", explanation.remedies)
     click.echo(_advice_text(explanation))
 
 
 def _headline(answer: Any, explanation: Explanation) -> str:
-    """Estimate and error, and which part of it is which."""
+    """Estimate, error, and the shares of noise and non-uniformity."""
     noise, uneven = answer["perturbation_error"], answer["nonuniformity_error"]
     names = [answer[name] for name in ("id", "name", "NAME") if name in answer.index]
     identity = printable(str(names[0] if names else answer.name))
@@ -47,7 +47,7 @@ def _headline(answer: Any, explanation: Explanation) -> str:
 
 
 def _cells_text(explanation: Explanation) -> str:
-    """How many cells the answer is made of."""
+    """Numbers of cells that the region covers."""
     levels = ", ".join(
         f"{cells} of level {level}"
         for level, cells in zip(
@@ -57,7 +57,7 @@ def _cells_text(explanation: Explanation) -> str:
     fully_covered = f"{int(explanation.inside['cells'].sum())} whole" + (
         f" ({levels})" if levels else ""
     )
-    return f"made of {fully_covered} and {len(explanation.cut)} cut in part"
+    return f"the region covers {fully_covered} and {len(explanation.cut)} in part"
 
 
 def _print_table(title: str, rows: pandas.DataFrame) -> None:
@@ -83,18 +83,25 @@ def _value_text(name: str, value: Any) -> str:
 
 
 def _advice_text(explanation: Explanation) -> str:
-    """Which remedy pays, in a sentence."""
+    """The remedy that reduces the error most, in a sentence."""
     error = dict(zip(explanation.remedies["change"], explanation.remedies["error"], strict=True))
-    now, finer = explanation.remedies["error"].iloc[0], error.get("cells half as wide at its edge")
+    now = explanation.remedies["error"].iloc[0]
+    finer = error.get("cells half as wide at its edge")
     if not len(explanation.cut):
-        return "It cuts no cell, so all of the error is noise: more epsilon is what helps."
+        return (
+            "The region covers no cell in part, so all of the error is noise; a larger epsilon "
+            "reduces it."
+        )
     if finer is not None and finer < 0.95 * now:
-        return "Finer cells help; so does a query drawn along the edges of cells (psd export)."
+        return (
+            "Smaller cells would reduce the error, and so would a region along the edges of cells "
+            "(psd export)."
+        )
     if explanation.noise_share > 0.5:
-        return "More epsilon helps; finer cells would not."
+        return "A larger epsilon would reduce the error; smaller cells would not."
     return (
-        "Finer cells need more epsilon to pay; a query drawn along the edges of cells "
-        "(psd export) has no non-uniformity error."
+        "Smaller cells would need a larger epsilon; a region along the edges of cells (psd export) "
+        "has no non-uniformity error."
     )
 
 

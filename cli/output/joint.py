@@ -36,7 +36,7 @@ def print_joint(joint: Joint) -> None:
         for name in ids:
             table.add_column(name, justify="right", no_wrap=True)
         for name, row in zip(ids, joint.correlation, strict=True):
-            # No minus sign before what is nothing after rounding.
+            # Adding 0.0 removes the minus sign of a rounded -0.0.
             table.add_row(name, *(f"{round(value, 2) + 0.0:.2f}" for value in row))
         screen.print()
         screen.print(table)

@@ -36,7 +36,9 @@ def print_requests(recipe: Recipe) -> None:
     for release in recipe.releases:
         request = release.build_request()
         if request.domain is None:
-            click.echo(f"# epsilon {request.epsilon:f}; bounds, unit and slices of the tallies")
+            click.echo(
+                f"# epsilon {request.epsilon:f}; bounds, unit and slices are those of the tallies"
+            )
         else:
             click.echo(f"# {request.guarantee_text}")
         tables.append(release.to_table(request))
@@ -44,7 +46,7 @@ def print_requests(recipe: Recipe) -> None:
 
 
 def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
-    """Write a recipe, readable by its owner alone, because it names the inputs."""
+    """Write a recipe; only its owner may read it, because it names the inputs."""
     from psd._util.atomic_write import check_free, write_file
 
     check_free(path, overwrite=overwrite)
@@ -83,7 +85,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
 
 
 def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
-    """Request of a release, with what the tallies state themselves."""
+    """Request of a release, completed with the statements of the tallies."""
     from psd.errors import ParameterError
     from psd.publish.count_inputs import count_input
 
@@ -98,7 +100,7 @@ def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What all releases of a recipe have in common."""
+    """Inputs and options that all releases of a recipe share."""
 
     private: PrivateInputs
     data: Any
@@ -156,7 +158,7 @@ class _Run:
         )  # fmt: skip
 
     def _sign_and_export(self, built: Release | SeriesRelease, release: PlannedRelease) -> None:
-        """Write what is made of the release file."""
+        """Write the signature and the exports of a release file."""
         from psd.release.signing import sign
 
         if self.private.sign_key is not None:
@@ -174,7 +176,7 @@ def _ignore_report(report: dict[str, int]) -> None:
 def _show_private(report: dict[str, int]) -> None:
     """Numbers of records for the holder of the data, marked as private."""
     parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
-    click.echo(f"PRIVATE, do not publish: rows {parts}", err=True)
+    click.echo(f"PRIVATE, do not publish: records {parts}", err=True)
 
 
 def _method_text(release: Any) -> str:

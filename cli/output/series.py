@@ -1,4 +1,4 @@
-"""psd info of a series: what its slices are, and what is promised for all of them."""
+"""psd info of a series: its slices, and the guarantee for all of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def print_series(series: SeriesRelease, form: str) -> None:
 
 
 def _series_facts(series: SeriesRelease) -> dict[str, Any]:
-    """What holds for all slices together."""
+    """Facts about all slices together."""
     from psd.privacy.epsilon import epsilon_text
 
     first = series.releases[0]
@@ -47,7 +47,7 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
         "method": first.method,
         "epsilon": epsilon_text(series.record.epsilon),
         "unit": series.unit.kind,
-        "promise": guarantee_text(series),
+        "guarantee": guarantee_text(series),
         "counts": series.unit.counted_text + each,
         "max_contributions": series.unit.max_contributions,
         "bound_per": series.scope,

@@ -1,4 +1,4 @@
-"""What a command shows on a terminal: progress, warnings, tables of the right width."""
+"""Output on a terminal: progress, warnings, and tables that fit its width."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def print_warning(text: str) -> None:
-    """One line on stderr about what is allowed and yet not as it should be."""
+    """Print a warning, one line on stderr."""
     click.echo(f"psd: warning: {printable(text)}", err=True)
 
 
@@ -48,7 +48,7 @@ def open_console() -> Console:
 
 @contextmanager
 def show_stage() -> Iterator[Callable[[str], None]]:
-    """Name the running stage on stderr, on a terminal only."""
+    """Show the running stage on stderr, if it is a terminal."""
     if not sys.stderr.isatty():
         yield lambda stage: None
         return
@@ -61,7 +61,7 @@ def show_stage() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_builds(first: str = "reading") -> Iterator[Callable[[int, int], None]]:
-    """Show how many builds of how many are finished, on stderr, on a terminal only."""
+    """Show the number of finished builds on stderr, if it is a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -77,9 +77,9 @@ def show_builds(first: str = "reading") -> Iterator[Callable[[int, int], None]]:
 
 
 def make_room(columns: dict[str, list[str]], name: str, width: int) -> bool:
-    """Leave a column out if the table is wider than the terminal; say whether it was.
+    """Leave a column out if the table is wider than the terminal; return whether it was.
 
-    Words of a heading, separated by underscores, stand below each other.
+    The words of a heading are separated by underscores and printed one below the other.
     """
     widths = [
         max(map(len, (*heading.split("_"), *values))) + 1 for heading, values in columns.items()

@@ -78,7 +78,7 @@ def test_the_unit_stands_everywhere(points, out, options, promise, counts, total
     assert told == f"wrote {out}: quadtree, epsilon 1000 {promise}\n"
     assert release.total == pytest.approx(total, abs=0.1)
     said = facts(out)
-    assert said["promise"] == f"epsilon 1000 {promise}"
+    assert said["guarantee"] == f"epsilon 1000 {promise}"
     assert said["counts"] == counts
     assert said["time_zone"] == ("Asia/Seoul" if "--per" in options else "none")
     table = cli("query", out, "--box", -4, -4, 4, 4)

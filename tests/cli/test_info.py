@@ -1,4 +1,4 @@
-"""psd info: what a release is and what it promises."""
+"""psd info: parameters and guarantee of a release."""
 
 import json
 
