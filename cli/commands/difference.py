@@ -81,7 +81,10 @@ def command(
     regions = read_regions(box, boxes, polygons, None)
     with show_stage() as stage:
         stage("reading")
-        first, second = release_at(release, slice_name), release_at(other, other_slice)
+        first, second = (
+            release_at(release, slice_name),
+            release_at(other, other_slice, "--other-slice"),
+        )
         stage("answering")
         verb = between.ratio if ratio else between.difference
         table = verb(first, second, regions, confidence=confidence)

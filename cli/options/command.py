@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -114,7 +114,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with _rename_errors(self._options_by_argument()):
+        with _rename_errors(self._options_by_argument):
             return super().invoke(ctx)
 
     def _options_by_argument(self) -> dict[str, str]:
@@ -124,7 +124,8 @@ class Command(click.Command):
             for param in self.params
             if isinstance(param, click.Option)
         }
-        return ({key: f"--read {key}" for key in READ_KEYS} if "read" in options else {}) | options
+        read = {key: f"--read {key}" for key in READ_KEYS} if "read" in options else {}
+        return (_method_parameters() if "settings" in options else {}) | read | options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of a group under its title."""
@@ -147,11 +148,24 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def _method_parameters() -> dict[str, str]:
+    """``--set KEY`` of the parameters of all methods, and of post-processing."""
+    from dataclasses import fields
+
+    from psd.decompositions import method_class, methods
+
+    names = {"estimate", "density"}
+    for method in methods():
+        with suppress(PsdError):  # a method of another package that cannot be loaded
+            names |= {field.name for field in fields(method_class(method))}
+    return {name: f"--set {name}" for name in names}
+
+
 @contextmanager
-def _rename_errors(options: dict[str, str]) -> Iterator[None]:
+def _rename_errors(options_by_argument: Callable[[], dict[str, str]]) -> Iterator[None]:
     """Errors of the library name the options of the command in place of arguments."""
     try:
         yield
     except PsdError as error:
-        error.args = (rename_arguments(str(error), options),)
+        error.args = (rename_arguments(str(error), options_by_argument()),)
         raise

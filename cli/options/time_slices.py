@@ -48,16 +48,30 @@ def release_or_series_at(path: str, name: str | None) -> Release | SeriesRelease
     return release_at(path, name)
 
 
-def release_at(path: str, name: str | None) -> Release:
-    """Release of a file, or the slice of a series that is named."""
+def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
+    """Release of a file, or the slice of a series that an option names.
+
+    Raises
+    ------
+    UsageError
+        If a slice of a single release is named.
+    ReleaseFormatError
+        If the file is not a release, or is a series and no slice is named.
+    """
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
+    from psd.errors import ReleaseFormatError
 
+    if name is None and _is_series(path):
+        raise ReleaseFormatError(
+            f"{path} is a series of time slices and not a single release; name a slice with "
+            f"{option}"
+        )
     if name is None:
         return Release.load(path)
     if not _is_series(path):
         Release.load(path)  # reports a file that is not a release either
-        raise click.UsageError(f"--slice goes with a series, but {path} is a single release")
+        raise click.UsageError(f"{option} goes with a series, but {path} is a single release")
     return SeriesRelease.load(path)[name]
 
 

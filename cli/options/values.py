@@ -82,7 +82,7 @@ def rename_arguments(message: str, options: Mapping[str, str]) -> str:
         name, value = match[1], match[2] or ""
         if name not in options:
             return match[0]
-        value = "" if value == "True" else value
+        value = "" if value == "True" else value.strip('"')
         separator = "=" if " " in options[name] else " "
         return f"{options[name]}{separator}{value}" if value else options[name]
 

@@ -54,7 +54,7 @@ def _cells_text(explanation: Explanation) -> str:
             explanation.inside["level"], explanation.inside["cells"], strict=True
         )
     )
-    fully_covered = f"{int(explanation.inside['cells'].sum())} whole" + (
+    fully_covered = f"{int(explanation.inside['cells'].sum())} cells entirely" + (
         f" ({levels})" if levels else ""
     )
     return f"the region covers {fully_covered} and {len(explanation.cut)} in part"

@@ -91,7 +91,7 @@ def check_parameters(method: Any) -> None:
 
 
 def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
-    """Build a method from ``--set`` texts.
+    """Build a method from the texts of its parameters.
 
     Raises
     ------

@@ -87,7 +87,7 @@ class ReadRequest:
                 f"user must be a column if and only if the unit of privacy has users, got column "
                 f"{columns.user!r} with unit {self.unit.kind!r}"
             )
-        timed = {"slices": self.slices is not None, "per day": self.unit.kind == "user-day"}
+        timed = {"slices=": self.slices is not None, 'per="day"': self.unit.kind == "user-day"}
         for name, needs_time in timed.items():
             if needs_time and columns.time is None:
                 raise ParameterError(f"time must name the column of times, because {name} is given")
@@ -106,7 +106,7 @@ class ReadRequest:
         if self.contribution_scope == "series":
             return
         if self.slices is None:
-            raise ParameterError("per slice must be given with slices, got none")
+            raise ParameterError('per="slice" needs slices=, the time slices')
         counted_unit(self.unit, self.contribution_scope)
         if self.contribution_choice is not None:
             raise ParameterError(

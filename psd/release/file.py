@@ -281,10 +281,10 @@ def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
 _OTHERS = {
     KEY: (
         SERIES_KEY,
-        "it is a series of time slices and no single release; name one of them (--slice), or load "
-        "it by psd.SeriesRelease.load",
+        "it is a series of time slices and not a single release; load it with psd.load and take "
+        "one slice",
     ),
-    SERIES_KEY: (KEY, "it is a single release and no series of time slices"),
+    SERIES_KEY: (KEY, "it is a single release and not a series of time slices"),
 }
 
 

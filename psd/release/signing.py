@@ -194,8 +194,8 @@ def verify(release: Name, key: Name | None = None, *, signature: Name | None = N
         _check_signature(signature or signature_name(release), public, digest)
     elif stated_digest(release) is None:
         raise ReleaseFormatError(
-            f"{release} is of an older format, without a digest to check; a signature can be "
-            "checked nevertheless (--key)",
+            f"{release} has an older format without a digest; pass key= to check its signature "
+            "instead",
             path=release,
         )
     return digest

@@ -24,7 +24,7 @@ def test_json_holds_the_facts(release):
         "parameters": {},
         "epsilon": "1",
         "unit": "record",
-        "promise": "epsilon 1 per record",
+        "guarantee": "epsilon 1 per record",
         "counts": "records",
         "max_contributions": 1,
         "time_zone": "none",

@@ -145,7 +145,7 @@ def test_one_slice_is_a_release_to_every_command(folder):
         (5, "no readable release", "info v.csv --slice 2024-01"),
         (
             2,
-            "--per slice must be given with slices",
+            "--per slice needs --slices",
             "build v.csv -o x {B} --epsilon 1 --per slice",
         ),
         (2, "--read time must name", "build v.csv -o x {B} --epsilon 1 --slices 2024-01"),
@@ -207,15 +207,15 @@ def test_the_facts_of_a_series(folder):
         "Asia/Seoul",
     )
     assert [row["slice"] for row in facts["slices"]] == list(truth())
-    assert facts["promise"] == "epsilon 1000 per user, at most 2 records of each"
+    assert facts["guarantee"] == "epsilon 1000 per user, at most 2 records of each"
     assert "2024-03" in passes("info", "s.psd.parquet")
 
 
 def test_the_facts_of_a_series_bounded_in_each_slice(folder):
     told = build(*SURE, *USER, "--per", "slice")
     facts = json.loads(passes("info", "s.psd.parquet", "--format", "json"))
-    assert facts["promise"].endswith(" per user, at most 2 records of each in each slice")
-    assert facts["promise"] in told
+    assert facts["guarantee"].endswith(" per user, at most 2 records of each in each slice")
+    assert facts["guarantee"] in told
     assert facts["counts"] == "kept records, at most 2 of each user in each slice"
 
 

@@ -185,7 +185,7 @@ def test_a_series_is_no_release(tmp_path):
     made().save(tmp_path / "s")
     assert is_series(tmp_path / "s")
     assert not is_series(tmp_path / "absent")
-    with pytest.raises(ReleaseFormatError, match="series of time slices and no single release"):
+    with pytest.raises(ReleaseFormatError, match="series of time slices and not a single release"):
         psd.Release.load(tmp_path / "s")
 
 
