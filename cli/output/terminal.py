@@ -36,9 +36,9 @@ def printable(text: str) -> str:
 
 
 def open_console() -> Console:
-    """Console on stdout; wide where nobody looks, so that no column is cut.
+    """Console on stdout; wide if stdout is not a terminal, so that no column is cut.
 
-    Text in brackets is printed as it is: ids, CRS and parameters come from files of strangers.
+    Text in brackets is printed as it is: ids, CRS and parameters come from untrusted files.
     """
     from rich.console import Console
 

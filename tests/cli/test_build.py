@@ -187,7 +187,7 @@ def test_private_counts_go_to_stderr_and_are_marked(tmp_path, out):
     outcome = cli(*args, "--overwrite", "--report-private")
     assert (outcome.code, outcome.out) == (0, silent)
     assert outcome.err == (
-        "PRIVATE, do not publish: rows read 6, without coordinates 1, outside 1, "
+        "PRIVATE, do not publish: records read 6, without coordinates 1, outside 1, "
         "over the limit 1, kept 3\n"
     )
 

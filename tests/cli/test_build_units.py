@@ -110,10 +110,10 @@ def test_a_boundary_is_a_place_where_nobody_else_is(points, plot, out):
     _, release = built(points, out, "--boundary", plot, where=())
     assert release.domain.bounds == (-2, -2, 2, 2)
     assert release.total == pytest.approx(4, abs=0.1)
-    assert facts(out)["boundary"] == "100.0% of the bounds; nobody is outside"
+    assert facts(out)["boundary"] == "100.0% of the bounds; records outside were dropped"
     _, wider = built(points, out, "--boundary", plot, "--overwrite")
     assert wider.domain.bounds == (-4, -4, 4, 4)
-    assert facts(out)["boundary"] == "25.0% of the bounds; nobody is outside"
+    assert facts(out)["boundary"] == "25.0% of the bounds; records outside were dropped"
     table = passes("query", out, "--box", 2.1, 2.1, 4, 4, "--format", "csv")
     assert table.splitlines()[1].split(",")[1:7] == ["0.0"] * 6
 
@@ -196,7 +196,7 @@ def test_messages_name_the_option(points, out, code, told, options):
         ("--bounds: share must be in [0, 1), got 1.5", ("--bounds", "private:share=1.5")),
         ("--bounds: beyond must be", ("--bounds", "private:share=0.1,beyond=1")),
         ("--bounds must be given for records, or a boundary", ()),
-        ("--bounds is given 2 times", (*BOUNDS, "--bounds", "area-of-use")),
+        ("--bounds must be given once, got 2 times", (*BOUNDS, "--bounds", "area-of-use")),
     ],
 )
 def test_ways_to_bounds_are_named(points, out, told, options):

@@ -62,7 +62,7 @@ def test_create_register_status_history_verify(here):
     )
     assert "0.6" in passes("ledger", "status", "city.ledger")
     assert "done" in passes("ledger", "history", "city.ledger", "rows")
-    assert "nothing is there yet" in passes("ledger", "history", "city.ledger", "people")
+    assert "no entries of this kind yet" in passes("ledger", "history", "city.ledger", "people")
     head = passes("ledger", "verify", "city.ledger").split()[-1]
     assert passes("ledger", "verify", "city.ledger", "--head", head).endswith(f"head {head}\n")
 

@@ -41,19 +41,19 @@ def test_an_office_signs_and_a_reader_verifies(tmp_path, monkeypatch):
     three_by_three().save("r.psd.parquet")
     before = (tmp_path / "r.psd.parquet").read_bytes()
     said = passes("keygen", "office.pem")
-    assert said == "wrote office.pem (PRIVATE) and office.pub.pem, to be handed out\n"
+    assert said == "wrote office.pem (PRIVATE) and office.pub.pem (public)\n"
     said = passes("sign", "r.psd.parquet", "--key", "office.pem")
     assert said == "wrote r.psd.parquet.sig\n"
     digest = psd.Release.load("r.psd.parquet").digest
     signed = passes("verify", "r.psd.parquet", "--key", "office.pub.pem").splitlines()
     assert signed == [
         f"digest {digest}",
-        "the content is as it was signed, with the key of office.pub.pem",
+        "the content matches the signature of the key in office.pub.pem",
     ]
     unsigned = passes("verify", "r.psd.parquet").splitlines()
     assert unsigned == [
         f"digest {digest}",
-        "the content is as it was written; no signature was checked (--key)",
+        "the content matches the digest; no signature was checked (see --key)",
     ]
     assert (tmp_path / "r.psd.parquet").read_bytes() == before
     names = ["office.pem", "office.pub.pem", "r.psd.parquet", "r.psd.parquet.sig"]

@@ -102,7 +102,7 @@ def test_files_that_have_their_tally_are_not_read_again(folder):
             other[other.index(change[0]) + 1] = change[1]
         else:
             other += change
-        assert "counted otherwise" in fails(8, "tally", "v?.csv", *other)
+        assert "other options" in fails(8, "tally", "v?.csv", *other)
     with (folder / "v1.csv").open("a") as file:
         file.write("u1,127,37.5,2024-01-01T00:00:00\n")
     assert "of other content than v1.csv" in fails(8, "tally", "v?.csv", *how)
@@ -190,7 +190,7 @@ REFUSED = {
     "points": (8, "is not a tally", "merge v1.csv b -o x"),
     "other unit": (8, "units of privacy", "merge a user -o x"),
     "other key": (8, "different keys", "merge carried1 carried2 -o x"),
-    "rows too": (2, "tally the rows first", "build a v3.csv -o x --epsilon 1"),
+    "rows too": (2, "tally the records first", "build a v3.csv -o x --epsilon 1"),
     "bounds too": (2, "--bounds must be left out", "build a -o x --epsilon 1 --bounds 0 0 1 1"),
     "user too": (2, "--user must be left out", "build a -o x --epsilon 1 --user user_id"),
     "slices too": (2, "--slices must be left out", "build a -o x --epsilon 1 --slices 2024-01"),

@@ -574,7 +574,7 @@ PROCESSES = (
         "before the note"),
     Fault(name="F07-memory", given="memory runs out when the noise is drawn",
         args=f"{FREE} --set height=11 {PAID}", run=limited("memory", 100_000_000), code=70,
-        told="out of memory; take a smaller tree or input", charged=1),
+        told="out of memory; use a smaller tree or input", charged=1),
     Elsewhere(name="F07-tree", given="a tree that would not fit", holds="refused, 2",
         test="tests/robustness/test_bad_input.py::test_refused[P05-cells]"),
     Fault(name="F08-none", given="no file may be opened", run=limited("files", 3), code=70,
