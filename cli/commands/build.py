@@ -73,8 +73,8 @@ def command(inputs: tuple[str, ...], **options: Any) -> None:
     Inputs are CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf and GeoJSON files, folders of such
     files, file name patterns, and PostGIS addresses postgresql://... with --read table=NAME or
     --read query=SELECT. Inputs may also be tallies of `psd tally`: the tallies of all parts give
-    the same release as all records together. Records outside the bounds are left out. The printed
-    output does not depend on the data, except with --report-private.
+    the same release as all records together. Records outside the bounds are left out. Except
+    with --report-private, the printed output does not depend on the data.
 
     With --ledger and --dataset, epsilon is charged to the budget of the dataset before noise is
     drawn. If the budget does not suffice, nothing is built. A charge is never undone.
