@@ -803,7 +803,7 @@ UNITS = (
         )
     ),
     kept("U04-area", "`--bounds area-of-use`", GOOD, 3, "--bounds area-of-use"),
-    refused("U04-two", "`--bounds area-of-use` and bounds", GOOD, 2, "--bounds must be given once, got 2 times",
+    refused("U04-two", "`--bounds area-of-use` and bounds", GOOD, 2, "--bounds must be given once",
             "--bounds area-of-use --bounds 0 0 9 9"),
     refused("U04-word", "a word that is no kind of bounds", GOOD, 2,
             "must be four numbers, area-of-use or private", "--bounds everywhere"),
@@ -931,7 +931,7 @@ METHODS = (
         "--methods all,grid"),
     uncompared("E01-twice", "a method that stands twice", 2,
         "--methods must have each value once, got grid 2 times", "--methods grid,quadtree,grid"),
-    uncompared("E01-option-twice", "the option given twice", 2, "--methods must be given once, got 2 times",
+    uncompared("E01-option-twice", "the option given twice", 2, "--methods must be given once",
         "--methods grid --methods quadtree"),
     uncompared("E02-text", "epsilon `abc`", 2, "must be a decimal number", "--epsilons 1,abc"),
     uncompared("E02-zero", "epsilon `0`", 2, "must be above 0", "--epsilons 0,1"),
