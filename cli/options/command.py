@@ -119,13 +119,17 @@ class Command(click.Command):
 
     def _options_by_argument(self) -> dict[str, str]:
         """Option of each argument of the library."""
-        options = {
+        spellings = {
             str(param.name): max(param.opts, key=len)
             for param in self.params
             if isinstance(param, click.Option)
         }
+        # An argument has the name of the variable or of the option, such as methods of --methods.
+        options = {name.lstrip("-").replace("-", "_"): name for name in spellings.values()}
+        options |= spellings
         read = {key: f"--read {key}" for key in READ_KEYS} if "read" in options else {}
-        return (_method_parameters() if "settings" in options else {}) | read | options
+        methods = _method_parameters() if "settings" in options else {}
+        return {"keep_tally": "--keep-tally"} | methods | read | options  # of psd build
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of a group under its title."""

@@ -254,7 +254,7 @@ def _counted_tally(release: Release, tally: Tally | None, points: Points) -> Tal
     if tally is None:
         raise ParameterError(
             "the release dropped some records inside its bounds, so evaluating it needs tally=, "
-            "the private tally of its build; rebuild with keep_tally to store it"
+            "the private tally of its build; rebuild with keep_tally= to store it"
         )
     check_instance("tally", tally, Tally, "psd.Observer(private_tally=tallies.append)")
     if tally.contributions != release.unit.contributions:

@@ -156,7 +156,7 @@ def test_a_release_with_a_boundary_is_evaluated_with_its_tally(points, plot, out
     built(points, out, "--boundary", plot, "--keep-tally", tally)
     refused = cli("evaluate", out, points, "-o", report)
     assert refused.code == 2
-    assert "keep it with --keep-tally" in refused.err
+    assert "rebuild with --keep-tally" in refused.err
     passes("evaluate", out, points, "--tally", tally, "-o", report)
     assert pd.read_csv(report, skiprows=1)["true_bounding_error"].min() == -1
 

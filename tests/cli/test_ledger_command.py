@@ -154,7 +154,7 @@ def test_an_answer_has_its_error_and_is_done(ledger):
         (
             2,
             ("ledger", "register", "city.ledger", "a", "--budget", 1, "--cap", "ann"),
-            "--cap 'ann' is not NAME=EPSILON",
+            "--cap must be NAME=EPSILON, such as ann=0.5, got 'ann'",
         ),
         (2, ("ledger", "register", "city.ledger", "a", "--budget", 1, "--budget", 2), "2 times"),
         (2, ("ledger", "spend", "city.ledger"), "No such command"),

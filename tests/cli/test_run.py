@@ -117,7 +117,7 @@ def test_what_a_dry_run_prints_is_a_recipe(folder):
 def test_a_dry_run_of_tallies(folder):
     passes("tally", "points.csv", "-o", "t", *BOUNDS)
     told = passes("build", "t", "-o", "r", "--epsilon", 1, "--method", "grid", "--dry-run")
-    assert told.startswith("# epsilon 1; bounds, unit and slices of the tallies\n")
+    assert told.startswith("# epsilon 1; bounds, unit and slices are those of the tallies\n")
     assert files(folder) == ["points.csv", "release.toml", "t"]
 
 

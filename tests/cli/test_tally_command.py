@@ -105,7 +105,7 @@ def test_files_that_have_their_tally_are_not_read_again(folder):
         assert "other options" in fails(8, "tally", "v?.csv", *other)
     with (folder / "v1.csv").open("a") as file:
         file.write("u1,127,37.5,2024-01-01T00:00:00\n")
-    assert "of other content than v1.csv" in fails(8, "tally", "v?.csv", *how)
+    assert "does not belong to the present content of v1.csv" in fails(8, "tally", "v?.csv", *how)
     assert len(files(folder / "t")) == 3
 
 

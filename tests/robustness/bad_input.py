@@ -1114,7 +1114,7 @@ QUERIES = (
         ("brackets", "200,000 brackets", "POLYGON" + "(" * 200_000, "at most 3 deep, got 200,000"),
     ),
     asked("Q04-geojson", "GeoJSON with 200,000 brackets", "--polygons p.geojson", 8,
-        "no vector file", file="p.geojson",
+        "cannot be read as a vector file", file="p.geojson",
         content='{"type": "Polygon", "coordinates": ' + "[" * 200_000 + "]" * 200_000 + "}"),
 )
 # fmt: on
