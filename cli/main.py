@@ -42,7 +42,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "evaluate": "Compare a release with its data (PRIVATE).",
         "compare": "Compare methods on the data (PRIVATE).",
         "methods": "List the methods and their parameters.",
-        "audit": "Test the guarantee by attacks on simulated data.",
+        "audit": "Test the guarantee by attacks on synthetic data.",
     },
     "Sign and account": {
         "keygen": "Make a key that signs releases.",
