@@ -462,7 +462,7 @@ class Release:
         draws : int
             Plausible true counts drawn: a probability p is off by about sqrt(p (1 - p) / draws).
         seed : int
-            Of these draws; they protect nobody, and the same seed gives the same table.
+            Of these draws; they protect no data, and the same seed gives the same table.
 
         Returns
         -------

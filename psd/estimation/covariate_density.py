@@ -1,4 +1,4 @@
-"""How points lie inside the leaves by a public covariate: dasymetric mapping [1]_.
+"""Density inside the leaves by a public covariate: dasymetric mapping [1]_.
 
 A leaf keeps its count; inside, points lie as the covariate does. A leaf where the covariate is 0
 keeps its count too, and has it evenly. Post-processing.

@@ -1,4 +1,4 @@
-"""How points are taken to lie inside the leaves: evenly, or smoothly from leaf to leaf.
+"""Density inside the leaves: uniform, or changing smoothly from leaf to leaf.
 
 A leaf keeps its count; only where in the leaf the count lies is a guess. The smooth guess takes,
 at every place, the mean density of a window as large as the leaf. Post-processing: the published
@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
+from psd.estimation._constants import DENSITY_RASTER, EVEN_SHARE, SMOOTHING_PASSES
 from psd.space.box_tree import Tree
 from psd.space.polygon_areas import Outlines, divide_outlines
 
@@ -21,16 +22,6 @@ __all__ = ["PARTS", "CoordinateTransform", "Density", "SmoothDensity", "smooth_d
 
 PARTS = 4
 """A leaf is described by PARTS x PARTS parts of equal area."""
-
-# One pass takes the step out of an edge between two leaves, a second one its kink.
-_PASSES = 2
-
-# Part of a leaf's count that lies evenly whatever the neighbours say: no part of a leaf with
-# points is said to be empty without error.
-_LEVEL = 0.02
-
-# Sides of the raster that windows are added up on; it only has to be finer than most leaves.
-_RASTER = 2048
 
 _LEAVES_PER_BATCH = 16384
 
@@ -40,7 +31,7 @@ CoordinateTransform = Callable[[Floats], Floats]
 
 
 class Density(Protocol):
-    """Where in the leaves their counts lie."""
+    """Density of the points inside the leaves."""
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it.
@@ -156,10 +147,10 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Smoot
        the American Statistical Association 74(367), 1979.
     """
     leaves = np.flatnonzero(tree.is_leaf)
-    boxes = tree.boxes[leaves] * (_RASTER / np.array([*lattice, *lattice]))
+    boxes = tree.boxes[leaves] * (DENSITY_RASTER / np.array([*lattice, *lattice]))
     mass = count[leaves]
     share = np.full((len(leaves), PARTS, PARTS), 1 / PARTS**2)
-    for number in range(_PASSES):
+    for number in range(SMOOTHING_PASSES):
         if number == 0:
             surface = _summed_mass(boxes, mass)
         else:
@@ -191,7 +182,7 @@ def _strip_boxes(boxes: Floats, axis: int) -> Floats:
 
 
 def _summed_mass(boxes: Floats, mass: Floats) -> Floats:
-    """Mass south and west of every raster line, shape (_RASTER + 1, _RASTER + 1).
+    """Mass south and west of every raster line, shape (DENSITY_RASTER + 1, DENSITY_RASTER + 1).
 
     Each corner of a box adds a ramp in x times a ramp in y. A ramp that begins between two
     lines is, on the lines, a mixture of the ramps that begin on them; so corners are laid on
@@ -199,10 +190,10 @@ def _summed_mass(boxes: Floats, mass: Floats) -> Floats:
     """
     boxes = _widen_to_cells(boxes)
     slope = mass / ((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
-    side = _RASTER + 2
+    side = DENSITY_RASTER + 2
     corners = np.zeros(side * side)
     for x, y, sign in ((0, 1, 1), (2, 1, -1), (0, 3, -1), (2, 3, 1)):
-        column, row = (np.minimum(boxes[:, z].astype(np.int64), _RASTER) for z in (x, y))
+        column, row = (np.minimum(boxes[:, z].astype(np.int64), DENSITY_RASTER) for z in (x, y))
         east, north = boxes[:, x] - column, boxes[:, y] - row
         for right, above in ((0, 0), (1, 0), (0, 1), (1, 1)):
             weight = sign * slope * (east if right else 1 - east) * (north if above else 1 - north)
@@ -211,8 +202,8 @@ def _summed_mass(boxes: Floats, mass: Floats) -> Floats:
     for axis in (0, 1, 0, 1):
         sums = np.cumsum(sums, axis=axis)
     # A ramp that begins on a line is 0 there and 1 on the next; the sums are one line ahead.
-    surface = np.zeros((_RASTER + 1, _RASTER + 1))
-    surface[1:, 1:] = sums[:_RASTER, :_RASTER]
+    surface = np.zeros((DENSITY_RASTER + 1, DENSITY_RASTER + 1))
+    surface[1:, 1:] = sums[:DENSITY_RASTER, :DENSITY_RASTER]
     return surface
 
 
@@ -221,7 +212,7 @@ def _widen_to_cells(boxes: Floats) -> Floats:
     wide = boxes.copy()
     for axis in (0, 1):
         thin = boxes[:, axis + 2] - boxes[:, axis] < 1
-        wide[thin, axis] = np.minimum(np.floor(boxes[thin, axis]), _RASTER - 1)
+        wide[thin, axis] = np.minimum(np.floor(boxes[thin, axis]), DENSITY_RASTER - 1)
         wide[thin, axis + 2] = wide[thin, axis] + 1
     return wide
 
@@ -232,8 +223,8 @@ def _window_shares(surface: Floats, boxes: Floats) -> Floats:
     low, high = [], []
     for axis in (0, 1):
         start, width = boxes[:, axis, None], (boxes[:, axis + 2] - boxes[:, axis])[:, None]
-        low.append(np.clip(start + width * (middle - 0.5), 0, _RASTER))
-        high.append(np.clip(start + width * (middle + 0.5), 0, _RASTER))
+        low.append(np.clip(start + width * (middle - 0.5), 0, DENSITY_RASTER))
+        high.append(np.clip(start + width * (middle + 0.5), 0, DENSITY_RASTER))
     mass = _surface_at(surface, high[0], high[1]) - _surface_at(surface, low[0], high[1])
     mass += _surface_at(surface, low[0], low[1]) - _surface_at(surface, high[0], low[1])
     area = (high[1] - low[1])[:, :, None] * (high[0] - low[0])[:, None, :]
@@ -241,12 +232,12 @@ def _window_shares(surface: Floats, boxes: Floats) -> Floats:
     total = density.sum(axis=(1, 2), keepdims=True)
     even = 1 / PARTS**2
     smooth = np.where(total > 0, density / np.where(total > 0, total, 1.0), even)
-    return (1 - _LEVEL) * smooth + _LEVEL * even
+    return (1 - EVEN_SHARE) * smooth + EVEN_SHARE * even
 
 
 def _surface_at(surface: Floats, x: Floats, y: Floats) -> Floats:
     """Mass south and west of places x[i, k], y[i, j], shape (n, j, k)."""
-    column, row = (np.minimum(z.astype(np.int64), _RASTER - 1) for z in (x, y))
+    column, row = (np.minimum(z.astype(np.int64), DENSITY_RASTER - 1) for z in (x, y))
     index = (row[:, :, None], column[:, None, :])
     return _bilinear(surface, index, (x - column)[:, None, :], (y - row)[:, :, None])
 

@@ -1,6 +1,6 @@
 """From noisy counts to consistent estimates, signed and not negative.
 
-Post-processing: only the noisy integers and their epsilons are read, so nothing is paid.
+Post-processing: only the noisy integers and their epsilons are read, so they cost no epsilon.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimates:
-    """What least squares makes of a tree; one value per node, in the order of the tree.
+    """Least-squares estimates of a tree; one value per node, in the order of the tree.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def infer_counts(
     contributions : int
         Most that one unit of privacy adds to the counts. Public.
     scale : int
-        What one of the things counted adds to a count; estimates are in these things. Public.
+        Amount that one record or user adds to a count; estimates are in these units. Public.
     empty : ndarray, shape (n,), bool, optional
         Leaves that are known to be empty without having been measured. Public.
 
@@ -175,7 +175,7 @@ def _pool_upward(
 def _pooling_weight(
     variance: NDArray[np.float64], other_variance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Weight of the other of two measurements: own / (own + other); 0 if both are infinite."""
+    """Weight of the second of two measurements; 0 if both variances are infinite."""
     with np.errstate(invalid="ignore"):
         weight = 1 / (1 + other_variance / variance)
     return np.where(np.isinf(variance), np.where(np.isinf(other_variance), 0.0, 1.0), weight)

@@ -1,4 +1,4 @@
-"""The count model: what the noisy counts of a record say of every cell. Post-processing."""
+"""The count model: estimates of every cell from the noisy counts of a record. Post-processing."""
 
 from __future__ import annotations
 

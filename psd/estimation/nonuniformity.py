@@ -1,4 +1,4 @@
-"""How unevenly points lie inside a cell, learnt from the noisy counts alone.
+"""Non-uniformity of points inside a cell, estimated from the noisy counts.
 
 A leaf that a query covers in part is taken to be uniform. How wrong that is likely to be can be
 seen one level up, where the cells are divided and the division was measured: the spread of the
@@ -11,22 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
+from psd.estimation._constants import (
+    ENOUGH_FAMILIES,
+    LEFTOVER_OVERDISPERSION,
+    LUMP,
+    SHIFT_ERROR,
+)
 from psd.estimation.covariate_density import parent_shares
 from psd.estimation.least_squares import Estimates
 from psd.space.box_tree import Tree
 
 __all__ = ["nonuniformity_variance", "overdispersion_by_level", "shift_variance"]
-
-# Chosen on public data sets, where the intervals of docs/guide/queries.md cover as often as they
-# say: the variance of points that come in lumps of about four, such as people at one address; the
-# part of the families' over-dispersion that is left inside a leaf; and what a smooth density may be
-# wrong by, in what it moved.
-_LUMP = 4.0
-_UNEVEN = 0.8
-_SHIFT = 1.8
-
-# A level with fewer families is judged together with those above it.
-_ENOUGH = 16
 
 
 def nonuniformity_variance(
@@ -58,7 +53,7 @@ def nonuniformity_variance(
         Records squared.
     """
     points = np.maximum(count, 0.0)
-    return points * fraction * (1 - fraction) * (_LUMP + _UNEVEN * spread * points)
+    return points * fraction * (1 - fraction) * (LUMP + LEFTOVER_OVERDISPERSION * spread * points)
 
 
 def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -77,7 +72,7 @@ def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
     ndarray, shape (n,), float64
         Records squared.
     """
-    return (_SHIFT * shift) ** 2
+    return (SHIFT_ERROR * shift) ** 2
 
 
 def overdispersion_by_level(
@@ -99,7 +94,7 @@ def overdispersion_by_level(
     -------
     ndarray, shape (levels,), float64
         In [0, 1]; for leaves of level l, from the families whose parents are on the levels
-        just above l. A lone root knows nothing and has 1.
+        just above l. A tree of the root alone has 1.
 
     Notes
     -----
@@ -113,7 +108,7 @@ def overdispersion_by_level(
     phi = np.ones(len(tree.levels))
     for depth in range(1, len(phi)):
         above = slice(depth - 1, None, -1)  # sums over the levels just above, one, two, ...
-        enough = (families[above].cumsum() >= _ENOUGH) & (squares[above].cumsum() > 0)
+        enough = (families[above].cumsum() >= ENOUGH_FAMILIES) & (squares[above].cumsum() > 0)
         first = depth - 1 - int(enough.argmax()) if enough.any() else 0
         total_squares = squares[first:depth].sum()
         if total_squares > 0:

@@ -1,9 +1,9 @@
-"""Estimates that know what counts are like: never negative, and often zero.
+"""Estimates under a prior for counts: never negative, and often zero.
 
 Least squares treats a hundred empty cells as a hundred noisy numbers and adds their noise up.
 Here each cell carries a likelihood on a short grid of possible counts; cells are joined under a
 prior on how a count is divided, and the medians are handed down. Post-processing: only the
-noisy integers and their epsilons are read, so nothing is paid.
+noisy integers and their epsilons are read, so they cost no epsilon.
 """
 
 from __future__ import annotations
@@ -14,25 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
+from psd.estimation._constants import (
+    LIKELIHOOD_POINTS,
+    LIKELIHOOD_REACH,
+    ONE_SIDED,
+    SCALE_FREE,
+    SHARES_TRIED,
+)
 from psd.estimation.least_squares import Estimates
 from psd.privacy.noise_laws import NoiseLaw, noise_law
 from psd.space.hierarchy import Hierarchy
 
 __all__ = ["posterior_counts"]
 
-# Points of a likelihood, and how many standard deviations they reach to each side.
-_POINTS = 33
-_REACH = 5.0
-
-# Prior of a division in two: with this probability all is on one side, else any share alike.
-_ONE_SIDED = 0.4
-
-# Counts below so many standard deviations may be of any order of magnitude, larger ones of any
-# size: what is well known is not pulled by the prior.
-_SCALE_FREE = 5.0
-
-# Shares tried in a division, and nodes worked on together (a matter of memory alone).
-_SHARES = 49
+# Nodes worked on together; bounds the memory, not the result.
 _NODES_PER_BATCH = 4096
 
 # Finest deviation of a count, in records, and, squared, relative to a large one: floats have no
@@ -195,11 +190,13 @@ def _leaf_likelihoods(estimates: Estimates, noisy: _Noisy, leaves: Integers) -> 
 def _grid(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     """Low end and step of points around a mean, none below zero, all of them different."""
     deviation = np.maximum(deviation, _FINEST * np.maximum(_FINEST * np.abs(mean), 1.0))
-    low = np.maximum(mean - _REACH * deviation, 0.0)
-    return low, (np.maximum(mean, 0.0) + _REACH * deviation - low) / (_POINTS - 1)
+    low = np.maximum(mean - LIKELIHOOD_REACH * deviation, 0.0)
+    return low, (np.maximum(mean, 0.0) + LIKELIHOOD_REACH * deviation - low) / (
+        LIKELIHOOD_POINTS - 1
+    )
 
 
-def _points(low: Floats, step: Floats, size: int = _POINTS) -> Floats:
+def _points(low: Floats, step: Floats, size: int = LIKELIHOOD_POINTS) -> Floats:
     """Counts at which likelihoods are given, shape (n, size)."""
     return low[:, None] + step[:, None] * np.arange(size)
 
@@ -249,17 +246,17 @@ def _join_pair(a: _Likelihood, b: _Likelihood) -> _Likelihood:
     step = np.maximum(a.step, b.step)
     of_a, of_b = _resample(a, step), _resample(b, step)
     low = a.low + b.low
-    sums = _points(low, step, 2 * _POINTS - 1)
+    sums = _points(low, step, 2 * LIKELIHOOD_POINTS - 1)
     scale = np.maximum(np.minimum(sums, _scale_free(a, b)[:, None]), step[:, None] / 2)
     zero_a = np.where(a.low == 0, of_a[:, 0], 0.0)[:, None]
     zero_b = np.where(b.low == 0, of_b[:, 0], 0.0)[:, None]
     one_sided = zero_a * of_b + zero_b * of_a
     value = _convolve(of_a, of_b)
-    value[:, :_POINTS] -= one_sided / 2  # the trapezium rule: all on one side counts half
+    value[:, :LIKELIHOOD_POINTS] -= one_sided / 2  # the trapezium rule: all on one side counts half
     value *= step[:, None] / scale
     value[:, :1] += zero_a * zero_b  # nothing is divided in one way only
-    value *= 1 - _ONE_SIDED
-    value[:, :_POINTS] += _ONE_SIDED / 2 * one_sided
+    value *= 1 - ONE_SIDED
+    value[:, :LIKELIHOOD_POINTS] += ONE_SIDED / 2 * one_sided
     return _crop(_normalise(low, step, value))
 
 
@@ -271,25 +268,25 @@ def _crop(wide: _Likelihood) -> _Likelihood:
 
 def _scale_free(a: _Likelihood, b: _Likelihood) -> Floats:
     """Count of two parts together above which the prior is flat."""
-    return _SCALE_FREE * np.hypot(a.deviation, b.deviation)
+    return SCALE_FREE * np.hypot(a.deviation, b.deviation)
 
 
 def _resample(message: _Likelihood, step: Floats) -> Floats:
     """Values on a coarser step from the same low end: means, so that nothing slips through."""
     ratio = (step / message.step)[:, None]
-    edges = (np.arange(_POINTS + 1) - 0.5) * ratio + 0.5
+    edges = (np.arange(LIKELIHOOD_POINTS + 1) - 0.5) * ratio + 0.5
     edges[:, 0] = 0.0
     sums = np.concatenate([np.zeros((len(step), 1)), np.cumsum(message.value, axis=1)], axis=1)
-    below = _interpolate(sums, np.minimum(edges, _POINTS))
+    below = _interpolate(sums, np.minimum(edges, LIKELIHOOD_POINTS))
     mean: Floats = np.diff(below, axis=1) / np.diff(edges, axis=1)
     return mean
 
 
 def _convolve(a: Floats, b: Floats) -> Floats:
     """Convolution row by row."""
-    value = np.zeros((len(a), 2 * _POINTS - 1))
-    for shift in range(_POINTS):
-        value[:, shift : shift + _POINTS] += a[:, shift, None] * b
+    value = np.zeros((len(a), 2 * LIKELIHOOD_POINTS - 1))
+    for shift in range(LIKELIHOOD_POINTS):
+        value[:, shift : shift + LIKELIHOOD_POINTS] += a[:, shift, None] * b
     return value
 
 
@@ -316,13 +313,13 @@ def _divide_total(total: Floats, parts: list[_Likelihood]) -> list[Floats]:
 def _median_part(total: Floats, a: _Likelihood, b: _Likelihood) -> Floats:
     """Posterior median of the first of two parts of a total."""
     low, high = _plausible_range(total, a, b)
-    shares = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _SHARES)
-    weight = np.empty((len(total), _SHARES + 2))
+    shares = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, SHARES_TRIED)
+    weight = np.empty((len(total), SHARES_TRIED + 2))
     scale = np.maximum(np.minimum(total, _scale_free(a, b)), _TINY)
     weight[:, 1:-1] = a.at(shares) * b.at(total[:, None] - shares)
-    weight[:, 1:-1] *= ((high - low) / (_SHARES - 1) / scale * (1 - _ONE_SIDED))[:, None]
+    weight[:, 1:-1] *= ((high - low) / (SHARES_TRIED - 1) / scale * (1 - ONE_SIDED))[:, None]
     ends = np.stack([np.zeros(len(total)), total], axis=1)
-    weight[:, [0, -1]] = _ONE_SIDED / 2 * a.at(ends) * b.at(ends[:, ::-1])
+    weight[:, [0, -1]] = ONE_SIDED / 2 * a.at(ends) * b.at(ends[:, ::-1])
     tried = np.concatenate([ends[:, :1], shares, ends[:, 1:]], axis=1)
     # Far from anything plausible, the excess goes where least is known, as in least squares.
     excess = total - a.mean - b.mean
@@ -333,7 +330,7 @@ def _median_part(total: Floats, a: _Likelihood, b: _Likelihood) -> Floats:
 
 def _plausible_range(total: Floats, a: _Likelihood, b: _Likelihood) -> tuple[Floats, Floats]:
     """Range of the first part that both likelihoods allow."""
-    reach = _REACH + 1
+    reach = LIKELIHOOD_REACH + 1
     low = np.maximum(a.mean - reach * a.deviation, total - (b.mean + reach * b.deviation))
     high = np.minimum(a.mean + reach * a.deviation, total - (b.mean - reach * b.deviation))
     low, high = np.clip(low, 0.0, total), np.clip(high, 0.0, total)

@@ -1,4 +1,4 @@
-"""How much the published counts really move when the noise is drawn again.
+"""Covariance of the published counts when the noise is drawn again.
 
 The covariance of least squares ignores post-processing: a cell that is published as empty
 because its noisy count was small has, under it, the same variance as a full one. Post-processing:
@@ -12,14 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from psd._util.arrays import Floats, sum_by
+from psd.estimation._constants import EMPTY_VARIANCE
 from psd.estimation.least_squares import Estimates
 from psd.space.hierarchy import Hierarchy
 
 __all__ = ["published_covariance"]
-
-# Part of its least-squares variance that a cell keeps when it is published as empty. Chosen on
-# the public data sets of docs/guide/queries.md, where the ratio of spread to prediction stands.
-_EMPTY = 0.1
 
 _TINY = 1e-300
 
@@ -51,7 +48,7 @@ def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:
     )
     part = np.minimum(estimates.count**2 / np.maximum(measured, _TINY), 1.0)
     finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
-    variance = finite * (_EMPTY + (1 - _EMPTY) * part)
+    variance = finite * (EMPTY_VARIANCE + (1 - EMPTY_VARIANCE) * part)
     return replace(
         estimates,
         upward_variance=np.where(np.isinf(estimates.upward_variance), np.inf, variance),

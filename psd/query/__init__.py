@@ -1,4 +1,4 @@
-"""Range queries on a release: estimates, and how far each may be off and why.
+"""Range queries on a release: estimates with their errors.
 
 A query is a weight between 0 and 1 on every leaf, the fraction of the leaf that it covers. One
 traversal finds the cells that it cuts; boxes and polygons differ only in how they measure the
@@ -30,7 +30,7 @@ def answer_regions(
     confidence: float,
     threshold: float,
 ) -> pandas.DataFrame:
-    """Answers for boxes or polygons; see `Release.query`."""
+    """Answer boxes or polygons; see `Release.query`."""
     check_levels(confidence, threshold)
     if is_region(regions):
         model = index.model

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
+from psd.query._constants import SANITY_SHARE
 from psd.query.intervals import answer_intervals
 from psd.query.totals import QueryTotals
 
@@ -24,9 +25,6 @@ COLUMNS = (
     "reliable",
 )
 
-# rho of the field's relative error: smaller counts are not told apart from this many.
-_SANITY = 0.001
-
 
 def check_levels(confidence: float, threshold: float) -> None:
     """Refuse a confidence outside (0, 1) or a threshold that is not above 0.
@@ -37,22 +35,22 @@ def check_levels(confidence: float, threshold: float) -> None:
         Naming the argument.
     """
     if not 0 < confidence < 1:
-        raise ParameterError(f"confidence {confidence} is not between 0 and 1, such as 0.95")
+        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
     if not threshold > 0:
-        raise ParameterError(f"threshold {threshold} is not above 0; it is a relative error")
+        raise ParameterError(f"threshold must be above 0, got {threshold}; it is a relative error")
 
 
 def answer_columns(
     totals: QueryTotals, total: float, *, confidence: float, threshold: float
 ) -> dict[str, NDArray[np.float64] | NDArray[np.bool_]]:
-    """Columns of the answers to queries.
+    """Compute the columns of the answers to queries.
 
     Parameters
     ----------
     totals : QueryTotals
-        Of the queries.
+        Totals over the cells of the queries.
     total : float
-        Estimated count of the whole domain.
+        Estimated count of the domain.
     confidence, threshold : float
         As in `Release.query`.
 
@@ -66,7 +64,7 @@ def answer_columns(
     nonuniformity = np.sqrt(totals.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
     lower, upper = answer_intervals(totals, confidence)
-    base = np.maximum(estimate, max(1.0, _SANITY * total))
+    base = np.maximum(estimate, max(1.0, SANITY_SHARE * total))
     values = (
         estimate,
         perturbation,

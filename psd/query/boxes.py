@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
+from psd.query._constants import COMPILED_FROM
 from psd.query.answer_table import answer_columns
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse, weighted_total
@@ -23,11 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_boxes", "box_estimates", "box_totals", "parse_boxes"]
 
-# Queries walked down together by numpy; bounds the memory, not the answers.
+# Queries traversed together by numpy; bounds the memory, not the answers.
 _BOXES_PER_BATCH = 512
-
-# From so many boxes on the compiled walk is worth the seconds that it may take to compile.
-_COMPILED_FROM = 1000
 
 
 def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
@@ -42,7 +40,7 @@ def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
         missing = [side for side in SIDES if side not in regions.columns]
         if missing:
             raise ParameterError(
-                f"boxes: column {missing[0]} is missing; needed: {', '.join(SIDES)}"
+                f"boxes must have the columns {', '.join(SIDES)}; {missing[0]} is missing"
             )
         boxes = _as_numbers(regions[list(SIDES)].to_numpy())
         return boxes, (list(regions["id"]) if "id" in regions.columns else _default_ids(len(boxes)))
@@ -51,23 +49,23 @@ def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
         boxes = boxes.reshape(0, 4)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ParameterError(
-            f"regions of shape {boxes.shape} are no boxes; a box is west, south, east, north"
+            f"boxes must have four sides, west south east north, got shape {boxes.shape}"
         )
     return boxes, _default_ids(len(boxes))
 
 
 def _default_ids(size: int) -> list[int]:
-    """Ids where the caller gave none."""
+    """Ids 1, 2, ... of boxes without ids."""
     return list(range(1, size + 1))
 
 
 def _as_numbers(values: Any) -> NDArray[np.float64]:
-    """Array of floats, or a clear refusal."""
+    """Convert to an array of floats, or raise a ParameterError."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError(
-            "regions are neither geometries nor boxes of four numbers, west south east north"
+            "regions must be geometries, or boxes of four numbers: west south east north"
         ) from None
 
 
@@ -76,11 +74,11 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
     west, south, east, north = domain.bounds
     across = "; split it into two boxes if it crosses the antimeridian" if domain.geographic else ""
     faults = {
-        "has a side that is not a finite number": ~np.isfinite(boxes).all(axis=1),
-        f"has its west not below its east; the order is west south east north{across}": (
+        "must have finite sides": ~np.isfinite(boxes).all(axis=1),
+        f"must have its west below its east; the order is west south east north{across}": (
             boxes[:, 0] >= boxes[:, 2]
         ),
-        "has its south not below its north; the order is west south east north": boxes[:, 1]
+        "must have its south below its north; the order is west south east north": boxes[:, 1]
         >= boxes[:, 3],
         f"lies outside the bounds {domain.bounds} of the release, where nothing was counted": (
             (boxes[:, 0] >= east)
@@ -102,7 +100,7 @@ def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
     Parameters
     ----------
     model : CountModel
-        Whose cells are covered.
+        Model of the cells.
     boxes : ndarray, shape (m, 4), float64
         Queries, clipped to the lattice.
     """
@@ -185,7 +183,7 @@ def box_totals(
     Returns
     -------
     ndarray, shape (n,), float64
-        What the cells answer if they hold these values; to rounding of the largest value.
+        Answers of the cells for these values; to rounding of the largest value.
     """
     lattice = index.model.domain.to_lattice(boxes)
     if index.mesh is not None:
@@ -204,7 +202,7 @@ def box_totals(
 
 
 def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTotals:
-    """Sums of boxes in lattice units."""
+    """Query totals of boxes in lattice units."""
     model = index.model
     engine = _compiled_engine(len(lattice))
     if engine is not None:
@@ -219,7 +217,7 @@ def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTo
 
 def _compiled_engine(queries: int) -> ModuleType | None:
     """The compiled walk, for many boxes and where numba is installed."""
-    if queries < _COMPILED_FROM:
+    if queries < COMPILED_FROM:
         return None
     try:
         from psd.query import compiled_walk as compiled
@@ -229,10 +227,10 @@ def _compiled_engine(queries: int) -> ModuleType | None:
 
 
 def _split_batches(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Boxes in lots that numpy walks down together."""
+    """Split boxes into batches that numpy traverses together."""
     return np.split(lattice, range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH))
 
 
 def _traverse_boxes(model: CountModel, lattice: NDArray[np.float64]) -> Traversal:
-    """Cells of boxes in lattice units."""
+    """Traverse the tree for boxes in lattice units."""
     return traverse(model.tree, len(lattice), box_fraction(model, lattice))

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from psd._util.arrays import Floats, Integers
+from psd.estimation import _constants
 from psd.estimation import nonuniformity as uniformity
 from psd.estimation.density import PARTS
 from psd.query.flat_tree import COVARIATE, SMOOTH, Errors, Family, FlatTree
@@ -67,7 +68,7 @@ def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> Quer
     Parameters
     ----------
     flat_tree : FlatTree
-        What is asked.
+        Model of the cells.
     count : ndarray, shape (nodes,), float64
         Estimated records of each node.
     boxes : ndarray, shape (n, 4), float64
@@ -310,13 +311,13 @@ def _gather_sides(numbers: Any, sides: Any, west: Any, south: Any, east: Any, no
 
 
 def _compile_walk(source: str) -> Any:
-    """The walk, compiled when first called, and kept on disk where there is a place for it.
+    """The walk, compiled when first called, and cached on disk if a folder is writable.
 
     Notes
     -----
-    One function, since handing arrays to another costs as much as reading a short list. What is
-    kept on disk is found by what the walk itself looks like; the formula that it calls is in
-    another file, so its source is an argument here and thereby part of the key.
+    One long function, since passing arrays to another costs as much as reading a short list. The
+    cache on disk is keyed by the source of the walk. The formula that it calls is in other files,
+    so a digest of these is an argument and thereby part of the key.
     """
 
     def walk(
@@ -382,7 +383,7 @@ def _compile_walk(source: str) -> Any:
                     _apply_covariate(inside, boxes, node, x0, y0, x1, y1, share)
                 _add(values[node], share, estimate[a:b])
                 if errors is not None:
-                    spread = errors.spread[node]
+                    spread = errors.overdispersion[node]
                     _add_uneven(values[node], spread, share, area[a:b], uneven[a:b])
                     if inside.kind == SMOOTH:
                         moved = max(values[node], 0.0)
@@ -418,7 +419,13 @@ def _compile_walk(source: str) -> Any:
         return njit(nogil=True, error_model="numpy")(walk)
 
 
-_walk = _compile_walk(hashlib.sha256(Path(str(uniformity.__file__)).read_bytes()).hexdigest())
+def _formula_digest() -> str:
+    """Digest of the sources of the formula that the walk calls, its constants included."""
+    sources = (Path(str(module.__file__)).read_bytes() for module in (uniformity, _constants))
+    return hashlib.sha256(b"".join(sources)).hexdigest()
+
+
+_walk = _compile_walk(_formula_digest())
 
 
 def _walk_down(*arguments: Any) -> None:

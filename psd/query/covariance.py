@@ -34,7 +34,7 @@ def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
     Parameters
     ----------
     model : CountModel
-        What is asked.
+        Model of the cells.
     regions : Regions
         m of them.
 
@@ -125,7 +125,7 @@ def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
     Parameters
     ----------
     model : CountModel
-        What is asked.
+        Model of the cells.
     regions : Regions
         m of them.
 

@@ -16,7 +16,7 @@ __all__ = ["Derived", "combine_answers", "divide_answers", "fieller_interval", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """A number made from answers, and how far it may be off.
+    """A number derived from answers, with its errors.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Derived:
     perturbation_error, nonuniformity_error, error : float
         Predicted standard deviations, as those of answers.
     lower, upper : float
-        Interval that is meant to cover with the confidence asked for.
+        Interval at the requested confidence.
     """
 
     estimate: float

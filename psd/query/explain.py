@@ -1,7 +1,7 @@
-"""Where the error of an answer comes from, and what would make it smaller.
+"""Sources of the error of an answer, and changes that would make it smaller.
 
-Everything is worked out from the release: the cells that a query takes whole and those that it
-cuts, and what the same query would be told with more epsilon or with finer cells.
+Everything is computed from the release: the cells inside a query, the leaves that it cuts, and the
+errors that the same query would have with more epsilon or with finer cells.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from psd._util.arrays import Floats, Integers
 from psd.estimation.model import CountModel
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.privacy.epsilon import MAX_EPSILON, NANO
+from psd.query._constants import FINER_SHIFT
 from psd.query.boxes import box_fraction, parse_boxes
 from psd.query.polygons import polygon_fraction
 from psd.query.totals import QueryTotals, query_totals
@@ -32,29 +33,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "explain_answer", "explain_regions", "refine_leaves"]
 
-# How many times the epsilon that was spent.
+# Factors of the epsilon that was spent.
 _TIMES = (2, 5, 10)
-
-# Half as wide cells leave a quarter of the variance of what a smooth density moves.
-_FINER_SHIFT = 0.25
 
 FractionOf = Callable[[CountModel], Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation:
-    """What the error of one answer is made of.
+    """Sources of the error of an answer.
 
     Parameters
     ----------
     noise_share : float
         Part of the error's variance that the noise causes, 0 to 1; the rest is non-uniformity.
     inside : DataFrame
-        ``level, cells, estimate``: cells taken whole, by level.
+        ``level, cells, estimate``: cells inside the query, by level.
     cut : DataFrame
         ``west, south, east, north, level, covered, estimate, nonuniformity_error``: leaves that
         are cut, those that matter most first; ``covered`` is the share of their area,
-        ``estimate`` the records of the whole leaf.
+        ``estimate`` the records of the leaf.
     remedies : DataFrame
         ``change, perturbation_error, nonuniformity_error, error``: what would be predicted
         instead; the first row is the release as it is.
@@ -81,12 +79,12 @@ def explain_regions(model: CountModel, regions: Any) -> list[Explanation]:
 
 
 def explain_answer(model: CountModel, fraction_of: FractionOf) -> Explanation:
-    """Take the error of one answer apart.
+    """Compute the sources of the error of an answer.
 
     Parameters
     ----------
     model : CountModel
-        What is asked.
+        Model of the cells.
     fraction_of : callable
         Gives, for a release, the covered fractions of its cells by the one query.
 
@@ -144,7 +142,7 @@ def _noise_variance(model: CountModel, tree: Tree, fraction_of: FractionOf) -> f
 def _finer_variances(
     model: CountModel, traversal: Traversal, fraction_of: FractionOf
 ) -> tuple[float, float] | None:
-    """Variances if the cut leaves were quartered; None where none can be."""
+    """Variances if the cut leaves were quartered; None if all of them are too small."""
     tree, leaves = model.tree, _cut_leaves(traversal)[0]
     sides = tree.boxes[leaves, 2:] - tree.boxes[leaves, :2]
     leaves = leaves[(sides >= 2).all(axis=1)]
@@ -161,7 +159,7 @@ def _finer_variances(
     spread = model.overdispersion[origin[node]]
     uneven = nonuniformity_variance(count[node], fraction, area, spread).sum()
     shift = shift_variance(query_totals(model, traversal).shift)[0]
-    return noise, float(uneven + _FINER_SHIFT * shift)
+    return noise, float(uneven + FINER_SHIFT * shift)
 
 
 def _without_outside(model: CountModel, tree: Tree) -> Tree:
@@ -236,7 +234,7 @@ def _cut_leaves(traversal: Traversal) -> tuple[Integers, Floats, Floats]:
 
 
 def _inside_cells(model: CountModel, traversal: Traversal) -> pandas.DataFrame:
-    """Cells taken whole, by level."""
+    """Cells inside the query, by level."""
     import pandas as pd
 
     node = np.concatenate([level.node[level.area == 1] for level in traversal.levels])

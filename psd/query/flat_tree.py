@@ -1,4 +1,4 @@
-"""A release as the compiled walk reads it: flat arrays of numbers alone."""
+"""Flat arrays of numbers of a release, for the compiled walk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVEN, SMOOTH, COVARIATE = range(3)
 
 
 class Inside(NamedTuple):
-    """How counts lie inside the leaves; what a kind does not need is empty."""
+    """Density inside the leaves; arrays that a kind does not need are empty."""
 
     kind: int
     rank: Integers
@@ -44,7 +44,7 @@ class Family(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """What the errors need of each node: its slope, its variance beside its parent, its spread.
+    """Arrays by node for the errors: slope, variance given the parent, overdispersion.
 
     `other` says whether published counts differ from signed ones; then they have their own.
     """
@@ -55,7 +55,7 @@ class Errors(NamedTuple):
     other_slope: Floats
     other_variance: Floats
     signed: Floats
-    spread: Floats
+    overdispersion: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,7 +70,7 @@ class FlatTree:
         Of each node.
     descendants : Family
         Children of each node, or grandchildren where these are no more than a family may have:
-        fewer lists where nobody asks for errors.
+        fewer lists for estimates without errors.
     levels : int
         Of the tree.
     inside : Inside
@@ -113,7 +113,7 @@ def flatten_tree(model: CountModel) -> FlatTree:
             other_slope=other_slope,
             other_variance=other_variance,
             signed=estimates.signed,
-            spread=model.overdispersion,
+            overdispersion=model.overdispersion,
         ),
     )
 

@@ -1,8 +1,8 @@
-"""Intervals that cover as often as they say: from 0 up, and longer upwards than downwards.
+"""Confidence intervals of answers: never below 0, and asymmetric, since counts are skewed.
 
 The answer is the published one, not the signed least-squares answer, and true counts
-are skewed. What the parts are made of is derived; the constants were chosen on public data sets,
-and docs/measured/calibration-table.md has the coverage that comes out on them.
+are skewed. The terms are derived; the constants were chosen on public data sets, and
+docs/measured/calibration-table.md has the coverage on them.
 
 References
 ----------
@@ -19,19 +19,10 @@ from statistics import NormalDist
 import numpy as np
 
 from psd._util.arrays import Floats
+from psd.query._constants import MAX_BIAS, RESTORED_VARIANCE, ROUNDING_VARIANCE
 from psd.query.totals import QueryTotals
 
 __all__ = ["answer_intervals"]
-
-# Part of the variance that post-processing removes which is given back upwards: places are asked
-# about because people are there, and then a cell published as empty often is not.
-_GIVEN_BACK = 0.6
-
-# Most that an answer is taken to be biased, in least-squares variances.
-_BIAS = 2.0
-
-# Counts are whole numbers: the variance of rounding one to its neighbour.
-_ROUNDING = 0.25
 
 _TINY = 1e-300
 
@@ -68,12 +59,14 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
     estimate = np.maximum(totals.estimate, 0.0)
     taken = np.maximum(totals.perturbation_variance - totals.published_variance, 0.0)
     moved = (estimate - np.maximum(totals.signed, 0.0)) ** 2 - taken
-    bias = np.clip(moved, 0.0, _BIAS * totals.perturbation_variance)
+    bias = np.clip(moved, 0.0, MAX_BIAS * totals.perturbation_variance)
     leaves, uneven = totals.leaf_variance, totals.nonuniformity_variance
-    # Outside a boundary nothing is unknown.
+    # Outside a boundary counts are exactly 0.
     unknown = (totals.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)
-    variance = totals.published_variance + bias + uneven + np.where(unknown, _ROUNDING, _TINY)
+    variance = (
+        totals.published_variance + bias + uneven + np.where(unknown, ROUNDING_VARIANCE, _TINY)
+    )
     skew = max(z**2 - 1, 0.0) / 3 * leaves**2 / (np.maximum(estimate, 1.0) * variance)
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
-    upper = estimate + z * np.sqrt(variance + _GIVEN_BACK * taken) + skew
+    upper = estimate + z * np.sqrt(variance + RESTORED_VARIANCE * taken) + skew
     return lower, np.where(unknown, upper, 0.0)

@@ -1,8 +1,7 @@
 """Answers of one call together: their covariance, and what follows from it.
 
-Answers that share cells share noise. What a total, a difference or a ratio of answers is off by
-follows from the covariance of the answers alone, and so does the confidence with which all of
-their intervals hold at once.
+Answers that share cells share noise. The errors of totals, differences and ratios of answers follow
+from the covariance of the answers, and so does the level at which all intervals hold together.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Joint:
     level : float
         Confidence at which each joint interval is made.
     overlap : tuple of int, optional
-        Two regions that overlap, if any do; then there is no total.
+        Two regions that overlap, if any do; `total` then raises an error.
 
     Examples
     --------
@@ -87,7 +86,7 @@ class Joint:
 
     @property
     def correlation(self) -> Floats:
-        """Of the answers' errors, shape (m, m); 0 beside answers that cannot be off."""
+        """Of the answers' errors, shape (m, m); 0 for answers without error."""
         return correlation(self.covariance)
 
     def combine(self, weights: ArrayLike) -> Derived:
@@ -117,8 +116,8 @@ class Joint:
         if self.overlap is not None:
             a, b = self.overlap
             raise ParameterError(
-                f"regions {a + 1} and {b + 1} overlap, and a total would count what is in both "
-                "twice; take disjoint regions, or combine() for a sum that is meant so"
+                f"regions must be disjoint for a total, but regions {a + 1} and {b + 1} overlap; "
+                "combine() sums overlapping regions"
             )
         return self.combine(np.ones(len(self)))
 
@@ -132,8 +131,8 @@ class Joint:
     def ratio(self, first: int, second: int) -> Derived:
         """First answer over second; regions are numbered from 0.
 
-        The error is that of the delta method. The interval is Fieller's, which covers as it
-        says however small the denominator is, and then may have no upper end.
+        The error is by the delta method. The interval is Fieller's: it has its stated coverage
+        for small denominators too, where its upper end may be infinite.
         """
         both = [self._number(first), self._number(second)]
         parts = [part[np.ix_(both, both)] for part in self._parts]
@@ -148,9 +147,9 @@ class Joint:
         return [self.perturbation_covariance, self.nonuniformity_covariance]
 
     def _number(self, number: int) -> int:
-        """Number of a region, or a clear refusal."""
+        """Check the number of a region."""
         if not 0 <= number < len(self):
-            raise ParameterError(f"region {number} is none of 0 to {len(self) - 1}")
+            raise ParameterError(f"region must be from 0 to {len(self) - 1}, got {number}")
         return number
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_polygons", "polygon_fraction", "traverse_polygons"]
 
-# Polygons, and sides in cells, walked down together; bounds the memory, not the answers.
+# Polygons, and sides in cells, traversed together; bounds the memory, not the answers.
 _POLYGONS_PER_BATCH = 256
 _SIDES = 2**19
 
@@ -37,12 +37,12 @@ def answer_polygons(
     confidence: float,
     threshold: float,
 ) -> pandas.DataFrame | geopandas.GeoDataFrame:
-    """Answer table for polygons; a part outside the domain is not answered for.
+    """Answer table for polygons; parts outside the domain are ignored.
 
     Parameters
     ----------
     model : CountModel
-        What is asked.
+        Model of the cells.
     regions : GeoDataFrame, GeoSeries, region or sequence of regions
         Polygons and multi-polygons, as in `psd.space.regions.regions_table`. They are brought
         to the CRS of the release by their vertices, after lines are divided at 1/1000 of the
@@ -74,7 +74,7 @@ def answer_polygons(
 
 
 def _split_batches(model: CountModel, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
-    """Shapes in parts of not too many polygons and sides in cells."""
+    """Split shapes into batches of few polygons and few sides in cells."""
     import shapely
 
     across = np.sqrt(model.tree.is_leaf.sum())
@@ -105,7 +105,7 @@ def traverse_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Travers
     Parameters
     ----------
     model : CountModel
-        What is asked.
+        Model of the cells.
     shapes : ndarray of geometries, shape (n,)
         Valid polygons in its CRS.
 
@@ -117,7 +117,7 @@ def traverse_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Travers
 
 
 def polygon_fraction(model: CountModel, shapes: NDArray[np.object_]) -> Fraction:
-    """Covered shares of cells by polygons, for one walk down; see `traverse_polygons`."""
+    """Covered shares of cells by polygons, for one traversal; see `traverse_polygons`."""
     return _Descent(model, shapes)
 
 

@@ -1,6 +1,6 @@
-"""Regions of one call side by side: which leaves they cut, and what two of them have in common.
+"""Overlaps of the regions of one call: the leaves that they cut, and the area that two share.
 
-Boxes and polygons differ in how a part of a leaf is measured, and in nothing that follows.
+Boxes and polygons differ only in how a part of a leaf is measured.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["MAX_REGIONS", "Regions", "cut_leaves", "prepare_regions"]
 
 MAX_REGIONS = 5_000
-"""Most regions whose covariances are worked out together: a matrix of 200 MB."""
+"""Maximum number of regions whose covariances are computed together: a matrix of 200 MB."""
 
-# Regions walked down together; bounds the memory, not the answers.
+# Regions traversed together; bounds the memory, not the answers.
 _REGIONS_PER_BATCH = 512
 
 # Polygons digitised side by side overlap by rounding; a larger share of the smaller is meant.
@@ -44,7 +44,7 @@ class Regions(Protocol):
         """Traversals of all regions, a batch at a time, with the number of the first of them."""
 
     def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
-        """What of each leaf lies in both of two different regions, as `cut_leaves` has it."""
+        """Shares of each leaf that lie in both of two different regions; see `cut_leaves`."""
 
     def overlapping_pairs(self) -> Integers:
         """Pairs of regions with area in common, shape (n, 2), the smaller number first."""
@@ -92,7 +92,7 @@ class Boxes:
             yield start, traverse(self.model.tree, len(batch), box_fraction(self.model, batch))
 
     def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
-        """What of each leaf is in both of two boxes; see `Regions`."""
+        """Shares of each leaf that lie in both of two boxes; see `Regions`."""
         both = _intersection(self.sides[first], self.sides[second])
         return np.stack(box_fraction(self.model, both)(np.arange(len(node)), node))
 
@@ -136,7 +136,7 @@ class Polygons:
             yield start, traverse_polygons(self.model, batch)
 
     def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
-        """What of each leaf is in both of two polygons; see `Regions`."""
+        """Shares of each leaf that lie in both of two polygons; see `Regions`."""
         pair, pair_number = np.unique(
             np.stack([first, second], axis=1), axis=0, return_inverse=True
         )

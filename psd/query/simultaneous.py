@@ -1,4 +1,4 @@
-"""Intervals that hold all together: the level that each of them needs."""
+"""Simultaneous confidence intervals: the level that each of them needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SEED = 20_240_229
 
 
 def simultaneous_level(correlation: Floats, confidence: float) -> float:
-    """Confidence at which single intervals have to be made to hold together.
+    """Compute the level of each interval so that all of them hold together.
 
     Guarantees
     ----------

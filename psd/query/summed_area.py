@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd.estimation.density import PARTS, Density, SmoothDensity
+from psd.query._constants import MAX_MESH_CELLS
 from psd.space.box_tree import Tree
 
 __all__ = ["Mesh", "leaf_mesh"]
-
-# Most cells of a table; a larger one, of 128 MB and more, is no faster than the tree.
-_LARGEST = 2**24
 
 # Queries looked up together, so that what is worked out for them stays near the processor.
 _BOXES_PER_BATCH = 2**14
@@ -84,7 +82,7 @@ class Mesh:
 
 
 def leaf_mesh(tree: Tree, density: Density | None) -> Mesh | None:
-    """Leaves as a mesh; none where they are no table of rows and columns, or a very large one.
+    """Leaves as a mesh; None if they do not form rows and columns, or form too many.
 
     Parameters
     ----------
@@ -95,13 +93,13 @@ def leaf_mesh(tree: Tree, density: Density | None) -> Mesh | None:
     """
     parts = PARTS if isinstance(density, SmoothDensity) else 1
     leaves = np.flatnonzero(tree.is_leaf)
-    if len(leaves) * parts**2 > _LARGEST or not (density is None or parts == PARTS):
+    if len(leaves) * parts**2 > MAX_MESH_CELLS or not (density is None or parts == PARTS):
         return None
     x, y = (np.unique(tree.boxes[leaves][:, [side, side + 2]]) for side in (0, 1))
     shape = (len(y) - 1, len(x) - 1)
     if shape[0] * shape[1] != len(leaves):
         return None
-    # As many leaves as places, and leaves tile the domain: none is wider than one place.
+    # As many leaves as mesh cells, and leaves tile the domain: each leaf is one mesh cell.
     order = np.lexsort((tree.boxes[leaves, 0], tree.boxes[leaves, 1]))
     share = np.ones((len(leaves), 1, 1))
     if isinstance(density, SmoothDensity):

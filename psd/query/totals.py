@@ -1,4 +1,4 @@
-"""What the cells that make up a query add up to: the one thing that boxes and polygons share."""
+"""Totals over the cells that make up a query; boxes and polygons share them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ __all__ = ["QueryTotals", "concatenate", "query_totals"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryTotals:
-    """Sums over the cells of each query, however they were found.
+    """Totals over the cells of each query.
 
     Parameters
     ----------
     estimate : ndarray, shape (queries,), float64
         Records; negative where the estimates of cells are signed.
     signed : ndarray, shape (queries,), float64
-        What least squares, as it is, would answer.
+        Answer of unprojected least squares.
     perturbation_variance : ndarray, shape (queries,), float64
         Variance of the signed answer that the noise causes, in records squared.
     published_variance : ndarray, shape (queries,), float64
         The same for the published counts; see `psd.estimation.published_covariance`.
     leaf_variance : ndarray, shape (queries,), float64
-        Variance of the points in leaves that are cut, in records squared.
+        Variance from points in partly covered leaves, in records squared.
     shift : ndarray, shape (queries,), float64
-        Records that a smooth density moved into the query, beside an even one.
+        Records that a smooth density adds to the query, compared with a uniform one.
     """
 
     estimate: NDArray[np.float64]
@@ -47,17 +47,17 @@ class QueryTotals:
 
     @property
     def nonuniformity_variance(self) -> NDArray[np.float64]:
-        """Variance of the points in cut leaves, and of what their neighbours said of them."""
+        """Variance from partly covered leaves and from the shift of a smooth density."""
         return self.leaf_variance + shift_variance(self.shift)
 
 
 def query_totals(model: CountModel, traversal: Traversal) -> QueryTotals:
-    """Sums of queries whose cells were listed.
+    """Compute the totals of queries from their traversal.
 
     Parameters
     ----------
     model : CountModel
-        What is asked.
+        Model of the cells.
     traversal : Traversal
         Cells of the queries.
     """
@@ -86,7 +86,7 @@ def query_totals(model: CountModel, traversal: Traversal) -> QueryTotals:
 
 
 def concatenate(parts: Sequence[QueryTotals]) -> QueryTotals:
-    """Sums of some queries after those of others."""
+    """Append the totals of several batches of queries, in order."""
     return QueryTotals(
         **{
             field.name: np.concatenate([np.empty(0), *(getattr(p, field.name) for p in parts)])

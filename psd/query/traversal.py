@@ -1,4 +1,4 @@
-"""Which cells a query covers: the traversal, and what follows from the covered fractions.
+"""Traversal of the tree: the cells that a query covers, and totals over them.
 
 Level by level, from the root: a cell outside is dropped, a cell inside is taken whole, a leaf
 that is cut contributes its covered fraction, and any other cell is opened. Only the cells that

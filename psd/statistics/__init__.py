@@ -1,4 +1,4 @@
 """Statistics of a release beside range queries: rasters, top cells, class breaks, nested regions.
 
-All of it is post-processing: a release is read, and nothing is paid.
+All of it is post-processing: it reads a release and costs no epsilon.
 """

@@ -128,10 +128,10 @@ def _check_pair(first: QueryIndex, second: QueryIndex) -> None:
                 "only releases of one domain can be compared"
             )
     if (first.model.record.unit.scale == 1) != (second.model.record.unit.scale == 1):
-        raise ParameterError(
-            "one of the releases counts users and the other rows; compare what counts the same"
-        )
+        raise ParameterError("both releases must count users or both records, got one of each")
     names = ("boxes", "parent", "count", "epsilon")
     trees = first.model.tree, second.model.tree
     if all(np.array_equal(getattr(trees[0], n), getattr(trees[1], n)) for n in names):
-        raise ParameterError("both releases are one and the same, whose noise is not independent")
+        raise ParameterError(
+            "the releases must be different ones with independent noise, got the same release twice"
+        )

@@ -1,7 +1,7 @@
 """Plausible true counts of cells: estimates less errors drawn from their joint distribution.
 
 The errors are taken to be normal, with the exact covariance of the noise and the model of uneven
-leaves. Random numbers here serve a Monte Carlo sum over a public release, and no privacy.
+leaves. The random numbers serve a Monte Carlo sum over a public release and protect no data.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _JITTER = 1e-10
 
 
 def check_draws(draws: int, seed: int) -> None:
-    """Refuse numbers of draws and seeds that are none.
+    """Check a number of draws and a seed.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def check_draws(draws: int, seed: int) -> None:
 
     integer_between(1, 1_000_000)("draws", draws)
     if type(seed) is not int or seed < 0:
-        raise ParameterError(f"seed {seed} is no whole number that is 0 or more")
+        raise ParameterError(f"seed must be an integer of at least 0, got {seed}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

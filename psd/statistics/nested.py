@@ -50,7 +50,7 @@ def answer_nested(
 
 
 def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integers:
-    """Number of the region that each lies in, -1 for those in none."""
+    """Number of the parent of each region; -1 without a parent."""
     if parents is None and "parent" in getattr(regions, "columns", ()):
         return _parents_by_id(regions)
     if parents is None:
@@ -59,50 +59,52 @@ def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integ
     fits = parent.shape == (size,) and parent.dtype.kind in "iu"
     if not fits or (parent < -1).any() or (parent >= size).any():
         raise ParameterError(
-            f"parents are not one whole number from -1 to {size - 1} for each of {size} regions"
+            f"parents must be {size} integers from -1 to {size - 1}, one for each region"
         )
     return parent.astype(np.int64)
 
 
 def _parents_by_id(table: pandas.DataFrame) -> Integers:
-    """Numbers of the rows whose ids stand in the column parent; an empty one names none."""
+    """Numbers of the parents by their ids in the column parent; empty values mean no parent."""
     import pandas as pd
 
     if "id" not in table.columns or table["id"].duplicated().any():
         raise ParameterError(
-            "regions have a column parent, which needs a column id with a name of its own for each"
+            "regions with a column parent must have a column id without duplicates"
         )
     number = {str(name): row for row, name in enumerate(table["id"])}
     parent = []
     for name in table["parent"]:
         missing = pd.isna(name) or str(name) == ""
         if not missing and str(name) not in number:
-            raise ParameterError(f"parent {name} of a region is the id of none")
+            raise ParameterError(f"parent must be the id of a region, got {name}")
         parent.append(-1 if missing else number[str(name)])
     return np.array(parent, np.int64)
 
 
 def _check_nesting(parent: Integers, prepared: Any) -> None:
-    """Refuse parents in a circle, regions that stick out, and siblings that overlap."""
+    """Refuse circles of parents, regions outside their parent, and siblings that overlap."""
     above = parent
     for _ in range(len(parent)):
         if (above < 0).all():
             break
         above = np.where(above >= 0, parent[above], -1)
     if (above >= 0).any():
-        raise ParameterError(f"region {int((above >= 0).argmax()) + 1} lies in itself by parents")
+        raise ParameterError(
+            f"parents must not form a circle; region {int((above >= 0).argmax()) + 1} is in one"
+        )
     inner = np.flatnonzero(parent >= 0)
     inside = prepared.lie_within(inner, parent[inner])
     if not inside.all():
         child = int(inner[~inside][0])
         raise ParameterError(
-            f"region {child + 1} does not lie inside region {int(parent[child]) + 1}; nested "
-            "regions are given from the inside out, or with a column parent"
+            f"region {child + 1} does not lie inside region {int(parent[child]) + 1}; order nested "
+            "regions from the inside out, or name their parents"
         )
     for a, b in prepared.overlapping_pairs().tolist():
         if parent[a] == parent[b]:
             raise ParameterError(
-                f"regions {a + 1} and {b + 1} overlap and neither lies in the other by parents"
+                f"regions of one parent must be disjoint, but {a + 1} and {b + 1} overlap"
             )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_CELLS", "Overlay", "leaf_overlay", "raster_overlay"]
 
 MAX_CELLS = 1 << 24
-"""Most cells of a raster."""
+"""Maximum number of cells of a raster."""
 
 # Parts of leaves measured together; bounds the memory, not the result.
 _CELLS_PER_BATCH = 1 << 17
@@ -155,14 +155,13 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
 
 
 def _check_size(columns: int, rows: int) -> tuple[int, int]:
-    """Size of a raster, or a clear refusal."""
+    """Check the size of a raster."""
     for name, value in (("columns", columns), ("rows", rows)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ParameterError(f"{name} of the raster, {value}, are no whole number above 0")
+            raise ParameterError(f"{name} of the raster must be an integer above 0, got {value}")
     if int(columns) * int(rows) > MAX_CELLS:
         raise ParameterError(
-            f"a raster of {columns:,} x {rows:,} cells has more than {MAX_CELLS:,}; take a "
-            "coarser one"
+            f"columns x rows of a raster must be at most {MAX_CELLS:,}, got {columns:,} x {rows:,}"
         )
     return int(columns), int(rows)
 

@@ -41,7 +41,7 @@ def class_breaks(
     check_levels(confidence, 1.0)
     choice("area", "people")("weight", weight)
     if type(classes) is not int or not 2 <= classes <= 100:
-        raise ParameterError(f"classes {classes} is no whole number from 2 to 100")
+        raise ParameterError(f"classes must be an integer from 2 to 100, got {classes}")
     overlay = raster_overlay(model, *size)
     area = ground_areas(model.domain, overlay.boxes)
     shares = np.arange(1, classes) / classes

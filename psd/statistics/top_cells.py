@@ -42,7 +42,7 @@ def rank_top(
     choice("count", "density")("by", by)
     if regions is not None:
         if size is not None or by != "count":
-            raise ParameterError("regions are ranked by count, and have no size of a raster")
+            raise ParameterError("size must be left out and by must be count if regions are ranked")
         return _top_regions(index, _check_k(k, len(regions), "regions"), regions, draws, seed)
     model = index.model
     overlay = raster_overlay(model, *size) if size else leaf_overlay(model)
@@ -50,7 +50,7 @@ def rank_top(
 
 
 def _check_k(k: int, limit: int, what: str) -> int:
-    """A number of cells that there are."""
+    """Check k against the number of cells or regions."""
     if type(k) is not int or not 1 <= k <= limit:
         raise ParameterError(
             f"k must be an integer from 1 to {limit:,}, the number of {what}, got {k}"
@@ -96,7 +96,7 @@ def _cell_table(
 def _top_regions(
     index: QueryIndex, k: int, regions: Any, draws: int, seed: int
 ) -> pandas.DataFrame:
-    """Given regions, in their own table where they have one."""
+    """Rank regions; a table of regions keeps its columns."""
     together = answer_jointly(index, regions, confidence=0.95, threshold=0.3)
     answers = together.answers
     probability = top_probability(

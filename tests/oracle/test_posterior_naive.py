@@ -51,7 +51,7 @@ def noise_of(count, rate, x):
 
 
 def scale_free(a, b):
-    return posterior._SCALE_FREE * np.hypot(a.deviation, b.deviation)
+    return posterior.SCALE_FREE * np.hypot(a.deviation, b.deviation)
 
 
 def joined(a, b):
@@ -65,7 +65,7 @@ def joined(a, b):
     some /= np.minimum(np.maximum(x, a.step), scale_free(a, b))
     some[0] = a.value[0] * b.value[0]
     sides = a.value[0] * b.at(x) + b.value[0] * a.at(x)
-    mixed = (1 - posterior._ONE_SIDED) * some + posterior._ONE_SIDED / 2 * sides
+    mixed = (1 - posterior.ONE_SIDED) * some + posterior.ONE_SIDED / 2 * sides
     return Dense(a.step, mixed[: len(a.value)])
 
 
@@ -80,8 +80,8 @@ def distribution(total, a, b):
     """Values and probabilities of the first of two parts; the first and the last are atoms."""
     inner = np.linspace(0, total, 4001)
     scale = min(total, scale_free(a, b))
-    density = a.at(inner) * b.at(total - inner) * (1 - posterior._ONE_SIDED) / scale
-    ends = posterior._ONE_SIDED / 2 * np.array([a.at(0) * b.at(total), a.at(total) * b.at(0)])
+    density = a.at(inner) * b.at(total - inner) * (1 - posterior.ONE_SIDED) / scale
+    ends = posterior.ONE_SIDED / 2 * np.array([a.at(0) * b.at(total), a.at(total) * b.at(0)])
     weight = np.concatenate([ends[:1], density * (inner[1] - inner[0]), ends[1:]])
     return np.concatenate([[0], inner, [total]]), weight / weight.sum()
 
@@ -195,12 +195,12 @@ def test_a_mean_in_place_of_the_median_is_seen(monkeypatch):
 
 def test_a_prior_without_empty_sides_is_seen(monkeypatch):
     rng = np.random.default_rng(1)
-    monkeypatch.setattr(posterior, "_ONE_SIDED", 0.5)
+    monkeypatch.setattr(posterior, "ONE_SIDED", 0.5)
     cases = [random_case(rng, [2], top=3, root=True)[0] for _ in range(20)]
     sound = [excess for tree in cases for excess in compared(tree)]
-    monkeypatch.setattr(posterior, "_ONE_SIDED", 0.01)
+    monkeypatch.setattr(posterior, "ONE_SIDED", 0.01)
     published = [posterior_counts(tree, infer_counts(tree)) for tree in cases]
-    monkeypatch.setattr(posterior, "_ONE_SIDED", 0.5)
+    monkeypatch.setattr(posterior, "ONE_SIDED", 0.5)
     planted = []
     for tree, counts in zip(cases, published, strict=True):
         likelihoods = naive_likelihoods(tree, 1)

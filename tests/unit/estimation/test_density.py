@@ -17,7 +17,7 @@ from support.releases import changed
 from support.trees import METRES, domain_of, random_queries, random_tree, release_of
 
 EVEN = 1 / PARTS**2
-SIDE = module._RASTER
+SIDE = module.DENSITY_RASTER
 
 law = settings(derandomize=True, max_examples=80, deadline=None)
 

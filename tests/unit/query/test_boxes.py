@@ -179,13 +179,13 @@ def test_a_bad_box_of_a_table_is_refused_by_its_id(release):
         pytest.param(np.zeros((2, 2, 4)), r"shape \(2, 2, 4\)", id="one axis too many"),
         pytest.param(3.0, r"shape \(1, 1\)", id="a number"),
         pytest.param("everything", "cannot be read as GeoJSON or WKT", id="text"),
-        pytest.param([("a", "b", "c", "d")], "neither geometries nor boxes", id="words"),
-        pytest.param([(0, 0, 1, 1), (0, 0)], "neither geometries nor boxes", id="ragged"),
+        pytest.param([("a", "b", "c", "d")], "must be geometries, or boxes", id="words"),
+        pytest.param([(0, 0, 1, 1), (0, 0)], "must be geometries, or boxes", id="ragged"),
         pytest.param({"west": 0}, "another object", id="dictionary"),
         pytest.param(pd.DataFrame({"west": [0], "south": 0, "north": 1}), "east", id="no column"),
         pytest.param(
             pd.DataFrame({"west": ["x"], "south": 0, "east": 1, "north": 1}),
-            "neither geometries nor boxes",
+            "must be geometries, or boxes",
             id="words in a table",
         ),
     ],
@@ -198,13 +198,13 @@ def test_what_is_no_box_is_refused(release, regions, says):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"confidence": 0}, "confidence 0 "),
-        ({"confidence": 1}, "confidence 1 "),
-        ({"confidence": 95}, "confidence 95 "),
-        ({"confidence": math.nan}, "confidence nan"),
-        ({"threshold": 0}, "threshold 0 "),
-        ({"threshold": -0.3}, "threshold -0.3"),
-        ({"threshold": math.nan}, "threshold nan"),
+        ({"confidence": 0}, "confidence must be between 0 and 1, got 0"),
+        ({"confidence": 1}, "confidence must be between 0 and 1, got 1"),
+        ({"confidence": 95}, "confidence must be between 0 and 1, got 95"),
+        ({"confidence": math.nan}, "confidence must be between 0 and 1, got nan"),
+        ({"threshold": 0}, "threshold must be above 0, got 0"),
+        ({"threshold": -0.3}, "threshold must be above 0, got -0.3"),
+        ({"threshold": math.nan}, "threshold must be above 0, got nan"),
     ],
 )
 def test_bad_levels_are_refused(release, given, says):

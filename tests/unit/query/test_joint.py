@@ -59,5 +59,5 @@ def test_weights_that_are_refused(release, weights):
 @pytest.mark.parametrize("number", [-1, 2])
 def test_regions_that_are_not_there(release, number):
     joint = release.joint([(0, 0, 1, 1), (2, 0, 4, 2)])
-    with pytest.raises(ParameterError, match="none of 0 to 1"):
+    with pytest.raises(ParameterError, match="from 0 to 1, got"):
         joint.difference(0, number)

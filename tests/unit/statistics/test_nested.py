@@ -55,8 +55,8 @@ def test_rings_are_not_negative_where_cells_are():
         pytest.param(CHAIN[::-1], None, "region 1 does not lie inside region 2", id="order"),
         pytest.param([(0, 0, 2, 2), (1, 1, 3, 3)], None, "does not lie inside", id="beside"),
         pytest.param([(0, 0, 2, 2), (1, 1, 3, 3)], [-1, -1], "1 and 2 overlap", id="overlap"),
-        pytest.param(CHAIN, [1, 0, -1], "lies in itself", id="circle"),
-        pytest.param(CHAIN, [0, 1, 2], "lies in itself", id="own-parent"),
+        pytest.param(CHAIN, [1, 0, -1], "must not form a circle", id="circle"),
+        pytest.param(CHAIN, [0, 1, 2], "must not form a circle", id="own-parent"),
         pytest.param(CHAIN, [1, 2, 3], "parents", id="beyond"),
         pytest.param(CHAIN, [1, 2], "parents", id="too-few"),
         pytest.param(CHAIN, ["b", "c", ""], "parents", id="names"),
@@ -70,8 +70,8 @@ def test_nesting_that_is_refused(regions, parents, word):
 @pytest.mark.parametrize(
     ("ids", "parents", "word"),
     [
-        (["a", "a", "b"], ["b", "b", ""], "name of its own"),
-        (["a", "b", "c"], ["b", "d", ""], "parent d"),
+        (["a", "a", "b"], ["b", "b", ""], "without duplicates"),
+        (["a", "b", "c"], ["b", "d", ""], "parent must be the id of a region, got d"),
     ],
 )
 def test_hierarchies_that_are_refused(ids, parents, word):
