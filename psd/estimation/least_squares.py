@@ -18,7 +18,7 @@ from psd.space.hierarchy import Hierarchy
 __all__ = ["LEAST_SLOPE", "Estimates", "infer_counts", "prune_counts"]
 
 LEAST_SLOPE = 1e-12
-"""A child without a share still has to be able to take the whole when it is the last."""
+"""Smallest slope: a child without a share must be able to take the total if it is the last one."""
 
 _TINY = 1e-300
 
@@ -57,7 +57,7 @@ def infer_counts(
     scale: int = 1,
     empty: NDArray[np.bool_] | None = None,
 ) -> Estimates:
-    """Generalised least squares on a tree, signed and not negative.
+    """Estimate counts by generalised least squares, signed and not negative.
 
     Guarantees
     ----------
@@ -118,7 +118,7 @@ def infer_counts(
 def prune_counts(
     tree: Hierarchy, estimates: Estimates, threshold: int, share: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Counts with everything below small cells replaced by their shares.
+    """Replace everything below small cells by their shares.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def project_non_negative(
     slope: NDArray[np.float64],
     empty: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """Nearest non-negative estimates family by family, from the root down.
+    """Project estimates onto non-negative ones, family by family from the root down.
 
     Each family is projected onto the numbers that are not negative and sum to what its parent
     was given, in the metric of the family's variances. Clipping each cell by itself would add
@@ -273,7 +273,7 @@ def project_non_negative(
 
 
 def _all_leaves_empty(tree: Hierarchy, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which nodes have empty leaves alone."""
+    """Mask of the nodes whose leaves are all empty."""
     occupied = tree.is_leaf & ~empty
     for level in reversed(tree.levels[1:]):
         occupied[tree.parent[level][occupied[level]]] = True
@@ -286,7 +286,7 @@ def project_families(
     owner: NDArray[np.int64],
     totals: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Weighted projection of families onto sums of non-negative numbers.
+    """Project families onto non-negative numbers with fixed sums, by weights.
 
     Michelot's algorithm: spread what is missing over the children that are left, drop those
     that fall below zero, repeat; a family of four is done after three rounds.

@@ -30,7 +30,7 @@ def nonuniformity_variance(
     area: NDArray[np.float64],
     spread: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Variance of the points in a part of a leaf: n f (1 - f) (4 + 0.8 phi n).
+    """Compute the variance of the points in a part of a leaf: n f (1 - f) (4 + 0.8 phi n).
 
     The compiled walk compiles this very function for single numbers, so it is arithmetic alone;
     and it asks for leaves that are not cut as well, so 0 has to come out where both shares are
@@ -57,7 +57,7 @@ def nonuniformity_variance(
 
 
 def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Variance that all leaves which a query cuts have in common.
+    """Compute the variance that all leaves which a query cuts have in common.
 
     A leaf beside a dense one holds its points near that one. A smooth density knows this, but
     not how strongly, and is wrong in the same direction along the whole edge of a query.
@@ -78,7 +78,7 @@ def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
 def overdispersion_by_level(
     tree: Tree, estimates: Estimates, share: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Over-dispersion phi inside the leaves of each level.
+    """Estimate the overdispersion phi inside the leaves of each level.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def posterior_counts(
     scale: int = 1,
     empty: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Posterior medians of the counts, from the root down.
+    """Compute posterior medians of the counts, from the root down.
 
     Guarantees
     ----------

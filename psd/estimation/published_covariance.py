@@ -22,7 +22,7 @@ _TINY = 1e-300
 
 
 def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:
-    """Estimates with the covariance of the published counts in place of that of least squares.
+    """Replace the covariance of least squares by that of the published counts.
 
     Parameters
     ----------

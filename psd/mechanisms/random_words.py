@@ -13,7 +13,7 @@ from psd.errors import RandomnessError
 
 MAX_BOUND = 2**63
 _MAX_WORD = np.uint64(2**64 - 1)
-_ONE = np.uint64(1)
+_UINT64_ONE = np.uint64(1)
 
 
 def random_words(size: int) -> NDArray[np.uint64]:
@@ -103,4 +103,4 @@ def _remainders(limits: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray
     """Reduce a word by each limit, and say whether the word lies past the last whole block."""
     words = random_words(limits.size)
     below = words % limits
-    return below, words - below > _MAX_WORD - (limits - _ONE)
+    return below, words - below > _MAX_WORD - (limits - _UINT64_ONE)

@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def check_levels(confidence: float, threshold: float) -> None:
-    """Refuse a confidence outside (0, 1) or a threshold that is not above 0.
+    """Check that a confidence is in (0, 1) and a threshold above 0.
 
     Raises
     ------

@@ -29,7 +29,7 @@ _BOXES_PER_BATCH = 512
 
 
 def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
-    """Boxes and their ids from one box, an array of them, or a table with named sides.
+    """Parse one box, an array of boxes, or a table with named sides into boxes and ids.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
 
 
 def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
-    """Covered fractions of cells by boxes in lattice units; of leaves, by the density of the model.
+    """Measure covered fractions of cells by boxes; of leaves, by the density of the model.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def answer_boxes(
     confidence: float,
     threshold: float,
 ) -> pandas.DataFrame:
-    """Answer table for boxes; a box that reaches beyond the domain is answered for its part inside.
+    """Answer boxes; parts outside the domain are ignored.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def answer_boxes(
 
 
 def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
-    """Estimated counts of boxes alone; see `Release.estimate`."""
+    """Estimate the counts of boxes, without errors; see `Release.estimate`."""
     boxes, ids = parse_boxes(regions)
     _check_boxes(index.model.domain, boxes, ids)
     return np.maximum(box_totals(index, index.model.estimates.count, boxes), 0.0)
@@ -169,7 +169,7 @@ def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
 def box_totals(
     index: QueryIndex, values: NDArray[np.float64], boxes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Sum of covered share times value over the cells of each box.
+    """Sum covered share times value over the cells of each box.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTo
 
 
 def _compiled_engine(queries: int) -> ModuleType | None:
-    """The compiled walk, for many boxes and where numba is installed."""
+    """Module of the compiled walk for many boxes; None without numba."""
     if queries < COMPILED_FROM:
         return None
     try:

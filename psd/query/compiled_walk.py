@@ -1,4 +1,4 @@
-"""The walk down the tree, compiled: for many boxes, where numba is installed.
+"""Compiled traversal of the tree, for many boxes; it needs numba.
 
 Many queries walk together. At each cell is the list of the queries that cut it; one pass over the
 list measures how much of a child each of them covers, and those that cut the child go on to it
@@ -19,7 +19,7 @@ from psd._util.arrays import Floats, Integers
 from psd.estimation import _constants
 from psd.estimation import nonuniformity as uniformity
 from psd.estimation.density import PARTS
-from psd.query.flat_tree import COVARIATE, SMOOTH, Errors, Family, FlatTree
+from psd.query.flat_tree import COVARIATE, SMOOTH, ChildRanges, Errors, FlatTree
 from psd.query.totals import QueryTotals
 from psd.space.box_tree import MAX_CHILDREN
 
@@ -37,7 +37,7 @@ _BEGIN, _END, _FIRST, _NEXT, _LAST = range(5)
 _FRAME = 5
 
 
-class Lists(NamedTuple):
+class BoxLists(NamedTuple):
     """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
 
     The sides of each box; its sums; and work space: how its answer grows with the estimate of
@@ -63,7 +63,7 @@ class Lists(NamedTuple):
 
 
 def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> QueryTotals:
-    """Sums of boxes, as `psd.query.totals.query_totals` has them, to rounding.
+    """Compute the totals of boxes; equal to `psd.query.totals.query_totals`, to rounding.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ def walk_value_totals(flat_tree: FlatTree, values: Floats, boxes: Floats) -> Flo
 
 
 def _walk_in_batches(
-    flat_tree: FlatTree, family: Family, values: Floats, errors: Errors | None, boxes: Floats
+    flat_tree: FlatTree, family: ChildRanges, values: Floats, errors: Errors | None, boxes: Floats
 ) -> Floats:
-    """Sums of boxes, shape (6, n), from as many at a time as there is room for."""
+    """Totals of boxes, shape (6, n), computed in batches that fit the lists."""
     size = max(1, min(len(boxes), _BOXES_PER_BATCH, _ROOM // flat_tree.levels))
     room = size * flat_tree.levels
-    sizes = [room] * (len(Lists._fields) - 2) + [MAX_CHILDREN * room] * 2
-    lists = Lists._make(np.empty(entries) for entries in sizes)
+    sizes = [room] * (len(BoxLists._fields) - 2) + [MAX_CHILDREN * room] * 2
+    lists = BoxLists._make(np.empty(entries) for entries in sizes)
     places = np.empty(room + size, np.int32)
     frames = np.empty((flat_tree.levels + 1, _FRAME), np.int64)
     sums = (lists.estimate, lists.noise, lists.uneven, lists.shift, lists.signed, lists.published)
@@ -225,7 +225,7 @@ def _add(value: float, share: Floats, sums: Floats) -> None:
 
 @_step
 def _add_whole(value: float, share: Floats, sums: Floats) -> None:
-    """Add the value of an inner cell for those boxes that hold it whole."""
+    """Add the value of an inner cell to the boxes that contain the cell."""
     for i in range(len(share)):
         sums[i] += value if share[i] >= 1 else 0.0
 
@@ -239,7 +239,7 @@ def _add_uneven(count: float, spread: float, share: Floats, area: Floats, sums: 
 
 @_step
 def _list_cuts(share: Floats, places: Any) -> int:
-    """List which boxes cut a cell; how many they are."""
+    """List the boxes that cut a cell; return their number."""
     count = 0
     for i in range(len(share)):
         places[count] = i
@@ -249,28 +249,28 @@ def _list_cuts(share: Floats, places: Any) -> int:
 
 @_step
 def _gather(places: Any, parent: Floats, child: Floats) -> None:
-    """Numbers of some boxes of a list."""
+    """Copy the listed entries of a parent's list to a child's."""
     for i in range(len(places)):
         child[i] = parent[places[i]]
 
 
 @_step
 def _scatter(places: Any, child: Floats, parent: Floats) -> None:
-    """Put numbers of a child's list in their places in its parent's."""
+    """Copy a child's list to the listed entries of its parent's."""
     for i in range(len(places)):
         parent[places[i]] = child[i]
 
 
 @_step
 def _scatter_add(places: Any, child: Floats, parent: Floats) -> None:
-    """Add a sum of a child's list to that of its parent's."""
+    """Add a child's list to the listed entries of its parent's."""
     for i in range(len(places)):
         parent[places[i]] += child[i]
 
 
 @_step
 def _add_noise(variance: float, share: Floats, mean: Floats, noise: Floats) -> None:
-    """Add the variance that a child has beside its parent."""
+    """Add the variance of a child given its parent."""
     for i in range(len(share)):
         off = share[i] - mean[i]
         noise[i] += variance * off * off
@@ -415,7 +415,7 @@ def _compile_walk(source: str) -> Any:
 
     try:
         return njit(nogil=True, error_model="numpy", cache=True)(walk)
-    except RuntimeError:  # neither beside this file nor in the home folder may anything be written
+    except RuntimeError:  # neither the folder of this file nor the home folder is writable
         return njit(nogil=True, error_model="numpy")(walk)
 
 
@@ -429,8 +429,8 @@ _walk = _compile_walk(_formula_digest())
 
 
 def _walk_down(*arguments: Any) -> None:
-    """Walk, also where the disk has no room to keep what was compiled."""
+    """Run the walk; run it again if the compiled code cannot be cached."""
     try:
         _walk(*arguments)
-    except OSError:  # of the keeping, before the first step; what was compiled is there
+    except OSError:  # the cache cannot be written; the compiled code is in memory
         _walk(*arguments)

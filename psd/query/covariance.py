@@ -1,4 +1,4 @@
-"""Covariance of the answers to several regions: what the noise, and what uneven cells, share."""
+"""Covariance of the answers to several regions, by the noise and by non-uniformity."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROUNDING = 1e-9
 
 
 def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
-    """Covariance of the answers that the noise causes, exactly.
+    """Compute the exact covariance of the answers by the noise.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
 
 
 def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr_array:
-    """How much of each cell's innovation is in each answer, shape (queries, nodes).
+    """Coefficients of the cells' innovations in each answer, shape (queries, nodes).
 
     The recursion is that of `psd.query.traversal.perturbation_variance`.
     """
@@ -99,12 +99,12 @@ def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> spar
 
 
 def part_variance(model: CountModel, node: Integers, part: Floats) -> Floats:
-    """Variance of the points in parts of leaves.
+    """Compute the variance of the points in parts of leaves.
 
     Parameters
     ----------
     model : CountModel
-        Whose leaves they are.
+        Model of the leaves.
     node : ndarray, shape (n,), int64
         Leaves.
     part : ndarray, shape (2, n), float64
@@ -120,7 +120,7 @@ def part_variance(model: CountModel, node: Integers, part: Floats) -> Floats:
 
 
 def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
-    """Covariance of the answers from the leaves that two regions both cut.
+    """Compute the covariance of the answers by leaves that two regions both cut.
 
     Parameters
     ----------
@@ -159,12 +159,12 @@ def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
 
 
 def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:
-    """Records that a smooth density moves into parts of leaves, beside an even one.
+    """Count the records that a smooth density adds to parts of leaves, compared with a uniform one.
 
     Parameters
     ----------
     model : CountModel
-        Whose leaves they are.
+        Model of the leaves.
     node : ndarray, shape (n,), int64
         Leaves.
     part : ndarray, shape (2, n), float64
@@ -193,7 +193,7 @@ def _part_covariance(
 
 
 def _pairs_in_leaves(node: Integers) -> Iterator[tuple[Integers, Integers]]:
-    """Places of every two entries of one leaf, the earlier first, some at a time."""
+    """Indices of all pairs of entries of one leaf, the earlier first, a batch at a time."""
     index = np.arange(len(node))
     later = np.searchsorted(node, node, side="right") - index - 1
     turn = np.cumsum(later) // _PAIRS

@@ -37,7 +37,7 @@ class Derived:
 
 
 def two_sided_quantile(confidence: float) -> float:
-    """Standard deviations to each side of a normal interval.
+    """Standard deviations to each side of a two-sided normal interval.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def two_sided_quantile(confidence: float) -> float:
 def combine_answers(
     estimates: Floats, parts: Sequence[Floats], weights: Floats, confidence: float
 ) -> Derived:
-    """Weighted sum of answers.
+    """Compute a weighted sum of answers.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def combine_answers(
 
 
 def divide_answers(estimates: Floats, parts: Sequence[Floats], confidence: float) -> Derived:
-    """First of two answers over the second; infinite errors over a denominator of 0.
+    """Divide the first of two answers by the second; errors over a denominator of 0 are infinite.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _deviation(slope: Floats, covariance: Floats) -> float:
 def fieller_interval(
     x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Intervals of ratios x / y of counts, which are not negative.
+    """Compute intervals of ratios x / y of non-negative counts.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def fieller_interval(
     Returns
     -------
     lower, upper : ndarray, shape (n,), float64
-        From 0 to infinity where the denominator may well be 0.
+        From 0 to infinity where the denominator is not significantly above 0.
 
     Notes
     -----

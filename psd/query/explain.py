@@ -51,7 +51,7 @@ class Explanation:
         ``level, cells, estimate``: cells inside the query, by level.
     cut : DataFrame
         ``west, south, east, north, level, covered, estimate, nonuniformity_error``: leaves that
-        are cut, those that matter most first; ``covered`` is the share of their area,
+        are cut, largest variance first; ``covered`` is the share of their area,
         ``estimate`` the records of the leaf.
     remedies : DataFrame
         ``change, perturbation_error, nonuniformity_error, error``: what would be predicted
@@ -123,7 +123,7 @@ def _error_variances(totals: QueryTotals) -> tuple[float, float]:
 
 
 def _with_cells(model: CountModel, tree: Tree) -> CountModel:
-    """Model of other cells; its counts are not read, its variances are.
+    """Model of other cells; its variances are used and its counts are not.
 
     A covariate stays, since cells outside a boundary are empty without being counted.
     """
@@ -134,7 +134,7 @@ def _with_cells(model: CountModel, tree: Tree) -> CountModel:
 
 
 def _noise_variance(model: CountModel, tree: Tree, fraction_of: FractionOf) -> float:
-    """Variance of the noise if the cells were these."""
+    """Variance of the noise for other cells."""
     plain, weights = _with_cells(model, tree), fraction_of(model)
     return _error_variances(query_totals(plain, traverse(tree, 1, weights)))[0]
 
@@ -172,7 +172,7 @@ def _without_outside(model: CountModel, tree: Tree) -> Tree:
 
 
 def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
-    """A tree in which some leaves are quartered and hand their epsilon to the quarters.
+    """Quarter leaves of a tree; the quarters get the epsilon of their leaf.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def _inside_cells(model: CountModel, traversal: Traversal) -> pandas.DataFrame:
 
 
 def _cut_cells(model: CountModel, traversal: Traversal) -> pandas.DataFrame:
-    """Leaves that are cut, those that matter most first."""
+    """Leaves that are cut, largest variance first."""
     import pandas as pd
 
     node, fraction, area = _cut_leaves(traversal)

@@ -17,14 +17,23 @@ if TYPE_CHECKING:
     from psd.estimation.least_squares import Estimates
     from psd.estimation.model import CountModel
 
-__all__ = ["COVARIATE", "EVEN", "SMOOTH", "Errors", "Family", "FlatTree", "Inside", "flatten_tree"]
+__all__ = [
+    "COVARIATE",
+    "EVEN",
+    "SMOOTH",
+    "ChildRanges",
+    "Errors",
+    "FlatTree",
+    "LeafDensity",
+    "flatten_tree",
+]
 
 
 EVEN, SMOOTH, COVARIATE = range(3)
 """Kinds of density inside the leaves."""
 
 
-class Inside(NamedTuple):
+class LeafDensity(NamedTuple):
     """Density inside the leaves; arrays that a kind does not need are empty."""
 
     kind: int
@@ -36,8 +45,8 @@ class Inside(NamedTuple):
     lattice: Floats
 
 
-class Family(NamedTuple):
-    """First node that each node is divided into, and the one after the last; the same of a leaf."""
+class ChildRanges(NamedTuple):
+    """First child of each node and the node after its last child; equal for a leaf."""
 
     start: Integers
     stop: Integers
@@ -60,35 +69,35 @@ class Errors(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FlatTree:
-    """A release as the compiled walk reads it.
+    """Arrays of a release for the compiled walk.
 
     Parameters
     ----------
     boxes : ndarray, shape (nodes, 4), int32
         Of the tree.
-    children : Family
+    children : ChildRanges
         Of each node.
-    descendants : Family
+    descendants : ChildRanges
         Children of each node, or grandchildren where these are no more than a family may have:
         fewer lists for estimates without errors.
     levels : int
         Of the tree.
-    inside : Inside
+    inside : LeafDensity
         Density of the model.
     errors : Errors
         Of the estimates.
     """
 
     boxes: NDArray[np.int32]
-    children: Family
-    descendants: Family
+    children: ChildRanges
+    descendants: ChildRanges
     levels: int
-    inside: Inside
+    inside: LeafDensity
     errors: Errors
 
 
 def flatten_tree(model: CountModel) -> FlatTree:
-    """Arrays of a release for the compiled walk; those of the tree are not copied.
+    """Flatten a model for the compiled walk; the arrays of the tree are not copied.
 
     Notes
     -----
@@ -97,7 +106,7 @@ def flatten_tree(model: CountModel) -> FlatTree:
     special case.
     """
     tree, estimates = model.tree, model.estimates
-    children = Family(tree.first_child, tree.first_child + tree.children)
+    children = ChildRanges(tree.first_child, tree.first_child + tree.children)
     slope, variance = _recursion_arrays(estimates)
     other_slope, other_variance = _recursion_arrays(model.published_covariance)
     return FlatTree(
@@ -119,14 +128,14 @@ def flatten_tree(model: CountModel) -> FlatTree:
 
 
 def _recursion_arrays(estimates: Estimates) -> tuple[Floats, Floats]:
-    """Slope of each node and its variance beside its parent, the root's beside nothing."""
+    """Slope of each node and its variance given its parent; the root has slope 0."""
     slope = estimates.slope.copy()
     variance = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
     slope[0], variance[0] = 0.0, estimates.variance[0]
     return slope, variance
 
 
-def _descendants(tree: Tree, children: Family) -> Family:
+def _descendants(tree: Tree, children: ChildRanges) -> ChildRanges:
     """Nodes that the walk goes on to from each node if it need not stop at every level."""
     start, stop = children
     inner = np.concatenate([[0], np.cumsum(~tree.is_leaf)])
@@ -134,10 +143,10 @@ def _descendants(tree: Tree, children: Family) -> Family:
     first = start[np.minimum(start, len(tree) - 1)]
     last = np.maximum(stop[np.maximum(stop, 1) - 1], first)
     skip = divided & (last - first <= MAX_CHILDREN)
-    return Family(np.where(skip, first, start), np.where(skip, last, stop))
+    return ChildRanges(np.where(skip, first, start), np.where(skip, last, stop))
 
 
-def _leaf_density(model: CountModel) -> Inside:
+def _leaf_density(model: CountModel) -> LeafDensity:
     """Density of a release, for the compiled walk."""
     density, none = model.density, np.zeros(0, np.int64)
     kind, rank, share, mass = EVEN, none, np.zeros((0, PARTS, PARTS)), np.zeros(0)
@@ -149,4 +158,4 @@ def _leaf_density(model: CountModel) -> Inside:
         kind, mass, surface = COVARIATE, covariate.mass(model.tree.boxes), covariate.surface
         cells = np.array([covariate.columns, covariate.rows], float)
     lattice = np.array(model.domain.lattice, float)
-    return Inside(kind, rank, share, mass, surface, cells, lattice)
+    return LeafDensity(kind, rank, share, mass, surface, cells, lattice)

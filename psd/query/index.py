@@ -30,7 +30,7 @@ class QueryIndex:
 
     @cached_property
     def mesh(self) -> Mesh | None:
-        """The leaves as rows and columns; None where they are not; see `psd.query.summed_area`."""
+        """The leaves as rows and columns, or None; see `psd.query.summed_area`."""
         return leaf_mesh(self.model.tree, self.model.density)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Answers of one call together: their covariance, and what follows from it.
+"""Joint answers of one call: their covariance, totals, differences and ratios.
 
 Answers that share cells share noise. The errors of totals, differences and ratios of answers follow
 from the covariance of the answers, and so does the level at which all intervals hold together.
@@ -156,7 +156,7 @@ class Joint:
 def answer_jointly(
     index: QueryIndex, regions: Any, *, confidence: float, threshold: float
 ) -> Joint:
-    """Answers with their covariance; see `Release.joint`."""
+    """Answer regions with the covariance of the answers; see `Release.joint`."""
     from psd.query import answer_regions
 
     model = index.model
@@ -178,7 +178,7 @@ def answer_jointly(
 
 
 def _add_joint_intervals(answers: Any, together: Any) -> Any:
-    """Answers with the intervals of the higher level beside their own."""
+    """Add the joint intervals to the answers."""
     for name in ("joint_lower", "joint_upper"):
         if name in answers.columns:
             raise ParameterError(f"regions have a column {name} already; rename it first")
@@ -186,7 +186,7 @@ def _add_joint_intervals(answers: Any, together: Any) -> Any:
 
 
 def correlation(covariance: Floats) -> Floats:
-    """Correlation of a covariance; 0 beside what does not vary, 1 on the diagonal."""
+    """Correlation of a covariance; 0 for constants, 1 on the diagonal."""
     deviation = np.sqrt(np.diagonal(covariance))
     scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1.0), 0.0)
     matrix: Floats = np.clip(covariance * scale * scale[:, None], -1.0, 1.0)

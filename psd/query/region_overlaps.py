@@ -54,7 +54,7 @@ class Regions(Protocol):
 
 
 def prepare_regions(model: CountModel, regions: Any) -> Regions:
-    """Regions as `Release.query` takes them; they were checked there.
+    """Prepare regions that `Release.query` has checked.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def _polygonal(shape: Any) -> Any:
 
 
 def cut_leaves(traversals: Iterable[tuple[int, Traversal]]) -> tuple[Integers, Integers, Floats]:
-    """Region and leaf of every leaf that a region cuts, by leaf and region, and what of it.
+    """List the leaves that each region cuts, by leaf and region, with the covered shares.
 
     Parameters
     ----------

@@ -57,14 +57,14 @@ def check_draws(draws: int, seed: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InnovationTree:
-    """A tree, or the part of one that some leaves need, and what is drawn for each node.
+    """A part of a tree with the slope and deviation of each node's innovation.
 
     Parameters
     ----------
     nodes : ndarray, shape (n,), int64
         Nodes of the release, in its order.
     parent : ndarray, shape (n,), int64
-        Place of each node's parent among them.
+        Index of each node's parent among them.
     slope, deviation : ndarray, shape (n,), float64
         How much of its parent's error a node takes, and the scale of its own innovation.
     levels : tuple of slice
@@ -79,12 +79,12 @@ class InnovationTree:
 
 
 def innovation_tree(model: CountModel, leaves: Integers) -> InnovationTree:
-    """What the errors of some leaves are made of: their ancestors, and the siblings of those.
+    """Select the nodes that the errors of leaves depend on: ancestors and their siblings.
 
     Parameters
     ----------
     model : CountModel
-        Whose leaves they are.
+        Model of the leaves.
     leaves : ndarray, int64
         Nodes, in any order.
     """
@@ -109,14 +109,14 @@ def innovation_tree(model: CountModel, leaves: Integers) -> InnovationTree:
 
 
 def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: int) -> Floats:
-    """Errors of the estimates of nodes, drawn jointly.
+    """Draw the errors of the estimates of nodes jointly.
 
     Parameters
     ----------
     tree : Innovations
-        What they are made of.
+        Nodes with their slopes and deviations.
     random : Generator
-        Where the innovations come from.
+        Source of the innovations.
     draws : int
         Number of draws.
 
@@ -142,7 +142,7 @@ def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: i
 
 
 def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
-    """Plausible true counts of the cells of an overlay, shape (cells, some) at a time."""
+    """Draw plausible true counts of the cells of an overlay, in batches of shape (cells, n)."""
     random = np.random.default_rng(seed)
     tree = innovation_tree(overlay.model, overlay.node)
     index = np.searchsorted(tree.nodes, overlay.node)
@@ -158,10 +158,10 @@ def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats
 
 
 def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
-    """Counts of the cells of an overlay as they would be published again, shape (cells, some).
+    """Draw counts of cells as if they were published again, in batches of shape (cells, n).
 
-    The published counts are taken for the truth, noise is drawn for them, and what comes out is
-    made non-negative as in a release; then points are thrown into uneven leaves.
+    Noise is added to the published counts, and the sums are made non-negative as in a release;
+    then the error of uneven leaves is drawn.
     """
     model, random = overlay.model, np.random.default_rng(seed)
     tree = innovation_tree(model, overlay.node)
@@ -211,7 +211,7 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
 
 
 def draw_region_counts(joint: Joint, seed: int, draws: int) -> Iterator[Floats]:
-    """Plausible true counts of regions, shape (regions, some) at a time."""
+    """Draw plausible true counts of regions, in batches of shape (regions, n)."""
     random = np.random.default_rng(seed)
     covariance = joint.covariance
     size = len(covariance)

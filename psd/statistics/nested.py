@@ -1,4 +1,4 @@
-"""Regions inside regions: counts that add up, with the error of every part between them."""
+"""Nested regions: consistent counts of regions and of the rings between them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def answer_nested(
     confidence: float,
     threshold: float,
 ) -> pandas.DataFrame:
-    """Counts of nested regions and of the rings between them; see `Release.nested`."""
+    """Answer nested regions and the rings between them; see `Release.nested`."""
     prepared = prepare_regions(index.model, regions)
     together = answer_jointly(index, regions, confidence=confidence, threshold=threshold)
     parent = _parent_numbers(regions, parents, len(prepared))

@@ -30,12 +30,12 @@ _CELLS_PER_BATCH = 1 << 17
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Overlay:
-    """Parts of leaves, each in one cell; all parts of every cell are there.
+    """Parts of leaves, each in one cell; every cell has all of its parts.
 
     Parameters
     ----------
     model : CountModel
-        Whose leaves they are.
+        Model of the leaves.
     cells : int
         Number of cells; a raster's row by row from the south-west.
     cell, node : ndarray, shape (n,), int64
@@ -54,8 +54,8 @@ class Overlay:
     area: Floats
     boxes: Floats
 
-    def only(self, cells: Integers) -> Overlay:
-        """The same overlay of some cells alone, in their order."""
+    def select(self, cells: Integers) -> Overlay:
+        """Overlay of selected cells, in their order."""
         number = np.full(self.cells, -1)
         number[cells] = np.arange(len(cells))
         selected = number[self.cell] >= 0
@@ -112,12 +112,12 @@ def leaf_overlay(model: CountModel) -> Overlay:
 
 
 def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
-    """Equal cells over the domain.
+    """Lay equal cells over the domain.
 
     Parameters
     ----------
     model : CountModel
-        Whose leaves are divided.
+        Model of the leaves.
     columns, rows : int
         Size of the raster, at most `MAX_CELLS` in all.
 

@@ -53,7 +53,7 @@ class Raster:
 
 
 def density_raster(model: CountModel, columns: int, rows: int) -> Raster:
-    """Counts of equal cells; see `Release.raster`."""
+    """Count records in equal cells; see `Release.raster`."""
     overlay = raster_overlay(model, columns, rows)
     count = overlay.counts()
     noise, spread = overlay.perturbation_variance(), overlay.nonuniformity_variance()

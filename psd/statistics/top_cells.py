@@ -1,4 +1,4 @@
-"""Top-k cells, with the probability that each truly belongs among them."""
+"""Top-k cells, with the probability that each is truly among them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rank_top(
     draws: int,
     seed: int,
 ) -> pandas.DataFrame:
-    """The k cells or regions with most records; see `Release.top`."""
+    """Rank the k cells or regions with the largest counts; see `Release.top`."""
     from psd._util.fields import choice
 
     check_draws(draws, seed)
@@ -65,7 +65,9 @@ def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pand
     scale = 1 / area if by == "density" else np.ones(len(area))
     error = np.sqrt(overlay.perturbation_variance() + overlay.nonuniformity_variance())
     may = top_candidates(count * scale, error * scale, k)
-    drawn = (scale[may, None] * batch for batch in draw_cell_counts(overlay.only(may), seed, draws))
+    drawn = (
+        scale[may, None] * batch for batch in draw_cell_counts(overlay.select(may), seed, draws)
+    )
     probability = top_probability(drawn, len(may), k, draws)
     first = _rank_largest(count[may] * scale[may], k)
     return _cell_table(overlay, may[first], count, area, error, probability[first])
@@ -116,7 +118,7 @@ _LEFT_OUT = (
 
 
 def top_candidates(value: Floats, error: Floats, k: int) -> Integers:
-    """Cells that may be among the k largest: those within reach of the k surest.
+    """Select the cells that may be among the k largest.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ def top_candidates(value: Floats, error: Floats, k: int) -> Integers:
 
 
 def top_probability(drawn: Any, cells: int, k: int, draws: int) -> Floats:
-    """Share of draws, shape (cells, some) at a time, in which each cell is among the k largest."""
+    """Share of draws, in batches of shape (cells, n), in which each cell is among the k largest."""
     often = np.zeros(cells)
     for values in drawn:
         least = np.partition(values, -k, axis=0)[-k]

@@ -114,7 +114,7 @@ def test_drawn_unevenness_has_the_covariance_of_the_cells():
         whole = raster_overlay(release.model, 5, 7)
         naive = naive_nonuniformity(release, whole.boxes)
         for cells in (np.arange(35), np.array([3, 4, 17, 30])):
-            overlay = whole.only(cells)
+            overlay = whole.select(cells)
             cut = (overlay.share < 1) & (overlay.share > 0)
             size = int(cut.sum()) + len(np.unique(overlay.node[cut]))
             factor = _nonuniformity_sampler(overlay)(Columns(size), size)
