@@ -320,7 +320,7 @@ def _compile_walk(source: str) -> Any:
     so a digest of these is an argument and thereby part of the key.
     """
 
-    def walk(
+    def walk_boxes(
         boxes: Any,
         family: Any,
         inside: Any,
@@ -414,9 +414,9 @@ def _compile_walk(source: str) -> Any:
                     uneven[b:c] = 0.0
 
     try:
-        return njit(nogil=True, error_model="numpy", cache=True)(walk)
+        return njit(nogil=True, error_model="numpy", cache=True)(walk_boxes)
     except RuntimeError:  # neither the folder of this file nor the home folder is writable
-        return njit(nogil=True, error_model="numpy")(walk)
+        return njit(nogil=True, error_model="numpy")(walk_boxes)
 
 
 def _formula_digest() -> str:
