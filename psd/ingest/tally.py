@@ -67,7 +67,7 @@ class Tally:
 
 def add_tallies(tallies: Sequence[Tally]) -> Tally:
     """Add counts by slice and cell."""
-    slices = [np.zeros(len(t.counts), np.int64) if t.slice is None else t.slice for t in tallies]
+    slices = [np.zeros_like(t.counts) if t.slice is None else t.slice for t in tallies]
     columns = [np.concatenate(slices)]
     columns += [np.concatenate([getattr(t, name) for t in tallies]) for name in ("rows", "columns")]
     counts = np.concatenate([t.counts for t in tallies])
@@ -79,6 +79,6 @@ def add_tallies(tallies: Sequence[Tally]) -> Tally:
     return Tally(
         columns=cells[starts].astype(np.int32),
         rows=rows[starts].astype(np.int32),
-        counts=np.add.reduceat(counts[order], starts) if len(starts) else counts,
+        counts=np.add.reduceat(counts[order], starts),
         slice=None if tallies[0].slice is None else slice_[starts],
     )
