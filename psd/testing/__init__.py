@@ -1,10 +1,10 @@
-"""Checks for methods, sources and export formats, here and in other packages; and test data.
+"""Checks of methods, sources and export formats of any package, and test data.
 
-`check_method` runs the contract of a decomposition, with the privacy of all small data sets, on a
-method of any package; `check_source` and `check_export` do so for the other kinds. The rest is
-what they are made of: samplers that record and replay, small data sets, and releases from counts.
+`check_method` checks the contract of a decomposition and its privacy on all small data sets.
+`check_source` and `check_export` check the other kinds. They use the other names of this module,
+which tests may use too: samplers that record and replay, small data sets, and releases of counts.
 
-A test of another package is one line:
+A test in another package is one line:
 
     def test_stripes():
         psd.testing.check_method(Stripes(doublings=2))

@@ -1,9 +1,8 @@
-"""Exact loss on small spaces: every answer that selections and thresholds can give, and its odds.
+"""Exact loss on small spaces: all answers of selections and thresholds, and their odds.
 
-`psd.testing.replay` bounds the loss of one transcript at a time. Here all shapes that a build can
-come to are walked through, and the log-ratios of the probabilities of the answers are added up
-with their signs, by the laws of the mechanisms. Counts are bounded as there, since their noise has
-any answer.
+`psd.testing.replay` bounds the loss of one transcript at a time. This module enumerates all shapes
+of a build, and sums the signed log-ratios of the probabilities of the answers by the laws of the
+mechanisms. Counts are bounded as in `psd.testing.replay`, since their noise allows every answer.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ __all__ = ["WalkingSampler", "exact_loss", "walks"]
 
 
 class WalkingSampler(RecordingSampler):
-    """Takes stated candidates and outcomes one after another, and the first ones after them.
+    """Answers selections and comparisons by a list of choices, and by the first option after it.
 
     Parameters
     ----------
     script : Script
         Rules of the counts.
     choices : sequence of int
-        Index of the option to take at each selection and comparison.
+        Index of the option of each selection and comparison.
     """
 
     def __init__(self, script: Script, choices: Sequence[int]) -> None:
@@ -49,7 +48,7 @@ class WalkingSampler(RecordingSampler):
         self.left, self.options, self.taken = list(choices), list[int](), list[int]()
 
     def answer(self, draw: Draw) -> Any:
-        """Answer by the choices, or by the script where nothing is chosen."""
+        """Answer by the choices, or by the script if there is no choice to make."""
         answer = super().answer(draw)
         if draw.kind == "select":
             for index in range(len(draw.epsilon)):
@@ -60,7 +59,7 @@ class WalkingSampler(RecordingSampler):
         return answer
 
     def choose(self, options: int) -> int:
-        """Index of the option that is taken next."""
+        """Return the index of the next option, and store it."""
         choice = self.left.pop(0) if self.left else 0
         self.options.append(options)
         self.taken.append(choice)
@@ -70,7 +69,7 @@ class WalkingSampler(RecordingSampler):
 def walks(
     method: Decomposition, tally: Tally, domain: Domain, script: Script, *, epsilon: int = NANO
 ) -> Iterator[WalkingSampler]:
-    """Samplers of all builds that differ in a selection or a comparison."""
+    """Yield the samplers of all builds that differ in a selection or a comparison."""
     pending: list[list[int]] = [[]]
     while pending:
         choices = pending.pop()
@@ -91,27 +90,27 @@ def exact_loss(
     epsilon: int = NANO,
     scripts: Sequence[Script] = SCRIPTS,
 ) -> float:
-    """Largest loss over all small data sets, users with k records more, and shapes.
+    """Compute the largest loss over all small data sets, added users with k records, and shapes.
 
     Parameters
     ----------
     method : Decomposition
-        With parameters that suit a small lattice.
+        Method whose parameters suit a small lattice.
     side : int
         Columns and rows of the lattice.
     size : int
         Largest number of records of a data set.
     k : int
-        Number of records of the user who is added.
+        Number of records of the added user.
     epsilon : int
         Nano-epsilon of each build.
     scripts : sequence of Script
-        Ways to answer counts.
+        Rules that answer counts.
 
     Raises
     ------
     LeakError
-        If the loss passes epsilon by more than rounding.
+        If the loss exceeds epsilon by more than rounding.
     """
     domain, worst = small_domain(side), 0.0
     users = [rows for rows in neighbours(side, k) if len(rows) == k]

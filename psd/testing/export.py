@@ -1,4 +1,4 @@
-"""Contract of an export format: its file holds the cells of a release, and nothing else."""
+"""Contract of an export format: its file has the cells of a release and nothing else."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _COLUMNS = ("cell", "level", "estimate", "perturbation_error", "density")
 
 
 def check_export(suffix: str, read: Callable[[Path], pd.DataFrame | NDArray[np.float64]]) -> None:
-    """Check that a format writes all cells of a release, and what its file does not hold.
+    """Check that a format writes all cells of a release and no path of this machine.
 
     Parameters
     ----------
     suffix : str
-        Ending of its files, such as ``".csv"``; the format is found as `psd export` finds it, so it
-        is registered before.
+        Ending of its files, such as ``".csv"``. The format must be registered, so that `psd export`
+        can select it.
     read : callable
         Takes the path of a file. For a table it returns a DataFrame with the columns cell, level,
         estimate, perturbation_error and density; for a raster an array of shape
@@ -58,7 +58,7 @@ def check_export(suffix: str, read: Callable[[Path], pd.DataFrame | NDArray[np.f
 def _check_written(
     release: Any, path: Path, read: Callable[[Path], Any], cells: str, *, is_array: bool
 ) -> None:
-    """Write one file and look at it."""
+    """Write one file and check it."""
     release.export(path, cells=cells)
     _expect([each.name for each in path.parent.iterdir()] == [path.name], "must write one file")
     content = path.read_bytes()
@@ -83,6 +83,6 @@ def _check_written(
 
 
 def _expect(holds: bool, sentence: str) -> None:
-    """Raise what a format has to do."""
+    """Raise an error that says what a format must do."""
     if not holds:
         raise AssertionError(f"the format {sentence}")

@@ -1,4 +1,4 @@
-"""Contract of a decomposition: what the library relies on, checked on small spaces."""
+"""Contract of a decomposition, checked on small data sets."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ EPSILONS = (2, 1_000, NANO, 1_000 * NANO)
 
 
 def check_method(method: Decomposition, *, thorough: bool = False) -> None:
-    """Check all that the library relies on; a method that passes can be published with.
+    """Check the contract of a method; a method that passes is safe to publish with.
 
     Parameters
     ----------
     method : Decomposition
-        With parameters that suit small lattices, so that data can change what it asks: a tree of
-        two or three levels, a grid of two or three cells per side.
+        Method whose parameters suit small lattices, so that its questions can depend on the data:
+        a tree of two or three levels, a grid of two or three cells per side.
     thorough : bool
-        Checks the privacy of all data sets of at most three records on a lattice of 3 x 3, which
-        takes minutes; otherwise of all on 2 x 2, and of a part of the neighbours on 3 x 3.
+        Whether to check the privacy of all data sets of at most three records on a lattice of
+        3 x 3, which takes minutes; otherwise of all on 2 x 2, and of some neighbours on 3 x 3.
 
     Raises
     ------
     AssertionError
         With the first fault: a `psd.testing.LeakError` if the build leaks.
     ParameterError, BudgetError
-        If the method has a parameter that was not declared, or asks for more than its epsilon.
+        If the method has an undeclared parameter, or spends more than its epsilon.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def check_method(method: Decomposition, *, thorough: bool = False) -> None:
 
 
 def check_form(method: Decomposition) -> None:
-    """A method is a frozen dataclass of described public fields, with a name and a paper."""
+    """Check that a method is a frozen dataclass of described public fields with a paper."""
     kind: Any = type(method)
     _expect(dataclasses.is_dataclass(kind), "must be a dataclass")
     _expect(kind.__dataclass_params__.frozen, "must be a frozen dataclass")
@@ -111,7 +111,7 @@ def check_form(method: Decomposition) -> None:
 
 
 def private_members(source: str) -> list[str]:
-    """Attributes with an underscore of anything but self, and reflection that could reach them.
+    """List private attributes of other objects than self, and functions of reflection.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def private_members(source: str) -> list[str]:
 
 
 def _source(kind: type[Any]) -> str:
-    """Code of the module of a class; nothing for a class that was typed in."""
+    """Source code of the module of a class; empty if there is no file."""
     try:
         return inspect.getsource(inspect.getmodule(kind) or kind)
     except (OSError, TypeError):
@@ -142,7 +142,7 @@ def _source(kind: type[Any]) -> str:
 
 
 def check_parameters_survive(method: Decomposition) -> None:
-    """The parameters that a release states make the same method again, from their texts."""
+    """Check that the texts of the parameters in a release give an equal method."""
     stated = method_parameters(method)
     texts = {name: str(value) for name, value in stated.items() if value is not None}
     again = from_settings(type(method), texts)
@@ -152,7 +152,7 @@ def check_parameters_survive(method: Decomposition) -> None:
 def check_tree_is_sound(
     method: Decomposition, rows: Sequence[int], script: Script = SCRIPTS[0]
 ) -> Run:
-    """Any data and any answers give a tree whose leaves have spent exactly epsilon."""
+    """Check that every leaf spends exactly epsilon and that estimates are consistent."""
     domain = small_domain(SIDE)
     run = run_method(method, small_tally(SIDE, rows), domain, NANO, RecordingSampler(script))
     curator, tree = run.curator, run.tree
@@ -173,7 +173,7 @@ def check_tree_is_sound(
 
 
 def check_any_lattice_and_epsilon(method: Decomposition) -> None:
-    """A lattice of one cell and the smallest epsilon have a tree, too, and all is spent."""
+    """Check small lattices and extreme epsilons: there is a tree, and epsilon is spent."""
     for side in LATTICES:
         for epsilon in EPSILONS:
             tally, sampler = small_tally(side, (0,)), RecordingSampler()
@@ -183,7 +183,7 @@ def check_any_lattice_and_epsilon(method: Decomposition) -> None:
 
 
 def check_counts(method: Decomposition) -> None:
-    """With noise of 0, each measured count is the number of records in its box."""
+    """Check that without noise, each measured count is the number of records in its box."""
     rows = np.random.default_rng(7).integers(0, SIDE * SIDE, 200)
     tally = small_tally(SIDE, rows.tolist())
     tree = run_method(method, tally, small_domain(SIDE), NANO, RecordingSampler()).tree
@@ -196,7 +196,7 @@ def check_counts(method: Decomposition) -> None:
 
 
 def check_replay(method: Decomposition) -> None:
-    """The same answers give the same tree, on the same data and on others."""
+    """Check that the same answers give the same tree on the same and on other data."""
     domain, script = small_domain(SIDE), SCRIPTS[-1]
     recorder = RecordingSampler(script)
     first = run_method(method, _tally("spread"), domain, NANO, recorder)
@@ -206,7 +206,7 @@ def check_replay(method: Decomposition) -> None:
 
 
 def check_release(method: Decomposition) -> None:
-    """A release is built, saved, loaded and queried, and states the parameters of the method."""
+    """Check that a release can be built, saved, loaded and queried, and states the parameters."""
     import psd
 
     points = pd.DataFrame({"lon": [0.5, 1.5, 6.5], "lat": [0.5, 1.5, 7.5]})
@@ -230,6 +230,6 @@ def _tally(name: str) -> Tally:
 
 
 def _expect(holds: bool, sentence: str) -> None:
-    """Raise what a method has to be."""
+    """Raise an error that says what a method must do."""
     if not holds:
         raise AssertionError(f"the method {sentence}")

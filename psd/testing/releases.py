@@ -1,4 +1,4 @@
-"""Releases of given counts, to test what reads releases."""
+"""Releases with chosen counts, for tests of code that reads releases."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["release_from_counts"]
 def release_from_counts(
     counts: ArrayLike, *, epsilon: str | float | Decimal = 1, domain: Domain | None = None
 ) -> Release:
-    """Release of a grid with these noisy counts.
+    """Return a release of a grid with these noisy counts.
 
     Parameters
     ----------
     counts : array_like of int, shape (rows, columns)
         Noisy counts, the first row in the south.
     epsilon : str, int, float or Decimal
-        Of each count.
+        Epsilon of each count.
     domain : Domain, optional
         Bounds of the grid; by default each cell is one unit wide, in metres.
 

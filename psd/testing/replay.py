@@ -1,9 +1,9 @@
-"""Record on one data set, replay on its neighbour: whether data steer a build past its epsilon.
+"""Record a build on one data set and replay it on a neighbour, to bound its privacy loss.
 
 A method is built on D with scripted answers, then on D' with the same answers. If a public
-argument, a cut or a cell differs, the data steered the build by another way than an answer. If
-not, the loss between the two is at most the sum, over questions and cells, of epsilon times the
-change of the true answer over the sensitivity, and must not pass the epsilon of the release.
+argument, a cut or a cell differs, the build depends on the data in another way than by an answer.
+If not, the loss between the two is at most the sum, over questions and cells, of epsilon times the
+change of the true answer over the sensitivity, and must not exceed the epsilon of the release.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROUNDING = 1e-9
 
 
 class Run(NamedTuple):
-    """One build: its curator, which has the questions, and its tree."""
+    """Curator and tree of one build; the curator has the questions."""
 
     curator: Curator
     tree: Tree
@@ -77,12 +77,12 @@ def run_method(
 
 
 def compare_runs(first: Run, second: Run) -> None:
-    """Refuse two runs with the same answers that differ in a question, a pick or a cell.
+    """Check that two runs with the same answers have the same questions, declarations and cells.
 
     Raises
     ------
     LeakError
-        With what differs.
+        If they differ.
     """
     (curator, tree), (other, other_tree) = first, second
     questions, others = curator.questions, other.questions
@@ -92,17 +92,17 @@ def compare_runs(first: Run, second: Run) -> None:
         if a.kind != b.kind or not np.array_equal(a.boxes, b.boxes):
             raise LeakError("questions about other cells than on the other data set")
     if curator.declared != other.declared:
-        raise LeakError("the method declares another pick than on the other data set")
+        raise LeakError("the method declares another choice than on the other data set")
     for name in ("boxes", "parent", "count", "epsilon"):
         if not np.array_equal(getattr(tree, name), getattr(other_tree, name)):
             raise LeakError(f"{name} of the tree depend on the data")
 
 
 def transcript_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction | float:
-    """Largest log-ratio of the probabilities of the same answers on two data sets.
+    """Bound the log-ratio of the probabilities of the same answers on two data sets.
 
-    A count costs epsilon times its change over the sensitivity, and a selection that of the
-    candidate whose score changes most, whatever the answers are. Thresholds of one question and
+    A count costs epsilon times its change over the sensitivity. A selection costs the same for the
+    candidate with the largest change of score, for all answers. Thresholds of one question and
     draws of other mechanisms cost the log-ratio of their answers.
 
     Raises
@@ -119,7 +119,7 @@ def transcript_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction |
         elif a.kind == "other":
             total += abs(answer_ratio(a, b))
         else:
-            total += _bound_of_cells(a, b)
+            total += _bound_draw(a, b)
     for (_, charge), ratio in thresholds.items():
         if abs(ratio) > charge / NANO + ROUNDING:
             raise LeakError(f"a question costs {abs(ratio)} and was charged {charge / NANO}")
@@ -127,8 +127,8 @@ def transcript_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction |
     return total
 
 
-def _bound_of_cells(a: Draw, b: Draw) -> Fraction:
-    """Loss of one draw about cells, each with its own epsilon and sensitivity."""
+def _bound_draw(a: Draw, b: Draw) -> Fraction:
+    """Bound the loss of a draw of several answers, each with an epsilon and a sensitivity."""
     change = np.zeros(len(a.epsilon), np.int64)
     np.maximum.at(change, a.group, np.abs(a.true - b.true))
     parts = {
@@ -151,36 +151,36 @@ def replay_loss(
     covariate: Covariate | None = None,
     scripts: Sequence[Script] = SCRIPTS,
 ) -> tuple[Fraction | float, int]:
-    """Check all data sets of at most three records on a lattice, and all their neighbours.
+    """Compute the largest loss between all data sets of at most three records and their neighbours.
 
     Parameters
     ----------
     method : Decomposition
-        With parameters that suit a small lattice.
+        Method whose parameters suit a small lattice.
     side : int
         Columns and rows of the lattice.
     k : int
-        Largest number of records of one user; a neighbour has 1 to k records more.
+        Largest number of records of one user; a neighbour has 1 to k further records.
     epsilon : int
         Nano-epsilon of each build.
     every, shift : int
-        Checks one in so many pairs; see `psd.testing.neighbour_pairs`.
+        Select a part of the pairs; see `psd.testing.neighbour_pairs`.
     covariate : Covariate, optional
         Public density of the domain.
     scripts : sequence of Script
-        Ways to answer.
+        Rules that answer.
 
     Returns
     -------
     worst : Fraction or float
         Largest loss.
     pairs : int
-        Number of pairs that were checked.
+        Number of checked pairs.
 
     Raises
     ------
     LeakError
-        If data steer the build, or the loss passes epsilon.
+        If a build depends on the data other than by answers, or the loss exceeds epsilon.
     """
     domain, pairs = small_domain(side), 0
     worst: Fraction | float = Fraction(0)

@@ -1,4 +1,4 @@
-"""Small lattices and all data sets on them, which checks can try one by one."""
+"""Small lattices and all data sets on them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from psd.space.domain import Domain
 __all__ = ["Rows", "data_sets", "neighbour_pairs", "neighbours", "small_domain", "small_tally"]
 
 Rows = tuple[int, ...]
-"""Records by the lattice cell that each is in: column + side * row."""
+"""Lattice cell of each record: column + side * row."""
 
 
 def small_domain(side: int) -> Domain:
-    """Square domain whose coordinates are lattice lines.
+    """Return a square domain whose integer coordinates are lattice lines.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def small_domain(side: int) -> Domain:
 
 
 def small_tally(side: int, rows: Sequence[int], k: int = 1) -> Tally:
-    """Exact counts of records on a small lattice.
+    """Count records on a small lattice.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def small_tally(side: int, rows: Sequence[int], k: int = 1) -> Tally:
 
 
 def data_sets(side: int, size: int = 3) -> Iterator[Rows]:
-    """All data sets of at most ``size`` records on a lattice.
+    """Yield all data sets of at most ``size`` records on a lattice.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def data_sets(side: int, size: int = 3) -> Iterator[Rows]:
 
 
 def neighbours(side: int, k: int) -> list[Rows]:
-    """All sets of 1 to k records that one more user can add.
+    """List all sets of 1 to k records that one added user can have.
 
     Examples
     --------
@@ -79,11 +79,11 @@ def neighbours(side: int, k: int) -> list[Rows]:
 def neighbour_pairs(
     side: int, k: int, every: int = 1, shift: int = 0
 ) -> Iterator[tuple[Rows, list[Rows]]]:
-    """Data sets of at most three records, each with the records that make its neighbours.
+    """Yield data sets of at most three records, each with the records that its neighbours add.
 
-    With ``every`` above 1, one in so many pairs; each ``shift`` below it is another part of them,
-    and together they are all. A part has few data sets with several neighbours each, because the
-    build on a data set is recorded once for all of them.
+    With ``every`` above 1, only every n-th pair is yielded; the parts of all values of ``shift``
+    below ``every`` together are all pairs. A part has few data sets with several neighbours each,
+    because the build on a data set is recorded once for all its neighbours.
     """
     extra = neighbours(side, k)
     step = max(n for n in range(1, every + 1) if every % n == 0 and n <= max(1, len(extra) // 3))

@@ -1,4 +1,4 @@
-"""Contract of a source: it reads the same rows as a DataFrame of them."""
+"""Contract of a source: it reads the same records as a DataFrame of them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["check_source"]
 _DOMAIN = Domain(bounds=(126, 37, 128, 38))
 _COLUMNS = Columns(x="lon", y="lat", user="id", time="seen", time_zone="Asia/Seoul")
 _ID = "visitor"
-"""Part of every id, so that a message with one is noticed."""
+"""Part of every id, which no message may contain."""
 
 
 def check_source(make: Callable[[pd.DataFrame, Path], Any], *, has_times: bool = True) -> None:
-    """Check that a source reads rows, ids and times as they are, and refuses what it cannot read.
+    """Check that a source reads coordinates, ids and times exactly, and refuses a missing column.
 
     Parameters
     ----------
     make : callable
-        Takes a DataFrame with the columns lon, lat, id and seen, of which some coordinates and ids
-        are missing, and an empty folder; returns an input of the source with these rows. The source
-        is found as `psd.build` finds it, so it is registered before.
+        Takes a DataFrame with the columns lon, lat, id and seen, with some coordinates and ids
+        missing, and an empty folder; returns an input of the source with these records. The source
+        must be registered, so that `psd.build` can select it.
     has_times : bool
         Whether the source can have a column of times.
 
@@ -56,7 +56,7 @@ def check_source(make: Callable[[pd.DataFrame, Path], Any], *, has_times: bool =
 
 
 def _table(size: int) -> pd.DataFrame:
-    """Rows with ids, times and a few gaps; the first row has none."""
+    """Records with ids and times; some values are missing, but none in the first record."""
     rng = np.random.default_rng(7)
     table = pd.DataFrame(
         {
@@ -74,7 +74,7 @@ def _table(size: int) -> pd.DataFrame:
 
 
 def _check_same_rows(item: Any, table: pd.DataFrame, columns: Columns) -> None:
-    """Compare the rows of an input with those of the DataFrame, in whatever order they come."""
+    """Compare the records of an input with those of the DataFrame, in any order."""
     batches, expected = (list(read(data, columns, _DOMAIN)) for data in (item, table))
     for batch in batches:
         _check_batch(batch, columns)
@@ -85,7 +85,7 @@ def _check_same_rows(item: Any, table: pd.DataFrame, columns: Columns) -> None:
 
 
 def _check_batch(batch: Batch, columns: Columns) -> None:
-    """Refuse arrays of another type or length."""
+    """Check the types and lengths of the arrays of a batch."""
     _expect(type(batch) is Batch, "must yield psd.ingest.tally.Batch")
     _expect(batch.x.dtype == batch.y.dtype == np.float64, "must yield coordinates as float64")
     _expect(batch.x.shape == batch.y.shape and batch.x.ndim == 1, "must yield as many x as y")
@@ -118,7 +118,7 @@ def _rows(batches: list[Batch]) -> pd.DataFrame:
 
 
 def _check_missing_column(item: Any, columns: Columns) -> None:
-    """A column that is not there is refused, and no value of a row is quoted."""
+    """Check that a missing column is refused in a message without values of records."""
     try:
         list(read(item, replace(columns, user="no such column"), _DOMAIN))
     except InputDataError as error:
@@ -128,6 +128,6 @@ def _check_missing_column(item: Any, columns: Columns) -> None:
 
 
 def _expect(holds: bool, sentence: str) -> None:
-    """Raise what a source has to do."""
+    """Raise an error that says what a source must do."""
     if not holds:
         raise AssertionError(f"the source {sentence}")

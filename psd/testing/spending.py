@@ -1,4 +1,4 @@
-"""What the questions of a build cost at each lattice cell, counted from the questions alone."""
+"""Epsilon that the questions of a build spend at each lattice cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["spent_by_cell"]
 
 
 def spent_by_cell(questions: Iterable[ChargedQuestion], side: int) -> Integers:
-    """Nano-epsilon of all questions at each cell of a small lattice.
+    """Sum the nano-epsilons of all questions at each cell of a small lattice.
 
     Parameters
     ----------
