@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..options.command import Command
-from ..options.common import RELEASE, overwrite
+from ..options.common import RELEASE, chosen_max_nodes, overwrite
 
 __all__ = ["command"]
 
@@ -27,4 +27,5 @@ def command(release: str, key: str, overwrite: bool) -> None:
     """  # noqa: D301
     from psd.release.signing import sign
 
-    click.echo(f"wrote {sign(release, key, overwrite=overwrite)}")
+    signature = sign(release, key, overwrite=overwrite, max_nodes=chosen_max_nodes())
+    click.echo(f"wrote {signature}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..options.command import Command
-from ..options.common import RELEASE
+from ..options.common import RELEASE, chosen_max_nodes
 
 __all__ = ["command"]
 
@@ -35,7 +35,7 @@ def command(release: str, key: str | None, signature: str | None) -> None:
 
     if key is None and signature is not None:
         raise click.UsageError("--signature goes with --key, the public key to check it with")
-    digest = verify(release, key, signature=signature)
+    digest = verify(release, key, signature=signature, max_nodes=chosen_max_nodes())
     click.echo(f"digest {digest}")
     if key is None:
         click.echo("the content matches the digest; no signature was checked (see --key)")

@@ -7,9 +7,42 @@ from typing import Any
 
 import click
 
-__all__ = ["RELEASE", "overwrite"]
+from psd.release.node_limit import MAX_NODES
 
-RELEASE = click.argument("release", type=click.Path(dir_okay=False, readable=False))
+from ..options.command import chain_options
+from ..options.values import INTEGER
+
+__all__ = ["RELEASE", "chosen_max_nodes", "overwrite"]
+
+_KEY = "psd.max_nodes"
+
+
+def _keep_max_nodes(ctx: click.Context, param: click.Parameter, value: int) -> None:
+    """Keep the limit for whatever the command reads; refuse it before anything is read."""
+    if value < 1:
+        raise click.UsageError(f"--max-nodes must be at least 1, got {value}", ctx)
+    ctx.meta[_KEY] = value
+
+
+def chosen_max_nodes() -> int:
+    """Most nodes of a release that the running command reads."""
+    limit: int = click.get_current_context().meta[_KEY]
+    return limit
+
+
+RELEASE = chain_options(
+    click.argument("release", type=click.Path(dir_okay=False, readable=False)),
+    click.option(
+        "--max-nodes",
+        type=INTEGER,
+        default=MAX_NODES,
+        show_default=True,
+        expose_value=False,
+        callback=_keep_max_nodes,
+        help="Refuse a release of more nodes, all slices together; raise it for trusted senders.",
+    ),
+)
+"""A release file that a command reads, and ``--max-nodes`` for it and others like it."""
 
 
 def overwrite(command: Callable[..., Any]) -> Callable[..., Any]:

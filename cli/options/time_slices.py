@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..options.command import options_of
+from ..options.common import chosen_max_nodes
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -44,7 +45,7 @@ def release_or_series_at(path: str, name: str | None) -> Release | SeriesRelease
     from psd.api.series import SeriesRelease
 
     if name is None and _is_series(path):
-        return SeriesRelease.load(path)
+        return SeriesRelease.load(path, max_nodes=chosen_max_nodes())
     return release_at(path, name)
 
 
@@ -68,11 +69,12 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
             f"{option}"
         )
     if name is None:
-        return Release.load(path)
+        return Release.load(path, max_nodes=chosen_max_nodes())
     if not _is_series(path):
-        Release.load(path)  # reports a file that is not a release either
+        # Reports a file that is not a release either.
+        Release.load(path, max_nodes=chosen_max_nodes())
         raise click.UsageError(f"{option} goes with a series, but {path} is a single release")
-    return SeriesRelease.load(path)[name]
+    return SeriesRelease.load(path, max_nodes=chosen_max_nodes())[name]
 
 
 def _is_series(path: str) -> bool:
@@ -88,4 +90,4 @@ def slice_at(path: str, name: str) -> TimeSlices:
 
     from psd.api.series import SeriesRelease
 
-    return replace(SeriesRelease.load(path).slices, names=(name,))
+    return replace(SeriesRelease.load(path, max_nodes=chosen_max_nodes()).slices, names=(name,))

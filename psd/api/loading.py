@@ -6,18 +6,29 @@ import os
 
 from psd.api.release import Release
 from psd.api.series import SeriesRelease
+from psd.release.node_limit import MAX_NODES
 from psd.release.series_file import is_series
 
 __all__ = ["load"]
 
 
-def load(path: str | os.PathLike[str]) -> Release | SeriesRelease:
+def load(path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES) -> Release | SeriesRelease:
     """Read a release file, of one release or of a series of time slices.
+
+    Parameters
+    ----------
+    path : path-like
+        File to read.
+    max_nodes : int
+        Most nodes that the file may state, in all slices together; 2^22 by default. Memory and
+        time of queries grow with them, so a larger limit is for files of trusted senders.
 
     Raises
     ------
     ReleaseFormatError
-        If the file is missing, malformed, damaged or of an unknown version.
+        If the file is missing, malformed, damaged or of an unknown version, or states more nodes.
+    ParameterError
+        If `max_nodes` is not a positive integer.
 
     Examples
     --------
@@ -29,4 +40,5 @@ def load(path: str | os.PathLike[str]) -> Release | SeriesRelease:
     ...     psd.load(folder + "/r.psd.parquet")
     <Release: given, 2 cells, epsilon 1 per record>
     """
-    return SeriesRelease.load(path) if is_series(path) else Release.load(path)
+    kind = SeriesRelease if is_series(path) else Release
+    return kind.load(path, max_nodes=max_nodes)

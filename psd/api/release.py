@@ -19,6 +19,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.query.index import QueryIndex
 from psd.release.counts import record_from_counts
 from psd.release.file import digest_of, read_release, write_release
+from psd.release.node_limit import MAX_NODES
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
@@ -605,15 +606,26 @@ class Release:
         write_release(self.record, path, overwrite=overwrite)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Release:
+    def load(path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES) -> Release:
         """Read a release file.
+
+        Parameters
+        ----------
+        path : path-like
+            File to read.
+        max_nodes : int
+            Most nodes that the file may state; memory and time of queries grow with them, so a
+            larger limit is for files of trusted senders.
 
         Raises
         ------
         ReleaseFormatError
-            If the file is missing, malformed, damaged or of an unknown version.
+            If the file is missing, malformed, damaged or of an unknown version, or states more
+            nodes.
+        ParameterError
+            If `max_nodes` is not a positive integer.
         """
-        record, digest = read_release(path)
+        record, digest = read_release(path, max_nodes=max_nodes)
         release = Release(record)
         vars(release)["digest"] = digest
         return release

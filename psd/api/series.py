@@ -13,6 +13,7 @@ from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import ContributionScope, PrivacyUnit
+from psd.release.node_limit import MAX_NODES
 from psd.release.series import SeriesRecord
 from psd.release.series_file import digest_of, read_series, write_series
 from psd.space.domain import Domain
@@ -179,15 +180,26 @@ class SeriesRelease:
         write_series(self.record, path, overwrite=overwrite)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> SeriesRelease:
+    def load(path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES) -> SeriesRelease:
         """Read a file of a series.
+
+        Parameters
+        ----------
+        path : path-like
+            File to read.
+        max_nodes : int
+            Most nodes that the file may state, in all slices together; memory and time of
+            queries grow with them, so a larger limit is for files of trusted senders.
 
         Raises
         ------
         ReleaseFormatError
-            If the file is missing, malformed, damaged, of an unknown version or a single release.
+            If the file is missing, malformed, damaged, of an unknown version or a single release,
+            or states more nodes.
+        ParameterError
+            If `max_nodes` is not a positive integer.
         """
-        record, digest = read_series(path)
+        record, digest = read_series(path, max_nodes=max_nodes)
         series = SeriesRelease(record)
         vars(series)["digest"] = digest
         return series

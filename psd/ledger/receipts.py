@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from psd._util.strict_json import strict_json
-from psd._util.untrusted_parquet import footer_keys
+from psd._util.untrusted_parquet import MAX_ROWS, footer_keys
 from psd.errors import ReleaseFormatError
 from psd.release.file import KEY, SERIES_KEY, read_release
 from psd.release.series_file import is_series, read_series
@@ -81,7 +81,8 @@ def is_sound(path: str | os.PathLike[str]) -> bool:
     False
     """
     try:
-        (read_series if is_series(path) else read_release)(path)
+        # Files of the owner of the ledger: also those that a stranger's may not be as large as.
+        (read_series if is_series(path) else read_release)(path, max_nodes=MAX_ROWS)
     except ReleaseFormatError:
         return False
     return True

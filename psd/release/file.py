@@ -34,6 +34,7 @@ from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.release.allow_list import check_release
 from psd.release.covariate_codec import COVARIATE_KEY, pack_covariate, unpack_covariate
 from psd.release.digest import canonical_json, content_digest
+from psd.release.node_limit import MAX_NODES, check_max_nodes, check_node_count
 from psd.release.record import ReleaseRecord
 from psd.release.schema import record_fields, record_header
 from psd.space.box_tree import Tree
@@ -111,16 +112,22 @@ def write_release(
     write_file(path, encode_release(record), overwrite=overwrite)
 
 
-def read_release(path: str | os.PathLike[str]) -> tuple[ReleaseRecord, str]:
+def read_release(
+    path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
+) -> tuple[ReleaseRecord, str]:
     """Read a release, and the digest of its content.
 
     Raises
     ------
     ReleaseFormatError
-        If the file is missing, malformed, damaged or of an unknown version.
+        If the file is missing, malformed, damaged or of an unknown version, or states more than
+        `max_nodes` nodes.
+    ParameterError
+        If `max_nodes` is not a positive integer.
     """
+    check_max_nodes(max_nodes)
     with stating_path(path):
-        return decode_release(read_bytes(path), str(path))
+        return decode_release(read_bytes(path), str(path), max_nodes=max_nodes)
 
 
 def encode_release(record: ReleaseRecord) -> bytes:
@@ -191,7 +198,9 @@ def columns_of(tree: Tree) -> list[pa.Array]:
     ]
 
 
-def decode_release(content: bytes, name: str = "release") -> tuple[ReleaseRecord, str]:
+def decode_release(
+    content: bytes, name: str = "release", *, max_nodes: int = MAX_NODES
+) -> tuple[ReleaseRecord, str]:
     """Decode the bytes of a file to a record and the digest of its content.
 
     Parameters
@@ -200,6 +209,8 @@ def decode_release(content: bytes, name: str = "release") -> tuple[ReleaseRecord
         The whole file.
     name : str
         What to call it in messages.
+    max_nodes : int
+        Most nodes that it may state.
 
     Raises
     ------
@@ -207,7 +218,10 @@ def decode_release(content: bytes, name: str = "release") -> tuple[ReleaseRecord
         With the first thing that is wrong.
     """
     with explain_read_errors(name):
-        return _decode_file(open_parquet(content), content)
+        file = open_parquet(content)
+        footer = read_footer(file, KEY)
+        check_node_count(file.metadata.num_rows, max_nodes)
+        return _decode_file(file, footer, content)
 
 
 @contextmanager
@@ -233,9 +247,10 @@ def explain_read_errors(name: str) -> Iterator[None]:
         raise ReleaseFormatError(f"{name}: {error}") from None
 
 
-def _decode_file(file: pq.ParquetFile, content: bytes) -> tuple[ReleaseRecord, str]:
+def _decode_file(
+    file: pq.ParquetFile, footer: Mapping[bytes, bytes], content: bytes
+) -> tuple[ReleaseRecord, str]:
     """Check what the footer says before anything large is read."""
-    footer = read_footer(file, KEY)
     header = strict_json(footer[KEY])
     fields = record_fields(header)
     if not file.schema_arrow.remove_metadata().equals(SCHEMA):

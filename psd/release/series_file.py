@@ -7,6 +7,7 @@ release, once for all slices, and the parameters of each. Reading is as strict a
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -41,6 +42,7 @@ from psd.release.file import (
     stating_path,
     tree_of,
 )
+from psd.release.node_limit import MAX_NODES, check_max_nodes, check_node_count
 from psd.release.record import ReleaseRecord
 from psd.release.schema import is_parameters, record_fields, record_header
 from psd.release.series import SeriesRecord
@@ -69,16 +71,22 @@ def write_series(
     write_file(path, encode_series(series), overwrite=overwrite)
 
 
-def read_series(path: str | os.PathLike[str]) -> tuple[SeriesRecord, str]:
+def read_series(
+    path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
+) -> tuple[SeriesRecord, str]:
     """Read a series, and the digest of its content.
 
     Raises
     ------
     ReleaseFormatError
-        If the file is missing, malformed, damaged, of an unknown version or a single release.
+        If the file is missing, malformed, damaged, of an unknown version or a single release, or
+        states more than `max_nodes` nodes in all slices together.
+    ParameterError
+        If `max_nodes` is not a positive integer.
     """
+    check_max_nodes(max_nodes)
     with stating_path(path):
-        return decode_series(read_bytes(path), str(path))
+        return decode_series(read_bytes(path), str(path), max_nodes=max_nodes)
 
 
 def is_series(path: str | os.PathLike[str]) -> bool:
@@ -130,7 +138,9 @@ def _series_header(series: SeriesRecord) -> dict[str, Any]:
     }
 
 
-def decode_series(content: bytes, name: str = "series") -> tuple[SeriesRecord, str]:
+def decode_series(
+    content: bytes, name: str = "series", *, max_nodes: int = MAX_NODES
+) -> tuple[SeriesRecord, str]:
     """Decode the bytes of a file to a series and the digest of its content.
 
     Raises
@@ -139,12 +149,16 @@ def decode_series(content: bytes, name: str = "series") -> tuple[SeriesRecord, s
         With the first thing that is wrong.
     """
     with explain_read_errors(name):
-        return _decode_file(open_parquet(content), content)
+        file = open_parquet(content)
+        footer = read_footer(file, SERIES_KEY)
+        check_node_count(file.metadata.num_rows, max_nodes)
+        return _decode_file(file, footer, content)
 
 
-def _decode_file(file: pq.ParquetFile, content: bytes) -> tuple[SeriesRecord, str]:
+def _decode_file(
+    file: pq.ParquetFile, footer: Mapping[bytes, bytes], content: bytes
+) -> tuple[SeriesRecord, str]:
     """Check what the footer says before anything large is read."""
-    footer = read_footer(file, SERIES_KEY)
     header = strict_json(footer[SERIES_KEY], MAX_HEADER)
     slices, scope, each = _series_fields(header)
     if not file.schema_arrow.remove_metadata().equals(_SCHEMA):

@@ -22,6 +22,7 @@ from psd._util.atomic_write import check_free, check_targets, write_file
 from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
 from psd.release.file import read_release, stated_digest
+from psd.release.node_limit import MAX_NODES
 from psd.release.series_file import is_series, read_series
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def new_key(path: Name) -> Path:
     return public_name(path)
 
 
-def sign(release: Name, key: Name, *, overwrite: bool = False) -> Path:
+def sign(release: Name, key: Name, *, overwrite: bool = False, max_nodes: int = MAX_NODES) -> Path:
     """Sign the content of a release, or of a series, once it has been read and checked.
 
     Parameters
@@ -105,6 +106,8 @@ def sign(release: Name, key: Name, *, overwrite: bool = False) -> Path:
         File of the private key: PEM, Ed25519, without a password, not readable by others.
     overwrite : bool
         Whether a signature that exists is replaced.
+    max_nodes : int
+        Most nodes that the file of the release may state, as in `psd.load`.
 
     Returns
     -------
@@ -137,7 +140,7 @@ def sign(release: Name, key: Name, *, overwrite: bool = False) -> Path:
     >>> folder.cleanup()
     """
     private = _private_key(key)
-    digest = _release_digest(release)
+    digest = _release_digest(release, max_nodes)
     body = {
         "version": VERSION,
         "digest": digest,
@@ -149,7 +152,13 @@ def sign(release: Name, key: Name, *, overwrite: bool = False) -> Path:
     return target
 
 
-def verify(release: Name, key: Name | None = None, *, signature: Name | None = None) -> str:
+def verify(
+    release: Name,
+    key: Name | None = None,
+    *,
+    signature: Name | None = None,
+    max_nodes: int = MAX_NODES,
+) -> str:
     """Check that a release is what it was when it was written and, with a key, who signed it.
 
     Parameters
@@ -161,6 +170,8 @@ def verify(release: Name, key: Name | None = None, *, signature: Name | None = N
         checked, which tells of damage and not of forgery.
     signature : path-like, optional
         File of the signature, where it is not `signature_name`.
+    max_nodes : int
+        Most nodes that the file of the release may state, as in `psd.load`.
 
     Returns
     -------
@@ -189,7 +200,7 @@ def verify(release: Name, key: Name | None = None, *, signature: Name | None = N
     True
     """
     public = None if key is None else _public_key(key)
-    digest = _release_digest(release)
+    digest = _release_digest(release, max_nodes)
     if public is not None:
         _check_signature(signature or signature_name(release), public, digest)
     elif stated_digest(release) is None:
@@ -201,9 +212,10 @@ def verify(release: Name, key: Name | None = None, *, signature: Name | None = N
     return digest
 
 
-def _release_digest(release: Name) -> str:
+def _release_digest(release: Name, max_nodes: int) -> str:
     """Digest of a file that has been read whole and found sound."""
-    return read_series(release)[1] if is_series(release) else read_release(release)[1]
+    read = read_series if is_series(release) else read_release
+    return read(release, max_nodes=max_nodes)[1]
 
 
 def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:

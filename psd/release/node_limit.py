@@ -1,0 +1,52 @@
+"""How many nodes a reader takes: memory and time of all that follows grow with them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from psd.errors import ParameterError, ReleaseFormatError
+
+__all__ = ["MAX_NODES", "check_max_nodes", "check_node_count"]
+
+MAX_NODES: Final = 2**22
+"""Most nodes of a file that is read without a word of the caller, of all slices together."""
+
+
+def check_max_nodes(max_nodes: object) -> None:
+    """Refuse a limit that is not a positive integer.
+
+    Raises
+    ------
+    ParameterError
+        If it is something else.
+    """
+    value: Any = max_nodes
+    if type(value) is not int or value < 1:
+        raise ParameterError(f"max_nodes must be an integer of at least 1, got {str(value)[:100]}")
+
+
+def check_node_count(nodes: int, max_nodes: int) -> None:
+    """Refuse a file that states more nodes than the limit.
+
+    Parameters
+    ----------
+    nodes : int
+        What the footer of the file says; nothing is decoded yet.
+    max_nodes : int
+        Limit of the caller.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If there are more.
+
+    Examples
+    --------
+    >>> check_node_count(MAX_NODES, MAX_NODES)
+    """
+    if nodes > max_nodes:
+        raise ReleaseFormatError(
+            f"a release must have at most {max_nodes:,} nodes in all slices together, got "
+            f"{nodes:,}; allow more with max_nodes (--max-nodes) if its sender is trusted, since "
+            "memory and time grow with them"
+        )
