@@ -17,7 +17,7 @@ import pandas as pd
 import psd
 from psd.curator.contribution_choice import (
     ContributionChoice,
-    _misses,
+    _users_over,
     candidate_bounds,
     choose_contribution_bound,
 )
@@ -112,7 +112,7 @@ def chances(data, choice, epsilon):
     """Probability of every bound."""
     bounds = candidate_bounds(choice.most)
     over = len(data.sizes) - np.searchsorted(np.sort(data.sizes), bounds, side="right")
-    gap = _misses(over, choice.target(epsilon))
+    gap = _users_over(over, choice.target(epsilon))
     weight = np.exp(-price(choice, epsilon) / 1e9 * (gap - gap.min()) / 2)
     return bounds, weight / weight.sum()
 
