@@ -112,6 +112,7 @@ def test_shares_are_of_the_total_and_what_is_not_left_is_refused():
     with pytest.raises(BudgetError):
         budget.withhold("counting", 41)
     budget.withhold("counting", 40)
+    assert budget.left == 0
     assert spent_before_counting(budget.statement) == 100
 
 
