@@ -39,7 +39,7 @@ def _parse_plain(value: object, kind: type[N]) -> N:
             return kind(text)
     except ValueError:
         pass
-    raise click.BadParameter(f"{text!r} is not a valid {kind.__name__}.")
+    raise click.BadParameter(f"{text!r} is not a {'whole ' * (kind is int)}number.")
 
 
 def _option_type(parse: Callable[[object], Any], name: str) -> click.ParamType[Any]:
