@@ -47,6 +47,6 @@ def check_node_count(nodes: int, max_nodes: int) -> None:
     if nodes > max_nodes:
         raise ReleaseFormatError(
             f"a release must have at most {max_nodes:,} nodes in all slices together, got "
-            f"{nodes:,}; allow more with max_nodes (--max-nodes) if its sender is trusted, since "
+            f"{nodes:,}; allow more with max_nodes= if its sender is trusted, since "
             "memory and time grow with them"
         )
