@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import Command
+from ..options.reading import read_option
 from ..options.values import INTEGER, parse_settings
 from ..output.terminal import open_console
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _FILE = click.argument("file", type=click.Path(readable=False))
+_READ = read_option("user", "x", "y", "time", "time_zone", "geometry", "layer")
 _FORM = click.option(
     "--format",
     "form",
@@ -94,6 +96,7 @@ def create_ledger(file: str) -> None:
     help="Largest total epsilon of an analyst; may be repeated. With caps, only the named analysts "
     "can spend.",
 )
+@_READ
 def register_dataset(
     file: str,
     dataset: str,
@@ -102,29 +105,72 @@ def register_dataset(
     time_zone: str | None,
     max_contributions: int | None,
     caps: tuple[str, ...],
+    read: dict[str, Any],
 ) -> None:
     """Add a dataset with its budget; only `psd ledger raise` changes the budget later.
 
     Register all files that may hold records of the same people as one dataset, also files that
     are added later, such as further months.
+    How its records are read is registered too and never changes: the columns lon and lat by
+    default, and the column of user ids where the unit has users. A build with another column of
+    ids or times is refused; one that reads the points otherwise counts everywhere.
 
     \b
     Examples:
       psd ledger register city.ledger accidents --budget 1
-      psd ledger register city.ledger visits --budget 2 --unit user --cap ann=1.5 --cap bob=0.5
+      psd ledger register city.ledger visits --budget 2 --unit user --read user=user_id \\
+          --cap ann=1.5 --cap bob=0.5
     """  # noqa: D301
+    from psd.ingest.reading import reading_text
+    from psd.ingest.sources import Columns
     from psd.ledger.ledger import Ledger
 
     cap_texts = parse_settings(caps, "NAME=EPSILON", "ann=0.5", option="--cap")
-    Ledger(file).register(
+    ledger = Ledger(file)
+    ledger.register(
         dataset,
         budget,
         unit=unit,
         time_zone=time_zone,
         max_contributions=max_contributions,
         caps=cap_texts,
+        columns=Columns(**read),
     )
     click.echo(f"registered {dataset} in {file}: budget {budget} per {unit}")
+    click.echo(f"records are read by {reading_text(ledger.state().dataset(dataset).reading or {})}")
+
+
+@command.command("columns", cls=Command, short_help="Enter how the records of a dataset are read.")
+@_FILE
+@click.argument("dataset")
+@_READ
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def register_columns(file: str, dataset: str, read: dict[str, Any], yes: bool) -> None:
+    """Enter how the records of a dataset are read, if its ledger was made by an older version.
+
+    `psd ledger register` enters it for new datasets. It is entered once and never changes. State
+    the columns that all earlier builds read: the ledger does not know them.
+
+    \b
+    Examples:
+      psd ledger columns city.ledger visits --read user=user_id
+    """  # noqa: D301
+    from psd.ingest.reading import reading_text
+    from psd.ingest.sources import Columns
+    from psd.ledger.ledger import Ledger
+    from psd.ledger.readings import registered_reading
+
+    ledger, columns = Ledger(file), Columns(**read)
+    entered = ledger.state().dataset(dataset)
+    text = reading_text(registered_reading(columns, entered.unit, entered.time_zone))
+    if not yes:
+        click.confirm(
+            f"All records of {dataset} were read by {text}, also those of earlier charges. This "
+            "never changes. Register it?",
+            abort=True,
+        )
+    ledger.register_columns(dataset, columns)
+    click.echo(f"registered in {file}: records of {dataset} are read by {text}")
 
 
 @command.command("raise", cls=Command, short_help="Raise the budget of a dataset.")
@@ -214,6 +260,7 @@ def verify_ledger(file: str, head: str | None) -> None:
 
 def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
     """Spent part and rest of a budget and of its caps."""
+    from psd.ingest.reading import reading_text
     from psd.privacy.epsilon import epsilon_text
 
     dataset, charges = state.datasets[name], state.charges_of(name)
@@ -227,6 +274,7 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
     return {
         "dataset": name,
         "unit": f"{dataset.unit}{zone}{bound}",
+        "columns": "not registered" if dataset.reading is None else reading_text(dataset.reading),
         "budget": epsilon_text(dataset.budget),
         "spent": epsilon_text(spent),
         "left": epsilon_text(max(dataset.budget - spent, 0)),

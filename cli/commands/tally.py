@@ -231,7 +231,7 @@ def _is_tally_of(tally: PartialTally, path: Path, request: TallyRequest) -> bool
     from psd.publish.tally_parts import origin_of
 
     origin, expected_origin = tally.origins[0], origin_of(request, ())
-    parts = ("contributions",) if request.key is None else ("contributions", "key")
+    parts = ("contributions", "reading", *(() if request.key is None else ("key",)))
     return (
         len(tally.origins) == 1
         and tally.rules == request.rules

@@ -37,6 +37,7 @@ POINT_KEYS = ("x", "y", "geometry", "layer", "table", "query")
 """Keys of ``--read`` that say where the points are."""
 
 _MEANINGS = {
+    "user": "column of user ids",
     "x": "column of x or longitude (lon by default)",
     "y": "column of y or latitude (lat by default)",
     "time": "column of times: timestamps, dates or ISO 8601",

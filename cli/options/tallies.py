@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
     from psd.ingest.partial_tally import PartialTally
+    from psd.ingest.sources import Columns
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account
 
@@ -30,9 +31,10 @@ def tallies_in(
     BudgetError, LedgerError
         If the account cannot be charged; no count was read then.
     """
-    from psd.ingest.tally_file import is_tally, read_unit
+    from psd.ingest.tally_file import is_tally, read_origins
     from psd.ledger.state import ChargeRequest
     from psd.privacy.epsilon import parse_epsilon
+    from psd.publish.charging import tally_readings
 
     which = [is_tally(item) for item in inputs]
     if not any(which):
@@ -42,9 +44,13 @@ def tallies_in(
             "inputs must be all tallies or all records, got both; tally the records first"
         )
     if account is not None:
+        unit, origins = read_origins(inputs)
         for epsilon in epsilons:
             request = ChargeRequest(
-                epsilon=parse_epsilon(epsilon), unit=read_unit(inputs), what="build"
+                epsilon=parse_epsilon(epsilon),
+                unit=unit,
+                what="build",
+                readings=tally_readings(origins),
             )
             account.check(request)
     return read_tallies(inputs)
@@ -64,7 +70,7 @@ def write_build_tally(
     built: Release | SeriesRelease,
     release: str,
     data: Sequence[Any],
-    time_zone: str | None,
+    columns: Columns | None,
     *,
     overwrite: bool,
 ) -> None:
@@ -76,9 +82,8 @@ def write_build_tally(
     from psd.publish.tally_parts import tally_of_build
 
     if isinstance(tally, Tally):
-        partial_tally = tally_of_build(
-            tally, built, data, time_zone=time_zone, release=Path(release)
-        )
+        assert columns is not None
+        partial_tally = tally_of_build(tally, built, data, columns=columns, release=Path(release))
     else:
         partial_tally = replace(tally, release=file_digest(release))
     write_tally(partial_tally, path, overwrite=overwrite)

@@ -149,11 +149,9 @@ class _Run:
         """Write the tally of a build."""
         if self.private.keep_tally is None:
             return
-        columns = request.columns
-        zone = None if columns is None or columns.time is None else columns.time_zone
         tally = counted[0] if counted else self.data
         write_build_tally(
-            self.private.keep_tally, tally, built, output, self.files, zone,
+            self.private.keep_tally, tally, built, output, self.files, request.columns,
             overwrite=self.overwrite,
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from psd.errors import InputDataError
+from psd.ingest.reading import Reading
 from psd.ingest.tally import Tally, add_tallies
 from psd.ingest.user_rows import UserRows, merge_user_rows
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit, counted_unit
@@ -91,6 +92,8 @@ class PartOrigin:
         Fingerprint of the key that chose the kept records.
     paid : int
         Nano-epsilon that a build spent on the contribution limit or on bounds of these counts.
+    reading : mapping, optional
+        How its records were read, see `psd.ingest.reading`; None for a tally of an older format.
     """
 
     run: str
@@ -98,6 +101,7 @@ class PartOrigin:
     contributions: int = 1
     key: str | None = None
     paid: int = 0
+    reading: Reading | None = None
 
     def __repr__(self) -> str:
         return "<PartOrigin: private>"

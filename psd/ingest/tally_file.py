@@ -19,7 +19,7 @@ from psd._util.atomic_write import write_file
 from psd._util.untrusted_parquet import check_size, footer_keys, open_parquet
 from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
 from psd.ingest.contribution_bounding import number_units, rows_per_unit
-from psd.ingest.partial_tally import PartialTally, merge
+from psd.ingest.partial_tally import PartialTally, PartOrigin, merge
 from psd.ingest.row_hash import PRIME
 from psd.ingest.tally import Tally
 from psd.ingest.tally_header import expect, header_of, origins_of, parse_header, rules_of
@@ -31,9 +31,9 @@ __all__ = [
     "KEY",
     "file_digest",
     "is_tally",
+    "read_origins",
     "read_tally",
     "read_tally_of_release",
-    "read_unit",
     "write_tally",
 ]
 
@@ -115,15 +115,18 @@ def read_tally(path: str | os.PathLike[str]) -> PartialTally:
         return tally
 
 
-def read_unit(paths: Sequence[str | os.PathLike[str]]) -> PrivacyUnit:
-    """Unit of privacy of several tallies together; no count is read.
+def read_origins(
+    paths: Sequence[str | os.PathLike[str]],
+) -> tuple[PrivacyUnit, tuple[PartOrigin, ...]]:
+    """Unit of privacy and parts of several tallies together; no count is read.
 
     Raises
     ------
     InputDataError
         If a header cannot be read, or the tallies cannot be merged.
     """
-    return merge([_read_header(path) for path in paths]).unit
+    merged = merge([_read_header(path) for path in paths])
+    return merged.unit, merged.origins
 
 
 def _read_header(path: str | os.PathLike[str]) -> PartialTally:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from psd._util.fields import integer_between
 from psd._util.strict_json import strict_json
 from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin
+from psd.ingest.reading import is_reading
 from psd.ingest.user_rows import UserRows
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
@@ -16,8 +17,10 @@ from psd.space.time_slices import TimeSlices
 
 __all__ = ["FORMAT", "expect", "header_of", "origins_of", "parse_header", "rules_of"]
 
-FORMAT = 2
-"""Version that is written, and the only one that is read."""
+FORMAT = 3
+"""Version that is written. Version 2, whose parts do not state how they were read, is read too."""
+
+_READABLE = (2, 3)
 
 _MAX_HEADER = 2**24
 
@@ -27,7 +30,7 @@ _FIELDS = {
     "format", "notice", "bounds", "crs", "lattice", "step", "unit", "weight", "by", "slices",
     "contribution_scope", "time_zone", "boundary", "has_user_rows", "origins", "release",
 }  # fmt: skip
-_ORIGIN_FIELDS = {"run", "names", "contributions", "key", "paid"}
+_ORIGIN_FIELDS = {"run", "names", "contributions", "key", "paid", "reading"}
 
 
 def header_of(tally: PartialTally) -> dict[str, Any]:
@@ -77,7 +80,7 @@ def parse_header(text: bytes) -> dict[str, Any]:
     """
     header = strict_json(text, _MAX_HEADER)
     expect(isinstance(header, dict) and header.keys() == _FIELDS)
-    expect(type(header["format"]) is int and header["format"] == FORMAT)
+    expect(type(header["format"]) is int and header["format"] in _READABLE)
     expect(isinstance(header["has_user_rows"], bool))
     expect(header["contribution_scope"] in get_args(ContributionScope))
     expect(header["release"] is None or isinstance(header["release"], str))
@@ -123,14 +126,17 @@ def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
     ValueError, TypeError, ParameterError
         If a field is malformed.
     """
-    origins = tuple(map(_origin_of, header["origins"]))
+    missing = set() if header["format"] == FORMAT else {"reading"}
+    origins = tuple(_origin_of(fields, _ORIGIN_FIELDS - missing) for fields in header["origins"])
     expect(len(origins) > 0)
     return origins
 
 
-def _origin_of(fields: Any) -> PartOrigin:
+def _origin_of(fields: Any, names_of_fields: set[str]) -> PartOrigin:
     """Origin of one part."""
-    expect(isinstance(fields, dict) and fields.keys() == _ORIGIN_FIELDS)
+    expect(isinstance(fields, dict) and fields.keys() == names_of_fields)
+    reading = fields.get("reading")
+    expect(reading is None or is_reading(reading))
     names = tuple(fields["names"])
     texts = (fields["run"], *names, *([] if fields["key"] is None else [fields["key"]]))
     expect(isinstance(fields["names"], list) and all(isinstance(text, str) for text in texts))
@@ -142,4 +148,5 @@ def _origin_of(fields: Any) -> PartOrigin:
         contributions=contributions("contributions", fields["contributions"]),
         key=fields["key"],
         paid=integer_between(0, MAX_EPSILON * NANO)("paid", fields["paid"]),
+        reading=reading,
     )

@@ -14,8 +14,10 @@ from hashlib import blake2b
 from typing import Any
 
 from psd.errors import LedgerError
+from psd.ingest.reading import Reading
 from psd.ledger.entry_schema import validate_entry
 from psd.ledger.file import Row
+from psd.ledger.readings import fits_unit
 from psd.ledger.regions import parse_region
 from psd.ledger.state import Charge, Dataset, LedgerState
 from psd.privacy.epsilon import epsilon_text
@@ -68,7 +70,7 @@ def replay_entries(rows: Iterable[Row]) -> LedgerState:
             elif kind == "done":
                 _finish(charges, body)
             else:
-                _budget(datasets, kind, time, body)
+                _dataset(datasets, kind, time, body)
         except (ValueError, KeyError, TypeError, RecursionError):
             raise LedgerError(
                 f"entry {len(hashes) + 1} of the ledger was changed, removed or put in by hand; "
@@ -99,15 +101,26 @@ def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:
     charges[charge.id] = replace(charge, done=True, digest=body["digest"])
 
 
-def _budget(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, Any]) -> None:
-    """Add a dataset, or raise its budget."""
+def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, Any]) -> None:
+    """Add a dataset, raise its budget, or add its columns."""
     name = body["name"]
     if kind == "raise":
         datasets[name] = _raised(datasets[name], time, body["budget"])
+    elif kind == "columns":
+        datasets[name] = _with_columns(datasets[name], body["reading"])
     elif name in datasets:
         raise ValueError("a dataset that exists already")
+    elif "reading" in body and not fits_unit(body["reading"], body["unit"]):
+        raise ValueError("columns that do not fit the unit")
     else:
         datasets[name] = Dataset(**body)
+
+
+def _with_columns(dataset: Dataset, reading: Reading) -> Dataset:
+    """Dataset of an older version of the library with its columns, which are registered once."""
+    if dataset.reading is not None or not fits_unit(reading, dataset.unit):
+        raise ValueError("columns that are registered a second time, or do not fit the unit")
+    return replace(dataset, reading=reading)
 
 
 def _raised(dataset: Dataset, time: str, budget: int) -> Dataset:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from psd.ingest.reading import is_reading
 from psd.ledger.state import is_name
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS
@@ -33,7 +34,8 @@ def validate_entry(kind: str, body: Any) -> None:
     if not isinstance(body, dict):
         raise ValueError("a body that is not an object")
     left_out = fields.keys() - body.keys()
-    if not (body.keys() <= fields.keys() and left_out <= _OPTIONAL):
+    optional = _OPTIONAL if kind in ("register", "charge") else set()
+    if not (body.keys() <= fields.keys() and left_out <= optional):
         raise ValueError("fields that are missing or unknown")
     if not all(fields[name](value) for name, value in body.items()):
         raise ValueError("a value that this library does not write")
@@ -122,7 +124,9 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "time_zone": partial(_or_none, _is_name),
         "bound": _is_bound,
         "caps": _is_caps,
+        "reading": is_reading,
     },
+    "columns": {"name": _is_name, "reading": is_reading},
     "raise": {"name": _is_name, "budget": _is_price},
     "charge": {
         "id": _is_name,
@@ -137,5 +141,5 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
     "done": {"id": _is_name, "digest": partial(_or_none, _is_text)},
 }
 
-# Charges of older ledgers have no marks of files.
-_OPTIONAL = {"files"}
+# Fields that entries of older ledgers do not have.
+_OPTIONAL = {"files", "reading"}

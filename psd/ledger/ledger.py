@@ -16,6 +16,8 @@ from typing import Literal, get_args
 from psd._util.fields import integer_between
 from psd._util.wall_clock import check_zone
 from psd.errors import LedgerError, ParameterError, RandomnessError
+from psd.ingest.reading import reading_text
+from psd.ingest.sources import Columns
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.file import (
     append,
@@ -27,6 +29,7 @@ from psd.ledger.file import (
     rows,
     snapshot,
 )
+from psd.ledger.readings import registered_reading
 from psd.ledger.regions import region_fields
 from psd.ledger.state import ChargeRequest, LedgerState, check_name
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
@@ -66,7 +69,7 @@ class Ledger:
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.create(folder.name + "/city.ledger")
-    >>> ledger.register("visits", "1.5", unit="user")
+    >>> ledger.register("visits", "1.5", unit="user", columns=Columns(user="user_id"))
     >>> ledger.state().datasets["visits"].budget
     1500000000
     >>> folder.cleanup()
@@ -96,8 +99,11 @@ class Ledger:
         time_zone: str | None = None,
         max_contributions: int | None = None,
         caps: Mapping[str, str | float | Decimal] | None = None,
+        columns: Columns | None = None,
     ) -> None:
-        """Register a dataset with its budget, which only `raise_budget` changes.
+        """Register a dataset with its budget and with how its records are read.
+
+        Only `raise_budget` changes the budget; the columns never change.
 
         Parameters
         ----------
@@ -113,6 +119,11 @@ class Ledger:
             k that all releases must have. Optional, since any k protects all records of a user.
         caps : mapping, optional
             Epsilon of each analyst; if given, other analysts cannot spend.
+        columns : Columns, optional
+            How all records are read; lon and lat by default. A charge with another column of ids
+            is refused, and one with another column of times, if one is registered. A charge that
+            differs in anything else counts everywhere. A unit with users needs a column of ids,
+            and one with days needs a column of times too.
 
         Raises
         ------
@@ -131,6 +142,7 @@ class Ledger:
             "time_zone": (time_zone or "UTC") if unit == "user-day" else None,
             "bound": bound,
             "caps": {who: _cap(who, cap, nano) for who, cap in (caps or {}).items()},
+            "reading": registered_reading(columns, unit, time_zone),
         }
         with exclusive(self.path) as ledger:
             state = replay_entries(rows(ledger))
@@ -140,6 +152,35 @@ class Ledger:
                     "letters; a second budget would double the first"
                 )
             append(ledger, entry(state.hashes, "register", body))
+
+    def register_columns(self, name: str, columns: Columns | None = None) -> None:
+        """Append how the records of a dataset of an older ledger are read.
+
+        Parameters
+        ----------
+        name : str
+            A dataset that was registered without columns.
+        columns : Columns, optional
+            As in `register`. State the columns by which all earlier charges were read: the ledger
+            does not know them.
+
+        Raises
+        ------
+        ParameterError
+            If the columns do not fit the unit of the dataset.
+        LedgerError
+            If the dataset does not exist, or has columns, which never change.
+        """
+        with exclusive(self.path) as ledger:
+            state = replay_entries(rows(ledger))
+            dataset = state.dataset(name)
+            reading = registered_reading(columns, dataset.unit, dataset.time_zone)
+            if dataset.reading is not None:
+                raise LedgerError(
+                    f"dataset {name!r} has registered columns, {reading_text(dataset.reading)}, "
+                    "which never change"
+                )
+            append(ledger, entry(state.hashes, "columns", {"name": name, "reading": reading}))
 
     def raise_budget(self, name: str, budget: str | float | Decimal) -> None:
         """Append a larger budget of a dataset.
@@ -214,7 +255,7 @@ class Ledger:
         check_name("what", request.what)
         with exclusive(self.path) as ledger:
             state = replay_entries(rows(ledger))
-            state.check(name, request, analyst)
+            request = state.check(name, request, analyst)
             body = {
                 "id": _random_id(),
                 "dataset": name,

@@ -6,10 +6,12 @@ Every field is public: names, epsilons, units and regions. No field depends on a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ingest.reading import Reading
+from psd.ledger.readings import check_readings, is_placed_alike
 from psd.ledger.regions import Region, spent_within
 from psd.privacy.epsilon import epsilon_decimal, epsilon_text
 from psd.privacy.unit import PrivacyUnit
@@ -37,6 +39,8 @@ class ChargeRequest:
         Whether the bound of the unit is chosen privately later; the stated one is not final then.
     files : tuple of (int, int)
         Device and inode of each input file.
+    readings : tuple of mapping
+        How the records are read, see `psd.ingest.reading`: one way, or several for tallies.
     """
 
     epsilon: int
@@ -45,6 +49,7 @@ class ChargeRequest:
     region: Region | None = None
     chosen: bool = False
     files: tuple[tuple[int, int], ...] = ()
+    readings: tuple[Reading, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +72,8 @@ class Dataset:
         Nano-epsilon of each analyst; if there are any, other analysts cannot spend.
     raised : tuple of str
         Times at which the budget was raised, with the earlier budgets.
+    reading : mapping, optional
+        How all records are read, see `psd.ingest.reading`; None in a ledger of an older version.
     """
 
     name: str
@@ -76,6 +83,7 @@ class Dataset:
     bound: int | None = None
     caps: Mapping[str, int] = field(default_factory=dict)
     raised: tuple[str, ...] = ()
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,13 +192,20 @@ class LedgerState:
             return sum(charge.epsilon for charge in charges)
         return spent_within([(charge.region, charge.epsilon) for charge in charges], region)
 
-    def check(self, name: str, request: ChargeRequest, analyst: str | None) -> None:
+    def check(self, name: str, request: ChargeRequest, analyst: str | None) -> ChargeRequest:
         """Refuse a charge that a dataset does not allow or cannot pay.
+
+        Returns
+        -------
+        ChargeRequest
+            The request as it is charged: without a region, which means everywhere, unless its
+            records are placed as the dataset registers.
 
         Raises
         ------
         LedgerError
-            If the dataset is not registered, or is for another unit or other analysts.
+            If the dataset is not registered, is for another unit or other analysts, or registers
+            other columns of ids or times.
         BudgetError
             If the charge is above what is left.
         """
@@ -198,6 +213,9 @@ class LedgerState:
         if analyst is not None:
             check_name("analyst", analyst)
         _check_unit(dataset, request)
+        check_readings(name, dataset.reading, request.readings)
+        if not is_placed_alike(dataset.reading, request.readings):
+            request = replace(request, region=None)
         if dataset.caps:
             if analyst is None or analyst not in dataset.caps:
                 refused = "none was given" if analyst is None else f"not {analyst!r}"
@@ -208,6 +226,7 @@ class LedgerState:
             self._check_left(f"analyst {analyst!r}", dataset.caps[analyst], by_analyst, request)
         spent = self.spent(name, request.region)
         self._check_left(f"dataset {name!r}", dataset.budget, spent, request)
+        return request
 
     @staticmethod
     def _check_left(whose: str, budget: int, spent: int, request: ChargeRequest) -> None:

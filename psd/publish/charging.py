@@ -7,19 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
+from psd.ingest.reading import Reading, reading_of
 from psd.ingest.sources._paths import STDIN, expand_paths, file_kind, is_path
+from psd.ledger.readings import placing_options
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import ChargeRequest
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
+    from psd.ingest.partial_tally import PartOrigin
     from psd.ingest.sources import Columns
     from psd.ledger.account import Account
     from psd.ledger.receipts import ChargeReceipt
     from psd.privacy.budget import Statement
     from psd.publish.request import BuildRequest
 
-__all__ = ["PendingCharge", "charge_request", "csv_region"]
+__all__ = ["PendingCharge", "charge_request", "csv_region", "tally_readings"]
 
 
 class PendingCharge:
@@ -57,7 +60,11 @@ class PendingCharge:
 
 
 def charge_request(
-    request: BuildRequest, data: Any = (), *, by_fields: bool = True
+    request: BuildRequest,
+    data: Any = (),
+    *,
+    by_fields: bool = True,
+    readings: tuple[Reading, ...] = (),
 ) -> ChargeRequest:
     """ChargeRequest of a build, from its request.
 
@@ -71,6 +78,8 @@ def charge_request(
         may show the same record in several places.
     by_fields : bool
         Whether this process reads the data; an engine has its own rules of what is CSV.
+    readings : tuple of mapping
+        How the records of tallies were read; the columns of the request state it for others.
     """
     files = _file_states(data if isinstance(data, list | tuple) else [data])
     in_csv = by_fields and {file_kind(path) for path in files} == {"csv"}
@@ -84,7 +93,19 @@ def charge_request(
         region=region,
         chosen=request.contribution_choice is not None,
         files=tuple(files.values()),
+        readings=readings if request.columns is None else (reading_of(request.columns),),
     )
+
+
+def tally_readings(origins: Iterable[PartOrigin]) -> tuple[Reading, ...]:
+    """How the records of tallies were read, each way once; empty if a part does not state it."""
+    readings: list[Reading] = []
+    for origin in origins:
+        if origin.reading is None:
+            return ()
+        if origin.reading not in readings:
+            readings.append(origin.reading)
+    return tuple(readings)
 
 
 def _file_states(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
@@ -102,10 +123,11 @@ def _file_states(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
 
 
 def csv_region(domain: Domain, columns: Columns) -> Region:
-    """Region of a domain for rows of CSV, with the columns that give their positions."""
+    """Region of a domain for rows of CSV, with everything that gives their positions."""
+    placing = (f"{key}={value}" for key, value in placing_options(reading_of(columns)).items())
     return Region(
         bounds=domain.bounds,
         crs=domain.crs,
-        columns=(BY_FIELDS, f"x={columns.x}", f"y={columns.y}"),
+        columns=(BY_FIELDS, *placing),
         lattice=domain.lattice,
     )

@@ -12,7 +12,7 @@ from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.partial_tally import CountingRules, PartialTally, merge
 from psd.ledger.state import ChargeRequest
 from psd.privacy.epsilon import epsilon_text
-from psd.publish.charging import charge_request
+from psd.publish.charging import charge_request, tally_readings
 from psd.publish.count_rows import CountedRows, count_rows
 from psd.publish.drawing import coarsest_step
 from psd.publish.request import BuildRequest, ReadRequest
@@ -204,8 +204,8 @@ class TallyInput:
         return request.complete(rules.domain, reading)
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
-        """Charge everywhere: tallies do not state which columns placed their records."""
-        return charge_request(request)
+        """Charge everywhere: the records of several parts may have been placed by several rules."""
+        return charge_request(request, readings=tally_readings(self.tally.origins))
 
     def count(
         self,

@@ -18,6 +18,7 @@ from psd.errors import ParameterError
 from psd.ingest.hash_key import key_fingerprint
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.partial_tally import EMPTY, CountingRules, PartialTally, PartOrigin
+from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, files_of, read
 from psd.ingest.sources._paths import STDIN, is_path, refuse_changes
 from psd.ingest.tally import Tally
@@ -198,6 +199,7 @@ def origin_of(request: TallyRequest, names: Sequence[str]) -> PartOrigin:
         names=tuple(names),
         contributions=request.unit.max_contributions,
         key=key_fingerprint(request.key) if has_user and request.key is not None else None,
+        reading=reading_of(request.columns),
     )
 
 
@@ -225,7 +227,7 @@ def tally_of_build(
     built: Release | SeriesRelease,
     data: Sequence[Any],
     *,
-    time_zone: str | None,
+    columns: Columns,
     release: Path,
 ) -> PartialTally:
     """Tally of a build, kept for evaluations of its release.
@@ -238,8 +240,8 @@ def tally_of_build(
         Release of the build.
     data : sequence
         Inputs of the build.
-    time_zone : str, optional
-        Zone of the times; None if no times were read.
+    columns : Columns
+        Columns of the build.
     release : Path
         Saved release.
     """
@@ -250,7 +252,7 @@ def tally_of_build(
         unit=unit,
         slices=slices,
         contribution_scope=built.scope if isinstance(built, SeriesRelease) else "series",
-        time_zone=time_zone,
+        time_zone=None if columns.time is None else columns.time_zone,
         boundary=_boundary_digest(built),
     )
     paths = [path for path in files_of(data) if str(path) != STDIN]
@@ -260,6 +262,7 @@ def tally_of_build(
         names=_part_names(paths, None) if all_files else (),
         contributions=built.unit.max_contributions,
         paid=_spent_before_counting(built),
+        reading=reading_of(columns),
     )
     return PartialTally(rules=rules, origins=(origin,), counts=counts, release=file_digest(release))
 

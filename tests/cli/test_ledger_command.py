@@ -7,14 +7,17 @@ import stat
 import geopandas as gpd
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from psd.ledger.ledger import Ledger
 from psd_cli.commands.ledger import command
 from support.cli_runner import BOUNDS, fails, files, passes, write_points
+from support.ledger_columns import older_ledger
 
 LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
 QUADTREE = (*BOUNDS, "--method", "quadtree", "--set", "height=1")
 BUILD = ("build", "points.csv", "-o", "r.psd.parquet", "--epsilon", "0.4", *QUADTREE)
+PEOPLE = ("ledger", "register", "city.ledger", "people", "--budget", "1")
 ASK = ("ask", "points.csv", "--box", 0, 0, 1, 1)
 
 
@@ -37,14 +40,28 @@ def test_create_register_status_history_verify(here):
     assert passes("ledger", "create", "city.ledger").startswith("wrote city.ledger")
     assert stat.S_IMODE((here / "city.ledger").stat().st_mode) == 0o600
     said = passes("ledger", "register", "city.ledger", "rows", "--budget", "1")
-    assert said == "registered rows in city.ledger: budget 1 per record\n"
-    args = ("--budget", "2", "--unit", "user", "--max-contributions", 4, "--cap", "ann=1.5")
+    assert said == (
+        "registered rows in city.ledger: budget 1 per record\nrecords are read by x=lon y=lat\n"
+    )
+    args = (
+        "--budget",
+        "2",
+        "--unit",
+        "user",
+        "--max-contributions",
+        4,
+        "--cap",
+        "ann=1.5",
+        "--read",
+        "user=user",
+    )
     passes("ledger", "register", "city.ledger", "people", *args)
     passes(*BUILD, *LEDGER, "--analyst", "ann")
     rows, people = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
     assert rows == {
         "dataset": "rows",
         "unit": "record",
+        "columns": "x=lon y=lat",
         "budget": "1",
         "spent": "0.4",
         "left": "0.6",
@@ -114,7 +131,18 @@ def test_columns_of_text_far_apart_do_not_add_up(ledger):
 
 
 def test_series_and_users_are_charged(ledger, here):
-    passes("ledger", "register", "city.ledger", "people", "--budget", "1", "--unit", "user")
+    passes(
+        "ledger",
+        "register",
+        "city.ledger",
+        "people",
+        "--budget",
+        "1",
+        "--unit",
+        "user",
+        "--read",
+        "user=user",
+    )
     write_points(
         here / "points.csv",
         [(0.5, 0.5, "a", "2024-01-01"), (1.5, 2.5, "b", "2024-02-01")],
@@ -126,6 +154,36 @@ def test_series_and_users_are_charged(ledger, here):
     passes(*BUILD, *people, *series, "--per", "slice", "--overwrite")
     assert [c.what for c in ledger.state().charges.values()] == ["series quadtree"] * 2
     assert ledger.state().spent("people") == 800_000_000
+
+
+def test_another_column_of_ids_is_refused_and_nothing_is_written(ledger, here):
+    write_points(here / "points.csv", [(1, 1, "ann", f"d{i}") for i in range(9)], "lon,lat,who,by")
+    passes(*PEOPLE, "--unit", "user", "--read", "user=who")
+    paid = ("--ledger", "city.ledger", "--dataset", "people", "--max-contributions", 1)
+    passes(*BUILD, *paid, "--user", "who")
+    there = files(here)
+    again = (*BUILD[:3], "s.psd.parquet", *BUILD[4:], *paid)
+    said = fails(9, *again, "--user", "by")
+    assert "the registered column of user ids 'who', got 'by'" in said
+    assert files(here) == there
+    passes("tally", "points.csv", "-o", "by.tally", *BOUNDS, "--user", "by", *paid[4:])
+    of_tally = ("build", "by.tally", *again[2:6], "--method", "grid", *paid[:4])
+    assert "the registered column of user ids 'who', got 'by'" in fails(9, *of_tally)
+    assert ledger.state().spent("people") == 400_000_000
+
+
+def test_columns_of_an_older_ledger_are_entered_after_a_question(here):
+    older_ledger("city.ledger")
+    paid = ("--ledger", "city.ledger", "--dataset", "visits")
+    assert "psd ledger columns" in fails(9, *BUILD, *paid)
+    (line,) = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
+    assert line["columns"] == "not registered"
+    enter = ("ledger", "columns", "city.ledger", "visits", "--read", "time=t")
+    asked = CliRunner().invoke(command, enter[1:], input="n\n")
+    assert "read by x=lon y=lat time=t, also those of earlier charges" in asked.output
+    assert Ledger("city.ledger").state().datasets["visits"].reading is None
+    assert "records of visits are read by x=lon y=lat time=t" in passes(*enter, "--yes")
+    passes(*BUILD, *paid)
 
 
 def test_an_answer_has_its_error_and_is_done(ledger):
@@ -157,6 +215,11 @@ def test_an_answer_has_its_error_and_is_done(ledger):
             "--cap must be NAME=EPSILON, such as ann=0.5, got 'ann'",
         ),
         (2, ("ledger", "register", "city.ledger", "a", "--budget", 1, "--budget", 2), "2 times"),
+        (2, (*PEOPLE, "--unit", "user"), "the column of user ids if and only if"),
+        (2, (*PEOPLE, "--read", "user=id"), "the column of user ids if and only if"),
+        (2, (*PEOPLE, "--read", "uzer=id"), "uzer"),
+        (9, ("ledger", "columns", "city.ledger", "rows", "--yes"), "has registered columns"),
+        (9, ("ledger", "columns", "city.ledger", "roads", "--yes"), "not registered"),
         (2, ("ledger", "spend", "city.ledger"), "No such command"),
         (6, ("ledger", "create", "city.ledger"), "exists"),
         (6, ("ledger", "create", "nowhere/city.ledger"), "does not exist"),

@@ -21,6 +21,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.unit import PrivacyUnit
 from psd.space.time_slices import TimeSlices
 from support.cli_runner import BOUNDS, SQUARE, cli, fails, write_points
+from support.ledger_columns import BY_LON_LAT
 from support.privacy.replay import answers_of_the_first
 
 ROWS = [(0.5, 0.5, "a", "2024-01-01"), (1.5, -2.5, "b", "2024-01-02")]
@@ -32,7 +33,7 @@ QUADTREE = ("--method", "quadtree", "--set", "height=1")
 def ledger(tmp_path):
     made = Ledger.create(tmp_path / "city.ledger")
     made.register("rows", 10)
-    made.register("users", 10, unit="user")
+    made.register("users", 10, unit="user", columns=psd.Columns(user="user"))
     return made
 
 
@@ -158,7 +159,9 @@ def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatc
 
     def meanwhile(*arguments, **options):
         counted = count_rows(*arguments, **options)
-        claim = ChargeRequest(epsilon=95 * 10**8, unit=PrivacyUnit(), what="another")
+        claim = ChargeRequest(
+            epsilon=95 * 10**8, unit=PrivacyUnit(), what="another", readings=BY_LON_LAT
+        )
         ledger.charge("rows", claim)
         return counted
 
@@ -262,7 +265,7 @@ def ledgers_of_all(tmp_path, monkeypatch):
 def entries_of_one(folder: Path, text):
     made = Ledger.create(folder / "l")
     made.register("rows", 10)
-    made.register("users", 10, unit="user")
+    made.register("users", 10, unit="user", columns=psd.Columns(user="user"))
     points = folder / f"{folder.name}.csv"
     points.write_text(text)
     for more, dataset in (

@@ -15,6 +15,7 @@ from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import ChargeRequest
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
+from support.ledger_columns import columns_of, readings_of
 
 POINTS = list(itertools.product(range(5), repeat=2))
 SIDES = st.sampled_from([(0, 1), (1, 2), (2, 4), (0, 4), (3, 4)])
@@ -38,7 +39,9 @@ class Spending(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.ledger = Ledger.create(Path(self.folder.name) / "l")
         self.ledger.register("rows", "1")
-        self.ledger.register("users", "1", unit="user", caps={"ann": "1", "bob": "0.5"})
+        self.ledger.register(
+            "users", "1", unit="user", caps={"ann": "1", "bob": "0.5"}, columns=columns_of("user")
+        )
         self.granted = {"rows": [], "users": []}
         self.open, self.first = set(), self.ledger.verify().head
 
@@ -78,7 +81,10 @@ class Spending(RuleBasedStateMachine):
         analyst=st.sampled_from(["ann", "bob"]),
     )
     def charge(self, name, region, nano, analyst):
-        wanted = ChargeRequest(epsilon=nano, unit=UNITS[name], what="build", region=region)
+        unit = UNITS[name]
+        wanted = ChargeRequest(
+            epsilon=nano, unit=unit, what="build", region=region, readings=readings_of(unit)
+        )
         try:
             made = self.ledger.charge(name, wanted, analyst=analyst)
         except BudgetError:

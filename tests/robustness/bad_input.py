@@ -20,6 +20,7 @@ import shapely
 
 import psd
 from psd.decompositions.quadtree import Quadtree
+from psd.ingest.sources import Columns
 from psd.ingest.sources import csv as source
 from psd.ledger.ledger import Ledger
 
@@ -562,7 +563,7 @@ def with_ledger(change):
         path.write_text(users("u"))
         ledger = Ledger.create(path.with_name("city.ledger"))
         ledger.register("rows", "1")
-        ledger.register("people", "1", unit="user")
+        ledger.register("people", "1", unit="user", columns=Columns(user="user"))
         change(ledger.path)
 
     return prepare

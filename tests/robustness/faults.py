@@ -34,6 +34,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge
 from robustness.bad_input import SECRET, table
 from support.cli_runner import Outcome, cli
+from support.ledger_columns import BY_LON_LAT
 from support.releases import changed
 
 TESTS = Path(__file__).parents[1]
@@ -349,7 +350,8 @@ def without_mask(args):
 def charge(path=LEDGER, epsilon=NANO):
     """A charge of a release that was never written."""
     return Ledger(path).charge(
-        "rows", ChargeRequest(epsilon=epsilon, unit=PrivacyUnit(), what="build")
+        "rows",
+        ChargeRequest(epsilon=epsilon, unit=PrivacyUnit(), what="build", readings=BY_LON_LAT),
     )
 
 

@@ -18,6 +18,7 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.state import ChargeRequest
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
+from support.ledger_columns import BY_LON_LAT
 
 TESTS = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
@@ -41,7 +42,10 @@ def charge_often(path, tries, planted):
         for _ in range(tries):
             try:
                 ledger.charge(
-                    "rows", ChargeRequest(epsilon=NANO // 100, unit=PrivacyUnit(), what="try")
+                    "rows",
+                    ChargeRequest(
+                        epsilon=NANO // 100, unit=PrivacyUnit(), what="try", readings=BY_LON_LAT
+                    ),
                 )
                 granted += 1
             except BudgetError:
@@ -233,4 +237,6 @@ def test_no_room_for_the_charge(tmp_path):
     assert "the disk may be full" in ran.stderr
     assert list((tmp_path / "out").iterdir()) == []
     assert ledger.verify().charges == {}
-    ledger.charge("rows", ChargeRequest(epsilon=NANO, unit=PrivacyUnit(), what="try"))
+    ledger.charge(
+        "rows", ChargeRequest(epsilon=NANO, unit=PrivacyUnit(), what="try", readings=BY_LON_LAT)
+    )

@@ -100,11 +100,21 @@ def _first_line(file: IO[bytes]) -> bytes:
 def check_columns(path: Path, header: list[str], columns: Columns) -> None:
     """Refuse missing and repeated columns, with the likely cause.
 
+    Names that differ only in the case of letters are refused whether or not they are read: a
+    ledger registers the spelling of the header, and programs disagree on which of the two is meant.
+
     Raises
     ------
     InputDataError
         With the first column that is missing or repeated.
     """
+    spellings = {name.casefold(): name for name in header}
+    for name in header:
+        if spellings[name.casefold()] != name:
+            raise InputDataError(
+                f"{path} has columns {name!r} and {spellings[name.casefold()]!r}, which differ "
+                "only in the case of letters; rename one of them"
+            )
     for name in columns:
         if header.count(name) > 1:
             raise InputDataError(f"{path} has {header.count(name)} columns named {name!r}")

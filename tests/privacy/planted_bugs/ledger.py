@@ -30,6 +30,7 @@ from psd.publish.charging import PendingCharge
 
 PROTOCOL = "tests/privacy/test_ledger_protocol.py::"
 DRAWS = PROTOCOL + "test_every_draw_finds_its_charge_on_the_disk"
+READINGS = "tests/unit/ledger/test_readings.py::"
 UNIT = "tests/unit/ledger/test_ledger.py::"
 
 ORDER = "the order of the ledger's steps"
@@ -95,6 +96,7 @@ def float_balances():
         spent = sum(charge.epsilon / NANO for charge in self.charges_of(name))
         if spent + claim.epsilon / NANO > self.datasets[name].budget / NANO:
             raise BudgetError("too much")
+        return claim
 
     return replaced(LedgerState, "check", check)
 
@@ -207,6 +209,24 @@ def regions_of_users_apart():
 def units_mixed():
     """Epsilons per row and per user are added in one dataset."""
     return replaced(psd.ledger.state, "_check_unit", lambda dataset, claim: None)
+
+
+@planted(
+    test=READINGS + "test_one_person_is_not_shown_by_another_column_of_ids",
+    like="500 records of one person, shown by a second build by another column of ids",
+)
+def ids_of_any_column():
+    """A charge may take its users from another column than the charges before it."""
+    return replaced(psd.ledger.state, "check_readings", lambda name, registered, readings: None)
+
+
+@planted(
+    test=READINGS + "test_a_charge_that_places_records_otherwise_is_charged_everywhere",
+    like=APART,
+)
+def places_of_any_columns():
+    """A charge counts where its region is, whatever columns place its records."""
+    return replaced(psd.ledger.state, "is_placed_alike", lambda registered, readings: True)
 
 
 @planted(

@@ -123,7 +123,7 @@ def built(tmp_path):
     made = psd.build(points(), observer=Observer(private_tally=kept.append), **arguments)
     made.save(release)
     path = tmp_path / "tally.parquet"
-    tally = tally_of_build(kept[0], made, [points()], time_zone=None, release=release)
+    tally = tally_of_build(kept[0], made, [points()], columns=psd.Columns(), release=release)
     write_tally(tally, path)
     return tally, release, path
 

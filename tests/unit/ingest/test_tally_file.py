@@ -14,7 +14,7 @@ from psd.errors import InputDataError
 from psd.ingest.partial_tally import (
     merge,
 )
-from psd.ingest.tally_file import KEY, is_tally, read_tally, read_unit, write_tally
+from psd.ingest.tally_file import KEY, is_tally, read_origins, read_tally, write_tally
 from psd.privacy.unit import PrivacyUnit
 from support.tallies import K4, VARIANTS, cells, counted
 
@@ -47,14 +47,14 @@ def test_the_unit_is_known_before_a_count_is_read(tmp_path, name):
             file.write(bytes(24))  # the head of the first page
         with pytest.raises(InputDataError, match="is damaged"):
             read_tally(path)
-    assert [read_unit(some) for some in several] == whole
+    assert [read_origins(some)[0] for some in several] == whole
 
 
 def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
     write_tally(counted(part="a"), tmp_path / "a")
     unit = dataclasses.replace(K4, max_contributions=3)
     write_tally(counted(part="b", unit=unit), tmp_path / "b")
-    assert read_unit([tmp_path / "a", tmp_path / "b"]) == PrivacyUnit(
+    assert read_origins([tmp_path / "a", tmp_path / "b"])[0] == PrivacyUnit(
         kind="user", max_contributions=7
     )
 
@@ -62,9 +62,9 @@ def test_the_unit_of_several_tallies_is_that_of_all_of_them(tmp_path):
 def test_a_tally_whose_header_is_damaged_has_no_unit(tmp_path):
     path = rewritten(tmp_path, counted(), edit(format=1))
     with pytest.raises(InputDataError, match="damaged, or of another version"):
-        read_unit([path])
+        read_origins([path])
     with pytest.raises(InputDataError, match="does not exist"):
-        read_unit([tmp_path / "absent"])
+        read_origins([tmp_path / "absent"])
 
 
 def test_a_tally_is_kept_from_others_and_from_overwriting(tmp_path):
@@ -137,6 +137,9 @@ def first_origin(**changes):
         first_origin(contributions=10**9 + 1),
         first_origin(key=3),
         first_origin(more=1),
+        first_origin(reading={"x": "lon"}),
+        first_origin(reading=[]),
+        edit(format=2),
     ],
 )
 def test_headers_are_read_strictly(tmp_path, header):
@@ -144,7 +147,31 @@ def test_headers_are_read_strictly(tmp_path, header):
     with pytest.raises(InputDataError, match="is damaged, or of another version"):
         read_tally(path)
     with suppress(InputDataError):  # the header alone may be sound
-        read_unit([path])
+        read_origins([path])
+
+
+def without_readings(header):
+    """A header as format 2 has it."""
+    for origin in header["origins"]:
+        del origin["reading"]
+    return {**header, "format": 2}
+
+
+def test_a_tally_of_format_2_is_read_and_does_not_state_its_columns(tmp_path):
+    kept = counted()
+    assert all(origin.reading for origin in kept.origins)
+    found = read_tally(rewritten(tmp_path, kept, without_readings))
+    assert [origin.reading for origin in found.origins] == [None]
+    assert cells(found) == cells(kept)
+
+
+def test_a_ledger_pays_no_tally_that_does_not_state_its_columns(tmp_path):
+    found = read_tally(rewritten(tmp_path, counted(VARIANTS["rows"]), without_readings))
+    ledger = psd.Ledger.create(tmp_path / "l")
+    ledger.register("rows", 1)
+    psd.build(found, epsilon=1, method="grid")
+    with pytest.raises(psd.errors.LedgerError, match="must state how its records were read"):
+        psd.build(found, epsilon=1, method="grid", account=psd.Account(ledger, "rows"))
 
 
 def changed(name, at, value):

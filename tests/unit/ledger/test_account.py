@@ -24,6 +24,7 @@ from psd.publish.charging import PendingCharge, charge_request
 from psd.publish.request import BuildRequest
 from psd.release.signing import verify
 from psd.space.time_slices import TimeSlices
+from support.ledger_columns import BY_LON_LAT
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(8, 8))
 ADDRESS = "postgresql://db.example.org/city"
@@ -142,7 +143,9 @@ def test_the_first_spend_pays_once_and_for_all(ledger):
 def test_a_charge_that_is_refused_spends_nothing(ledger):
     pending = PendingCharge(Account(ledger, "rows"), claim("a.csv"))
     budget = Budget(7, on_first_spend=pending.charge)
-    ledger.charge("rows", ChargeRequest(epsilon=NANO, unit=PrivacyUnit(), what="another"))
+    ledger.charge(
+        "rows", ChargeRequest(epsilon=NANO, unit=PrivacyUnit(), what="another", readings=BY_LON_LAT)
+    )
     for _ in range(2):
         with pytest.raises(BudgetError, match="has epsilon 0 left"):
             budget.spend(1)

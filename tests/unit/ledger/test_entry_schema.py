@@ -8,6 +8,8 @@ from psd.ledger.entry_schema import validate_entry
 
 REGION = {"bounds": [0, 1.5, 2, 3], "crs": "EPSG:4326", "columns": ["x=lon"], "lattice": [8, 2**30]}
 
+READING = {"x": "lon", "y": "lat"}
+
 # One sound body of each kind.
 SOUND = {
     "create": {"id": "me"},
@@ -18,7 +20,9 @@ SOUND = {
         "time_zone": None,
         "bound": None,
         "caps": {"ann": 3},
+        "reading": READING,
     },
+    "columns": {"name": "visits", "reading": READING},
     "raise": {"name": "visits", "budget": 10},
     "charge": {
         "id": "c",
@@ -38,6 +42,10 @@ NAMES = (["a", "x" * 100], ["", " a", "a\n", "x" * 101, None, 1, ["a"], {"a": 1}
 PRICES = ([1, MOST], [0, -1, MOST + 1, 1.0, True, "1", None, [1]])
 BOUNDS = ([None, 1, 10**9], [0, 10**9 + 1, 1.0, True, "1", [1]])
 TEXTS = ([[], ["", "a"]], [None, "a", ["a", 1], [None], ("a",), {"a": 1}])
+READINGS = ([READING, {**READING, "k": "v"}], [None, {}, "x", {"x": "lon"}, {**READING, "k": 1}])
+
+# Fields that entries of older ledgers do not have.
+OPTIONAL = [("charge", "files"), ("register", "reading")]
 
 
 def or_none(sound, wrong):
@@ -56,6 +64,9 @@ VALUES = {
         [{}, {"ann": 1, "bob": MOST}],
         [None, [], ["ann"], "ann", {"ann": 0}, {"ann": 1, "bob": 1.5}, {"": 1}, {"ann": None}],
     ),
+    ("register", "reading"): READINGS,
+    ("columns", "name"): NAMES,
+    ("columns", "reading"): READINGS,
     ("raise", "name"): NAMES,
     ("raise", "budget"): PRICES,
     ("charge", "id"): NAMES,
@@ -120,15 +131,16 @@ def test_what_is_not_written_is_refused(kind, body):
         validate_entry(kind, body)
 
 
-@pytest.mark.parametrize(("kind", "field"), [key for key in VALUES if key != ("charge", "files")])
+@pytest.mark.parametrize(("kind", "field"), [key for key in VALUES if key not in OPTIONAL])
 def test_a_field_that_is_missing(kind, field):
     body = {name: value for name, value in SOUND[kind].items() if name != field}
     with pytest.raises(ValueError, match=r"^fields that are missing or unknown$"):
         validate_entry(kind, body)
 
 
-def test_charges_before_there_were_marks_of_files():
-    validate_entry("charge", {k: v for k, v in SOUND["charge"].items() if k != "files"})
+@pytest.mark.parametrize(("kind", "field"), OPTIONAL)
+def test_entries_of_older_ledgers(kind, field):
+    validate_entry(kind, {k: v for k, v in SOUND[kind].items() if k != field})
 
 
 @pytest.mark.parametrize("kind", SOUND)

@@ -19,6 +19,7 @@ from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import ChargeRequest, Dataset
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
+from support.ledger_columns import columns_of, readings_of
 
 BY_COLUMNS = (BY_FIELDS, "x=lon", "y=lat")
 USER = PrivacyUnit(kind="user", max_contributions=4)
@@ -32,6 +33,7 @@ def claim(epsilon, unit=None, bounds=None, **more):
         unit=unit or PrivacyUnit(),
         what="build",
         region=region,
+        readings=readings_of(unit or PrivacyUnit()),
         **more,
     )
 
@@ -358,7 +360,9 @@ def test_options_that_do_not_go_together(options, words, ledger):
 
 @pytest.mark.parametrize(("name", "bound"), [("a", 1), ("a" * 100, 10**9)])
 def test_what_is_registered_is_kept(name, bound, ledger):
-    ledger.register(name, 2, unit="user-day", max_contributions=bound, caps={"b": 2})
+    columns = columns_of("user-day")
+    options = {"max_contributions": bound, "caps": {"b": 2}, "columns": columns}
+    ledger.register(name, 2, unit="user-day", **options)
     assert ledger.state().datasets[name] == Dataset(
         name=name,
         budget=2 * 10**9,
@@ -366,6 +370,7 @@ def test_what_is_registered_is_kept(name, bound, ledger):
         time_zone="UTC",
         bound=bound,
         caps={"b": 2 * 10**9},
+        reading={"x": "lon", "y": "lat", "user": "user", "ids": "nfc-1", "time": "time"},
     )
 
 
@@ -484,7 +489,7 @@ def test_a_dataset_that_is_not_there(ledger):
     ],
 )
 def test_one_unit_for_each_dataset(options, unit, allowed, ledger):
-    ledger.register("trips", 1, **options)
+    ledger.register("trips", 1, columns=columns_of(options.get("unit", "record")), **options)
     if allowed:
         ledger.charge("trips", claim("1", unit))
     else:
@@ -505,16 +510,16 @@ def test_one_unit_for_each_dataset(options, unit, allowed, ledger):
     ],
 )
 def test_both_units_are_said(options, unit, words, ledger):
-    ledger.register("trips", 1, **options)
+    ledger.register("trips", 1, columns=columns_of(options.get("unit", "record")), **options)
     with pytest.raises(LedgerError, match=f"'trips' counts epsilon {words}"):
         ledger.check("trips", claim("1", unit))
 
 
 def test_a_bound_that_is_chosen_later_is_not_the_one_that_was_registered(ledger):
-    ledger.register("any", 1, unit="user")
+    ledger.register("any", 1, unit="user", columns=columns_of("user"))
     ledger.charge("any", claim("0.5", USER, chosen=True))
     assert next(iter(ledger.state().charges.values())).bound is None
-    ledger.register("four", 1, unit="user", max_contributions=4)
+    ledger.register("four", 1, unit="user", max_contributions=4, columns=columns_of("user"))
     with pytest.raises(LedgerError, match="max_contributions 4"):
         ledger.charge("four", claim("0.5", USER, chosen=True))
 
@@ -556,8 +561,9 @@ def test_regions_apart_for_rows_and_never_for_users(ledger):
 
 
 def users_add_up(ledger):
-    ledger.register("people", 1, unit="user")
-    ledger.register("days", 1, unit="user-day", time_zone="Asia/Seoul")
+    ledger.register("people", 1, unit="user", columns=columns_of("user"))
+    days = {"time_zone": "Asia/Seoul", "columns": columns_of("user-day")}
+    ledger.register("days", 1, unit="user-day", **days)
     for name, unit in (("people", USER), ("days", ZONED)):
         ledger.charge(name, claim("1", unit, (0, 0, 1, 1)))
         with pytest.raises(BudgetError):

@@ -8,6 +8,7 @@ from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import Charge, ChargeRequest, Dataset, LedgerState, check_name, is_name
 from psd.privacy.unit import PrivacyUnit
+from support.ledger_columns import readings_of
 
 USER = PrivacyUnit(kind="user", max_contributions=4)
 ZONED = PrivacyUnit(kind="user-day", max_contributions=2, time_zone="Asia/Seoul")
@@ -44,10 +45,17 @@ def state_of(datasets, *charges):
 
 def request(epsilon, unit=None, bounds=None, **more):
     unit = unit or PrivacyUnit()
+    more = {"readings": readings_of(unit), **more}
     return ChargeRequest(epsilon=epsilon, unit=unit, what="build", region=region(bounds), **more)
 
 
-VISITS = Dataset(name="visits", budget=100, unit="record")
+def dataset_of(*, unit="record", **fields):
+    """A dataset with the columns of its unit."""
+    (reading,) = readings_of(PrivacyUnit(kind=unit, time_zone=fields.get("time_zone")))
+    return Dataset(unit=unit, reading=reading, **fields)
+
+
+VISITS = dataset_of(name="visits", budget=100, unit="record")
 
 
 def test_the_head_is_the_last_hash():
@@ -98,7 +106,7 @@ def test_the_budget_is_granted_to_the_last_unit():
 
 @pytest.mark.parametrize("budget", [0, -1])
 def test_nothing_is_left_of_a_budget_that_is_overspent(budget):
-    visits = Dataset(name="visits", budget=budget, unit="record")
+    visits = dataset_of(name="visits", budget=budget, unit="record")
     with pytest.raises(BudgetError, match="has epsilon 0 left"):
         state_of([visits]).check("visits", request(1), None)
 
@@ -131,7 +139,7 @@ def test_a_dataset_is_registered_or_refused():
     ],
 )
 def test_a_dataset_has_one_unit(dataset, unit, chosen, allowed):
-    state = state_of([Dataset(name="d", budget=100, **dataset)])
+    state = state_of([dataset_of(name="d", budget=100, **dataset)])
     if allowed:
         state.check("d", request(1, unit, chosen=chosen), None)
     else:
@@ -139,7 +147,7 @@ def test_a_dataset_has_one_unit(dataset, unit, chosen, allowed):
             state.check("d", request(1, unit, chosen=chosen), None)
 
 
-CAPPED = Dataset(name="trips", budget=100, unit="record", caps={"ann": 60, "bob": 70})
+CAPPED = dataset_of(name="trips", budget=100, unit="record", caps={"ann": 60, "bob": 70})
 
 
 @pytest.mark.parametrize(

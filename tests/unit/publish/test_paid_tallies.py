@@ -44,7 +44,7 @@ def kept_of(tmp_path, options):
     )
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.psd.parquet"
     release.save(path)
-    kept = tally_of_build(found[0], release, [rows], time_zone=None, release=path)
+    kept = tally_of_build(found[0], release, [rows], columns=psd.Columns(), release=path)
     write_tally(kept, path.with_suffix(".tally"))
     return read_tally(path.with_suffix(".tally"))
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from psd.errors import BudgetError, DomainError, InputDataError, LedgerError, ParameterError
+from psd.ingest.sources import Columns
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.publish.single_count import ask
@@ -31,7 +32,7 @@ def asked(echo):
 def account(tmp_path):
     ledger = Ledger.create(tmp_path / "l")
     ledger.register("rows", 10)
-    ledger.register("users", 10, unit="user")
+    ledger.register("users", 10, unit="user", columns=Columns(user="id"))
     return Account(ledger, "rows")
 
 

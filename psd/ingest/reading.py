@@ -1,0 +1,78 @@
+"""How records are read, as texts: which columns, and what decides where or when a record lies.
+
+A ledger registers it for a dataset, and a tally states it for each of its parts. Every field of
+`psd.ingest.sources.Columns` is a key, so an option that is added there is compared without a
+change of either format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TypeAlias
+
+from psd.ingest.sources import Columns
+from psd.ingest.user_ids import ID_RULES
+
+__all__ = ["Reading", "is_reading", "reading_of", "reading_text"]
+
+Reading: TypeAlias = Mapping[str, str]
+"""Keys are fields of `Columns`, and ``ids``, the rules by which ids are normalised. Public."""
+
+# Fields that decide neither where nor when a record lies, nor whose it is.
+_RESOURCES = ("memory",)
+
+# Fields that are stated even with their default.
+_STATED = ("x", "y")
+
+_ORDER = (*_STATED, "user", "ids", "time", "time_zone")
+
+_LONGEST = 1000
+
+
+def reading_of(columns: Columns) -> dict[str, str]:
+    """Describe how columns are read.
+
+    A field that has its default is left out, except x and y. So a description from before a field
+    existed is the description of a reading that leaves the field at its default. The time zone is
+    left out where no time is read.
+
+    Examples
+    --------
+    >>> reading_of(Columns(user="id"))
+    {'x': 'lon', 'y': 'lat', 'user': 'id', 'ids': 'nfc-1'}
+    """
+    reading = {
+        field.name: str(getattr(columns, field.name))
+        for field in fields(columns)
+        if field.name not in _RESOURCES
+        and (field.name in _STATED or getattr(columns, field.name) != field.default)
+    }
+    if columns.time is None:
+        reading.pop("time_zone", None)
+    if columns.user is not None:
+        reading["ids"] = ID_RULES
+    return reading
+
+
+def is_reading(value: object) -> bool:
+    """Whether a value of JSON describes a reading: texts by keys, with x and y."""
+    return (
+        isinstance(value, dict)
+        and all(isinstance(text, str) for item in value.items() for text in item)
+        and all(0 < len(text) <= _LONGEST for item in value.items() for text in item)
+        and all(key in value for key in _STATED)
+    )
+
+
+def reading_text(reading: Reading) -> str:
+    """Describe a reading in one line.
+
+    Examples
+    --------
+    >>> reading_text(reading_of(Columns(user="id")))
+    'x=lon y=lat user=id ids=nfc-1'
+    """
+    first = [key for key in _ORDER if key in reading]
+    keys = [*first, *sorted(reading.keys() - set(first))]
+    return " ".join(f"{key}={reading[key]}" for key in keys)

@@ -1,0 +1,138 @@
+"""Whether records are read as their dataset registers. Private side, reads no points.
+
+A dataset registers how its records are read. Whose a record is, and on which day, decides what a
+unit of privacy is, so the columns of ids and times must be the registered ones. Where a record
+lies decides which releases depend on it, so a charge that places records by another rule counts
+everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from psd.errors import LedgerError, ParameterError
+from psd.ingest.reading import Reading, reading_of
+from psd.ingest.sources import Columns
+
+__all__ = [
+    "check_readings",
+    "fits_unit",
+    "is_placed_alike",
+    "placing_options",
+    "registered_reading",
+]
+
+_WHOSE = ("user", "ids")
+_WHEN = ("time", "time_zone")
+
+
+def registered_reading(columns: Columns | None, unit: str, time_zone: str | None) -> dict[str, str]:
+    """Describe the columns of a dataset that is registered.
+
+    Parameters
+    ----------
+    columns : Columns, optional
+        The columns lon and lat by default.
+    unit : str
+        Kind of the unit of the dataset.
+    time_zone : str, optional
+        Zone of the days of the unit, which is that of the times.
+
+    Raises
+    ------
+    ParameterError
+        If the unit has users and there is no column of ids, or the reverse; or days, and there is
+        no column of times; or times of another zone.
+    """
+    columns = Columns() if columns is None else columns
+    if (columns.user is None) != (unit == "record"):
+        raise ParameterError(
+            f"columns must name the column of user ids if and only if the unit has users, got "
+            f"column {columns.user!r} with unit {unit!r}"
+        )
+    if unit == "user-day" and columns.time is None:
+        raise ParameterError("columns must name the column of times with unit user-day, got none")
+    if unit != "user-day":
+        return reading_of(columns)
+    zone = time_zone or "UTC"
+    if columns.time_zone not in ("UTC", zone):
+        raise ParameterError(
+            f"time_zone must be that of the days, {zone}, got {columns.time_zone} for the times"
+        )
+    return reading_of(replace(columns, time_zone=zone))
+
+
+def fits_unit(reading: Reading, unit: str) -> bool:
+    """Whether a reading has ids exactly if the unit has users, and times if it has days.
+
+    Examples
+    --------
+    >>> fits_unit({"x": "lon", "y": "lat"}, "record"), fits_unit({"x": "lon", "y": "lat"}, "user")
+    (True, False)
+    """
+    has_ids = "user" in reading and "ids" in reading
+    return has_ids == (unit != "record") and ("time" in reading or unit != "user-day")
+
+
+def check_readings(name: str, registered: Reading | None, readings: Sequence[Reading]) -> None:
+    """Refuse records of other users or other times than those of a dataset.
+
+    Notes
+    -----
+    Epsilons add up over the charges of one unit of privacy. If two builds take their users from
+    two columns, the records of one user of the first are records of many users of the second,
+    which protects each of these alone. So the ids come from one column, normalised by one set of
+    rules. The same holds for the times, where days are the unit.
+
+    Raises
+    ------
+    LedgerError
+        If the dataset has no registered columns, or the columns of ids or times are others.
+    """
+    if registered is None:
+        raise LedgerError(
+            f"dataset {name!r} has no registered columns, so nothing is granted; state how its "
+            f"records are read with `psd ledger columns LEDGER {name}`"
+        )
+    if not readings:
+        raise LedgerError(
+            f"a charge to dataset {name!r} must state how its records were read, and a tally of "
+            "an older version does not; count the records again"
+        )
+    for reading in readings:
+        for key, what in (("user", "column of user ids"), ("ids", "rules of user ids")):
+            _check_same(name, what, registered.get(key), reading.get(key))
+        if "time" in registered and "time" in reading:
+            _check_same(name, "column of times", registered["time"], reading["time"])
+
+
+def _check_same(name: str, what: str, registered: str | None, read: str | None) -> None:
+    """Refuse another value than the registered one."""
+    if registered != read:
+        values = ["none" if value is None else repr(value) for value in (registered, read)]
+        raise LedgerError(
+            f"dataset {name!r} has the registered {what} {values[0]}, got {values[1]}; the two "
+            "make different users or days, whose epsilons do not add up"
+        )
+
+
+def placing_options(reading: Reading) -> dict[str, str]:
+    """Part of a reading that decides where a record lies."""
+    return {key: value for key, value in reading.items() if key not in (*_WHOSE, *_WHEN)}
+
+
+def is_placed_alike(registered: Reading | None, readings: Sequence[Reading]) -> bool:
+    """Whether records are placed in space and time as a dataset registers.
+
+    Examples
+    --------
+    >>> west = {"x": "lon", "y": "lat"}
+    >>> is_placed_alike(west, [west]), is_placed_alike(west, [west, {**west, "x": "home_lon"}])
+    (True, False)
+    """
+    return registered is not None and all(
+        placing_options(reading) == placing_options(registered)
+        and ("time" not in reading or all(reading.get(k) == registered.get(k) for k in _WHEN))
+        for reading in readings
+    )

@@ -1,0 +1,35 @@
+"""Columns that datasets of test ledgers register, and readings of requests that agree with them."""
+
+from psd.ingest.reading import reading_of
+from psd.ingest.sources import Columns
+from psd.ledger.entries import entry
+from psd.ledger.file import append, exclusive, rows
+from psd.ledger.ledger import Ledger
+
+BY_LON_LAT = (reading_of(Columns()),)
+
+
+def columns_of(kind, user="user", time="time"):
+    """Columns of a unit: ids where it has users, times where it has days."""
+    if kind == "record":
+        return Columns()
+    return Columns(user=user, time=time if kind == "user-day" else None)
+
+
+def readings_of(unit):
+    """How the records of a request are read, by the same columns."""
+    columns = columns_of(unit.kind)
+    return (reading_of(columns),)
+
+
+def older_ledger(path, *, unit="record"):
+    """A ledger whose dataset visits was registered by a version that entered no columns."""
+    ledger = Ledger.create(path)
+    body = {
+        "name": "visits", "budget": 10**9, "unit": unit, "bound": None, "caps": {},
+        "time_zone": "UTC" if unit == "user-day" else None,
+    }  # fmt: skip
+    with exclusive(path) as file:
+        hashes = tuple(row[4] for row in rows(file))
+        append(file, entry(hashes, "register", body))
+    return ledger
