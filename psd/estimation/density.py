@@ -7,8 +7,9 @@ counts alone are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +25,12 @@ PARTS = 4
 """A leaf is described by PARTS x PARTS parts of equal area."""
 
 _LEAVES_PER_BATCH = 16384
+
+# Nodes of a tree up to which the shares of all leaves are kept, about 100 MB.
+_MOST_KEPT = 2**20
+
+# Lines around a corner: its own, or the next one, in x and in y.
+_AROUND = ((0, 0), (1, 0), (0, 1), (1, 1))
 
 
 CoordinateTransform = Callable[[Floats], Floats]
@@ -77,19 +84,52 @@ class SmoothDensity:
 
     Parameters
     ----------
-    rank : ndarray, shape (nodes,), int64
-        Number of each leaf among the leaves; meaningless for other nodes.
-    share : ndarray, shape (leaves, PARTS, PARTS), float64
-        Not negative, 1 in all for a leaf; rows from the south, columns from the west.
+    tree : Tree
+        Cells.
+    scale : ndarray, shape (4,), float64
+        Raster units of a lattice unit, for each side of a box.
+    surface : ndarray, shape (DENSITY_RASTER + 1, DENSITY_RASTER + 1), float64
+        Mass south and west of every raster line, after the last pass but one.
     """
 
-    rank: Integers
-    share: Floats
+    tree: Tree
+    scale: Floats
+    surface: Floats
+
+    @cached_property
+    def rank(self) -> Integers:
+        """Number of each leaf among the leaves, shape (nodes,); meaningless for other nodes."""
+        return np.cumsum(self.tree.is_leaf) - 1
+
+    @cached_property
+    def share(self) -> Floats:
+        """Shares of all leaves, shape (leaves, PARTS, PARTS); see `shares`."""
+        leaves = np.flatnonzero(self.tree.is_leaf)
+        share = np.empty((len(leaves), PARTS, PARTS))
+        for chunk in _chunks(len(leaves)):
+            share[chunk] = self._computed(leaves[chunk])
+        return share
+
+    def shares(self, leaf: Integers) -> Floats:
+        """Shares of leaves, shape (n, PARTS, PARTS); rows from the south, columns from the west.
+
+        Not negative, 1 in all for a leaf. Those of very many leaves are not kept: they take more
+        memory than the rest of a release.
+        """
+        if len(self.tree) <= _MOST_KEPT:
+            return self.share[self.rank[leaf]]
+        return np.concatenate(
+            [np.empty((0, PARTS, PARTS)), *(self._computed(leaf[c]) for c in _chunks(len(leaf)))]
+        )
+
+    def _computed(self, leaf: Integers) -> Floats:
+        """Shares of leaves from the surface."""
+        return _window_shares(self.surface, self.tree.boxes[leaf] * self.scale)
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
         wide, tall = _part_overlaps(low[:, 0], high[:, 0]), _part_overlaps(low[:, 1], high[:, 1])
-        inside: Floats = np.einsum("nyx,ny,nx->n", self.share[self.rank[node]], tall, wide)
+        inside: Floats = np.einsum("nyx,ny,nx->n", self.shares(node), tall, wide)
         return np.asarray(np.minimum(inside, 1.0))
 
     def polygon(
@@ -108,7 +148,7 @@ class SmoothDensity:
             in_rows, np.repeat(np.arange(len(rows)), PARTS), from_lattice(parts)
         )
         of_leaves = in_parts.fraction.reshape(len(node), PARTS, PARTS)
-        return np.asarray((of_leaves * self.share[self.rank[node]]).sum(axis=(1, 2)))
+        return np.asarray((of_leaves * self.shares(node)).sum(axis=(1, 2)))
 
 
 def _part_overlaps(low: Floats, high: Floats) -> Floats:
@@ -147,24 +187,38 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Smoot
        the American Statistical Association 74(367), 1979.
     """
     leaves = np.flatnonzero(tree.is_leaf)
-    boxes = tree.boxes[leaves] * (DENSITY_RASTER / np.array([*lattice, *lattice]))
-    mass = count[leaves]
-    share = np.full((len(leaves), PARTS, PARTS), 1 / PARTS**2)
-    for number in range(SMOOTHING_PASSES):
-        if number == 0:
-            surface = _summed_mass(boxes, mass)
-        else:
-            surface = _summed_mass(_part_boxes(boxes), (share * mass[:, None, None]).ravel())
-        share = np.concatenate(
-            [_window_shares(surface, chunk) for chunk in np.split(boxes, _chunk_ends(len(boxes)))]
-        )
-    rank = np.cumsum(tree.is_leaf) - 1
-    return SmoothDensity(rank=rank, share=share)
+    scale = DENSITY_RASTER / np.array([*lattice, *lattice])
+
+    def even() -> Iterator[tuple[Floats, Floats]]:
+        for chunk in _chunks(len(leaves)):
+            yield tree.boxes[leaves[chunk]] * scale, count[leaves[chunk]]
+
+    density = SmoothDensity(tree=tree, scale=scale, surface=_summed_mass(even))
+    for _ in range(SMOOTHING_PASSES - 1):
+        density = replace(density, surface=_summed_mass(_in_parts(density, leaves, count)))
+    return density
 
 
-def _chunk_ends(size: int) -> range:
-    """Where to split work on so many leaves."""
-    return range(_LEAVES_PER_BATCH, size, _LEAVES_PER_BATCH)
+Batches = Callable[[], Iterator[tuple[Floats, Floats]]]
+"""Boxes in raster units and their mass, some leaves at a time, as often as called."""
+
+
+def _in_parts(density: SmoothDensity, leaves: Integers, count: Floats) -> Batches:
+    """Parts of leaves and their mass by a density."""
+
+    def batches() -> Iterator[tuple[Floats, Floats]]:
+        for chunk in _chunks(len(leaves)):
+            leaf = leaves[chunk]
+            mass = density.shares(leaf) * count[leaf][:, None, None]
+            yield _part_boxes(density.tree.boxes[leaf] * density.scale), mass.ravel()
+
+    return batches
+
+
+def _chunks(size: int) -> list[slice]:
+    """Parts of so many leaves that are worked on together."""
+    starts = range(0, size, _LEAVES_PER_BATCH)
+    return [slice(start, min(start + _LEAVES_PER_BATCH, size)) for start in starts]
 
 
 def _part_boxes(boxes: Floats) -> Floats:
@@ -181,23 +235,30 @@ def _strip_boxes(boxes: Floats, axis: int) -> Floats:
     return strips
 
 
-def _summed_mass(boxes: Floats, mass: Floats) -> Floats:
+def _summed_mass(batches: Batches) -> Floats:
     """Mass south and west of every raster line, shape (DENSITY_RASTER + 1, DENSITY_RASTER + 1).
 
     Each corner of a box adds a ramp in x times a ramp in y. A ramp that begins between two
     lines is, on the lines, a mixture of the ramps that begin on them; so corners are laid on
-    the four lines around them, and adding up twice along each axis makes the ramps.
+    the four lines around them, and adding up twice along each axis makes the ramps. Sums go from
+    box to box, so they do not depend on how boxes come in batches.
     """
-    boxes = _widen_to_cells(boxes)
-    slope = mass / ((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
     side = DENSITY_RASTER + 2
     corners = np.zeros(side * side)
     for x, y, sign in ((0, 1, 1), (2, 1, -1), (0, 3, -1), (2, 3, 1)):
-        column, row = (np.minimum(boxes[:, z].astype(np.int64), DENSITY_RASTER) for z in (x, y))
-        east, north = boxes[:, x] - column, boxes[:, y] - row
-        for right, above in ((0, 0), (1, 0), (0, 1), (1, 1)):
-            weight = sign * slope * (east if right else 1 - east) * (north if above else 1 - north)
-            corners += np.bincount((row + above) * side + column + right, weight, side * side)
+        around = np.zeros((len(_AROUND), side * side))
+        for boxes, mass in batches():
+            boxes = _widen_to_cells(boxes)
+            slope = mass / ((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
+            column, row = (np.minimum(boxes[:, z].astype(np.int64), DENSITY_RASTER) for z in (x, y))
+            east, north = boxes[:, x] - column, boxes[:, y] - row
+            for sums, (right, above) in zip(around, _AROUND, strict=True):
+                weight = sign * slope * (east if right else 1 - east)
+                weight *= north if above else 1 - north
+                np.add.at(sums, (row + above) * side + column + right, weight)
+        for sums in around:
+            corners += sums
+        del around
     sums = corners.reshape(side, side)
     for axis in (0, 1, 0, 1):
         sums = np.cumsum(sums, axis=axis)
