@@ -8,7 +8,9 @@ noisy integers and their epsilons are read, so they cost no epsilon.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ from psd.estimation._constants import (
     SHARES_TRIED,
 )
 from psd.estimation.least_squares import Estimates
+from psd.estimation.subtree_parts import subtree_parts
 from psd.privacy.noise_laws import NoiseLaw, noise_law
 from psd.space.hierarchy import Hierarchy
 
@@ -29,6 +32,9 @@ __all__ = ["posterior_counts"]
 
 # Nodes worked on together; bounds the memory, not the result.
 _NODES_PER_BATCH = 4096
+
+# Nodes of a tree whose likelihoods are all kept, 170 MB; those of a larger one are computed twice.
+_MOST_KEPT = 2**20
 
 # Finest deviation of a count, in records, and, squared, relative to a large one: floats have no
 # room for more points between two counts.
@@ -61,6 +67,18 @@ class _Likelihood:
             mean=self.mean[which],
             deviation=self.deviation[which],
         )
+
+    @classmethod
+    def empty(cls, size: int) -> _Likelihood:
+        """Likelihoods of so many nodes, to be put in."""
+        low, step, mean, deviation = np.empty((4, size))
+        value = np.empty((size, LIKELIHOOD_POINTS), np.float32)
+        return cls(low=low, step=step, value=value, mean=mean, deviation=deviation)
+
+    def put(self, which: Integers | slice, part: _Likelihood) -> None:
+        """Take in the likelihoods of some nodes."""
+        for name in ("low", "step", "value", "mean", "deviation"):
+            getattr(self, name)[which] = getattr(part, name)
 
     def at(self, x: Floats) -> Floats:
         """Values at counts x, shape (n, m): straight lines between the points, 0 beyond."""
@@ -122,16 +140,28 @@ def posterior_counts(
     )
     if empty is not None:
         noisy.rate[empty] = _CERTAIN
-    likelihoods = _likelihoods_by_level(tree, estimates, noisy)
     count = np.zeros(len(tree))
     count[0] = max(float(estimates.signed[0]), 0.0)
-    for depth, level in enumerate(tree.levels[:-1]):
-        below, start = likelihoods[depth + 1], tree.levels[depth + 1].start
+    depth, parts = subtree_parts(tree, _MOST_KEPT)
+    if depth:
+        top = tree.levels[: depth + 1]
+        roots = [_likelihoods_by_level(tree, estimates, noisy, part)[0] for part in parts]
+        joined = _likelihoods_by_level(tree, estimates, noisy, top, _concatenate(roots))
+        _hand_down(tree, joined, top, count)
+    for part in parts:
+        _hand_down(tree, _likelihoods_by_level(tree, estimates, noisy, part), part, count)
+    return count if empty is None else np.where(empty, 0.0, count)
+
+
+def _hand_down(
+    tree: Hierarchy, likelihoods: list[_Likelihood], levels: Sequence[slice], count: Floats
+) -> None:
+    """Divide the counts of the first of some levels among the nodes of the next ones."""
+    for (level, next_level), below in zip(pairwise(levels), likelihoods[1:], strict=True):
         for nodes, kids in _families(tree, level):
-            parts = [below[kid - start] for kid in kids]
+            parts = [below[kid - next_level.start] for kid in kids]
             for kid, part in zip(kids, _divide_total(count[nodes], parts), strict=True):
                 count[kid] = part
-    return count if empty is None else np.where(empty, 0.0, count)
 
 
 def _families(tree: Hierarchy, level: slice) -> list[tuple[Integers, list[Integers]]]:
@@ -147,31 +177,39 @@ def _families(tree: Hierarchy, level: slice) -> list[tuple[Integers, list[Intege
 
 
 def _likelihoods_by_level(
-    tree: Hierarchy, estimates: Estimates, noisy: _Noisy
+    tree: Hierarchy,
+    estimates: Estimates,
+    noisy: _Noisy,
+    levels: Sequence[slice],
+    last: _Likelihood | None = None,
 ) -> list[_Likelihood]:
-    """Likelihood of every node's count given the noisy counts in its subtree, by level."""
-    levels: list[_Likelihood] = []
-    for level in reversed(tree.levels):
-        leaves = np.flatnonzero(tree.is_leaf[level])
-        parts = [(leaves, _leaf_likelihoods(estimates, noisy, leaves + level.start))]
-        start = level.stop
+    """Likelihood of every node's count given the noisy counts in its subtree, by level.
+
+    Those of the last level are computed from the noisy counts unless they are passed.
+    """
+    likelihoods = [] if last is None else [last]
+    below = levels[-1]
+    for level in reversed(levels[: len(levels) - len(likelihoods)]):
+        found = _Likelihood.empty(level.stop - level.start)
+        leaves = level.start + np.flatnonzero(tree.is_leaf[level])
+        for chunk in np.split(leaves, range(_NODES_PER_BATCH, len(leaves), _NODES_PER_BATCH)):
+            found.put(chunk - level.start, _leaf_likelihoods(estimates, noisy, chunk))
         for nodes, kids in _families(tree, level):
-            joined = _join_siblings([levels[-1][kid - start] for kid in kids])
-            measured = _include_noisy_count(joined, noisy, nodes)
-            parts.append((nodes - level.start, measured))
-        levels.append(_assemble_level(parts))
-    return levels[::-1]
+            joined = _join_siblings([likelihoods[-1][kid - below.start] for kid in kids])
+            found.put(nodes - level.start, _include_noisy_count(joined, noisy, nodes))
+        likelihoods.append(found)
+        below = level
+    return likelihoods[::-1]
 
 
-def _assemble_level(parts: list[tuple[Integers, _Likelihood]]) -> _Likelihood:
-    """Likelihoods of a level, put in the order of its nodes."""
-    order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
-    return _Likelihood(
-        **{
-            name: np.concatenate([getattr(part, name) for _, part in parts])[order]
-            for name in ("low", "step", "value", "mean", "deviation")
-        }
-    )
+def _concatenate(parts: list[_Likelihood]) -> _Likelihood:
+    """Likelihoods of some nodes after those of others."""
+    found = _Likelihood.empty(sum(len(part.low) for part in parts))
+    start = 0
+    for part in parts:
+        found.put(slice(start, start + len(part.low)), part)
+        start += len(part.low)
+    return found
 
 
 def _leaf_likelihoods(estimates: Estimates, noisy: _Noisy, leaves: Integers) -> _Likelihood:

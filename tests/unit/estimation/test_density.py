@@ -117,6 +117,13 @@ def test_turned_and_mirrored_counts_turn_and_mirror_the_shares():
 # --- the surface --------------------------------------------------------------------------
 
 
+def surface_of(boxes, mass):
+    """The surface of boxes that come in two batches."""
+    half = len(boxes) // 2
+    parts = [(boxes[:half], mass[:half]), (boxes[half:], mass[half:])]
+    return module._summed_mass(lambda: iter(parts))
+
+
 def surface_by_hand(boxes, mass):
     """Mass south and west of every raster line, box by box."""
     lines, surface = np.arange(SIDE + 1.0), np.zeros((SIDE + 1, SIDE + 1))
@@ -133,7 +140,7 @@ def test_the_surface_is_the_sum_over_boxes_on_raster_lines(seed):
     tree = random_tree(rng, lattice=(512, 512), height=3)
     boxes = tree.boxes[tree.is_leaf] * (SIDE / 512)
     mass = rng.integers(0, 1000, len(boxes)).astype(float)
-    found = module._summed_mass(boxes, mass)
+    found = surface_of(boxes, mass)
     assert np.allclose(found, surface_by_hand(boxes, mass), rtol=1e-9, atol=1e-6)
     assert found[-1, -1] == pytest.approx(mass.sum())
 
@@ -141,7 +148,7 @@ def test_the_surface_is_the_sum_over_boxes_on_raster_lines(seed):
 def test_boxes_that_begin_between_raster_lines_are_exact_on_the_lines():
     boxes = np.array([[100.25, 50.5, 200.75, 300.125], [0.0, 0.0, 100.25, 50.5]])
     mass = np.array([30.0, 5.0])
-    found, wanted = module._summed_mass(boxes, mass), surface_by_hand(boxes, mass)
+    found, wanted = surface_of(boxes, mass), surface_by_hand(boxes, mass)
     assert np.allclose(found, wanted, rtol=1e-9, atol=1e-9)
     assert found[-1, -1] == pytest.approx(35)
 
@@ -149,7 +156,7 @@ def test_boxes_that_begin_between_raster_lines_are_exact_on_the_lines():
 def test_leaves_thinner_than_a_raster_cell_keep_their_mass():
     tree = grid((2**20, 2**20), 1)
     boxes = np.array([[0.0, 0.0, 1e-3, 1e-3], [SIDE - 1e-3, SIDE - 1e-3, SIDE, SIDE]])
-    found = module._summed_mass(boxes, np.array([3.0, 4.0]))
+    found = surface_of(boxes, np.array([3.0, 4.0]))
     assert found[1, 1] == pytest.approx(3)
     assert found[-2, -2] == pytest.approx(3)
     assert found[-1, -1] == pytest.approx(7)
@@ -166,6 +173,18 @@ def test_thin_leaves_side_by_side_have_sound_shares():
     found = shares(tree, np.array([50.0, 50.0]))
     assert np.isfinite(found).all()
     assert found.sum(axis=(1, 2)) == pytest.approx([1, 1])
+
+
+def test_shares_that_are_not_kept_are_the_same_to_the_last_bit(monkeypatch):
+    tree = random_tree(np.random.default_rng(5), lattice=(64, 64), height=4)
+    count = np.random.default_rng(1).integers(0, 99, len(tree)).astype(float)
+    kept = smooth_density(tree, count, (64, 64))
+    monkeypatch.setattr(module, "_MOST_KEPT", 3)
+    computed = smooth_density(tree, count, (64, 64))
+    leaves = np.flatnonzero(tree.is_leaf)
+    for chosen in (leaves, leaves[:0], leaves[3:4], leaves[::-1][:7]):
+        assert np.array_equal(computed.shares(chosen), kept.share[kept.rank[chosen]])
+    assert "share" not in vars(computed)
 
 
 def test_chunks_change_nothing(monkeypatch):
