@@ -25,6 +25,7 @@ __all__ = [
     "PsdError",
     "RandomnessError",
     "ReleaseFormatError",
+    "ResourceError",
     "WriteError",
 ]
 
@@ -156,6 +157,10 @@ class RandomnessError(PsdError, OSError):
 
 class InputDataError(PsdError, ValueError):
     """The input with the points cannot be read as asked."""
+
+
+class ResourceError(InputDataError):
+    """Memory, or an engine, gave out while the input was read; it may depend on its size."""
 
 
 class InternalError(PsdError, AssertionError):

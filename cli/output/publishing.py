@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest
 
+_NOTHING_INSIDE = (
+    "no record was counted; are x and y swapped, are the bounds in the order west south east "
+    "north, is the CRS right, and do the slices hold the times?"
+)
+
 __all__ = ["print_requests", "run_recipe", "save_recipe"]
 
 
@@ -119,6 +124,7 @@ class _Run:
             observer = Observer(
                 progress=stage,
                 private_report=_show_private if self.private.report_private else _ignore_report,
+                private_fault=_show_fault if self.private.report_private else _ignore_report,
                 private_tally=counted.append if self.private.keep_tally else None,
             )
             built = publish(
@@ -167,7 +173,7 @@ class _Run:
             click.echo(f"wrote {path}")
 
 
-def _ignore_report(report: dict[str, int]) -> None:
+def _ignore_report(_: object) -> None:
     """Show nothing."""
 
 
@@ -175,6 +181,13 @@ def _show_private(report: dict[str, int]) -> None:
     """Numbers of records for the holder of the data, marked as private."""
     parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
     click.echo(f"PRIVATE, do not publish: records {parts}", err=True)
+    if report.get("read") and not report.get("kept"):
+        click.echo(f"PRIVATE, do not publish: {_NOTHING_INSIDE}", err=True)
+
+
+def _show_fault(fault: str) -> None:
+    """Why an input could not be read, for the holder of the data."""
+    click.echo(f"PRIVATE, do not publish: {fault}", err=True)
 
 
 def _method_text(release: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.errors import ParameterError
+from psd.errors import ResourceError
 
 __all__ = ["CellCounter", "cell_counter"]
 
@@ -94,7 +94,7 @@ class _Sparse:
         self._waiting, self._rows = [], 0
         together = len(self._codes) + len(codes)
         if self._memory is not None and together * _MERGE_BYTES > self._memory:
-            raise ParameterError(
+            raise ResourceError(
                 "the occupied cells exceed the memory limit; raise memory=, use a coarser lattice, "
                 "or a method whose cells do not depend on data, such as quadtree"
             )

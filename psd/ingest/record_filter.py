@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.errors import DomainError, InputDataError
+from psd.errors import InputDataError
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ class RecordFilter:
     Guarantees
     ----------
     - Whether a record is dropped depends on that record alone.
+    - Whether the input is refused does not depend on where records lie: a record without a time
+      is refused wherever it lies, and records that all lie outside are not refused. A coordinate
+      beyond the limits of the CRS is outside.
 
     Parameters
     ----------
@@ -66,8 +69,6 @@ class RecordFilter:
         Public.
     needs_time : bool
         Whether every record must have a time. Public.
-    anywhere : bool
-        Whether all records may lie outside the domain. Public.
     """
 
     def __init__(
@@ -77,11 +78,9 @@ class RecordFilter:
         area: Area | None,
         slices: TimeSlices | None,
         needs_time: bool,
-        anywhere: bool,
     ) -> None:
         self.domain, self.area, self.slices = domain, area, slices
-        self._needs_time, self._anywhere = needs_time, anywhere
-        self._in_bounds = 0
+        self._needs_time = needs_time
         self.report = Counter({"read": 0, "without coordinates": 0, "outside": 0})
         """Records read and dropped so far. Private."""
 
@@ -91,10 +90,10 @@ class RecordFilter:
             raise InputDataError(
                 "records have no time, which days and slices need; name it with time="
             )
-        self._check_coordinates(batch)
+        if batch.time is not None and np.isnat(batch.time).any():
+            raise InputDataError("records have no time; remove them, or build without time=")
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
         time = None if batch.time is None else batch.time[inside]
-        self._in_bounds += len(columns)
         selected = self._select(batch, inside, time)
         if selected is not None:
             columns, rows = columns[selected], rows[selected]
@@ -111,27 +110,6 @@ class RecordFilter:
             time=None if time is None else time.astype("datetime64[us]").astype(np.int64),
         )
 
-    def check_bounds(self) -> None:
-        """Refuse records that all lie outside the bounds."""
-        if self._anywhere:
-            return
-        if self._in_bounds == 0 and self.report["read"] > self.report["without coordinates"]:
-            raise DomainError(
-                f"no record lies inside the bounds {self.domain.bounds}; are x and y swapped, are "
-                "the bounds in the order west south east north, or is the CRS wrong?"
-            )
-
-    def _check_coordinates(self, batch: Batch) -> None:
-        """Refuse degrees beyond their limits, which come from other columns or units."""
-        if not self.domain.geographic:
-            return
-        for name, values, limit in (("x", batch.x, 180), ("y", batch.y, 90)):
-            if len(values) and max(np.fmax.reduce(values), -np.fmin.reduce(values)) > limit:
-                raise DomainError(
-                    f"column for {name} must be within {limit} degrees; are x and y swapped, are "
-                    "these metres of a projected CRS (give crs=), or longitudes from 0 to 360?"
-                )
-
     def _select(
         self, batch: Batch, inside: NDArray[np.bool_], time: NDArray[np.datetime64] | None
     ) -> NDArray[np.bool_] | None:
@@ -139,10 +117,7 @@ class RecordFilter:
         selected = None
         if self.area is not None:
             selected = self.area.contains(batch.x[inside], batch.y[inside])
-        if time is not None:
-            if np.isnat(time).any():
-                raise InputDataError("records have no time; remove them, or build without time=")
-            if self.slices is not None:
-                within = self.slices.index(time) >= 0
-                selected = within if selected is None else selected & within
+        if time is not None and self.slices is not None:
+            within = self.slices.index(time) >= 0
+            selected = within if selected is None else selected & within
         return selected

@@ -71,9 +71,6 @@ class TallyBuilder:
         Public.
     memory : int, optional
         Limit in bytes for records and cells; records of users get a third.
-    anywhere : bool
-        Whether all records may lie outside the domain: after noise has been drawn they must not
-        be refused. Public.
     """
 
     def __init__(
@@ -85,14 +82,11 @@ class TallyBuilder:
         area: Area | None = None,
         slices: TimeSlices | None = None,
         memory: int | None = None,
-        anywhere: bool = False,
     ) -> None:
         self.domain, self.unit, self.step = domain, unit, step
         self.slices = slices
         needs_time = unit.kind == "user-day" or slices is not None
-        self._filter = RecordFilter(
-            domain, area=area, slices=slices, needs_time=needs_time, anywhere=anywhere
-        )
+        self._filter = RecordFilter(domain, area=area, slices=slices, needs_time=needs_time)
         self._columns, self._rows = (
             -(-size // width) for size, width in zip(domain.lattice, step, strict=True)
         )
@@ -121,7 +115,6 @@ class TallyBuilder:
 
     def rows_per_unit(self) -> NDArray[np.int64]:
         """Count the records of each unit inside, in no order. Private."""
-        self._filter.check_bounds()
         partitions = self._partitions.partitions(again=True)
         sizes = [rows_per_unit(self._units(partition)) for partition in partitions]
         return np.concatenate([np.empty(0, np.int64), *sizes])
@@ -136,7 +129,6 @@ class TallyBuilder:
         unit : PrivacyUnit, optional
             Unit of the same kind, with a contribution limit that was chosen after reading.
         """
-        self._filter.check_bounds()
         unit = self.unit if unit is None else unit
         counted = self._inside
         if unit.has_user:
@@ -157,7 +149,6 @@ class TallyBuilder:
 
     def user_rows(self, key: bytes) -> UserRows:
         """Keep the records of users with their ids; can be called once, instead of `build`."""
-        self._filter.check_bounds()
         partitions, width = self._partitions.partitions(), self.domain.lattice[0]
         return keep_user_rows(partitions, self.unit, self.slices, width, key)
 
@@ -247,10 +238,8 @@ def tally_batches(
 
     Raises
     ------
-    DomainError
-        If a value is beyond the limits of the CRS, or no record lies inside the bounds.
     InputDataError
-        If a record has no user id or time although they are needed.
+        If a record, inside the domain or not, has no user id or time although they are needed.
 
     Notes
     -----
@@ -266,13 +255,13 @@ def tally_batches(
 
 
 def _ids(user: Any, inside: NDArray[np.bool_]) -> Any:
-    """Normalise the ids of the records inside; a record without id is refused."""
+    """Ids of the records inside; a record without id is refused, wherever it lies."""
     import pyarrow as pa
 
-    ids = normalise_ids(user if inside.all() else user.filter(pa.array(inside)))
+    ids = normalise_ids(user)
     if ids.null_count:
         raise InputDataError(
             "records have no user id, so no limit per user can hold for them; remove these "
             "records, or build without user="
         )
-    return ids
+    return ids if inside.all() else ids.filter(pa.array(inside))

@@ -60,14 +60,10 @@ class RecordInput:
         As in `psd.build`. Private.
     memory : str or int, optional
         Limit on the memory that reading takes.
-    anywhere : bool
-        Whether all records may lie outside the domain: such a question is answered, because a
-        refusal would reveal, at no cost, that no record lies there. Public.
     """
 
     data: Any
     memory: str | int | None = None
-    anywhere: bool = False
 
     def complete(self, request: BuildRequest) -> BuildRequest:
         """The request as it is."""
@@ -100,7 +96,6 @@ class RecordInput:
             step=_method_step(request, observer),
             area=boundary,
             memory=memory_for_rows(None if self.memory is None else parse_memory(self.memory)),
-            anywhere=self.anywhere,
         )
         return _report_counts(counted, observer)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psd.privacy.budget import Budget
     from psd.space.domain import Domain
 
-__all__ = ["CountedRows", "count_rows"]
+__all__ = ["CountedRows", "allot_shares", "count_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -62,7 +62,6 @@ class _Reading:
         *,
         step: tuple[int, int] = (1, 1),
         area: Area | None = None,
-        anywhere: bool = False,
     ) -> CountedRows:
         """Read once; choose the bound if there is a budget for it."""
         columns, choice = self.request.columns, self.request.contribution_choice
@@ -74,7 +73,6 @@ class _Reading:
             area=area,
             slices=self.request.slices,
             memory=self.memory and self.memory * 2 // 3,
-            anywhere=anywhere,
         )
         for batch in read(
             self.data, replace(columns, memory=self.memory and self.memory // 3), domain
@@ -97,7 +95,6 @@ def count_rows(
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
     memory: int | None = None,
-    anywhere: bool = False,
 ) -> CountedRows:
     """Read a source, choose a bound and estimate bounds if the request says so, and tally.
 
@@ -121,7 +118,7 @@ def count_rows(
         Of the whole release; shares of it are allotted before anything is read. Public.
     sampler : Sampler
         Draws the bound and the bounds.
-    step, area, anywhere
+    step, area
         As in `psd.ingest.tally_builder.TallyBuilder`. Public.
     memory : int, optional
         Bytes that reading may take, a third of them for the source.
@@ -137,23 +134,28 @@ def count_rows(
     ParameterError
         If shares of epsilon leave nothing.
     """
-    for_choice, for_bounds = _allot_budgets(domain, request, budget)
+    for_choice, for_bounds = allot_shares(domain, request, budget)
     unit = counted_unit(request.unit, request.contribution_scope)
     reader = _Reading(data=data, request=request, unit=unit, sampler=sampler, memory=memory)
     if not isinstance(domain, PrivateBounds):
-        return reader.count(domain, for_choice, step=step, area=area, anywhere=anywhere)
+        return reader.count(domain, for_choice, step=step, area=area)
     assert for_bounds is not None
     check_repeatable(data)
     first = reader.count(domain.outer, for_choice)
     chosen_domain = find_bounds(first.tally, domain, for_bounds, sampler)
-    # After an answer has been drawn it is too late to refuse records that all lie elsewhere.
-    return replace(reader, unit=first.unit).count(chosen_domain, step=step, anywhere=True)
+    return replace(reader, unit=first.unit).count(chosen_domain, step=step)
 
 
-def _allot_budgets(
+def allot_shares(
     domain: Domain | PrivateBounds, request: ReadRequest, budget: Budget
 ) -> tuple[Budget | None, Budget | None]:
-    """Budgets of the choice of a bound and of private bounds, if there are any."""
+    """Set apart the budgets of the choice of a bound and of private bounds, if there are any.
+
+    Raises
+    ------
+    ParameterError
+        If the shares leave nothing.
+    """
     choice = request.contribution_choice
     try:
         for_choice = None if choice is None else choice.allot(budget)

@@ -27,6 +27,8 @@ class Observer:
     private_report : callable
         Called with the PRIVATE numbers of records read, outside and dropped. Who shows them has
         to mark them as private.
+    private_fault : callable
+        Called with the PRIVATE reason why an input could not be read, where a ledger is used.
     private_tally : callable, optional
         Called with the PRIVATE exact tally, which `psd.evaluation.evaluate` needs for bounded
         users. Who keeps it has to keep it secret.
@@ -34,6 +36,7 @@ class Observer:
 
     progress: Callable[[str], None] = _ignore_report
     private_report: Callable[[dict[str, int]], None] = _ignore_report
+    private_fault: Callable[[str], None] = _ignore_report
     private_tally: Callable[[Tally], None] | None = None
 
     def __repr__(self) -> str:

@@ -2,6 +2,8 @@
 
 1. The request is completed and checked; public files are read. 2. The ledger is asked whether it
 could be charged. 3. Records are read and counted. 4. The ledger is charged. 5. Noise is drawn.
+
+What may stop a build, and what is told of it, is the rule of `psd.publish.refusals`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from psd.publish.drawing import draw_release
 from psd.publish.insecure import refuse_paid
 from psd.publish.observer import SILENT, Observer
 from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
+from psd.publish.refusals import rehearse, withhold_faults
 from psd.publish.request import BuildRequest
 from psd.publish.series import check_shares, draw_series
 from psd.space.domain import Domain
@@ -49,7 +52,8 @@ def publish(
     - The release is ``request.epsilon``-differentially private for adding or removing one unit of
       the request; twice epsilon for replacing one.
     - It holds the noisy answers, public parameters and nothing else.
-    - Reading comes first: an input that cannot be read costs no epsilon.
+    - Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
+      does not depend on where records lie; with an account the reason is not told.
     - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn.
 
     Parameters
@@ -81,8 +85,6 @@ def publish(
         If the request does not fit the data, such as no bounds for records.
     InputDataError
         If the input cannot be read.
-    DomainError
-        If the points do not lie where the domain says.
     BudgetError, LedgerError
         If the account cannot be charged.
     """
@@ -98,13 +100,16 @@ def publish(
     sampler = SecureSampler() if sampler is None else sampler
     refuse_paid(sampler, account)
     pending = PendingCharge(account, source.charge_request(request))
+    if account is not None:
+        rehearse(request, inputs)
     budget = Budget(request.nano_epsilon, on_first_spend=pending.charge)
-    counted = source.count(
-        request, budget=budget, sampler=sampler, boundary=inputs.boundary, observer=observer
-    )
-    budget.open()
-    observer.progress("counting with noise")
-    return _draw(request, counted, inputs, budget, sampler)
+    with withhold_faults(pending, observer):
+        counted = source.count(
+            request, budget=budget, sampler=sampler, boundary=inputs.boundary, observer=observer
+        )
+        budget.open()
+        observer.progress("counting with noise")
+        return _draw(request, counted, inputs, budget, sampler)
 
 
 def _read_public_inputs(request: BuildRequest) -> PublicInputs:

@@ -149,8 +149,7 @@ def ask(
         method=SingleCount(),
         **arguments,
     )
-    # Records may all lie elsewhere: a refusal would reveal, at no cost, that none lies in the box.
-    source = RecordInput(data=data, memory=memory, anywhere=True)
+    source = RecordInput(data=data, memory=memory)
     release = publish(request, source, account=account, sampler=sampler)
     assert isinstance(release, Release)
     return _answer(release, confidence)

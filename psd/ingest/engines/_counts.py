@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.errors import DomainError, InputDataError, ParameterError
+from psd.errors import InputDataError, ParameterError
 from psd.ingest.engines._expression import count_cells, count_faults, parse_rows
 from psd.ingest.tally import Tally
 
@@ -68,18 +68,16 @@ def tally_table(
 
     Raises
     ------
-    DomainError
-        If a value is beyond the limits of the CRS, or no record lies inside the bounds.
     InputDataError
-        If a record is refused.
+        If a record is refused, wherever it lies.
     ParameterError
         If the unit is a user's time slice.
     """
     if unit.kind == "user-slice":
         raise ParameterError("time slices cannot be counted by an engine; build without engine=")
     rows = parse_rows(table, domain)
-    faults = run(count_faults(rows, domain)).to_pylist()[0]
-    _check(faults, columns, domain)
+    faults = run(count_faults(rows)).to_pylist()[0]
+    _check(faults, columns)
     key = secrets.token_bytes(16) if key is None else key
     cells = run(count_cells(rows, domain, unit=unit, key=key, step=step))
     code, number, weight = (
@@ -99,24 +97,13 @@ def tally_table(
     )
 
 
-def _check(faults: dict[str, int], columns: Columns, domain: Domain) -> None:
+def _check(faults: dict[str, int], columns: Columns) -> None:
     """Refuse what this process would refuse, in the same order."""
     for axis, name in (("x", columns.x), ("y", columns.y)):
         if faults[f"bad_{axis}"]:
             raise InputDataError(f"column {name!r} {_NUMBERS}")
     _check_times(faults, columns)
-    for axis, limit in (("x", 180), ("y", 90)):
-        if faults.get(f"far_{axis}"):
-            raise DomainError(
-                f"column for {axis} must be within {limit} degrees; are x and y swapped, are these "
-                "metres of a projected CRS (give crs=), or longitudes from 0 to 360?"
-            )
     _check_users(faults, columns)
-    if faults["inside"] == 0 and faults["read"] > faults["missing"]:
-        raise DomainError(
-            f"no record lies inside the bounds {domain.bounds}; are x and y swapped, are the "
-            "bounds in the order west south east north, or is the CRS wrong?"
-        )
 
 
 def _check_times(faults: dict[str, int], columns: Columns) -> None:

@@ -69,21 +69,19 @@ def _text(table: Any, name: str) -> Any:
     return table[name] if name in ("x", "y") else table[name].cast("string")
 
 
-def count_faults(rows: Any, domain: Domain) -> Any:
+def count_faults(rows: Any) -> Any:
     """Aggregate to one row: counts of the private report, and a flag for each reason to refuse."""
-    far = {"x": 180.0, "y": 90.0} if domain.geographic else {}
     counts = {
         "read": rows.count(),
         "missing": _count_if(rows.x.isnull() | rows.y.isnull()),
         "inside": _count_if(rows.inside),
     }
     refused = {name: rows[name] for name in rows.columns if name.startswith(("bad_", "aware_"))}
-    refused |= {f"far_{name}": rows[name].abs() > limit for name, limit in far.items()}
     if "user" in rows.columns:
-        refused["no_user"] = rows.inside & rows.user.isnull()
-        refused["strange_user"] = rows.inside & rows.strange_user
+        refused["no_user"] = rows.user.isnull()
+        refused["strange_user"] = rows.strange_user
     if "moment" in rows.columns:
-        refused["no_time"] = rows.inside & rows.moment.isnull()
+        refused["no_time"] = rows.moment.isnull()
     counts |= {
         name: as_integer(condition).max().fill_null(0) for name, condition in refused.items()
     }

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psd.errors import InputDataError
 from psd.ingest.engines._counts import tally_table
 from psd.ingest.engines._expression import to_sql
 from psd.ingest.engines._spark_session import check_url, explain_error, open_session, spark_errors
@@ -83,8 +82,6 @@ class Spark:
         ------
         InputDataError
             If Spark or the input cannot be reached, or a record is refused.
-        DomainError
-            If no record lies inside the bounds.
         MissingExtraError
             If Ibis or PySpark is not installed.
         """
@@ -106,7 +103,7 @@ class Spark:
             except spark_errors() as error:
                 fault = explain_error(error)
         # Raised here, so that the context carries no message that quotes records.
-        raise InputDataError(fault)
+        raise ResourceError(fault)
 
 
 def open_engine(url: str | None) -> Spark:
