@@ -166,7 +166,7 @@ def run(args: list[str]) -> int:
     try:
         cli.main(args, prog_name="psd", standalone_mode=False)
     except errors.PsdError as error:
-        return _print_error(str(error), EXIT_CODES.get(type(error), INTERNAL))
+        return _print_error(str(error), _exit_code(type(error)))
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
         return _print_error(error.format_message() + hint, 2)
@@ -191,6 +191,11 @@ def run(args: list[str]) -> int:
     except Exception as error:
         return _report_unexpected(error, args)
     return 0
+
+
+def _exit_code(kind: type[errors.PsdError]) -> int:
+    """Exit code of a kind of error, or of the kind that it is derived from."""
+    return next((EXIT_CODES[base] for base in kind.__mro__ if base in EXIT_CODES), INTERNAL)
 
 
 def _report_unexpected(error: Exception, args: list[str]) -> int:

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 EMPTY = "empty"
-"""Among the names of a part without records; several such parts may be merged."""
+"""Among the names of a part in which no record was read; several such parts may be merged."""
 
 # Fields that must be equal in all tallies, and their names in messages.
 _RULES = {
@@ -85,7 +85,7 @@ class PartOrigin:
     run : str
         Random number of the run that counted the part, in hexadecimal.
     names : tuple of str
-        Digests of its files, its name if the caller gave one, and `EMPTY` if it has no records.
+        Digests of its files, its name if the caller gave one, and `EMPTY` if no record was read.
     contributions : int
         Limit of the kept records of a user; 1 if a record is the unit.
     key : str, optional

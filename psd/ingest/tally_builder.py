@@ -113,6 +113,11 @@ class TallyBuilder:
         codes = records.rows * self.domain.lattice[0] + records.columns
         self._partitions.add_rows(_ids(batch.user, records.inside), codes, records.time)
 
+    @property
+    def has_read(self) -> bool:
+        """Whether a record was read, inside or not. Private."""
+        return self._filter.report["read"] > 0
+
     def rows_per_unit(self) -> NDArray[np.int64]:
         """Count the records of each unit inside, in no order. Private."""
         partitions = self._partitions.partitions(again=True)

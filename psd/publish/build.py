@@ -83,7 +83,8 @@ def build(
       ``user``, all records of one user, or, with ``per="day"``, those of one of a user's days;
       twice epsilon for replacing one.
     - It holds the noisy answers, public parameters and nothing else.
-    - Reading comes first: an input that cannot be read costs no epsilon.
+    - Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
+      does not depend on where records lie; with an account the reason is not stated.
     - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn.
     - Every time slice of the list is there and has its noise, also one without a record.
 
@@ -136,8 +137,6 @@ def build(
         If a public parameter is wrong.
     InputDataError
         If the input cannot be read.
-    DomainError
-        If the points do not lie where the domain says.
     BudgetError, LedgerError
         If the account cannot be charged.
 

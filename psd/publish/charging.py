@@ -47,11 +47,6 @@ class PendingCharge:
         if account is not None:
             account.check(request)
 
-    @property
-    def has_account(self) -> bool:
-        """Whether an account pays."""
-        return self._account is not None
-
     def charge(self) -> Statement:
         """Charge once, and return what the release states of it; empty without an account.
 

@@ -10,6 +10,7 @@ from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.partial_tally import CountingRules, PartialTally, merge
+from psd.ingest.sources import check_input, check_repeatable
 from psd.ledger.state import ChargeRequest
 from psd.privacy.epsilon import epsilon_text
 from psd.publish.charging import charge_request, tally_readings
@@ -37,6 +38,9 @@ class CountInput(Protocol):
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
         """What a ledger is charged for."""
+
+    def check_public(self, request: BuildRequest) -> None:
+        """Refuse what can be refused before a record is read, such as a path without a file."""
 
     def count(
         self,
@@ -74,6 +78,13 @@ class RecordInput:
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
         """Charge of the region of the records, if these are rows of CSV."""
         return charge_request(request, self.data)
+
+    def check_public(self, request: BuildRequest) -> None:
+        """Refuse paths without a file, and inputs that cannot be read as often as needed."""
+        assert request.columns is not None
+        check_input(self.data, request.columns)
+        if isinstance(request.domain, PrivateBounds):
+            check_repeatable(self.data)
 
     def count(
         self,
@@ -138,6 +149,9 @@ class EngineInput:
         """Charge everywhere: the engine has its own rules of what is CSV."""
         return charge_request(request, self.data, by_fields=False)
 
+    def check_public(self, request: BuildRequest) -> None:
+        """Nothing: paths are those of the cluster."""
+
     def count(
         self,
         request: BuildRequest,
@@ -201,6 +215,9 @@ class TallyInput:
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
         """Charge everywhere: the records of several parts may have been placed by several rules."""
         return charge_request(request, readings=tally_readings(self.tally.origins))
+
+    def check_public(self, request: BuildRequest) -> None:
+        """Nothing: the tallies have been read."""
 
     def count(
         self,

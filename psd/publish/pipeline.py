@@ -15,7 +15,7 @@ from psd.ledger.account import Account
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.publish.charging import PendingCharge
-from psd.publish.count_inputs import count_input
+from psd.publish.count_inputs import CountInput, count_input
 from psd.publish.drawing import draw_release
 from psd.publish.insecure import refuse_paid
 from psd.publish.observer import SILENT, Observer
@@ -53,7 +53,7 @@ def publish(
       the request; twice epsilon for replacing one.
     - It holds the noisy answers, public parameters and nothing else.
     - Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
-      does not depend on where records lie; with an account the reason is not told.
+      does not depend on where records lie; with an account the reason is not stated.
     - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn.
 
     Parameters
@@ -91,7 +91,7 @@ def publish(
     if account is not None:
         check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
     refuse_class("sampler", sampler)
-    source = count_input(data, engine=engine, memory=memory)
+    source = _count_input(data, engine, memory, None if account is None else observer)
     request = source.complete(request)
     inputs = _read_public_inputs(request)
     if request.slices is not None:
@@ -100,16 +100,30 @@ def publish(
     sampler = SecureSampler() if sampler is None else sampler
     refuse_paid(sampler, account)
     pending = PendingCharge(account, source.charge_request(request))
-    if account is not None:
-        rehearse(request, inputs)
     budget = Budget(request.nano_epsilon, on_first_spend=pending.charge)
-    with withhold_faults(pending, observer):
+
+    def count_and_draw() -> Release | SeriesRelease:
         counted = source.count(
             request, budget=budget, sampler=sampler, boundary=inputs.boundary, observer=observer
         )
         budget.open()
         observer.progress("counting with noise")
         return _draw(request, counted, inputs, budget, sampler)
+
+    if account is None:
+        return count_and_draw()
+    source.check_public(request)
+    rehearse(request, inputs)
+    return withhold_faults(count_and_draw, observer, charge=pending.charge)
+
+
+def _count_input(
+    data: Any, engine: Engine | None, memory: str | int | None, observer: Observer | None
+) -> CountInput:
+    """Where the counts come from; with an observer, faults of tallies are reported to it alone."""
+    if observer is None:
+        return count_input(data, engine=engine, memory=memory)
+    return withhold_faults(lambda: count_input(data, engine=engine, memory=memory), observer)
 
 
 def _read_public_inputs(request: BuildRequest) -> PublicInputs:

@@ -19,6 +19,7 @@ from psd.ledger.account import Account
 from psd.privacy.noise_laws import noise_law
 from psd.privacy.noise_variance import noise_variance
 from psd.publish.count_inputs import RecordInput
+from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import publish
 from psd.publish.request_arguments import ReadArguments, request_from_arguments
 from psd.space.domain import Domain
@@ -77,6 +78,7 @@ def ask(
     confidence: float = 0.95,
     memory: str | int | None = None,
     sampler: Sampler | None = None,
+    observer: Observer = SILENT,
     **arguments: Unpack[ReadArguments],
 ) -> Answer:
     """Count the records, or users, in one box, with noise of the whole epsilon.
@@ -102,7 +104,7 @@ def ask(
         Of the box and the columns. Public.
     confidence : float
         Of the interval, in (0, 1). Public.
-    memory, sampler
+    memory, sampler, observer
         As in `psd.build`.
     **arguments
         Columns and unit of privacy as in `psd.publish.request_arguments.ReadArguments`. Records of
@@ -117,7 +119,8 @@ def ask(
     ParameterError, DomainError
         If a public parameter is wrong.
     InputDataError
-        If the input cannot be read; it costs nothing.
+        If the input cannot be read. The sentence is fixed: the reason goes to the observer. It
+        costs nothing, unless memory or disk gave out.
     BudgetError, LedgerError
         If the account cannot be charged.
 
@@ -150,7 +153,7 @@ def ask(
         **arguments,
     )
     source = RecordInput(data=data, memory=memory)
-    release = publish(request, source, account=account, sampler=sampler)
+    release = publish(request, source, account=account, sampler=sampler, observer=observer)
     assert isinstance(release, Release)
     return _answer(release, confidence)
 

@@ -98,8 +98,6 @@ def tally(
         If an argument is wrong, or data that are not a file have no name.
     InputDataError
         If the input, or the key, cannot be read.
-    DomainError
-        If the points do not lie where the domain says.
     WriteError
         If the file exists or cannot be written.
 

@@ -157,8 +157,6 @@ def tally_rows(
         If data that is not a file has no name.
     InputDataError
         If the input cannot be read.
-    DomainError
-        If no point lies inside the bounds, or values are beyond the limits of the CRS.
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     paths = _part_files(items, part)
@@ -169,7 +167,7 @@ def tally_rows(
         counts = builder.user_rows(key) if request.carry else builder.build(key)
         if isinstance(counts, Tally):
             private_report(counts.report)
-        names = _part_names(paths, part) + (() if len(counts.columns) else (EMPTY,))
+        names = _part_names(paths, part) + (() if builder.has_read else (EMPTY,))
     return PartialTally(
         rules=request.rules, origins=(origin_of(replace(request, key=key), names),), counts=counts
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.errors import InputDataError, ParameterError
+from psd.errors import InputDataError, ParameterError, ResourceError
 from psd.ingest.engines._expression import count_cells, count_faults, parse_rows
 from psd.ingest.tally import Tally
 
@@ -87,7 +87,7 @@ def tally_table(
     along = -(-domain.lattice[0] // step[0])
     total = int(number.sum())
     if total > faults["inside"] or (not unit.has_user and total < faults["inside"]):
-        raise InputDataError("the input changed while it was read; nothing was published")
+        raise ResourceError("the input changed while it was read; nothing was published")
     return Tally(
         columns=(code[order] % along * step[0]).astype(np.int32),
         rows=(code[order] // along * step[1]).astype(np.int32),

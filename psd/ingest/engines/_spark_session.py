@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from psd.errors import InputDataError, MissingExtraError, ParameterError
+from psd.errors import InputDataError, MissingExtraError, ParameterError, ResourceError
 
 __all__ = ["check_url", "explain_error", "open_session", "spark_errors"]
 
@@ -92,13 +92,16 @@ def spark_errors() -> tuple[type[Exception], ...]:
     return tuple(errors)
 
 
-def explain_error(error: Exception) -> str:
-    """Explain an error by its kind; its message may quote records."""
+def explain_error(error: Exception) -> InputDataError:
+    """Replace an error by one that explains its kind; its message may quote records.
+
+    What is not a known fault of the input may be a lack of memory, which is a `ResourceError`.
+    """
     message = f"{getattr(error, 'getCondition', lambda: None)()} {error}"
     for pattern, explanation in _FAULTS.items():
         if pattern.lower() in message.lower():
-            return f"Spark {explanation}"
-    return "Spark could not count the input; see the logs of Spark"
+            return InputDataError(f"Spark {explanation}")
+    return ResourceError("Spark could not count the input; see the logs of Spark")
 
 
 def _check_installed(url: str | None) -> None:

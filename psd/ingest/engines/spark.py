@@ -85,7 +85,6 @@ class Spark:
         MissingExtraError
             If Ibis or PySpark is not installed.
         """
-        fault = None
         with open_session(self.url) as spark:
             try:
                 with register_view(
@@ -103,7 +102,7 @@ class Spark:
             except spark_errors() as error:
                 fault = explain_error(error)
         # Raised here, so that the context carries no message that quotes records.
-        raise ResourceError(fault)
+        raise fault
 
 
 def open_engine(url: str | None) -> Spark:

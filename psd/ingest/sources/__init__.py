@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = ["Columns", "Source", "check_repeatable", "files_of", "read", "sources"]
+__all__ = ["Columns", "Source", "check_input", "check_repeatable", "files_of", "read", "sources"]
 
 _KIND = "source"
 
@@ -111,6 +111,32 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
         If a column has two roles, the time zone is unknown, or a layer or a column of points is
         named and no input has one.
     """
+    items, paths, groups = _sources_of(data, columns)
+    for source, group in groups:
+        yield from source.batches(group, columns, domain)
+    if files_of(items) != paths:
+        raise InputDataError(
+            "files were added or removed while they were read; nothing was published"
+        )
+
+
+def check_input(data: Any, columns: Columns) -> None:
+    """Refuse an input for what is known before a record is read: its paths and its kind.
+
+    Raises
+    ------
+    InputDataError
+        If a file is missing or repeated, or no source accepts the input.
+    ParameterError
+        As `read`.
+    """
+    _sources_of(data, columns)
+
+
+def _sources_of(
+    data: Any, columns: Columns
+) -> tuple[list[Any], list[Path], list[tuple[Source, list[Any]]]]:
+    """Items of an input, files among them, and the source of each group of items."""
     if len(set(columns)) < len(list(columns)):
         raise ParameterError(
             f"x, y, user and time must be different columns, got {', '.join(columns)}"
@@ -122,12 +148,7 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     paths = files_of(items)
     groups = _groups([*paths, *(item for item in items if not is_path(item))])
     _check_used(columns, {name for source, _ in groups for name in source.USES})
-    for source, group in groups:
-        yield from source.batches(group, columns, domain)
-    if files_of(items) != paths:
-        raise InputDataError(
-            "files were added or removed while they were read; nothing was published"
-        )
+    return items, paths, groups
 
 
 def _check_used(columns: Columns, used: set[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from psd.errors import InputDataError
+from psd.ingest.sources._faults import fault_class
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -184,13 +185,11 @@ def _open_content(path: Path, compression: str) -> Iterator[IO[bytes]]:
     """Open a file as bytes of CSV; refuse one whose compressed data is cut off."""
     import pyarrow as pa
 
-    broken = False
+    fault: type[InputDataError] | None = None
     with path.open("rb") as raw:
         try:
             yield raw if compression == "none" else pa.CompressedInputStream(raw, compression)
-        except OSError:
-            broken = True
-    if broken:
-        raise InputDataError(
-            f"{path} is damaged or incomplete {compression} data; copy it again"
-        ) from None
+        except OSError as error:
+            fault = fault_class(error)
+    if fault is not None:
+        raise fault(f"{path} is damaged or incomplete {compression} data; copy it again") from None

@@ -74,8 +74,11 @@ def make_projection(crs: Any, domain: Domain, what: str) -> Projection:
 
     def project(points: Coordinates) -> Coordinates:
         x, y = transformer.transform(*points)
+        valid = np.isfinite(x) & np.isfinite(y)
         # Points where the projection is not defined are outside of any bounds.
-        return np.where(np.isfinite(x), x, np.nan), np.where(np.isfinite(y), y, np.nan)
+        missing = np.isnan(points[0]) | np.isnan(points[1])
+        elsewhere = np.where(missing, np.nan, np.inf)
+        return np.where(valid, x, elsewhere), np.where(valid, y, elsewhere)
 
     return project
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from psd.errors import InputDataError
 from psd.ingest.sources import frame
 from psd.ingest.sources._arrow import find_columns, geometry_columns
+from psd.ingest.sources._faults import fault_class
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -58,9 +58,9 @@ def _open_stream(item: Any, what: str) -> Any:
         if isinstance(item, duckdb.DuckDBPyRelation):
             return item.to_arrow_reader(_ROWS)
         return pa.RecordBatchReader.from_stream(item)
-    except (duckdb.Error, pa.ArrowException, OSError, TypeError):
-        pass  # the message may quote a value
-    raise InputDataError(f"{what} cannot be read; does its query run, and is its connection open?")
+    except (duckdb.Error, pa.ArrowException, OSError, TypeError) as error:
+        fault = fault_class(error)  # the message may quote a value
+    raise fault(f"{what} cannot be read; does its query run, and is its connection open?")
 
 
 def _records(stream: Any, what: str) -> Iterator[Any]:
@@ -70,9 +70,8 @@ def _records(stream: Any, what: str) -> Iterator[Any]:
 
     try:
         yield from stream
-    except (duckdb.Error, pa.ArrowException, OSError):
-        fault = True
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        fault = fault_class(error)
     else:
-        fault = False
-    if fault:
-        raise InputDataError(f"{what} failed while it was read; does its query run?")
+        return
+    raise fault(f"{what} failed while it was read; does its query run?")

@@ -23,7 +23,7 @@ import numpy as np
 
 from psd._util.arrays import from_arrow
 from psd._util.wall_clock import wall_clock
-from psd.errors import InputDataError
+from psd.errors import InputDataError, ResourceError
 from psd.ingest.sources import _paths
 from psd.ingest.sources._csv_file import (
     BUFFER,
@@ -33,6 +33,7 @@ from psd.ingest.sources._csv_file import (
     read_header,
     scan_content,
 )
+from psd.ingest.sources._faults import fault_class
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _standard_input() -> Iterator[Path]:
         except OSError as error:
             with contextlib.suppress(OSError):  # the rest of the buffer has no room either
                 spool.close()
-            raise InputDataError(
+            raise ResourceError(
                 f"standard input cannot be stored in {tempfile.gettempdir()}: {error.strerror}; "
                 "free some space, or name another folder by TMPDIR"
             ) from None
@@ -115,7 +116,7 @@ def _standard_input() -> Iterator[Path]:
             yield Path(path)
         except InputDataError as error:
             message = str(error).replace(path, "standard input")
-            raise InputDataError(message) from None
+            raise type(error)(message) from None
 
 
 def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
@@ -128,7 +129,7 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
     if content.quotes % 2:
         raise InputDataError(f"{path} is malformed: {_WELL_FORMED}")
     query = _query(header, columns, compression=compression, content=content)
-    fault = None
+    fault, kind = None, InputDataError
     try:
         with duckdb.connect(":memory:") as connection:
             connection.execute(_SETTINGS + _memory_settings(columns.memory))
@@ -139,8 +140,9 @@ def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
         raise MemoryError from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         fault = _explain_fault(str(error).replace(str(path), "").lower())
+        kind = fault_class(error)
     if fault:  # raised here, where no context carries the message
-        raise InputDataError(f"{path} {fault}: {_WELL_FORMED}")
+        raise kind(f"{path} {fault}: {_WELL_FORMED}")
 
 
 def _memory_settings(memory: int | None) -> str:

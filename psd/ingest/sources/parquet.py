@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
 from psd.ingest.sources._arrow import Layout, find_columns, geometry_columns
+from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._paths import file_kind, partition_values, refuse_changes
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ def _open_file(path: Path) -> Any:
         return pq.ParquetFile(
             path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
         )
-    except (pa.ArrowException, OSError):
-        pass  # the message may quote the content
-    raise InputDataError(f"{path} cannot be read as Parquet; is it truncated or incomplete?")
+    except (pa.ArrowException, OSError) as error:
+        fault = fault_class(error)  # the message may quote the content
+    raise fault(f"{path} cannot be read as Parquet; is it truncated or incomplete?")
 
 
 def _layout(path: Path, file: Any, columns: Columns, domain: Domain) -> Layout:
@@ -119,9 +120,8 @@ def _records(path: Path, file: Any, chosen: Layout) -> Iterator[Any]:
                 repeated = pa.repeat(pa.scalar(value, pa.string()), record.num_rows)
                 record = record.append_column(name, repeated)
             yield record
-    except (pa.ArrowException, OSError):
-        fault = True  # raised outside, where no context carries a message that quotes
+    except (pa.ArrowException, OSError) as error:
+        fault = fault_class(error)  # raised outside, where no context carries a message that quotes
     else:
-        fault = False
-    if fault:
-        raise InputDataError(f"{path} is damaged, so nothing was published; write the file again")
+        return
+    raise fault(f"{path} is damaged, so nothing was published; write the file again")

@@ -16,6 +16,7 @@ from psd._util.postgres import (
 )
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources._arrow import check_names, find_columns
+from psd.ingest.sources._faults import fault_class
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -211,6 +212,7 @@ def _records(stream: Any, what: str) -> Iterator[Any]:
     import pyarrow.compute as pc
 
     seen: set[int] = set()
+    kind = InputDataError
     try:
         for record in stream:
             if _SRID in record.schema.names:
@@ -218,9 +220,10 @@ def _records(stream: Any, what: str) -> Iterator[Any]:
             if len(seen) > 1:
                 break
             yield record
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError) as error:
+        kind = fault_class(error)
         fault = "failed while it was read; does the query run to its end?"
     else:
         fault = "must have geometries of one SRID; transform them" if len(seen) > 1 else ""
     if fault:
-        raise InputDataError(f"{what} {fault}")
+        raise kind(f"{what} {fault}")

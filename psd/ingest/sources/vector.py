@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
 from psd.ingest.sources._arrow import check_names, find_columns
+from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._paths import file_kind, refuse_changes
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
     import pyarrow as pa
     import pyogrio
 
+    fault: type[InputDataError] | None = None
     try:
         with _quiet():
             info = pyogrio.read_info(path, layer=layer, force_feature_count=True)
@@ -141,12 +143,13 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
             for batch in chosen.batches(_records(reader)):
                 left -= len(batch.x)
                 yield batch
-    except (RuntimeError, OSError, pa.ArrowException):
-        fault = True  # raised outside, where no context carries a message that quotes
+    except (RuntimeError, OSError, pa.ArrowException) as error:
+        fault = fault_class(error)  # raised outside, where no context carries a message that quotes
     else:
-        fault = left != 0  # GDAL treats some damages as the end of the file
-    if fault:
-        raise InputDataError(_unsound(path))
+        if left:  # GDAL treats some damages as the end of the file
+            fault = InputDataError
+    if fault is not None:
+        raise fault(_unsound(path))
 
 
 def _column_names(what: str, info: dict[str, Any], columns: Columns) -> list[str]:
