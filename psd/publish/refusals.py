@@ -29,6 +29,7 @@ nothing because no code runs after it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from psd.curator.curator import Curator
@@ -132,7 +133,7 @@ def rehearse(request: BuildRequest, inputs: PublicInputs) -> None:
     budget = Budget(request.nano_epsilon)
     allot_shares(domain, request.read_request, budget)
     if isinstance(domain, PrivateBounds):
-        domain = domain.outer
+        domain = replace(domain.outer, lattice=domain.lattice)
     unit = counted_unit(request.unit, request.contribution_scope)
     counts = TallyBuilder(domain, unit=unit, slices=request.slices).build()
     if request.slices is not None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import psd
-from psd.errors import DomainError, InputDataError
+from psd.errors import InputDataError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.privacy.unit import PrivacyUnit
@@ -86,14 +86,15 @@ def test_it_shows_nothing():
 
 
 @pytest.mark.parametrize(
-    ("point", "name"),
-    [((0, 90.1), "y"), ((0, -91), "y"), ((180.1, 0), "x"), ((-181, 0), "x"), ((1e6, 2e6), "x")],
+    "point",
+    [(0, 90.1), (0, -91), (180.1, 0), (-181, 0), (1e6, 2e6), (200, 95), (np.inf, np.inf)],
 )
-def test_values_that_are_no_degrees(point, name):
-    with pytest.raises(DomainError, match=f"^column for {name} must be within .* swapped"):
-        tally_batches([batch([(1, 1)]), batch([point])], EARTH)
+def test_values_that_are_no_degrees_are_outside(point):
     metres = psd.Domain(bounds=(-10, -10, 10, 10), crs="EPSG:3857")
-    assert tally_batches([batch([(1, 1), point])], metres).counts.sum() == 1
+    for domain in (EARTH, metres):
+        counted = tally_batches([batch([(1, 1)]), batch([point])], domain)
+        left = {"read": 2, "without coordinates": 0, "outside": 1}
+        assert counted.report == {**left, "kept": 1}
 
 
 def test_the_ends_of_the_earth_are_degrees():
@@ -101,21 +102,39 @@ def test_the_ends_of_the_earth_are_degrees():
     assert tally_batches(ends, EARTH).report["kept"] == 1
 
 
-def test_rows_but_none_inside():
-    with pytest.raises(DomainError, match="no record lies inside") as raised:
-        tally_batches([batch([(11.25, 0), (0, 22.5)])], EARTH)
-    assert "11.25" not in str(raised.value)
-    assert "22.5" not in str(raised.value)
+@pytest.mark.parametrize("unit", [PrivacyUnit(), FOUR, PrivacyUnit(kind="user", weight=1000)])
+def test_rows_but_none_inside_are_an_empty_tally(unit):
+    counted = tally_batches([batch([(11.25, 0), (0, 22.5)], ["a", "b"])], EARTH, unit=unit)
+    assert cells(counted) == []
+    assert counted.report["outside"] == counted.report["read"] == 2
+    assert counted.report["kept"] == 0
 
 
+@pytest.mark.parametrize("point", [(1, 1), (99, 99), (np.nan, 1)], ids=["in", "out", "nowhere"])
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_row_inside_without_id_is_refused(place):
-    users = ["a", "b", "c"]
-    users[place] = None
+def test_a_row_without_id_is_refused_wherever_it_lies(place, point):
+    users, points = ["a", "b", "c"], [(1, 1)] * 3
+    users[place], points[place] = None, point
     with pytest.raises(InputDataError, match="have no user id"):
-        tally_batches(
-            [batch([(1, 1)] * 3, users)], PLANE, unit=PrivacyUnit(kind="user", max_contributions=1)
-        )
+        tally_batches([batch(points, users)], PLANE, unit=FOUR)
+
+
+@pytest.mark.parametrize("point", [(1, 1), (99, 99), (np.nan, 1)], ids=["in", "out", "nowhere"])
+@pytest.mark.parametrize("slices", [None, DAYS])
+def test_a_row_without_time_is_refused_wherever_it_lies(slices, point):
+    times = np.array(["2024-01-01", "NaT"], "datetime64[us]")
+    x, y = np.array([(1, 1), point], float).T
+    unit = PrivacyUnit() if slices else PrivacyUnit(kind="user-day", time_zone="UTC")
+    rows = Batch(x=x, y=y, user=pa.array(["a", "b"]), time=times)
+    with pytest.raises(InputDataError, match="have no time"):
+        tally_batches([rows], PLANE, unit=unit, slices=slices)
+
+
+def test_whether_a_record_was_read_does_not_depend_on_where_it_lies():
+    for points, is_read in (([], False), ([(1, 1)], True), ([(99, 99)], True)):
+        builder = TallyBuilder(PLANE, unit=PrivacyUnit())
+        builder.add_batch(batch(points))
+        assert builder.has_read == is_read
 
 
 def rows_kept(users):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import psd
-from psd.errors import DomainError, InputDataError, ParameterError, WriteError
+from psd.errors import InputDataError, ParameterError, WriteError
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
@@ -69,7 +69,9 @@ def test_a_record_is_the_unit_otherwise():
         pytest.param(TABLE.assign(lon="x"), InputDataError, id="text-for-numbers"),
         pytest.param(TABLE.drop(columns="id"), InputDataError, id="no-column-of-ids"),
         pytest.param(TABLE.assign(id=["a", None, "b"]), InputDataError, id="a-row-without-id"),
-        pytest.param(TABLE.assign(lon=50), DomainError, id="no-row-inside"),
+        pytest.param(
+            TABLE.assign(id=["a", None, "b"], lon=50), InputDataError, id="outside-without-id"
+        ),
     ],
 )
 def test_an_input_that_cannot_be_read_costs_nothing(method, data, kind):
@@ -77,6 +79,35 @@ def test_an_input_that_cannot_be_read_costs_nothing(method, data, kind):
     with pytest.raises(kind):
         build(data, sampler=noise, method=method, user="id", max_contributions=1)
     assert noise.counts == []
+
+
+@pytest.mark.parametrize("method", psd.methods())
+@pytest.mark.parametrize(
+    "unit",
+    [
+        {},
+        {"user": "id", "max_contributions": 2},
+        {"user": "id", "max_contributions": "auto"},
+        {"user": "id", "count": "users"},
+    ],
+    ids=["record", "user", "chosen", "users"],
+)
+@pytest.mark.parametrize("data", [TABLE[:0], TABLE.assign(lon=50)], ids=["no-row", "all-outside"])
+def test_a_domain_without_a_row_gives_a_release(data, unit, method):
+    noise, reports = Echo(), []
+    release = build(
+        data, sampler=noise, method=method, observer=Observer(private_report=reports.append), **unit
+    )
+    assert release.total == pytest.approx(0, abs=1e-6)
+    (report,) = reports
+    assert (report["read"], report["outside"], report["kept"]) == (len(data), len(data), 0)
+
+
+@pytest.mark.parametrize("unit", [{}, {"user": "id", "max_contributions": "auto"}])
+@pytest.mark.parametrize("data", [TABLE[:0], TABLE.assign(lon=1e9)], ids=["no-row", "all-outside"])
+def test_private_bounds_of_no_row_give_a_release(data, unit):
+    release = build(data, domain=psd.PrivateBounds(), method="grid", **unit)
+    assert release.epsilon == 1
 
 
 def test_the_noise_is_given_the_bound_and_the_whole_epsilon():

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import psd
-from psd.errors import DomainError, InputDataError, MissingExtraError, ParameterError
+from psd.errors import InputDataError, MissingExtraError, ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.testing import SCRIPTS, RecordingSampler
@@ -121,12 +121,21 @@ def test_refused_as_by_the_local_path(url, tmp_path, content, told):
         # Accents that stand apart are put together in this process.
         if "\u0301" in content and engine is not spark:
             continue
-        with pytest.raises((InputDataError, DomainError)) as raised:
+        with pytest.raises(InputDataError) as raised:
             engine.tally(str(path), columns, engines.DOMAIN, unit=USER)
         assert "2468" not in str(raised.value)
         assert raised.value.__cause__ is raised.value.__context__ is None
         if engine is spark:
             assert re.search(told, str(raised.value))
+
+
+def test_rows_but_none_inside_are_an_empty_tally(url, tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text("lon,lat,user\n2.468,37.5,a\n1272468,37.5,a\n")
+    for engine in (psd.Spark(url=url), engines.Local()):
+        counted = engine.tally(str(path), Columns(user="user"), engines.DOMAIN, unit=USER)
+        assert len(counted.counts) == 0
+        assert counted.report["outside"] == counted.report["read"] == 2
 
 
 def test_what_is_not_there(url, tmp_path):

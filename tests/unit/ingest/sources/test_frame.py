@@ -179,10 +179,11 @@ def test_other_geometries_are_refused():
         one_batch(gpd.GeoDataFrame(geometry=[Point(127, 37.5), shape], crs="EPSG:4326"))
 
 
-def test_points_beyond_the_reach_of_a_projection_are_refused():
-    data = gpd.GeoDataFrame(geometry=[Point(0, 1e30)], crs="EPSG:3857")
-    with pytest.raises((InputDataError, DomainError)):
-        tally_batches(read(data, Columns(), DOMAIN), DOMAIN)
+def test_points_beyond_the_reach_of_a_projection_are_outside():
+    shapes = [Point(0, 1e30), Point(1e30, 1e30), Point(), Point(14137578, 4509031)]
+    data = gpd.GeoDataFrame(geometry=shapes, crs="EPSG:3857")
+    counts = tally_batches(read(data, Columns(), DOMAIN), DOMAIN)
+    assert counts.report == {"read": 4, "without coordinates": 1, "outside": 2, "kept": 1}
 
 
 def test_the_table_of_the_caller_stays_as_it_is():
