@@ -78,7 +78,7 @@ class ParameterError(PsdError, ValueError):
 
 
 class DomainError(PsdError, ValueError):
-    """Bounds or CRS are unusable, or the data do not lie where they say.
+    """Bounds or CRS are unusable, or geometries have no CRS.
 
     Attributes
     ----------

@@ -46,10 +46,10 @@ from psd.errors import (
     ResourceError,
 )
 from psd.ingest.tally_builder import TallyBuilder
-from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.unit import counted_unit
 from psd.publish.count_rows import allot_shares
+from psd.publish.insecure import SeededSampler
 from psd.publish.series import slice_budgets, slice_tally
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _reason(fault: Exception) -> str:
 def rehearse(request: BuildRequest, inputs: PublicInputs) -> None:
     """Build once from no records at all, so that parameters are refused before a charge.
 
-    Nothing of the data is read and the result is dropped.
+    Nothing of the data is read, no random number is drawn and the result is dropped.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def rehearse(request: BuildRequest, inputs: PublicInputs) -> None:
         counts,
         domain,
         budget=budget,
-        sampler=SecureSampler(),
+        sampler=SeededSampler(0),
         covariate=inputs.method_covariate,
         boundary=inputs.mask,
     )

@@ -251,7 +251,6 @@ REFUSED = [
     pytest.param(["--bounds", "nan", "-4", "4", "4"], 3, "finite", id="bounds-nan"),
     pytest.param(["--bounds", "37", "126", "38", "127"], 3, "swapped", id="bounds-lat-lon"),
     pytest.param(["--crs", "EPSG:0"], 3, "EPSG:0", id="unknown-crs"),
-    pytest.param(["--bounds", "50", "50", "60", "60"], 3, "inside", id="no-row-inside"),
     pytest.param(["--read", "x=lng"], 8, "'lng'", id="column-missing"),
     pytest.param(["missing.csv"], 8, "missing.csv", id="second-input-missing"),
     pytest.param(["broken.csv"], 8, "broken.csv", id="second-input-malformed"),

@@ -86,5 +86,5 @@ def test_sorted_codes_and_a_dense_array_count_alike(parts, weighted):
 
 def test_cells_that_do_not_fit_are_refused():
     counter = cell_counter(2**40, 10**6)
-    with pytest.raises(psd.errors.ParameterError, match="raise memory="):
+    with pytest.raises(psd.errors.ResourceError, match="raise memory="):
         counter.add(np.arange(10**5))

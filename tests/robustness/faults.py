@@ -23,6 +23,7 @@ import pytest
 import psd
 from psd._util import atomic_write as files
 from psd._util.declared_parameters import parameters_from_file
+from psd.ingest.tally_builder import TallyBuilder
 from psd.ledger import entries as journal
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
@@ -32,6 +33,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge
+from psd.publish.refusals import UNREADABLE
 from robustness.bad_input import SECRET, table
 from support.cli_runner import Outcome, cli
 from support.ledger_columns import BY_LON_LAT
@@ -503,7 +505,7 @@ PROCESSES = (
         run=within(40_000), code=6, told=f"cannot write {OUTPUT}", charged=1),
     Fault(name="F01-rows", given="no room for what standard input says",
         args=f"{FREE.replace(INPUT, '-')} --set height=1", run=process(size=10, stdin=POINTS),
-        code=8, told="standard input cannot be kept"),
+        code=8, told="standard input cannot be stored"),
     Elsewhere(name="F01-users", given="no room for rows that do not fit into memory",
         test="tests/robustness/test_build_survives.py::test_no_room_for_rows_of_users",
         holds="refused, 6"),
@@ -574,9 +576,14 @@ PROCESSES = (
         test="tests/robustness/test_order_on_disk.py::test_the_order_on_the_disk",
         holds="the charge before the first random number, the release before its name, its folder "
         "before the note"),
-    Fault(name="F07-memory", given="memory runs out when the noise is drawn",
+    Fault(name="F07-memory", given="memory runs out before records are read",
         args=f"{FREE} --set height=11 {PAID}", run=limited("memory", 100_000_000), code=70,
-        told="out of memory; use a smaller tree or input", charged=1),
+        told="out of memory; use a smaller tree or input"),
+    Fault(name="F07-counting", given="memory runs out while records are counted, with a ledger",
+        setup=raising(TallyBuilder, "add_batch", MemoryError()), code=8,
+        told=UNREADABLE, charged=1),
+    Fault(name="F07-drawing", given="memory runs out while noise is drawn, with a ledger",
+        setup=raising(SecureSampler, "draw", MemoryError()), code=8, told=UNREADABLE, charged=1),
     Elsewhere(name="F07-tree", given="a tree that would not fit", holds="refused, 2",
         test="tests/robustness/test_bad_input.py::test_refused[P05-cells]"),
     Fault(name="F08-none", given="no file may be opened", run=limited("files", 3), code=70,

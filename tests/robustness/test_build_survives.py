@@ -110,7 +110,7 @@ def test_no_room_for_standard_input(room):
     process = started(room, "-", limit=1_000, stdin=subprocess.PIPE)
     message = process.communicate(b"lon,lat\n" + f"{SECRET},1\n".encode() * 1_000)[1].decode()
     assert process.returncode == 8
-    assert "standard input cannot be kept" in message
+    assert "standard input cannot be stored" in message
     assert SECRET not in message
     assert left(room) == []
 

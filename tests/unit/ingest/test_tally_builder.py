@@ -187,17 +187,6 @@ def test_a_share_of_nothing_occupies_no_cell(lattice):
     assert counted.report["kept"] == 2
 
 
-@pytest.mark.parametrize("anywhere", [False, True])
-def test_records_may_all_lie_outside_where_that_is_allowed(anywhere):
-    builder = TallyBuilder(PLANE, unit=PrivacyUnit(), anywhere=anywhere)
-    builder.add_batch(batch([(9, 9)]))
-    if anywhere:
-        assert cells(builder.build()) == []
-    else:
-        with pytest.raises(DomainError, match="bounds"):
-            builder.build()
-
-
 @pytest.mark.parametrize(
     ("unit", "kept"), [(FOUR, 4), (PrivacyUnit(kind="user-slice", max_contributions=2), 3)]
 )
