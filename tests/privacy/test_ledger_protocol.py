@@ -19,6 +19,7 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.state import ChargeRequest
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.unit import PrivacyUnit
+from psd.publish.refusals import UNREADABLE
 from psd.space.time_slices import TimeSlices
 from support.cli_runner import BOUNDS, SQUARE, cli, fails, write_points
 from support.ledger_columns import BY_LON_LAT
@@ -143,14 +144,18 @@ def test_the_balance_is_looked_at_before_the_counts_of_a_tally(ledger, points, t
     assert ledger.state().charges == {}
 
 
-@pytest.mark.parametrize(
-    ("content", "code"),
-    [("lon,lat\nx,1\n", 8), ("lat,x\n1,1\n", 8), ("lon,lat\n99,1\n", 3), ("lon,lat\n1,91\n", 3)],
-)
-def test_what_cannot_be_read_costs_nothing(content, code, ledger, points):
+@pytest.mark.parametrize("content", ["lon,lat\nx,1\n", "lat,x\n1,1\n", "", 'lon,lat\n"1,1\n'])
+def test_what_cannot_be_read_costs_nothing_and_is_one_sentence(content, ledger, points):
     points.write_text(content)
-    assert cli(*build(ledger, points)).code == code
+    assert UNREADABLE in fails(8, *build(ledger, points))
     assert ledger.state().charges == {}
+
+
+@pytest.mark.parametrize("content", ["lon,lat\n", "lon,lat\n99,1\n", "lon,lat\n1,91\n"])
+def test_an_input_without_a_record_inside_is_charged(content, ledger, points):
+    points.write_text(content)
+    assert cli(*build(ledger, points)).code == 0
+    assert state(ledger) == [True]
 
 
 def test_the_balance_is_looked_at_again_at_the_charge(ledger, points, monkeypatch):
@@ -194,7 +199,7 @@ def draws_that_fail(monkeypatch):
 
 def test_a_build_that_fails_after_its_charge_stays_charged(ledger, points, monkeypatch):
     with draws_that_fail(monkeypatch):
-        assert cli(*build(ledger, points)).code == 70
+        assert UNREADABLE in fails(8, *build(ledger, points))
     assert state(ledger) == [False]
     assert cli(*build(ledger, points)).code == 0
     assert state(ledger) == [False, True]

@@ -37,6 +37,7 @@ def limit_memory(size):
         used = re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())
         most = int(used[1]) * 1024 + size
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        PendingCharge.charge = charge
         return statement
 
     PendingCharge.charge = charged
