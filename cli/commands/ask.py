@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..options.command import READ_KEYS, Command
+from ..options.command import READ_KEYS, Command, options_of
 from ..options.ledger import account_of, ledger_options
 from ..options.reading import INPUTS, inputs_of, read_option
 from ..options.unit import unit_options
@@ -44,6 +44,9 @@ __all__ = ["command"]
     help="Format of the output.",
 )
 @ledger_options
+@options_of("Private output")(
+    "--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr."
+)
 def command(
     inputs: tuple[str, ...],
     read: dict[str, Any],
@@ -51,6 +54,7 @@ def command(
     ledger: str | None,
     dataset: str | None,
     analyst: str | None,
+    report_private: bool,
     **options: Any,
 ) -> None:
     """Count the records in one box with fresh noise, and charge epsilon to a ledger.
@@ -71,6 +75,7 @@ def command(
 
     from psd.publish.single_count import ask
 
+    from ..output.private_report import make_observer
     from ..output.tables import write_table
 
     account = account_of(ledger, dataset, analyst)
@@ -80,7 +85,8 @@ def command(
         stage("reading")
         data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
         stated = {name: value for name, value in options.items() if value is not None}
-        answer = ask(data, account=account, **read, **stated)
+        observer = make_observer(stage, report_private=report_private)
+        answer = ask(data, account=account, observer=observer, **read, **stated)
     columns = ("estimate", "error", "lower", "upper")
     write_table(
         pd.DataFrame({name: [getattr(answer, name)] for name in columns}),

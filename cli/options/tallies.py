@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account
+    from psd.publish.observer import Observer
 
 __all__ = ["read_slice_tally", "read_tallies", "tallies_in", "write_build_tally"]
 
 
 def tallies_in(
-    inputs: Sequence[str], account: Account | None, epsilons: Sequence[str]
+    inputs: Sequence[str], account: Account | None, epsilons: Sequence[str], observer: Observer
 ) -> PartialTally | None:
     """Merged tally of the inputs, if the account can pay for it; None if they are records.
+
+    With an account, a fault of the tallies is one sentence; the observer gets the reason.
 
     Raises
     ------
@@ -34,7 +37,8 @@ def tallies_in(
     from psd.ingest.tally_file import is_tally, read_origins
     from psd.ledger.state import ChargeRequest
     from psd.privacy.epsilon import parse_epsilon
-    from psd.publish.charging import tally_readings
+    from psd.publish.charging import PendingCharge, tally_readings
+    from psd.publish.refusals import withhold_faults
 
     which = [is_tally(item) for item in inputs]
     if not any(which):
@@ -43,17 +47,22 @@ def tallies_in(
         raise click.UsageError(
             "inputs must be all tallies or all records, got both; tally the records first"
         )
-    if account is not None:
-        unit, origins = read_origins(inputs)
-        for epsilon in epsilons:
-            request = ChargeRequest(
+    if account is None:
+        return read_tallies(inputs)
+    unit, origins = withhold_faults(lambda: read_origins(inputs), observer)
+    charges = [
+        PendingCharge(
+            account,
+            ChargeRequest(
                 epsilon=parse_epsilon(epsilon),
                 unit=unit,
                 what="build",
                 readings=tally_readings(origins),
-            )
-            account.check(request)
-    return read_tallies(inputs)
+            ),
+        )
+        for epsilon in epsilons
+    ]
+    return withhold_faults(lambda: read_tallies(inputs), observer, charge=charges[0].charge)
 
 
 def read_tallies(inputs: Sequence[str]) -> PartialTally:

@@ -13,6 +13,7 @@ from ..options.ledger import account_of
 from ..options.reading import inputs_and_engine
 from ..options.tallies import tallies_in, write_build_tally
 from ..options.unit import guarantee_text
+from ..output.private_report import make_observer
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from psd.ledger.account import Account
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest
-
-_NOTHING_INSIDE = (
-    "no record was counted; are x and y swapped, are the bounds in the order west south east "
-    "north, is the CRS right, and do the slices hold the times?"
-)
 
 __all__ = ["print_requests", "run_recipe", "save_recipe"]
 
@@ -75,7 +71,9 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     targets = [file for release in releases for file in (release.output, *release.export)]
     check_targets(filter(None, (*targets, private.keep_tally)), overwrite=overwrite, inputs=read)
     account = account_of(private.ledger, private.dataset, private.analyst, releases[0].output)
-    tallies = tallies_in(private.inputs, account, [str(r.table["epsilon"]) for r in releases])
+    observer = make_observer(lambda stage: None, report_private=private.report_private)
+    epsilons = [str(release.table["epsilon"]) for release in releases]
+    tallies = tallies_in(private.inputs, account, epsilons, observer)
     requests = [_complete_request(release, tallies) for release in releases]
     run = _Run(
         private=private,
@@ -116,15 +114,13 @@ class _Run:
 
     def publish(self, release: PlannedRelease, request: BuildRequest) -> None:
         """Build and save one release, then sign and export it."""
-        from psd.publish.observer import Observer
         from psd.publish.pipeline import publish
 
         counted: list[Tally] = []
         with show_stage() as stage:
-            observer = Observer(
-                progress=stage,
-                private_report=_show_private if self.private.report_private else _ignore_report,
-                private_fault=_show_fault if self.private.report_private else _ignore_report,
+            observer = make_observer(
+                stage,
+                report_private=self.private.report_private,
                 private_tally=counted.append if self.private.keep_tally else None,
             )
             built = publish(
@@ -171,23 +167,6 @@ class _Run:
         for path in release.export:
             built.export(path, overwrite=self.overwrite)  # type: ignore[union-attr] # no series here
             click.echo(f"wrote {path}")
-
-
-def _ignore_report(_: object) -> None:
-    """Show nothing."""
-
-
-def _show_private(report: dict[str, int]) -> None:
-    """Numbers of records for the holder of the data, marked as private."""
-    parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
-    click.echo(f"PRIVATE, do not publish: records {parts}", err=True)
-    if report.get("read") and not report.get("kept"):
-        click.echo(f"PRIVATE, do not publish: {_NOTHING_INSIDE}", err=True)
-
-
-def _show_fault(fault: str) -> None:
-    """Why an input could not be read, for the holder of the data."""
-    click.echo(f"PRIVATE, do not publish: {fault}", err=True)
 
 
 def _method_text(release: Any) -> str:

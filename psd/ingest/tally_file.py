@@ -17,7 +17,13 @@ import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_file
 from psd._util.untrusted_parquet import check_size, footer_keys, open_parquet
-from psd.errors import DomainError, InputDataError, ParameterError, ReleaseFormatError
+from psd.errors import (
+    DomainError,
+    InputDataError,
+    ParameterError,
+    ReleaseFormatError,
+    ResourceError,
+)
 from psd.ingest.contribution_bounding import number_units, rows_per_unit
 from psd.ingest.partial_tally import PartialTally, PartOrigin, merge
 from psd.ingest.row_hash import PRIME
@@ -148,9 +154,9 @@ def _explain_damage(path: Path) -> Iterator[Path]:
         return
     except InputDataError:
         raise
-    except _DAMAGED:
-        pass
-    raise InputDataError(f"tally {path} is damaged, or of another version; count it again")
+    except _DAMAGED as error:
+        kind = ResourceError if isinstance(error, MemoryError) else InputDataError
+    raise kind(f"tally {path} is damaged, or of another version; count it again")
 
 
 def _check_size(content: bytes, path: Path) -> None:

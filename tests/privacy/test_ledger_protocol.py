@@ -140,7 +140,9 @@ def test_the_balance_is_looked_at_before_the_counts_of_a_tally(ledger, points, t
     said = fails(4, *line, "--epsilon", 11, "--dataset", "rows")
     assert "'rows' has epsilon 10 left, and this costs 11" in said
     assert "counts epsilon per user" in fails(9, *line, "--epsilon", 1, "--dataset", "users")
-    assert "is damaged" in fails(8, *line, "--epsilon", 1, "--dataset", "rows")
+    paid = (*line, "--epsilon", 1, "--dataset", "rows")
+    assert UNREADABLE in fails(8, *paid)
+    assert "PRIVATE, do not publish: tally" in cli(*paid, "--report-private").err
     assert ledger.state().charges == {}
 
 
