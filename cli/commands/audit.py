@@ -46,7 +46,7 @@ __all__ = ["command"]
 @click.option(
     "--max-contributions",
     type=INTEGER,
-    help="Largest number of records kept of each user; goes with --unit user.",
+    help="Largest number of records kept of each user; requires --unit user.",
 )
 @click.option(
     "--canaries",
@@ -138,7 +138,7 @@ def _unit_of(kind: str, bound: int | None) -> PrivacyUnit:
     from psd.privacy.unit import PrivacyUnit
 
     if (kind == "user") != (bound is not None):
-        raise click.UsageError("--unit user and --max-contributions go together")
+        raise click.UsageError("--unit user and --max-contributions must be given together")
     return PrivacyUnit() if bound is None else PrivacyUnit(kind="user", max_contributions=bound)
 
 

@@ -72,7 +72,7 @@ __all__ = ["command"]
 @click.option(
     "--max-contributions",
     type=INTEGER,
-    help="Largest number of records kept of each user; goes with --user.",
+    help="Largest number of records kept of each user; requires --user.",
 )
 @click.option("--jobs", type=INTEGER, help="Parallel processes; one per processor by default.")
 @click.option("--plot", type=click.Path(), help="PNG or SVG of the errors; PRIVATE.")
@@ -138,8 +138,8 @@ def command(
     _save_files(comparison, output, plot, report, overwrite=overwrite)
 
 
-def _named_methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
-    """Methods by their names, each with its settings."""
+def _named_methods(names: str, settings: dict[str, str]) -> list[str | Decomposition]:
+    """Methods by their names; those with settings as values."""
     from psd.decompositions import method, methods
 
     selected = list(methods()) if names == "all" else split_commas(names)
@@ -153,7 +153,10 @@ def _named_methods(names: str, settings: dict[str, str]) -> list[Decomposition]:
         if name not in settings_by_method:
             raise click.UsageError(f"--set {setting}: {name} is not among the compared methods")
         settings_by_method[name][key] = value
-    return [method(name, settings_by_method[name]) for name in selected]
+    return [
+        method(name, settings_by_method[name]) if settings_by_method[name] else name
+        for name in selected
+    ]
 
 
 # Columns that a narrow terminal leaves out, in this order; the file has all of them.

@@ -116,7 +116,7 @@ def command(
     kind = _select_kind(**{name: options.pop(name) for name in ("joint", "nested", "explain")})
     form = output_format(form, output, FORMATS)
     if kind == "explain" and form not in ("table", "json"):
-        raise click.UsageError(f"--explain goes with --format table or json, not {form}")
+        raise click.UsageError(f"--format must be table or json with --explain, got {form}")
     if output:
         files = filter(None, (options["boxes"], options["polygons"]))
         check_free(output, overwrite=overwrite, inputs=(release, *files))

@@ -140,13 +140,13 @@ def _tally_request(domain: Domain, key: str | None, options: dict[str, Any]) -> 
     options = {name: value for name, value in options.items() if value is not None}
     method, settings = options.get("method"), options["settings"]
     if settings and method is None:
-        raise click.UsageError("--set goes with --method")
+        raise click.UsageError("--set must be given with --method")
     if key is not None and "user" not in options:
         raise click.UsageError(
-            "--key goes with --user; no key is needed where the unit of privacy is a record"
+            "--key must be given with --user; records as units of privacy need no key"
         )
     if key is None and options["carry_users"]:
-        raise click.UsageError("--carry-users goes with --key, the same for all parts")
+        raise click.UsageError("--carry-users must be given with --key, the same key for all parts")
     step = (1, 1)
     if method is not None:
         step = coarsest_step(method_by_name(method, parse_settings(settings)), domain.lattice)

@@ -34,7 +34,9 @@ def command(release: str, key: str | None, signature: str | None) -> None:
     from psd.release.signing import verify
 
     if key is None and signature is not None:
-        raise click.UsageError("--signature goes with --key, the public key to check it with")
+        raise click.UsageError(
+            "--signature must be given with --key, the public key to check it with"
+        )
     digest = verify(release, key, signature=signature, max_nodes=chosen_max_nodes())
     click.echo(f"digest {digest}")
     if key is None:

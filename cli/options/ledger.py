@@ -30,7 +30,7 @@ _OPTIONS = (
 
 
 def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--ledger`` and what goes with it."""
+    """``--ledger`` and the options that it needs."""
     return chain_options(*_OPTIONS)(command)
 
 
@@ -52,10 +52,10 @@ def account_of(
     from psd.ledger.account import Account
 
     if (ledger is None) != (dataset is None):
-        raise click.UsageError("--ledger and --dataset go together")
+        raise click.UsageError("--ledger and --dataset must be given together")
     if ledger is None or dataset is None:
         if analyst is not None:
-            raise click.UsageError("--analyst goes with --ledger and --dataset")
+            raise click.UsageError("--analyst must be given with --ledger and --dataset")
         return None
     account = Account(ledger, dataset, analyst=analyst, warn=print_warning)
     for beside in filter(None, (output, ledger)):

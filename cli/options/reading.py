@@ -86,7 +86,7 @@ def inputs_of(inputs: Sequence[str], table: str | None, query: str | None) -> li
     if not any(map(is_address, inputs)):
         for key, value in (("table", table), ("query", query)):
             if value is not None:
-                raise click.UsageError(f"--read {key} goes with an input postgresql://...")
+                raise click.UsageError(f"--read {key} must be given with an input postgresql://...")
         return list(inputs)
     from psd.ingest.sources.postgis import PostGIS
 
@@ -117,7 +117,7 @@ def inputs_and_engine(
         return inputs_of(inputs, table, query), local_files(inputs), None
     if query is not None:
         raise click.UsageError(
-            "--read query does not go with --engine spark; give --read table or paths"
+            "--read query must be left out with --engine spark; give --read table or paths"
         )
     from psd.ingest.engines import engine as find_engine
     from psd.ingest.engines.spark import SparkTable

@@ -28,7 +28,7 @@ def read_regions(
         raise click.UsageError("give exactly one of --box, --boxes and --polygons")
     if polygons_crs is not None and not polygons:
         raise click.UsageError(
-            "--polygons-crs goes with --polygons; boxes are in the CRS of the release"
+            "--polygons-crs must be given with --polygons; boxes are in the CRS of the release"
         )
     if box:
         return list(box)

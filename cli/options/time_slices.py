@@ -73,7 +73,9 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
     if not _is_series(path):
         # Reports a file that is not a release either.
         Release.load(path, max_nodes=chosen_max_nodes())
-        raise click.UsageError(f"{option} goes with a series, but {path} is a single release")
+        raise click.UsageError(
+            f"{option} must be given with a series, but {path} is a single release"
+        )
     return SeriesRelease.load(path, max_nodes=chosen_max_nodes())[name]
 
 

@@ -103,7 +103,7 @@ def load(package: str, kind: str, name: str) -> Any:
     if name in own_names(package):
         return importlib.import_module(f"{package}.{name.replace('-', '_')}")
     if name not in names(package):
-        raise ParameterError(_unknown(package, kind, name))
+        raise ParameterError(_unknown(package, kind, name), name=kind)
     if name in _registered.get(package, ()):
         return _registered[package][name]
     first, *more = _entry_points(package)[name]

@@ -137,7 +137,7 @@ class SeriesRelease:
         if name not in self.slices.names:
             names = self.slices.names
             raise ParameterError(
-                f"slice {name!r} is none of this series; it has {len(names)}, from {names[0]} to "
+                f"slice {name!r} is not in this series; it has {len(names)}, from {names[0]} to "
                 f"{names[-1]}"
             )
         return self.releases[self.slices.names.index(name)]

@@ -85,7 +85,18 @@ def resolve_methods(methods: Sequence[str | Decomposition]) -> tuple[Decompositi
         instance, is repeated or has a field that is not declared public.
     """
     _check_list("methods", methods, '["quadtree"]')
-    resolved = [as_method(item) for item in methods]
+    resolved = [_resolve_method(item) for item in methods]
     for each in resolved:
         method_parameters(each)
     return check_distinct("methods", resolved, [each.name for each in resolved])
+
+
+def _resolve_method(item: str | Decomposition) -> Decomposition:
+    """Return a method by name or value; an error names the argument, which is a list."""
+    try:
+        return as_method(item)
+    except ParameterError as error:
+        if error.name != "method":
+            raise
+        text = str(error).replace("method must", "methods must", 1)
+        raise ParameterError(text, name="methods", value=error.value) from None

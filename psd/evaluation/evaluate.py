@@ -182,7 +182,7 @@ def evaluate(
 def _check_slice(time: str | None, during: TimeSlices | None) -> None:
     """Refuse a column of times without a slice, and a slice without a column of times."""
     if time is not None and during is None:
-        raise ParameterError("time= must go with a slice of a series; the release has no slice")
+        raise ParameterError("time must be left out; the release is not a slice of a series")
     if during is not None and time is None:
         raise ParameterError("a slice of a series needs time=, the column of times")
 

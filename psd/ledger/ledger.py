@@ -338,11 +338,11 @@ def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | 
     if unit not in get_args(UnitKind):
         raise ParameterError(f"unit must be one of {', '.join(get_args(UnitKind))}, got {unit!r}")
     if unit != "user-day" and time_zone is not None:
-        raise ParameterError(f"time_zone= goes with unit user-day, got unit {unit!r}")
-    if unit == "record" and bound is not None:
         raise ParameterError(
-            "max_contributions= goes with units that have users, got unit 'record'"
+            f"time_zone must be left out unless unit is user-day, got unit {unit!r}"
         )
+    if unit == "record" and bound is not None:
+        raise ParameterError("max_contributions must be left out for unit 'record'")
     check_zone(time_zone or "UTC")
     check = integer_between(1, MAX_CONTRIBUTIONS)
     return None if bound is None else int(check("max_contributions", bound))

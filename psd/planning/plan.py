@@ -218,7 +218,7 @@ def _study_area(
         area = public_domain(domain)
         return area, domain_area_km2(area) if area_km2 is None else area_km2
     if area_km2 is None:
-        raise ParameterError("domain must be passed if there is no area_km2=")
+        raise ParameterError("domain or area_km2 must be given, got neither")
     return square_domain(area_km2), area_km2
 
 

@@ -86,7 +86,7 @@ class PrivacyUnit:
         object.__setattr__(self, "max_contributions", bound)
         if self.kind == "record" and (self.max_contributions > 1 or self.weight):
             raise ParameterError(
-                "unit record must have max_contributions 1 and weight 0; a limit goes with users"
+                "unit record must have max_contributions 1 and weight 0; a limit needs user="
             )
         if self.weight and (self.kind != "user" or self.max_contributions > 1):
             raise ParameterError(

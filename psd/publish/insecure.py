@@ -65,7 +65,9 @@ class SeededSampler:
         """
         approximation = self._APPROXIMATIONS.get(type(mechanism))
         if approximation is None:
-            raise ParameterError(f"a seed repeats no draw of {type(mechanism).__name__}")
+            raise ParameterError(
+                f"mechanism must be one that a seed can repeat, got {type(mechanism).__name__}"
+            )
         return cast(Answer, approximation(self, mechanism))
 
     def _count(self, mechanism: LaplaceMechanism) -> Integers:
@@ -121,5 +123,5 @@ def refuse_paid(sampler: Sampler | None, account: object) -> None:
     """
     if account is not None and isinstance(sampler, SeededSampler):
         raise ParameterError(
-            "account is given with noise from a seed, which makes no release; no ledger pays for it"
+            "account must be left out with a seeded sampler; its result is not a release"
         )

@@ -205,7 +205,7 @@ class Recipe:
     def __post_init__(self) -> None:
         """Check that the parts go together."""
         if not self.releases:
-            raise ParameterError("release must stand at least once in a recipe")
+            raise ParameterError("a recipe must have at least one table [release], got none")
         outputs = [release.output for release in self.releases]
         for output in outputs:
             if outputs.count(output) > 1:

@@ -12,6 +12,7 @@ from psd.decompositions import Decomposition
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.tally import Batch, Tally
 from psd.privacy.budget import Budget
+from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.drawing import draw_release
 
@@ -33,8 +34,9 @@ def check_shares(epsilon: int, slices: int, unit: PrivacyUnit, scope: Contributi
     counted_unit(unit, scope)
     if scope == "slice" and epsilon < slices:
         raise ParameterError(
-            f"epsilon is too small to be shared among {slices:,} slices; name fewer, or bound the "
-            "rows of users over all slices together"
+            f"epsilon must be at least {epsilon_text(slices)}, 1e-9 for each slice, got "
+            f"{epsilon_text(epsilon)}; use fewer slices, or bound the records of a user over all "
+            "slices together"
         )
 
 
@@ -117,7 +119,7 @@ def draw_series(
     .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
     """
     if counts.slice is None or counts.slice.max(initial=0) >= len(slices):
-        raise ParameterError("the tally was not made with these time slices")
+        raise ParameterError("slices must be those that the tally was counted with")
     budgets = slice_budgets(budget, len(slices), unit, scope)
     releases = [
         draw_release(
@@ -131,7 +133,7 @@ def draw_series(
 def slice_tally(counts: Tally, number: int) -> Tally:
     """Counts of one slice, which stand together."""
     if counts.slice is None:
-        raise ParameterError("the tally was made without time slices")
+        raise ParameterError("tally must be counted with time slices, got one without")
     low, high = np.searchsorted(counts.slice, [number, number + 1])
     return Tally(
         columns=counts.columns[low:high],
@@ -145,6 +147,8 @@ def rows_in_slices(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Bat
     """Coordinates of the rows that lie in some slice."""
     for batch in batches:
         if batch.time is None:
-            raise InputDataError("the input has no times, which its time slices need")
+            raise InputDataError(
+                "the input must have times to be counted by time slice; name the column with time="
+            )
         inside = slices.index(batch.time) >= 0
         yield Batch(x=batch.x[inside], y=batch.y[inside])

@@ -241,7 +241,7 @@ def explain_read_errors(name: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, MemoryError, UnicodeError, RecursionError):
         raise ReleaseFormatError(
-            f"{name} is no readable release file; it is damaged, cut short or something else"
+            f"{name} cannot be read as a release file; it is damaged, truncated or of another kind"
         ) from None
     except (ReleaseFormatError, DomainError, ParameterError) as error:
         raise ReleaseFormatError(f"{name}: {error}") from None
@@ -256,7 +256,7 @@ def _decode_file(
     if not file.schema_arrow.remove_metadata().equals(SCHEMA):
         raise ReleaseFormatError("the columns are not those of a release")
     if file.metadata.num_rows == 0:
-        raise ReleaseFormatError(f"a release has 1 to {MAX_ROWS:,} nodes")
+        raise ReleaseFormatError(f"a release must have 1 to {MAX_ROWS:,} nodes, got 0")
     check_size(file, content, **NODES)
     if file.metadata.num_rows > NODES["floor"]:
         check_order(file)
@@ -280,16 +280,16 @@ def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
     if key not in footer:
         if any(name.startswith(b"PRIVATE") for name in footer):
             raise ReleaseFormatError(
-                "it is PRIVATE, a tally of exact counts and no release, and nobody else's to see; "
-                "psd build makes a release of it"
+                "it is a PRIVATE tally of exact counts and not a release; do not share it; psd "
+                "build makes a release of it"
             )
         raise ReleaseFormatError(
             message
             if other in footer
-            else "it carries no psd header; it was not written by this library"
+            else "it has no psd header; it was not written by this library"
         )
     if not footer.keys() <= {key, DIGEST_KEY, COVARIATE_KEY, ARROW_KEY}:
-        raise ReleaseFormatError("its footer has other keys than that of a release")
+        raise ReleaseFormatError("its footer has keys that a release does not have")
     return footer
 
 
@@ -322,10 +322,10 @@ def check_digest(
         footer.get(DIGEST_KEY),
     )
     if stated is None and version >= DIGESTED:
-        raise ReleaseFormatError("it carries no digest, which a file of its format has")
+        raise ReleaseFormatError("it has no digest, which its format requires")
     if stated is not None and stated != computed.encode():
         raise ReleaseFormatError(
-            "its content is not what its digest says; it was changed after it was written, or is "
+            "its content does not match its digest; it was changed after it was written, or is "
             "damaged"
         )
     return computed
@@ -336,7 +336,7 @@ def tree_of(table: pa.Table) -> Tree:
     count = table["count"].combine_chunks()
     nano = table["nano_epsilon"].to_numpy()
     if not np.array_equal(count.is_null().to_numpy(zero_copy_only=False), nano == 0):
-        raise ReleaseFormatError("counts and epsilons do not stand on the same nodes")
+        raise ReleaseFormatError("counts and epsilons are not on the same nodes")
     return Tree(
         boxes=np.stack([table[name].to_numpy() for name in ("x0", "y0", "x1", "y1")], axis=1),
         parent=table["parent"].to_numpy(),

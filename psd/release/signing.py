@@ -225,8 +225,8 @@ def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
     body = _read_signature(Path(path))
     if body["digest"] != digest:
         raise ReleaseFormatError(
-            f"signature {path} is of another content, with digest {body['digest']}; the release "
-            f"has {digest}",
+            f"signature {path} must be of digest {digest}, got {body['digest']}; it belongs to "
+            "another release",
             path=path,
         )
     if body["key"] != _key_fingerprint(public):
@@ -244,7 +244,7 @@ def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
 def _read_signature(path: Path) -> dict[str, str]:
     """Fields of a file of a signature."""
     if not path.is_file():
-        raise ReleaseFormatError(f"signature {path} does not exist or is no file", path=path)
+        raise ReleaseFormatError(f"signature {path} does not exist or is not a file", path=path)
     try:
         with path.open("rb") as file:
             body = strict_json(file.read(_LARGEST + 1), _LARGEST)
@@ -252,7 +252,9 @@ def _read_signature(path: Path) -> dict[str, str]:
         body = None
     is_signature = isinstance(body, dict) and body.keys() == _FIELDS.keys() | {"version"}
     if not is_signature or type(body["version"]) is not int or body["version"] != VERSION:
-        raise ReleaseFormatError(f"signature {path} is none, or of another version", path=path)
+        raise ReleaseFormatError(
+            f"signature {path} is not a signature file, or is of another version", path=path
+        )
     if not all(_is_hex(body[name], length) for name, length in _FIELDS.items()):
         raise ReleaseFormatError(f"signature {path} is damaged", path=path)
     fields: dict[str, str] = body
@@ -271,7 +273,7 @@ def _private_key(path: Name) -> Ed25519PrivateKey:
         path, lambda pem: _import_serialization().load_pem_private_key(pem, password=None)
     )
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise ParameterError(f"key {path} is no private key of Ed25519; psd keygen makes one")
+        raise ParameterError(f"key {path} must be a private Ed25519 key; psd keygen makes one")
     if os.name == "posix" and stat.S_IMODE(Path(path).stat().st_mode) & 0o077:
         raise ParameterError(f"key {path} may be read by others; make it private: chmod 600")
     private: Ed25519PrivateKey = key
@@ -284,8 +286,8 @@ def _public_key(path: Name) -> Ed25519PublicKey:
     key = _load_key(path, lambda pem: _import_serialization().load_pem_public_key(pem))
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise ParameterError(
-            f"key {path} is no public key of Ed25519; psd keygen writes that to a file "
-            "that ends in .pub.pem"
+            f"key {path} must be a public Ed25519 key; psd keygen writes it to a file whose name "
+            "ends in .pub.pem"
         )
     public: Ed25519PublicKey = key
     return public
@@ -296,7 +298,7 @@ def _load_key(path: Name, load: Any) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     if not Path(path).is_file():
-        raise ParameterError(f"key {path} does not exist or is no file")
+        raise ParameterError(f"key {path} does not exist or is not a file")
     try:
         with Path(path).open("rb") as file:
             return load(file.read(_LARGEST))

@@ -65,8 +65,8 @@ def test_users():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--unit", "user"), "go together"),
-        (("--max-contributions", 2), "go together"),
+        (("--unit", "user"), "must be given together"),
+        (("--max-contributions", 2), "must be given together"),
         (("--canaries", 3), "canaries must be between"),
         (("visits.csv",), "unexpected extra argument"),
     ],

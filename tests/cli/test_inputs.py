@@ -99,8 +99,8 @@ def test_files_and_tables_together(folder, postgis):
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (("a.parquet", "--read", "table=b"), 2, "--read table goes with an input postgresql://"),
-        (("a.parquet", "--read", "query=SELECT 1"), 2, "--read query goes with an input"),
+        (("a.parquet", "--read", "table=b"), 2, "--read table must be given with an input"),
+        (("a.parquet", "--read", "query=SELECT 1"), 2, "--read query must be given with an input"),
         (("postgresql://ann:secret@host/db",), 2, "database db on host needs either --read table"),
         (
             ("postgresql://h/db", "--read", "table=a", "--read", "query=SELECT 1"),

@@ -199,9 +199,9 @@ def test_an_answer_has_its_error_and_is_done(ledger):
 @pytest.mark.parametrize(
     ("code", "args", "words"),
     [
-        (2, (*BUILD, "--ledger", "city.ledger"), "go together"),
-        (2, (*BUILD, "--dataset", "rows"), "go together"),
-        (2, (*BUILD, "--analyst", "ann"), "goes with --ledger"),
+        (2, (*BUILD, "--ledger", "city.ledger"), "must be given together"),
+        (2, (*BUILD, "--dataset", "rows"), "must be given together"),
+        (2, (*BUILD, "--analyst", "ann"), "must be given with --ledger"),
         (2, (*BUILD, *LEDGER, "--analyst", ""), "must be a name"),
         (2, (*ASK, "--epsilon", "1"), "give --ledger and --dataset"),
         (2, (*ASK, *LEDGER), "--epsilon"),

@@ -124,7 +124,7 @@ def test_one_slice_is_a_release_to_every_command(folder):
     [
         (
             2,
-            "'2024-04' is none of this series",
+            "'2024-04' is not in this series",
             "query s.psd.parquet --box 0 0 1 1 --slice 2024-04",
         ),
         (2, "single release; name a slice", "query s.psd.parquet --box 0 0 1 1 --joint"),
@@ -135,14 +135,14 @@ def test_one_slice_is_a_release_to_every_command(folder):
         (5, "series of time slices", "quantiles s.psd.parquet"),
         (5, "series of time slices", "evaluate s.psd.parquet v.csv"),
         (5, "series of time slices", "difference s.psd.parquet one --box 0 0 1 1"),
-        (2, "goes with a series", "info one --slice 2024-01"),
-        (2, "must go with a slice", "evaluate one v.csv --read time=time"),
+        (2, "must be given with a series", "info one --slice 2024-01"),
+        (2, "must be left out", "evaluate one v.csv --read time=time"),
         (
             2,
             "needs --read time, the column",
             "evaluate s.psd.parquet v.csv --slice 2024-01",
         ),
-        (5, "no readable release", "info v.csv --slice 2024-01"),
+        (5, "cannot be read as a release", "info v.csv --slice 2024-01"),
         (
             2,
             "--per slice needs --slices",
@@ -169,7 +169,7 @@ def test_one_slice_is_a_release_to_every_command(folder):
         ),
         (
             2,
-            "too small to be shared",
+            "epsilon must be at least",
             "build v.csv -o x {B} {T} {U} --epsilon 0.000000001 --slices 2024-01,2024-02 "
             "--per slice",
         ),

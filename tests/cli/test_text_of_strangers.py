@@ -88,7 +88,7 @@ def test_names_and_columns_of_polygons_are_shown_as_they_are(tmp_path):
 def test_messages_show_paths_and_ids_as_they_are(release, tmp_path):
     assert CLOSING in fails(5, "info", tmp_path / CLOSING)
     (inside(tmp_path) / "d]").write_bytes(b"PAR1")
-    assert "[/d] is no readable release" in fails(5, "query", tmp_path / "[/d]", *BOX)
+    assert "[/d] cannot be read as a release" in fails(5, "query", tmp_path / "[/d]", *BOX)
     boxes = tmp_path / "b.csv"
     boxes.write_text(f"id,west,south,east,north\n{CLOSING},90,0,91,1\n")
     assert f"box {CLOSING} (" in fails(2, "query", release, "--boxes", boxes)

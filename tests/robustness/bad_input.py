@@ -918,12 +918,12 @@ COVARIATES = (
 
 # fmt: off
 METHODS = (
-    uncompared("E01-unknown", "an unknown method", 2, "method must be one of",
+    uncompared("E01-unknown", "an unknown method", 2, "--methods must be one of",
         "--methods grid,kd"),
-    uncompared("E01-case", "`Grid`", 2, "method must be one of", "--methods Grid"),
-    uncompared("E01-empty", "a comma too many", 2, "method must be one of", "--methods grid,"),
-    uncompared("E01-nothing", "an empty text", 2, "method must be one of", "--methods ''"),
-    uncompared("E01-all", "`all` beside others", 2, "method must be one of",
+    uncompared("E01-case", "`Grid`", 2, "--methods must be one of", "--methods Grid"),
+    uncompared("E01-empty", "a comma too many", 2, "--methods must be one of", "--methods grid,"),
+    uncompared("E01-nothing", "an empty text", 2, "--methods must be one of", "--methods ''"),
+    uncompared("E01-all", "`all` beside others", 2, "--methods must be one of",
         "--methods all,grid"),
     uncompared("E01-twice", "a method that stands twice", 2,
         "--methods must have each value once, got grid 2 times", "--methods grid,quadtree,grid"),
@@ -1095,7 +1095,7 @@ QUERIES = (
         "--polygons p.geojson --polygons-crs EPSG:3857", 3, "regions must have one CRS",
         file="p.geojson", content=polygons(RING)),
     asked("Q03-box-crs", "a CRS for a box", "--box 0 0 1 1 --polygons-crs EPSG:4326", 2,
-        "goes with --polygons"),
+        "must be given with --polygons"),
     asked("Q03-ewkt", "EWKT, which says its CRS", "--polygons p.wkt", file="p.wkt",
         content=f"SRID=4326;{wkt(*RING)}"),
     asked("Q03-csv", "CSV with a column wkt", "--polygons p.csv --polygons-crs EPSG:4326",

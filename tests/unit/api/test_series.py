@@ -98,7 +98,7 @@ def test_shares_of_epsilon_are_rounded_down():
     series = made(bound="slice", epsilon=7)
     assert series.releases[0].record.epsilon == 1
     assert series.record.epsilon == 4
-    with pytest.raises(ParameterError, match="too small to be shared among 4"):
+    with pytest.raises(ParameterError, match="epsilon must be at least"):
         made(bound="slice", epsilon=3)
 
 
@@ -132,12 +132,12 @@ def test_every_slice_is_drawn_by_itself():
 def test_a_tally_without_slices_or_with_more_is_refused():
     counts = tally_batches([rows()], DOMAIN)
     how = {"budget": Budget(SURE), "method": psd.decompositions.Grid(size=2), "unit": PrivacyUnit()}
-    with pytest.raises(ParameterError, match="not made with these"):
+    with pytest.raises(ParameterError, match="slices must be those"):
         draw_series(counts, DOMAIN, MONTHS, **how)
-    with pytest.raises(ParameterError, match="without time slices"):
+    with pytest.raises(ParameterError, match="got one without"):
         slice_tally(counts, 0)
     counts = tally_batches([rows()], DOMAIN, slices=MONTHS)
-    with pytest.raises(ParameterError, match="not made with these"):
+    with pytest.raises(ParameterError, match="slices must be those"):
         draw_series(counts, DOMAIN, psd.TimeSlices.parse("month", "2024-01"), **how)
 
 
@@ -177,7 +177,7 @@ def test_a_slice_saved_alone_is_a_release(tmp_path):
     again = psd.Release.load(tmp_path / "feb")
     assert again.total == series["2024-02"].total
     assert not is_series(tmp_path / "feb")
-    with pytest.raises(ReleaseFormatError, match="single release and no series"):
+    with pytest.raises(ReleaseFormatError, match="single release and not a series"):
         psd.SeriesRelease.load(tmp_path / "feb")
 
 
@@ -190,7 +190,7 @@ def test_a_series_is_no_release(tmp_path):
 
 
 def test_no_name_of_a_slice_that_is_not_there():
-    with pytest.raises(ParameterError, match="'2024-05' is none of this series"):
+    with pytest.raises(ParameterError, match="'2024-05' is not in this series"):
         made()["2024-05"]
 
 

@@ -340,8 +340,8 @@ def test_datasets_that_are_none(arguments, words, ledger):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"time_zone": "UTC"}, "time_zone= goes with"),
-        ({"max_contributions": 4}, "goes with units that have users"),
+        ({"time_zone": "UTC"}, "time_zone must be left out"),
+        ({"max_contributions": 4}, "max_contributions must be left out"),
         ({"unit": "user", "max_contributions": 0}, "^max_contributions must be between 1"),
         ({"unit": "user", "max_contributions": 10**9 + 1}, "^max_contributions must be between"),
         ({"unit": "user-day", "time_zone": "Asia/Nowhere"}, "Nowhere"),

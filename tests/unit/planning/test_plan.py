@@ -152,7 +152,7 @@ def test_runs_fit_the_size():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"domain": None}, "domain must be passed"),
+        ({"domain": None}, "domain or area_km2 must be given"),
         ({"count": 0}, "count must be between"),
         ({"count": 10**12}, "must be between"),
         ({"count": 1.5}, "must be an integer"),

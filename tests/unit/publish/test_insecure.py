@@ -87,7 +87,7 @@ def test_a_mechanism_without_a_seeded_draw_is_refused():
     class Other:
         cost = public = None
 
-    with pytest.raises(ParameterError, match="no draw of Other"):
+    with pytest.raises(ParameterError, match="got Other"):
         SeededSampler(1).draw(Other())
 
 
@@ -126,9 +126,9 @@ def test_no_ledger_pays_for_it(tmp_path):
     ledger.register("d", budget=5)
     account = Account(ledger, "d")
     how = {"domain": DOMAIN, "epsilon": 1, "account": account, "sampler": SeededSampler(1)}
-    with pytest.raises(ParameterError, match="no ledger pays"):
+    with pytest.raises(ParameterError, match="account must be left out"):
         psd.build(POINTS, **how)
-    with pytest.raises(ParameterError, match="no ledger pays"):
+    with pytest.raises(ParameterError, match="account must be left out"):
         ask(
             POINTS,
             box=(0, 0, 1, 1),

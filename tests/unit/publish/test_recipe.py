@@ -59,7 +59,7 @@ def test_the_private_part_is_not_printed():
         ("[privat]", "did you mean 'private'"),
         ("private = 3\n[release]\noutput = 'a'", "must be tables"),
         ("release = 3", "must be tables"),
-        ("", "release must stand at least once"),
+        ("", "must have at least one table"),
         ("[release]\nepsilon = 1", "output must be given"),
         ("[release]\noutput = 'a'\nepsilom = 1", "did you mean 'epsilon'"),
         ("[private]\ninput = 'a'\n[release]\noutput = 'a'", "did you mean 'inputs'"),

@@ -66,7 +66,7 @@ def test_a_signature_of_another_content_or_key_is_refused(folder):
     with pytest.raises(ReleaseFormatError, match="another key"):
         verify("r.psd.parquet", "other.pub.pem")
     grid_release(SOUTH_UP + np.eye(3, dtype=np.int64)).save("r.psd.parquet", overwrite=True)
-    with pytest.raises(ReleaseFormatError, match="another content"):
+    with pytest.raises(ReleaseFormatError, match="must be of digest"):
         verify("r.psd.parquet", "office.pub.pem")
 
 
