@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import Command
-from ..options.reading import read_option
+from ..options.reading import INPUTS, inputs_of, read_option
 from ..options.values import INTEGER, parse_settings
 from ..output.terminal import open_console
 
@@ -96,6 +96,13 @@ def create_ledger(file: str) -> None:
     help="Largest total epsilon of an analyst; may be repeated. With caps, only the named analysts "
     "can spend.",
 )
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="PATH",
+    help="File or folder that may be read; may be repeated. With any, other inputs are refused.",
+)
 @_READ
 def register_dataset(
     file: str,
@@ -105,6 +112,7 @@ def register_dataset(
     time_zone: str | None,
     max_contributions: int | None,
     caps: tuple[str, ...],
+    inputs: tuple[str, ...],
     read: dict[str, Any],
 ) -> None:
     """Add a dataset with its budget; only `psd ledger raise` changes the budget later.
@@ -135,9 +143,33 @@ def register_dataset(
         max_contributions=max_contributions,
         caps=cap_texts,
         columns=Columns(**read),
+        inputs=inputs,
     )
     click.echo(f"registered {dataset} in {file}: budget {budget} per {unit}")
     click.echo(f"records are read by {reading_text(ledger.state().dataset(dataset).reading or {})}")
+
+
+@command.command("inputs", cls=Command, short_help="Add inputs that may be read for a dataset.")
+@_FILE
+@click.argument("dataset")
+@INPUTS
+@read_option("table", "query")
+def register_inputs(file: str, dataset: str, inputs: tuple[str, ...], read: dict[str, Any]) -> None:
+    """Add inputs that may be read for a dataset; all others are refused before they are read.
+
+    Without registered inputs a dataset may be built from any input. A file is recognised by its
+    place in the file system, also under another name; a copy of it is another input. A folder
+    stands for the files that are in it now. A tally is recognised by its parts.
+
+    \b
+    Examples:
+      psd ledger inputs city.ledger visits visits.csv february.csv
+    """  # noqa: D301
+    from psd.ledger.ledger import Ledger
+
+    data = inputs_of(inputs, read.get("table"), read.get("query"))
+    added = Ledger(file).register_inputs(dataset, data)
+    click.echo(f"added {added:,} inputs to {dataset} in {file}; other inputs are refused")
 
 
 @command.command("columns", cls=Command, short_help="Enter how the records of a dataset are read.")
@@ -275,6 +307,7 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
         "dataset": name,
         "unit": f"{dataset.unit}{zone}{bound}",
         "columns": "not registered" if dataset.reading is None else reading_text(dataset.reading),
+        "inputs": f"{len(dataset.inputs):,}" if dataset.inputs else "any",
         "budget": epsilon_text(dataset.budget),
         "spent": epsilon_text(spent),
         "left": epsilon_text(max(dataset.budget - spent, 0)),

@@ -34,6 +34,7 @@ def tallies_in(
     BudgetError, LedgerError
         If the account cannot be charged; no count was read then.
     """
+    from psd.ingest.input_names import tally_names
     from psd.ingest.tally_file import is_tally, read_origins
     from psd.ledger.state import ChargeRequest
     from psd.privacy.epsilon import parse_epsilon
@@ -58,6 +59,7 @@ def tallies_in(
                 unit=unit,
                 what="build",
                 readings=tally_readings(origins),
+                inputs=tally_names(origins),
             ),
         )
         for epsilon in epsilons

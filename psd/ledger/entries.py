@@ -106,6 +106,9 @@ def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str,
     name = body["name"]
     if kind == "raise":
         datasets[name] = _raised(datasets[name], time, body["budget"])
+    elif kind == "inputs":
+        before = datasets[name]
+        datasets[name] = replace(before, inputs=(*before.inputs, *body["inputs"]))
     elif kind == "columns":
         datasets[name] = _with_columns(datasets[name], body["reading"])
     elif name in datasets:
@@ -113,7 +116,7 @@ def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str,
     elif "reading" in body and not fits_unit(body["reading"], body["unit"]):
         raise ValueError("columns that do not fit the unit")
     else:
-        datasets[name] = Dataset(**body)
+        datasets[name] = Dataset(**{**body, "inputs": tuple(body.get("inputs", ()))})
 
 
 def _with_columns(dataset: Dataset, reading: Reading) -> Dataset:

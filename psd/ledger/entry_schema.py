@@ -105,6 +105,7 @@ def _is_region(value: Any) -> bool:
     return all(_REGION[name](value[name]) for name in _REGION)
 
 
+_is_inputs = partial(_is_list, _is_name)
 _is_price = partial(_is_integer, 1, MAX_EPSILON * NANO)
 _is_bound = partial(_or_none, partial(_is_integer, 1, MAX_CONTRIBUTIONS))
 
@@ -125,7 +126,9 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "bound": _is_bound,
         "caps": _is_caps,
         "reading": is_reading,
+        "inputs": _is_inputs,
     },
+    "inputs": {"name": _is_name, "inputs": _is_inputs},
     "columns": {"name": _is_name, "reading": is_reading},
     "raise": {"name": _is_name, "budget": _is_price},
     "charge": {
@@ -142,4 +145,4 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
 }
 
 # Fields that entries of older ledgers do not have.
-_OPTIONAL = {"files", "reading"}
+_OPTIONAL = {"files", "reading", "inputs"}

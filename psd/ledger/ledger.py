@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from psd._util.fields import integer_between
 from psd._util.wall_clock import check_zone
 from psd.errors import LedgerError, ParameterError, RandomnessError
+from psd.ingest.input_names import NAMELESS, input_names
 from psd.ingest.reading import reading_text
 from psd.ingest.sources import Columns
 from psd.ledger.entries import entry, replay_entries
@@ -100,6 +101,7 @@ class Ledger:
         max_contributions: int | None = None,
         caps: Mapping[str, str | float | Decimal] | None = None,
         columns: Columns | None = None,
+        inputs: Sequence[Any] = (),
     ) -> None:
         """Register a dataset with its budget and with how its records are read.
 
@@ -124,6 +126,9 @@ class Ledger:
             is refused, and one with another column of times, if one is registered. A charge that
             differs in anything else counts everywhere. A unit with users needs a column of ids,
             and one with days needs a column of times too.
+        inputs : sequence
+            Files, folders, tables of a database or tallies, see `register_inputs`. If there are
+            any, all other inputs are refused; by default any input may be read.
 
         Raises
         ------
@@ -135,7 +140,7 @@ class Ledger:
         bound, nano = _checked_unit(unit, time_zone, max_contributions), _nano("budget", budget)
         for kind, called in (("dataset", name), *(("analyst", who) for who in caps or {})):
             check_name(kind, called)
-        body = {
+        body: dict[str, Any] = {
             "name": name,
             "budget": nano,
             "unit": unit,
@@ -151,7 +156,42 @@ class Ledger:
                     f"dataset {name!r} is registered in {self.path} already, perhaps in other "
                     "letters; a second budget would double the first"
                 )
+            body["inputs"] = _input_marks(state, inputs)
             append(ledger, entry(state.hashes, "register", body))
+
+    def register_inputs(self, name: str, inputs: Sequence[Any]) -> int:
+        """Append inputs that may be read for a dataset; others are refused unread.
+
+        A file is recognised by its place in the file system (device and inode), a table by its
+        address, a tally by its parts. A copy of a file is another input. A folder stands for the
+        files that are in it now.
+
+        Parameters
+        ----------
+        name : str
+            A registered dataset.
+        inputs : sequence
+            Paths, `psd.PostGIS`, `psd.SparkTable`, or tallies and their files. Private.
+
+        Returns
+        -------
+        int
+            Number of inputs that were not registered before.
+
+        Raises
+        ------
+        ParameterError
+            If an input cannot be recognised again, such as a table in memory, or does not exist.
+        LedgerError
+            If the dataset is not registered, or the ledger cannot be written.
+        """
+        with exclusive(self.path) as ledger:
+            state = replay_entries(rows(ledger))
+            before = set(state.dataset(name).inputs)
+            added = [mark for mark in _input_marks(state, inputs) if mark not in before]
+            if added:
+                append(ledger, entry(state.hashes, "inputs", {"name": name, "inputs": added}))
+        return len(added)
 
     def register_columns(self, name: str, columns: Columns | None = None) -> None:
         """Append how the records of a dataset of an older ledger are read.
@@ -365,6 +405,19 @@ def _cap(who: str, value: str | float | Decimal, budget: int) -> int:
             f"{epsilon_text(nano)}; the two may be swapped"
         )
     return nano
+
+
+def _input_marks(state: LedgerState, inputs: Sequence[Any]) -> list[str]:
+    """Marks of inputs, each once."""
+    names = input_names(list(inputs))
+    for number, name in enumerate(names, 1):
+        if name == NAMELESS:
+            raise ParameterError(
+                f"inputs must be files, tables or tallies that can be recognised again, but input "
+                f"{number} of {len(names)} cannot; a file must exist, and a table in memory has no "
+                "name"
+            )
+    return list(dict.fromkeys(map(state.mark, names)))
 
 
 def _body(request: ChargeRequest) -> dict[str, object]:

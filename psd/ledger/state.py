@@ -41,6 +41,8 @@ class ChargeRequest:
         Device and inode of each input file.
     readings : tuple of mapping
         How the records are read, see `psd.ingest.reading`: one way, or several for tallies.
+    inputs : tuple of str
+        Names of all inputs, see `psd.ingest.input_names`.
     """
 
     epsilon: int
@@ -50,6 +52,7 @@ class ChargeRequest:
     chosen: bool = False
     files: tuple[tuple[int, int], ...] = ()
     readings: tuple[Reading, ...] = ()
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,8 @@ class Dataset:
         Times at which the budget was raised, with the earlier budgets.
     reading : mapping, optional
         How all records are read, see `psd.ingest.reading`; None in a ledger of an older version.
+    inputs : tuple of str
+        Marks of the inputs that may be read, see `LedgerState.mark`; any input if there are none.
     """
 
     name: str
@@ -84,6 +89,7 @@ class Dataset:
     caps: Mapping[str, int] = field(default_factory=dict)
     raised: tuple[str, ...] = ()
     reading: Reading | None = None
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,11 +179,13 @@ class LedgerState:
     def marks(self, request: ChargeRequest) -> list[str]:
         """Marks by which this ledger recognises the input files of a charge.
 
-        A mark is a hash of device and inode: a file that is renamed or linked keeps its mark, a
-        copy has another one.
+        A file that is renamed or linked keeps its mark, a copy has another one.
         """
-        named = (f"{self.id} {device} {number}" for device, number in request.files)
-        return [blake2b(text.encode(), digest_size=8).hexdigest() for text in named]
+        return [self.mark(f"{device} {number}") for device, number in request.files]
+
+    def mark(self, name: str) -> str:
+        """Mark of an input in this ledger: a hash of its name, see `psd.ingest.input_names`."""
+        return blake2b(f"{self.id} {name}".encode(), digest_size=8).hexdigest()
 
     def elsewhere(self, name: str, request: ChargeRequest) -> list[str]:
         """Other datasets that were charged for one of the same files."""
@@ -205,7 +213,7 @@ class LedgerState:
         ------
         LedgerError
             If the dataset is not registered, is for another unit or other analysts, or registers
-            other columns of ids or times.
+            other columns of ids or times, or other inputs.
         BudgetError
             If the charge is above what is left.
         """
@@ -214,6 +222,7 @@ class LedgerState:
             check_name("analyst", analyst)
         _check_unit(dataset, request)
         check_readings(name, dataset.reading, request.readings)
+        self._check_inputs(dataset, request)
         if not is_placed_alike(dataset.reading, request.readings):
             request = replace(request, region=None)
         if dataset.caps:
@@ -227,6 +236,19 @@ class LedgerState:
         spent = self.spent(name, request.region)
         self._check_left(f"dataset {name!r}", dataset.budget, spent, request)
         return request
+
+    def _check_inputs(self, dataset: Dataset, request: ChargeRequest) -> None:
+        """Refuse inputs that are not registered, if any are."""
+        if not dataset.inputs:
+            return
+        registered = set(dataset.inputs)
+        for number, name in enumerate(request.inputs or ("",), 1):
+            if name == "" or self.mark(name) not in registered:
+                raise LedgerError(
+                    f"dataset {dataset.name!r} has registered inputs, and input {number} of "
+                    f"{max(len(request.inputs), 1)} is not one of them, so nothing was read; a "
+                    f"file is added with `psd ledger inputs LEDGER {dataset.name} FILE`"
+                )
 
     @staticmethod
     def _check_left(whose: str, budget: int, spent: int, request: ChargeRequest) -> None:

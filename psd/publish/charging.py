@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
+from psd.ingest.input_names import input_names, tally_names
 from psd.ingest.reading import Reading, reading_of
 from psd.ingest.sources._paths import STDIN, expand_paths, file_kind, is_path
 from psd.ledger.readings import placing_options
@@ -64,7 +65,7 @@ def charge_request(
     data: Any = (),
     *,
     by_fields: bool = True,
-    readings: tuple[Reading, ...] = (),
+    origins: Sequence[PartOrigin] = (),
 ) -> ChargeRequest:
     """ChargeRequest of a build, from its request.
 
@@ -78,8 +79,8 @@ def charge_request(
         may show the same record in several places.
     by_fields : bool
         Whether this process reads the data; an engine has its own rules of what is CSV.
-    readings : tuple of mapping
-        How the records of tallies were read; the columns of the request state it for others.
+    origins : sequence of PartOrigin
+        Parts of tallies, which state how their records were read.
     """
     files = _file_states(data if isinstance(data, list | tuple) else [data])
     in_csv = by_fields and {file_kind(path) for path in files} == {"csv"}
@@ -93,7 +94,10 @@ def charge_request(
         region=region,
         chosen=request.contribution_choice is not None,
         files=tuple(files.values()),
-        readings=readings if request.columns is None else (reading_of(request.columns),),
+        readings=tally_readings(origins)
+        if request.columns is None
+        else (reading_of(request.columns),),
+        inputs=tally_names(origins) if request.columns is None else input_names(data),
     )
 
 

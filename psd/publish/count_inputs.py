@@ -13,7 +13,7 @@ from psd.ingest.partial_tally import CountingRules, PartialTally, merge
 from psd.ingest.sources import check_input, check_repeatable
 from psd.ledger.state import ChargeRequest
 from psd.privacy.epsilon import epsilon_text
-from psd.publish.charging import charge_request, tally_readings
+from psd.publish.charging import charge_request
 from psd.publish.count_rows import CountedRows, count_rows
 from psd.publish.drawing import coarsest_step
 from psd.publish.request import BuildRequest, ReadRequest
@@ -214,7 +214,7 @@ class TallyInput:
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
         """Charge everywhere: the records of several parts may have been placed by several rules."""
-        return charge_request(request, readings=tally_readings(self.tally.origins))
+        return charge_request(request, origins=self.tally.origins)
 
     def check_public(self, request: BuildRequest) -> None:
         """Nothing: the tallies have been read."""

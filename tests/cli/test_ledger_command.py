@@ -62,6 +62,7 @@ def test_create_register_status_history_verify(here):
         "dataset": "rows",
         "unit": "record",
         "columns": "x=lon y=lat",
+        "inputs": "any",
         "budget": "1",
         "spent": "0.4",
         "left": "0.6",
@@ -170,6 +171,20 @@ def test_another_column_of_ids_is_refused_and_nothing_is_written(ledger, here):
     of_tally = ("build", "by.tally", *again[2:6], "--method", "grid", *paid[:4])
     assert "the registered column of user ids 'who', got 'by'" in fails(9, *of_tally)
     assert ledger.state().spent("people") == 400_000_000
+
+
+def test_registered_inputs_are_the_only_ones_that_are_read(ledger, here):
+    passes(*PEOPLE, "--input", "points.csv")
+    paid = ("--ledger", "city.ledger", "--dataset", "people")
+    passes(*BUILD, *paid)
+    (here / "copy.csv").write_text((here / "points.csv").read_text())
+    other = ("build", "copy.csv", *BUILD[2:], "--overwrite", *paid)
+    assert "`psd ledger inputs LEDGER people FILE`" in fails(9, *other)
+    said = passes("ledger", "inputs", "city.ledger", "people", "copy.csv", "points.csv")
+    assert said == "added 1 inputs to people in city.ledger; other inputs are refused\n"
+    passes(*other)
+    status = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
+    assert [line["inputs"] for line in status] == ["any", "2"]
 
 
 def test_columns_of_an_older_ledger_are_entered_after_a_question(here):

@@ -74,6 +74,7 @@ SEVERAL = {
     "curator/test_curve_layer.py": "layers along a curve: curator, growing tree, charges",
     "evaluation/reporting/test_pages.py": "pages of a comparison and an evaluation",
     "export/test_formats.py": "what all formats of an export have in common",
+    "ledger/test_registered_inputs.py": "inputs of a dataset, from registration to a refused build",
     "publish/test_paid_tallies.py": "tallies that were paid for, from ledger to release",
 }
 

@@ -230,6 +230,16 @@ def places_of_any_columns():
 
 
 @planted(
+    test="tests/unit/ledger/test_registered_inputs.py::"
+    "test_other_files_and_copies_are_refused_unread",
+    like="copies of a file, which count each record again",
+)
+def inputs_of_any_place():
+    """Inputs that a dataset does not register are read."""
+    return replaced(LedgerState, "_check_inputs", lambda self, dataset, request: None)
+
+
+@planted(
     test=UNIT + "test_what_is_no_ledger_is_refused_in_a_sentence_and_left_as_it_is",
     like="databases that are created when they are opened",
 )

@@ -21,7 +21,9 @@ SOUND = {
         "bound": None,
         "caps": {"ann": 3},
         "reading": READING,
+        "inputs": ["ab"],
     },
+    "inputs": {"name": "visits", "inputs": ["ab", "cd"]},
     "columns": {"name": "visits", "reading": READING},
     "raise": {"name": "visits", "budget": 10},
     "charge": {
@@ -44,8 +46,10 @@ BOUNDS = ([None, 1, 10**9], [0, 10**9 + 1, 1.0, True, "1", [1]])
 TEXTS = ([[], ["", "a"]], [None, "a", ["a", 1], [None], ("a",), {"a": 1}])
 READINGS = ([READING, {**READING, "k": "v"}], [None, {}, "x", {"x": "lon"}, {**READING, "k": 1}])
 
+INPUTS = ([[], ["a", "b"]], [None, "a", [""], ["a", 1], {"a": 1}])
+
 # Fields that entries of older ledgers do not have.
-OPTIONAL = [("charge", "files"), ("register", "reading")]
+OPTIONAL = [("charge", "files"), ("register", "reading"), ("register", "inputs")]
 
 
 def or_none(sound, wrong):
@@ -65,6 +69,9 @@ VALUES = {
         [None, [], ["ann"], "ann", {"ann": 0}, {"ann": 1, "bob": 1.5}, {"": 1}, {"ann": None}],
     ),
     ("register", "reading"): READINGS,
+    ("register", "inputs"): INPUTS,
+    ("inputs", "name"): NAMES,
+    ("inputs", "inputs"): INPUTS,
     ("columns", "name"): NAMES,
     ("columns", "reading"): READINGS,
     ("raise", "name"): NAMES,

@@ -1,0 +1,83 @@
+"""Names of inputs: what is recognised again, and what is not."""
+
+import os
+
+import pandas as pd
+import pytest
+
+import psd
+from psd.ingest.input_names import NAMELESS, input_names, tally_names
+from psd.ingest.sources.postgis import PostGIS
+from support.tallies import VARIANTS, counted
+
+CITY = "postgresql://ann@db.example.org/city"
+
+
+def name_of(path):
+    state = os.stat(path)
+    return f"{state.st_dev} {state.st_ino}"
+
+
+def test_a_file_keeps_its_name_and_a_copy_has_another(tmp_path):
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    for path in (first, second):
+        path.write_text("lon,lat\n1,1\n")
+    link, again = tmp_path / "c.csv", tmp_path / "d.csv"
+    link.symlink_to(first)
+    again.hardlink_to(first)
+    assert input_names(first) == input_names(str(link)) == input_names([again]) == (name_of(first),)
+    assert input_names([first, second]) == (name_of(first), name_of(second))
+    assert input_names(tmp_path / "[ab].csv") == (name_of(first), name_of(second))
+    first.rename(tmp_path / "e.csv")
+    assert input_names(tmp_path / "e.csv") == input_names(again)
+
+
+def test_a_folder_is_the_files_in_it(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in "ba":
+        (tmp_path / "in" / f"{name}.csv").touch()
+    assert input_names(tmp_path / "in") == tuple(
+        name_of(tmp_path / "in" / f"{n}.csv") for n in "ab"
+    )
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "-",
+        "missing.csv",
+        pd.DataFrame({"lon": []}),
+        PostGIS("postgresql://ann:a@b@db.example.org/city", table="visits"),
+        PostGIS("postgresql://db.example.org/city?password=secret", table="visits"),
+        "postgresql://ann:secret@db.example.org/city",
+    ],
+)
+def test_what_has_no_name(item, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert input_names([item]) == (NAMELESS,)
+
+
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [
+        (PostGIS(CITY, table="visits"), "table db.example.org/city visits"),
+        (PostGIS(CITY, query="SELECT 1"), "table db.example.org/city query SELECT 1"),
+        (
+            PostGIS("postgresql://ann:secret@db.example.org:5/city?sslmode=require", table="v"),
+            "table db.example.org:5/city?sslmode=require v",
+        ),
+        (psd.SparkTable("city.visits"), "table of Spark city.visits"),
+        ("hdfs:///city/visits.parquet", "address hdfs:///city/visits.parquet"),
+    ],
+)
+def test_tables_and_addresses_have_names_without_passwords(item, name):
+    assert input_names(item) == (name,)
+
+
+def test_a_tally_and_its_file_are_named_by_their_parts(tmp_path):
+    tallies = [counted(VARIANTS["rows"], part=part) for part in "ab"]
+    merged = psd.merge(tallies, tmp_path / "t")
+    names = {f"tally {tally.origins[0].run}" for tally in tallies}
+    assert set(tally_names(merged.origins)) == names
+    for item in (merged, tmp_path / "t", tallies):
+        assert set(input_names(item)) == names

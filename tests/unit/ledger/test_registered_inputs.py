@@ -1,0 +1,106 @@
+"""A dataset with registered inputs is built from no others."""
+
+import shutil
+
+import pandas as pd
+import pytest
+
+import psd
+from psd.errors import LedgerError, ParameterError
+from psd.ledger.ledger import Ledger
+from psd.publish.observer import Observer
+
+AREA = {"domain": (0, 0, 2, 2), "method": "grid"}
+
+
+@pytest.fixture
+def visits(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("lon,lat\n1,1\n")
+    return path
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger.create(tmp_path / "l")
+
+
+def build(ledger, data, **options):
+    account = psd.Account(ledger, "rows")
+    return psd.build(data, **AREA, **options, epsilon="0.1", account=account)
+
+
+def refused(ledger, data, number, total):
+    stages = []
+    words = f"registered inputs, and input {number} of {total} is not one of them, so nothing was"
+    with pytest.raises(LedgerError, match=words):
+        build(ledger, data, observer=Observer(progress=stages.append))
+    assert stages == []  # nothing was read
+
+
+def test_any_input_is_read_by_default(ledger, visits):
+    ledger.register("rows", 1)
+    build(ledger, visits)
+    build(ledger, pd.read_csv(visits))
+    assert ledger.state().datasets["rows"].inputs == ()
+
+
+def test_other_files_and_copies_are_refused_unread(ledger, visits, tmp_path):
+    ledger.register("rows", 1, inputs=[visits])
+    copy, link = tmp_path / "copy.csv", tmp_path / "link.csv"
+    shutil.copy(visits, copy)
+    link.symlink_to(visits)
+    build(ledger, visits)
+    build(ledger, link)
+    refused(ledger, copy, 1, 1)
+    refused(ledger, [visits, copy], 2, 2)
+    refused(ledger, pd.read_csv(visits), 1, 1)
+    refused(ledger, [visits, tmp_path / "missing.csv"], 2, 2)
+    with pytest.raises(LedgerError, match="input 1 of 1 is not one of them"):
+        psd.ask(copy, box=(0, 0, 1, 1), epsilon=1, account=psd.Account(ledger, "rows"))
+    assert len(ledger.state().charges) == 2
+
+
+def test_inputs_are_added_and_never_removed(ledger, visits, tmp_path):
+    later = tmp_path / "later.csv"
+    shutil.copy(visits, later)
+    ledger.register("rows", 1)
+    assert ledger.register_inputs("rows", [visits]) == 1
+    refused(ledger, later, 1, 1)
+    head = ledger.state().head
+    assert ledger.register_inputs("rows", [visits]) == 0
+    assert ledger.state().head == head
+    assert ledger.register_inputs("rows", [visits, later]) == 1
+    build(ledger, [visits, later])
+    assert len(ledger.verify().datasets["rows"].inputs) == 2
+
+
+def test_a_file_that_is_added_to_a_folder_is_not_registered(ledger, tmp_path, visits):
+    (tmp_path / "in").mkdir()
+    shutil.copy(visits, tmp_path / "in" / "a.csv")
+    ledger.register("rows", 1, inputs=[tmp_path / "in"])
+    build(ledger, tmp_path / "in")
+    shutil.copy(visits, tmp_path / "in" / "b.csv")
+    refused(ledger, tmp_path / "in", 2, 2)
+
+
+def test_a_tally_is_registered_by_its_parts(ledger, visits, tmp_path):
+    tallies = [psd.tally(visits, tmp_path / f"{n}.tally", domain=AREA["domain"]) for n in "ab"]
+    ledger.register("rows", 1, inputs=[tmp_path / "a.tally"])
+    account = psd.Account(ledger, "rows")
+    psd.build(tallies[0], epsilon="0.1", method="grid", account=account)
+    with pytest.raises(LedgerError, match="input 1 of 1 is not one of them"):
+        psd.build(tallies[1], epsilon="0.1", method="grid", account=account)
+
+
+@pytest.mark.parametrize("item", ["missing.csv", "-", pd.DataFrame({"lon": []})])
+def test_what_cannot_be_recognised_again_is_not_registered(item, ledger, visits):
+    ledger.register("roads", 1)
+    head = ledger.state().head
+    for register in (
+        lambda: ledger.register("rows", 1, inputs=[visits, item]),
+        lambda: ledger.register_inputs("roads", [visits, item]),
+    ):
+        with pytest.raises(ParameterError, match="but input 2 of 2 cannot; a file must exist"):
+            register()
+        assert ledger.state().head == head
