@@ -98,7 +98,7 @@ def _advice_text(explanation: Explanation) -> str:
             "(psd export)."
         )
     if explanation.noise_share > 0.5:
-        return "A larger epsilon would reduce the error; smaller cells would not."
+        return "A larger epsilon would reduce the error; smaller cells would hardly do so."
     return (
         "Smaller cells would need a larger epsilon; a region along the edges of cells (psd export) "
         "has no non-uniformity error."

@@ -161,6 +161,8 @@ class Audit:
             return f"not private as claimed: epsilon is over {self.lower:.3g}, the claim is {claim}"
         if "tells too much" in verdicts:
             return "not private as charged: an attack succeeds more often than its epsilons allow"
+        if not any(result.samples for result in self.results):
+            return "no result: no attack made a guess; give more canaries, runs or pairs"
         share = f"the lower bound is {self.lower:.3g} of {claim}, expected {self.expected:.3g}"
         if "tells too little" in verdicts:
             return f"no fault, but {share}: the noise is larger than needed, or the audit is weak"

@@ -17,17 +17,23 @@ from psd._util.fields import check_parameters, choice, from_settings, integer_be
 from psd._util.instances import refuse_class, type_text
 from psd.decompositions._base import Curator, Decomposition
 from psd.errors import ParameterError
-from psd.privacy.shares import share
+from psd.privacy.shares import share, uniform_shares
+from psd.space.box_tree import Tree
+from psd.space.grids import cut_grid
+from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "Cells",
     "Curator",
     "Decomposition",
+    "Tree",
     "as_method",
     "check_parameters",
     "choice",
+    "cut_grid",
     "integer_between",
     "method",
     "method_class",
@@ -35,6 +41,7 @@ __all__ = [
     "public_field",
     "register",
     "share",
+    "uniform_shares",
 ]
 
 _KIND = "method"

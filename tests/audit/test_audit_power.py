@@ -134,3 +134,9 @@ def test_smaller_faults_at_larger_sizes(numerator, denominator):
         found = audit("quadtree", 1, runs=128, pairs=0, confidence=SURE)
     assert found.failed is (numerator > denominator)
     assert not found.sentence.startswith("no fault: ")
+
+
+def test_an_audit_that_guessed_nothing_claims_nothing():
+    report = audit(GRID, 1, canaries=64, runs=1, pairs=0)
+    assert [result.samples for result in report.results] == [0]
+    assert report.sentence.startswith("no result: ")

@@ -6,6 +6,7 @@ Before a block that needs more than that (a cluster, files of the reader) stands
 ``<!-- not run: REASON -->``: its commands are parsed only.
 """
 
+import importlib.util
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pytest
 
 import psd
+import psd.testing
 from psd._util import plugins
 from psd.decompositions import register
 from psd.ledger.ledger import Ledger
@@ -221,6 +223,24 @@ def test_the_method_of_contributing_builds_a_release(monkeypatch):
     points = pd.DataFrame({"lon": [1.0, 2.0, 3.0], "lat": [1.0, 2.0, 3.0]})
     release = psd.build(points, domain=domain, epsilon=1, method="halves")
     assert release.tree.is_leaf.sum() == 8
+
+
+def test_the_method_of_contributing_passes_the_contract_as_a_file_of_the_package(tmp_path):
+    (code,) = (b.text for b in blocks("CONTRIBUTING.md") if b.language == "python")
+    for line in ("from psd import", "import psd\n"):
+        assert line not in code, "a method of psd cannot import the public interface"
+    (tmp_path / "halves.py").write_text(code, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("halves", tmp_path / "halves.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["halves"] = module
+    try:
+        spec.loader.exec_module(module)
+        for section in ("Guarantees", "Parameters", "References", "Examples"):
+            assert section in module.method.__doc__
+        assert "References" in module.__doc__
+        psd.testing.check_method(module.method(height=2))
+    finally:
+        del sys.modules["halves"]
 
 
 def test_odds_of_the_page_are_those_that_its_command_prints():
