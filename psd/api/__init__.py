@@ -1,1 +1,1 @@
-"""What users hold: releases and series, whose verbs delegate to the rooms below. Public."""
+"""`Release` and `SeriesRelease`, the objects that users work with. Public."""

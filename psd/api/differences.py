@@ -27,13 +27,13 @@ def difference(
     Parameters
     ----------
     first, second : Release
-        Of the same domain, with noise drawn for each.
+        Releases of the same domain, with independent noise.
     regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
         As in `Release.query`.
     crs : any CRS that pyproj understands, optional
         As in `Release.query`.
     confidence : float
-        Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+        Confidence level of the intervals ``lower`` to ``upper``, in (0, 1).
 
     Returns
     -------
@@ -51,8 +51,8 @@ def difference(
 
     Notes
     -----
-    The noise of two releases is independent, so variances add. So do those of uneven cells,
-    which overstates the error where points lie unevenly in the same way in both. Who is counted
+    The noise of two releases is independent, so variances add. So do those of uneven cells, which
+    overstates the error where points lie unevenly in the same way in both. A person who is counted
     in both releases has spent the epsilons of both.
 
     Examples
@@ -75,24 +75,24 @@ def ratio(
     crs: Any = None,
     confidence: float = 0.95,
 ) -> pandas.DataFrame:
-    """Counts in a first release over those in a second one.
+    """Counts in a first release divided by those in a second one.
 
     Parameters
     ----------
     first, second : Release
-        Of the same domain, with noise drawn for each.
+        Releases of the same domain, with independent noise.
     regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes
         As in `Release.query`.
     crs : any CRS that pyproj understands, optional
         As in `Release.query`.
     confidence : float
-        Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+        Confidence level of the intervals ``lower`` to ``upper``, in (0, 1).
 
     Returns
     -------
     DataFrame or GeoDataFrame
-        As of `difference`, with ``ratio`` instead. The errors are those of the delta method;
-        the intervals are Fieller's, and have no upper end where the second count may be 0.
+        As from `difference`, with ``ratio`` in its place. The errors are those of the delta method;
+        the intervals are Fieller's, and have no upper end if the second count may be 0.
 
     Raises
     ------

@@ -20,8 +20,8 @@ def load(path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES) -> Release
     path : path-like
         File to read.
     max_nodes : int
-        Most nodes that the file may state, in all slices together; 2^22 by default. Memory and
-        time of queries grow with them, so a larger limit is for files of trusted senders.
+        Largest number of nodes in the file, in all slices together; 2^22 by default. Memory and
+        time of queries grow with it, so raise it only for files from trusted senders.
 
     Raises
     ------

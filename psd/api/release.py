@@ -1,4 +1,4 @@
-"""The release that users hold: a record, and verbs that delegate to the rooms below. Public."""
+"""`Release`: a record with methods for queries, statistics and exports. Public."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Release:
     Parameters
     ----------
     record : ReleaseRecord
-        What was published.
+        The published fields.
 
     Examples
     --------
@@ -88,12 +88,12 @@ class Release:
 
     @property
     def method(self) -> str:
-        """Name of the decomposition."""
+        """Name of the method."""
         return self.record.method
 
     @property
     def parameters(self) -> Mapping[str, int | str | None]:
-        """Public parameters of the decomposition, and what the build states beside them."""
+        """Public parameters of the method, and those that the build adds."""
         return self.record.parameters
 
     @property
@@ -205,33 +205,35 @@ class Release:
         confidence: float = 0.95,
         threshold: float = 0.3,
     ) -> pandas.DataFrame | geopandas.GeoDataFrame:
-        """Estimated counts of regions, and how far each may be off and why.
+        """Estimate the counts of regions, with predicted errors.
 
         Parameters
         ----------
         regions : polygons or boxes
             Polygons: a GeoDataFrame or GeoSeries; or one or several shapely geometries, objects
-            with ``__geo_interface__``, texts of WKT or EWKT, or GeoJSON as text or mapping.
-            They are brought to the CRS of the release by their vertices, after lines are divided
-            at 1/1000 of the domain. Boxes: one ``(west, south, east, north)``, an array of
-            shape (n, 4), or a DataFrame with these columns, in the CRS of the release.
+            with ``__geo_interface__``, texts of WKT or EWKT, or GeoJSON as text or mapping. Their
+            vertices are transformed to the CRS of the release, after lines are divided into pieces
+            of at most 1/1000 of the longer side of the domain. Boxes: one ``(west, south, east,
+            north)``, an array of shape (n, 4), or a DataFrame with these columns, in the CRS of the
+            release.
         crs : any CRS that pyproj understands, optional
-            Of polygons that carry none; tables and EWKT do, and GeoJSON is in EPSG:4326 unless
-            it says another. ``release.domain.crs`` is that of the release. Never guessed.
+            CRS of polygons that do not state one; it is never guessed. Tables and EWKT state
+            theirs, and GeoJSON is in EPSG:4326 unless its ``crs`` member names another.
+            ``release.domain.crs`` is the CRS of the release.
         confidence : float
-            Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+            Confidence level of the intervals ``lower`` to ``upper``, in (0, 1).
         threshold : float
             Largest relative error that counts as ``reliable``.
 
         Returns
         -------
         DataFrame or GeoDataFrame
-            For a GeoDataFrame, the caller's columns and index and then the answer's columns;
-            else the answer's columns in the order of the regions: ``id, estimate,
+            For a GeoDataFrame, the caller's columns and index, followed by the answer's columns;
+            otherwise the answer's columns in the order of the regions: ``id, estimate,
             perturbation_error, nonuniformity_error, error, lower, upper,
-            relative_perturbation_error, relative_nonuniformity_error, relative_error,
-            reliable``. Errors are predicted standard deviations in records; where users are
-            counted, all of these are in users.
+            relative_perturbation_error, relative_nonuniformity_error, relative_error, reliable``.
+            Errors are predicted standard deviations in records; where users are counted, all of
+            these are in users.
 
         Raises
         ------
@@ -247,11 +249,11 @@ class Release:
         )
 
     def estimate(self, boxes: Any) -> NDArray[np.float64]:
-        """Estimated counts of boxes, and nothing else: for very many of them.
+        """Estimate the counts of many boxes, without errors.
 
         Guarantees
         ----------
-        - The numbers of ``query(boxes)["estimate"]``, to rounding of the release's total.
+        - Equal to ``query(boxes)["estimate"]``, up to rounding of the release's total.
 
         Parameters
         ----------
@@ -271,8 +273,8 @@ class Release:
 
         Notes
         -----
-        Where the leaves are a table of rows and columns, an answer is four look-ups in a
-        summed-area table [1]_; elsewhere the tree is walked as for `query`.
+        If the leaves form a table of rows and columns, an answer is four look-ups in a summed-area
+        table [1]_; otherwise the tree is traversed as for `query`.
 
         References
         ----------
@@ -299,7 +301,7 @@ class Release:
         confidence: float = 0.95,
         threshold: float = 0.3,
     ) -> Joint:
-        """Answers together with their covariance, for totals, differences and ratios.
+        """Answer regions together, with their covariance, for totals, differences and ratios.
 
         Parameters
         ----------
@@ -308,8 +310,8 @@ class Release:
         crs : any CRS that pyproj understands, optional
             As in `query`.
         confidence : float
-            Of each interval ``lower`` to ``upper``, and of all ``joint_lower`` to
-            ``joint_upper`` together, in (0, 1).
+            Confidence level of each interval ``lower`` to ``upper``, and of all intervals
+            ``joint_lower`` to ``joint_upper`` together, in (0, 1).
         threshold : float
             As in `query`.
 
@@ -331,7 +333,7 @@ class Release:
         return answer_jointly(self.index, regions, confidence=confidence, threshold=threshold)
 
     def explain(self, regions: Any, *, crs: Any = None) -> list[Explanation]:
-        """Where the error of each answer comes from, and what would make it smaller.
+        """Explain the error of each answer, and what would reduce it.
 
         Parameters
         ----------
@@ -379,7 +381,7 @@ class Release:
         confidence: float = 0.95,
         threshold: float = 0.3,
     ) -> pandas.DataFrame | geopandas.GeoDataFrame:
-        """Counts of regions inside regions, which add up, and of the rings between them.
+        """Count nested regions so that they add up, and the rings between them.
 
         Parameters
         ----------
@@ -387,7 +389,7 @@ class Release:
             As in `query`, each inside the next; or a table with columns ``id`` and ``parent``,
             the id of the region that each lies in.
         parents : array_like of int, optional
-            Number of the region that each lies in, from 0; -1 for those in none.
+            Index of the region that contains each region, from 0; -1 for a region without a parent.
         crs : any CRS that pyproj understands, optional
             As in `query`.
         confidence, threshold : float
@@ -396,9 +398,9 @@ class Release:
         Returns
         -------
         DataFrame or GeoDataFrame
-            As from `query`, and ``ring, ring_error, ring_lower, ring_upper``: what is in a
-            region and in none of those directly inside it. A region's estimate is the sum of
-            its ring and of the regions inside it, and no ring is negative.
+            As from `query`, and ``ring, ring_error, ring_lower, ring_upper``: the count inside a
+            region but outside the regions directly inside it. A region's estimate is the sum of its
+            ring and of the regions inside it, and no ring is negative.
 
         Raises
         ------
@@ -446,12 +448,12 @@ class Release:
         draws: int = 2000,
         seed: int = 0,
     ) -> pandas.DataFrame | geopandas.GeoDataFrame:
-        """The k cells with most records, and how likely each truly is one of them.
+        """Rank the k cells with the most records, each with the probability that it is among them.
 
         Parameters
         ----------
         k : int
-            How many, at most as many as there are cells.
+            Number of cells or regions to list, at most the number that is ranked.
         size : tuple of int, optional
             Columns and rows of a raster to rank; without it the leaves are ranked.
         regions : GeoDataFrame, GeoSeries, geometries, boxes or DataFrame of boxes, optional
@@ -461,17 +463,18 @@ class Release:
         by : {"count", "density"}
             What cells are ranked by; leaves differ in size.
         draws : int
-            Plausible true counts drawn: a probability p is off by about sqrt(p (1 - p) / draws).
+            Number of draws of plausible true counts; a probability p has a standard error of about
+            sqrt(p (1 - p) / draws).
         seed : int
-            Of these draws; they protect no data, and the same seed gives the same table.
+            Seed of these draws, which do not protect data; the same seed gives the same table.
 
         Returns
         -------
         DataFrame or GeoDataFrame
             k rows by falling estimate: ``rank``, the sides of the cell or the caller's columns,
             ``estimate, error, density`` (of cells, per square kilometre or unit of the CRS) and
-            ``probability``. Errors are taken to be jointly normal, with the covariance that
-            `joint` has, and all true counts to be alike beforehand.
+            ``probability``. Errors are assumed to be jointly normal, with the covariance of
+            `joint`, and all true counts to be equally likely beforehand.
 
         Raises
         ------
@@ -494,29 +497,29 @@ class Release:
         draws: int = 100,
         seed: int = 0,
     ) -> pandas.DataFrame:
-        """Breaks between the classes of a heat map, with their errors.
+        """Compute the class breaks of a heat map, with their errors.
 
         Parameters
         ----------
         classes : int
-            How many classes of equal weight, 2 to 100.
+            Number of classes of equal weight, 2 to 100.
         size : tuple of int
             Columns and rows of the raster whose cells are classed.
         weight : {"area", "people"}
-            Whether a class is to hold the same area as every other one, or the same records.
+            Whether all classes have the same area, or the same number of records.
         confidence : float
-            Probability that ``lower`` to ``upper`` is meant to cover, in (0, 1).
+            Confidence level of the intervals ``lower`` to ``upper``, in (0, 1).
         draws, seed : int
-            How often the release is drawn again, as if its counts were the truth.
+            Number of simulated releases, with the published counts as truth, and the seed of their
+            draws.
 
         Returns
         -------
         DataFrame
             One row for each of the classes - 1 breaks: ``share`` of the weight at or below it,
-            ``density`` (per square kilometre, or square unit of a CRS of unknown scale),
-            ``error, lower, upper``. The error is the root mean square distance of the breaks
-            drawn again; what a break below the noise of one cell is off by beyond that, no
-            draw knows.
+            ``density`` (per square kilometre, or square unit of a CRS of unknown scale), ``error,
+            lower, upper``. The error is the root mean square difference between simulated and
+            published breaks. A break below the noise of one cell has a larger error than stated.
 
         Raises
         ------
@@ -562,7 +565,7 @@ class Release:
         table: str | None = None,
         overwrite: bool = False,
     ) -> None:
-        """Write the cells for a GIS program; the format follows from the name's ending.
+        """Write the cells for a GIS program; the ending of the name selects the format.
 
         Parameters
         ----------
@@ -572,7 +575,7 @@ class Release:
         cells : {"leaves", "all"}
             As in `to_geopandas`; rasters are made of the leaves.
         size : tuple of int, optional
-            Columns and rows of a raster; 256 each way where not given.
+            Columns and rows of a raster; 256 x 256 by default.
         table : str, optional
             Table of the database that is written, with its schema before a dot.
         overwrite : bool
@@ -581,25 +584,24 @@ class Release:
         Raises
         ------
         ParameterError
-            If the ending is of no known format, or a size is given for a table.
+            If the ending is not that of a format, or a size is given for a table.
         WriteError
             If the file or table exists or cannot be written.
         MissingExtraError
-            If a GeoTIFF is asked for and rasterio is not installed, or a database and its driver
-            is not.
+            If a GeoTIFF needs rasterio, or a database needs its driver, and it is not installed.
         """
         from psd.export import export_release
 
         export_release(self.model, path, cells=cells, size=size, table=table, overwrite=overwrite)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the release file; it appears whole or not at all.
+        """Write the release file; a failure leaves no partial file.
 
         Raises
         ------
         ParameterError
-            If the counts were replayed and not drawn, or a value is not known to be public, see
-            `psd.release.allow_list`.
+            If the counts come from replayed answers or a seed, or a value is not declared public,
+            see `psd.release.allow_list`.
         WriteError
             If the file exists or cannot be written.
         """
@@ -614,8 +616,8 @@ class Release:
         path : path-like
             File to read.
         max_nodes : int
-            Most nodes that the file may state; memory and time of queries grow with them, so a
-            larger limit is for files of trusted senders.
+            Largest number of nodes in the file. Memory and time of queries grow with it, so raise
+            it only for files from trusted senders.
 
         Raises
         ------

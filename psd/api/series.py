@@ -1,4 +1,4 @@
-"""The series that users hold: a release per time slice under a single guarantee. Public."""
+"""`SeriesRelease`: one release per time slice, under a single guarantee. Public."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class SeriesRelease:
 
     Guarantees
     ----------
-    - Every slice that was named has a release, also a slice without a record.
+    - Every slice of the list has a release, even if it has no record.
     - `epsilon` holds for all slices together.
 
     Parameters
     ----------
     record : SeriesRecord
-        What was published.
+        The published fields.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class SeriesRelease:
 
     @property
     def scope(self) -> ContributionScope:
-        """Whether the most records of a user hold for all slices together, or for each slice."""
+        """Whether the contribution bound holds for all slices together, or for each slice."""
         return self.record.scope
 
     @cached_property
@@ -95,12 +95,12 @@ class SeriesRelease:
 
     @property
     def epsilon(self) -> Decimal:
-        """Privacy budget of all slices together: their sum where the scope is a slice."""
+        """Privacy budget of all slices together: their sum if the scope is a slice."""
         return Decimal(epsilon_text(self.record.epsilon))
 
     @property
     def method(self) -> str:
-        """Name of the decomposition of every release."""
+        """Name of the method of every release."""
         return self.record.releases[0].method
 
     @property
@@ -150,7 +150,7 @@ class SeriesRelease:
         confidence: float = 0.95,
         threshold: float = 0.3,
     ) -> pandas.DataFrame | geopandas.GeoDataFrame:
-        """Answers of every slice, one slice after another, with a first column ``slice``.
+        """Query every slice; the answers follow one another, with a first column ``slice``.
 
         Parameters
         ----------
@@ -167,13 +167,13 @@ class SeriesRelease:
         return stack_answers({name: release.query(regions, **options) for name, release in named})
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the series to one file; it appears whole or not at all.
+        """Write the series to one file; a failure leaves no partial file.
 
         Raises
         ------
         ParameterError
-            If the counts were replayed and not drawn, or a value is not known to be public, see
-            `psd.release.allow_list`.
+            If the counts come from replayed answers or a seed, or a value is not declared public,
+            see `psd.release.allow_list`.
         WriteError
             If the file exists or cannot be written.
         """
@@ -181,15 +181,15 @@ class SeriesRelease:
 
     @staticmethod
     def load(path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES) -> SeriesRelease:
-        """Read a file of a series.
+        """Read the file of a series.
 
         Parameters
         ----------
         path : path-like
             File to read.
         max_nodes : int
-            Most nodes that the file may state, in all slices together; memory and time of
-            queries grow with them, so a larger limit is for files of trusted senders.
+            Largest number of nodes in the file, in all slices together. Memory and time of queries
+            grow with it, so raise it only for files from trusted senders.
 
         Raises
         ------
@@ -213,7 +213,7 @@ def stack_answers(
     Raises
     ------
     ParameterError
-        If the caller's regions have a column ``slice`` already.
+        If the caller's regions have a column ``slice``.
     """
     import pandas
 

@@ -1,1 +1,1 @@
-"""The only holder of points, and what answers its questions. Private."""
+"""The curator, which holds the tally and answers questions with noise. Private."""

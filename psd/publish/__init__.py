@@ -1,1 +1,1 @@
-"""The front doors: from rows to a release. Private."""
+"""Build releases, tallies and single counts from records. Private."""

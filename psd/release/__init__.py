@@ -1,1 +1,1 @@
-"""What is published: the record, its file, digest and signature. Public."""
+"""The record of a release, its file, digest and signature. Public."""

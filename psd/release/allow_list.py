@@ -1,4 +1,4 @@
-"""The last check before a record is written: every value is exactly of a public type.
+"""The last check before a record is written: every value has exactly a public type.
 
 Writers of releases, series and exports call it first. It is an allow-list: a value of another
 type, or an attribute that its type does not have, is refused. Parameters are public by their type,

@@ -1,4 +1,4 @@
-"""A record from noisy counts that another program drew, or that a test made up."""
+"""Make a record from the noisy counts of another program, or of a test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def record_from_counts(
     domain: Domain,
     unit: PrivacyUnit,
 ) -> ReleaseRecord:
-    """Make a record of given noisy counts; see `psd.Release.from_counts`.
+    """Make a record of noisy counts; see `psd.Release.from_counts`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The covariate in a release file: a footer key of its own, and a strict way back.
+"""Write a covariate to the footer of a release file, and read it back strictly.
 
-The value is text, as Parquet wants it: base64 of zlib of the raster's 16-bit numbers, little
-end first, row by row from the south. The header says how many there are and their SHA-256.
+The value is text, as Parquet requires: base64 of zlib of the raster's 16-bit numbers,
+little-endian, row by row from the south. The header states the size of the raster and its SHA-256.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HEX = set("0123456789abcdef")
 
 
 def covariate_header(covariate: Covariate | None) -> dict[str, Any] | None:
-    """What the header of a release says of its covariate; it names no file."""
+    """Entry of a covariate in the header: its size and digest, not the name of its file."""
     if covariate is None:
         return None
     digest = hashlib.sha256(_content(covariate)).hexdigest()
@@ -51,7 +51,7 @@ def _content(covariate: Covariate) -> bytes:
 
 
 def is_covariate(value: object) -> bool:
-    """Whether a JSON value describes a covariate, or none."""
+    """Whether a JSON value is the entry of a covariate, or null."""
     if value is None:
         return True
     if not isinstance(value, dict) or value.keys() != _FIELDS:
@@ -73,7 +73,7 @@ def unpack_covariate(
     Parameters
     ----------
     described : dict or None
-        What `is_covariate` accepted.
+        Entry that `is_covariate` accepted.
     value : bytes or None
         Value of the footer key.
     domain : Domain
@@ -82,28 +82,27 @@ def unpack_covariate(
     Raises
     ------
     ReleaseFormatError
-        If one is there without the other, or they do not fit. No more than the described
-        size is ever unpacked.
+        If only one of the two exists, or they do not match. At most the stated size is unpacked.
     """
     if (described is None) != (value is None):
-        raise ReleaseFormatError("header and footer do not agree whether there is a covariate")
+        raise ReleaseFormatError("header and footer disagree on whether there is a covariate")
     if described is None or value is None:
         return None
     columns, rows = described["columns"], described["rows"]
     content = _inflate(value, 2 * columns * rows)
     if hashlib.sha256(content).hexdigest() != described["sha256"]:
-        raise ReleaseFormatError("its covariate does not have the digest of its header")
+        raise ReleaseFormatError("its covariate does not match the digest in the header")
     raster = np.frombuffer(content, "<u2").reshape(rows, columns).astype(np.uint16)
     return Covariate(domain=domain, raster=raster)
 
 
 def _inflate(value: bytes, size: int) -> bytes:
-    """Exactly so many bytes, or a refusal."""
+    """Decompress to exactly this number of bytes, or refuse."""
     inflate = zlib.decompressobj()
     try:
         content = inflate.decompress(base64.b64decode(value, validate=True), size + 1)
     except (binascii.Error, zlib.error):
         raise ReleaseFormatError("its covariate is damaged") from None
     if len(content) != size or not inflate.eof or inflate.unused_data:
-        raise ReleaseFormatError("its covariate is not of the size that its header says")
+        raise ReleaseFormatError("its covariate does not have the size that the header states")
     return content

@@ -1,4 +1,4 @@
-"""The digest of what a release says, however its file is compressed and whoever wrote it.
+"""The digest of a release, which depends on its content and not on its compression or writer.
 
 SHA-256 [1]_ over parts, each with its length before it: the kind of the file, its header as JSON
 with sorted keys and nothing but ASCII, and the arrays of its nodes as little-endian integers,
@@ -27,7 +27,7 @@ _DOMAIN = b"psd public content 1\n"
 
 
 def canonical_json(header: Mapping[str, Any]) -> bytes:
-    """Text of a header, the same for the same fields.
+    """Text of a header; equal headers have equal texts.
 
     Examples
     --------
@@ -42,9 +42,9 @@ def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]
 
     Guarantees
     ----------
-    - Two contents of different kind, header or nodes have different digests, unless SHA-256
-      was broken: no part can be taken for another.
-    - A function of public content: no digest of the points, or of a file of them, is in it.
+    - Two contents of different kind, header or nodes have different digests, unless SHA-256 is
+      broken: no part can be taken for another.
+    - It is computed from public content only, not from the points or their files.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def content_digest(kind: bytes, header: Mapping[str, Any], trees: Iterable[Tree]
 
 
 def _node_arrays(trees: Iterable[Tree]) -> Iterator[NDArray[Any]]:
-    """Nodes of one tree after another; 0 for a count that is not there."""
+    """Nodes of one tree after another; 0 for a missing count."""
     for tree in trees:
         yield np.ascontiguousarray(tree.boxes, "<i4")
         yield np.ascontiguousarray(tree.parent, "<i4")

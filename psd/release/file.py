@@ -1,7 +1,7 @@
 """The release file: Parquet, one row per node, strict JSON under the footer key ``psd``.
 
 The file is data, never code: no pickle, no objects. Every field is on an allow-list of public
-values, on the way out and on the way in. Fields are never removed and never change their
+values, when a file is written and when it is read. Fields are never removed and never change their
 meaning; a reader refuses a format version that it does not know.
 """
 
@@ -70,7 +70,7 @@ PARQUET: dict[str, Any] = {
         ("x0", "y0", "x1", "y1", "parent", "count"), "DELTA_BINARY_PACKED"
     ),
 }
-"""How columns are laid down: neighbours in a tree differ by little."""
+"""Layout of the columns; neighbouring nodes differ little, so differences are packed."""
 
 PLAIN: dict[str, Any] = {
     "compression": "none",
@@ -78,18 +78,18 @@ PLAIN: dict[str, Any] = {
     "store_schema": False,
     "use_dictionary": False,
 }
-"""The same without any of it."""
+"""Layout without compression and encodings."""
 
 DIGESTED = 4
-"""From which format on a file has a digest."""
+"""First format with a digest."""
 
 KEY = b"psd"
 SERIES_KEY = b"psd-series"
 DIGEST_KEY = b"psd-digest"
 
 NODES = {"floor": 2**20, "each": 12}
-"""Most nodes of a file, see `psd._util.untrusted_parquet.check_size`; at a bit or less for a
-count, ten a byte."""
+"""Limits on the nodes of a file, see `psd._util.untrusted_parquet.check_size`; where counts take a
+bit or less, a byte holds ten nodes."""
 
 SCHEMA = pa.schema(
     [
@@ -108,7 +108,7 @@ SCHEMA = pa.schema(
 def write_release(
     record: ReleaseRecord, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write a release; the file appears whole or not at all."""
+    """Write a release; a failure leaves no partial file."""
     write_file(path, encode_release(record), overwrite=overwrite)
 
 
@@ -148,13 +148,13 @@ def encode_release(record: ReleaseRecord) -> bytes:
 
 
 def stated_digest(path: str | os.PathLike[str]) -> str | None:
-    """What a file says its digest is; none where it says nothing. Not checked here."""
+    """Digest that a file states, unchecked; None if it states no digest."""
     stated = footer_keys(path).get(DIGEST_KEY)
     return None if stated is None else stated.decode("ascii", "replace")
 
 
 def digest_of(record: ReleaseRecord) -> str:
-    """Digest of a record, as its file will state it."""
+    """Digest of a record, as its file states it."""
     check_release(record)
     return content_digest(KEY, record_header(record), [record.tree])
 
@@ -165,13 +165,13 @@ def encode_tables(
     digest_text: str,
     covariate: Covariate | None,
 ) -> bytes:
-    """Bytes of tables with a footer; Arrow leaves no copy of its own there."""
+    """Bytes of tables with a footer, without Arrow's own copy of the schema."""
     footer = {**header, DIGEST_KEY: digest_text.encode()}
     if covariate is not None:
         footer[COVARIATE_KEY] = pack_covariate(covariate)
     content = _write_tables(tables, footer, PARQUET)
     if sum(map(len, tables)) > max_rows(len(content), **NODES):
-        return _write_tables(tables, footer, PLAIN)  # so regular that a reader would not trust it
+        return _write_tables(tables, footer, PLAIN)  # so compressible that a reader would refuse it
     return content
 
 
@@ -208,14 +208,14 @@ def decode_release(
     content : bytes
         The whole file.
     name : str
-        What to call it in messages.
+        Name of the file in messages.
     max_nodes : int
-        Most nodes that it may state.
+        Largest number of nodes.
 
     Raises
     ------
     ReleaseFormatError
-        With the first thing that is wrong.
+        If the file is malformed; the message names the first fault.
     """
     with explain_read_errors(name):
         file = open_parquet(content)
@@ -226,7 +226,7 @@ def decode_release(
 
 @contextmanager
 def stating_path(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Errors of a release file have its path as attribute."""
+    """Set the path of the file on the errors that are raised inside."""
     try:
         yield
     except ReleaseFormatError as error:
@@ -236,7 +236,7 @@ def stating_path(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def explain_read_errors(name: str) -> Iterator[None]:
-    """Say of any fault of a file which file it is, and nothing that a library says of it."""
+    """Name the file in every error, and drop the texts of other libraries."""
     try:
         yield
     except (pa.ArrowException, OSError, MemoryError, UnicodeError, RecursionError):
@@ -250,7 +250,7 @@ def explain_read_errors(name: str) -> Iterator[None]:
 def _decode_file(
     file: pq.ParquetFile, footer: Mapping[bytes, bytes], content: bytes
 ) -> tuple[ReleaseRecord, str]:
-    """Check what the footer says before anything large is read."""
+    """Decode a file; the footer is checked before anything large is read."""
     header = strict_json(footer[KEY])
     fields = record_fields(header)
     if not file.schema_arrow.remove_metadata().equals(SCHEMA):
@@ -268,12 +268,12 @@ def _decode_file(
 
 
 def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
-    """Footer of a release, or of a series; no other keys are in it than such a file has.
+    """Footer of a release or of a series, after its keys were checked.
 
     Raises
     ------
     ReleaseFormatError
-        If it is that of something else.
+        If the file is of another kind.
     """
     footer: dict[bytes, bytes] = file.metadata.metadata or {}
     other, message = _OTHERS[key]
@@ -310,12 +310,12 @@ def check_digest(
     version: int,
     records: list[ReleaseRecord],
 ) -> str:
-    """Digest of what was read, which is the one that the footer states.
+    """Digest of the content, after a comparison with the one in the footer.
 
     Raises
     ------
     ReleaseFormatError
-        If it is another, or the file has none and ought to have one.
+        If the two differ, or a digest that the format requires is missing.
     """
     computed, stated = (
         content_digest(key, header, [record.tree for record in records]),

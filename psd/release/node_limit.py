@@ -1,4 +1,4 @@
-"""How many nodes a reader takes: memory and time of all that follows grow with them."""
+"""Limit on the nodes of a release file; memory and time of queries grow with their number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from psd.errors import ParameterError, ReleaseFormatError
 __all__ = ["MAX_NODES", "check_max_nodes", "check_node_count"]
 
 MAX_NODES: Final = 2**22
-"""Most nodes of a file that is read without a word of the caller, of all slices together."""
+"""Default limit on the nodes of a file, of all slices together."""
 
 
 def check_max_nodes(max_nodes: object) -> None:
@@ -18,7 +18,7 @@ def check_max_nodes(max_nodes: object) -> None:
     Raises
     ------
     ParameterError
-        If it is something else.
+        If it is not.
     """
     value: Any = max_nodes
     if type(value) is not int or value < 1:
@@ -31,14 +31,14 @@ def check_node_count(nodes: int, max_nodes: int) -> None:
     Parameters
     ----------
     nodes : int
-        What the footer of the file says; nothing is decoded yet.
+        Number in the footer of the file, which is checked before anything is decoded.
     max_nodes : int
         Limit of the caller.
 
     Raises
     ------
     ReleaseFormatError
-        If there are more.
+        If there are more nodes than the limit.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The record of a release: its public fields and their checks, and nothing else.
+"""The record of a release: its public fields and their checks.
 
-Everything here is public. Writers of files and exports take a record; estimates are computed
-from it by `psd.estimation.model.CountModel`.
+Writers of files and exports take a record. `psd.estimation.model.CountModel` computes estimates
+from it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class ReleaseRecord:
 
     @property
     def outside(self) -> NDArray[np.bool_] | None:
-        """Mask of the cells that lie wholly outside the boundary; None without a boundary."""
+        """Mask of the cells that lie entirely outside the boundary; None without a boundary."""
         if not self.boundary or self.covariate is None:
             return None
         empty: NDArray[np.bool_] = self.covariate.mass(self.tree.boxes) == 0

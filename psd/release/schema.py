@@ -64,7 +64,7 @@ class Field:
     since : int
         First format that has the field.
     default : object
-        JSON value that a file of an older format stands for; a required field has none.
+        JSON value that the field has in files of older formats; a required field has none.
     """
 
     name: str
@@ -151,14 +151,14 @@ FIELDS: Final = (
     Field(
         name="method",
         json="string",
-        doc="name of the decomposition",
+        doc="name of the method",
         is_valid=_is_text,
         value_of=lambda record: record.method,
     ),
     Field(
         name="parameters",
         json="object of integers, strings and nulls",
-        doc="public parameters of the decomposition, and what the build states beside them",
+        doc="public parameters of the method, and those that the build adds",
         is_valid=is_parameters,
         value_of=lambda record: dict(record.parameters),
     ),
@@ -179,7 +179,7 @@ FIELDS: Final = (
     Field(
         name="max_contributions",
         json="integer, 1 to 1,000,000,000",
-        doc="k, the most records of one unit that are counted",
+        doc="k, the largest number of records of one unit that are counted",
         is_valid=lambda value: _is_integer(value, 1, MAX_CONTRIBUTIONS),
         value_of=lambda record: record.unit.max_contributions,
     ),
@@ -200,14 +200,14 @@ FIELDS: Final = (
     Field(
         name="covariate",
         json="null, or object: columns, rows, sha256",
-        doc="size and digest of the public covariate, whose raster stands in the footer",
+        doc="size and digest of the public covariate, whose raster is in the footer",
         is_valid=is_covariate,
         value_of=lambda record: covariate_header(record.covariate),
     ),
     Field(
         name="weight",
         json="integer, 0 to 1,000,000,000",
-        doc="count that stands for one user where users are counted; 0 where records are counted",
+        doc="count of one user if users are counted; 0 if records are counted",
         is_valid=lambda value: _is_integer(value, 0, MAX_CONTRIBUTIONS),
         value_of=lambda record: record.unit.weight,
         since=3,

@@ -21,7 +21,7 @@ class SeriesRecord:
 
     Guarantees
     ----------
-    - Every slice that was named has a release, also a slice without a record.
+    - Every slice of the list has a release, even if it has no record.
     - The releases agree in domain, unit, method, post-processing and epsilon.
 
     Parameters
@@ -31,7 +31,7 @@ class SeriesRecord:
     releases : tuple of ReleaseRecord
         One for each slice.
     scope : {"series", "slice"}
-        Whether the most records of a user hold for all slices together, or for each slice.
+        Whether the contribution bound holds for all slices together, or for each slice.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class SeriesRecord:
     scope: ContributionScope = "series"
 
     def __post_init__(self) -> None:
-        """Check that the releases are alike in all that is shared."""
+        """Check that the releases agree in all shared fields."""
         if len(self.releases) != len(self.slices):
             raise ParameterError(
                 f"releases must be one per slice ({len(self.slices)}), got {len(self.releases)}"
@@ -62,7 +62,7 @@ class SeriesRecord:
 
     @property
     def epsilon(self) -> int:
-        """Nano-epsilon of all slices together: their sum where the scope is a slice."""
+        """Nano-epsilon of all slices together: their sum if the scope is a slice."""
         each = self.releases[0].epsilon
         return each * len(self.slices) if self.scope == "slice" else each
 

@@ -1,7 +1,7 @@
 """The file of a series: the release file with a column ``slice``, and a header of its own.
 
-The footer key ``psd-series`` holds strict JSON: the slices, what a release file says of a
-release, once for all slices, and the parameters of each. Reading is as strict as for a release.
+The footer key ``psd-series`` holds strict JSON: the slices, the header of a release once for all
+slices, and the parameters of each slice. Reading is as strict as for a release.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _SCHEMA = pa.schema([_SLICE, *SCHEMA])
 def write_series(
     series: SeriesRecord, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write a series; the file appears whole or not at all."""
+    """Write a series; a failure leaves no partial file."""
     write_file(path, encode_series(series), overwrite=overwrite)
 
 
@@ -90,7 +90,7 @@ def read_series(
 
 
 def is_series(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says that it is a series; False where it says nothing that can be read."""
+    """Whether a file states that it is a series; False if it cannot be read."""
     return SERIES_KEY in footer_keys(path)
 
 
@@ -104,14 +104,14 @@ def encode_series(series: SeriesRecord) -> bytes:
     """
     check_series(series)
     header = _series_header(series)
-    _series_fields(strict_json(canonical_json(header), MAX_HEADER))  # what a reader would refuse
+    _series_fields(strict_json(canonical_json(header), MAX_HEADER))  # as a reader would
     tables = [_slice_table(number, record) for number, record in enumerate(series.releases)]
     covariate = series.releases[0].covariate
     return encode_tables(tables, {SERIES_KEY: canonical_json(header)}, digest_of(series), covariate)
 
 
 def digest_of(series: SeriesRecord) -> str:
-    """Digest of a series, as its file will state it."""
+    """Digest of a series, as its file states it."""
     check_series(series)
     return content_digest(
         SERIES_KEY, _series_header(series), [record.tree for record in series.releases]
@@ -146,7 +146,7 @@ def decode_series(
     Raises
     ------
     ReleaseFormatError
-        With the first thing that is wrong.
+        If the file is malformed; the message names the first fault.
     """
     with explain_read_errors(name):
         file = open_parquet(content)
@@ -158,7 +158,7 @@ def decode_series(
 def _decode_file(
     file: pq.ParquetFile, footer: Mapping[bytes, bytes], content: bytes
 ) -> tuple[SeriesRecord, str]:
-    """Check what the footer says before anything large is read."""
+    """Decode a file; the footer is checked before anything large is read."""
     header = strict_json(footer[SERIES_KEY], MAX_HEADER)
     slices, scope, each = _series_fields(header)
     if not file.schema_arrow.remove_metadata().equals(_SCHEMA):
@@ -179,7 +179,7 @@ def _decode_file(
 
 
 def _split_slices(table: pa.Table, number: int) -> list[pa.Table]:
-    """Nodes of each slice; they stand together and in order."""
+    """Nodes of each slice; the file has them slice by slice, in order."""
     slices = table["slice"].to_numpy()
     if (np.diff(slices) < 0).any() or not np.array_equal(np.unique(slices), np.arange(number)):
         raise ReleaseFormatError("its nodes are not sorted by slice, or a slice has none")

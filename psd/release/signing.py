@@ -1,8 +1,8 @@
-"""Signatures of releases: who vouches for a file, told by a key that was made for it.
+"""Sign releases, and verify their signatures.
 
-Ed25519 [1]_ of the digest of the content, in a file of its own beside the release. The release
-stays as it is byte for byte, may be compressed anew, and may have signatures of several keys.
-Needs ``cryptography``.
+A signature is Ed25519 [1]_ of the digest of the content, in a separate file beside the release.
+Signing changes no byte of the release, which may be compressed again, and may have signatures of
+several keys. Needs ``cryptography``.
 
 References
 ----------
@@ -43,7 +43,7 @@ Name = str | os.PathLike[str]
 
 
 def signature_name(release: Name) -> Path:
-    """File of the signature of a release: its name with ``.sig`` after it."""
+    """File of the signature of a release: its name followed by ``.sig``."""
     return Path(f"{os.fspath(release)}.sig")
 
 
@@ -54,7 +54,7 @@ def public_name(key: Name) -> Path:
 
 
 def new_key(path: Name) -> Path:
-    """Make a key to sign with, which its owner alone may read, and its public part beside it.
+    """Make a private key that only its owner may read, and write its public key beside it.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def new_key(path: Name) -> Path:
     Returns
     -------
     Path
-        File of the public key, to be handed out, see `public_name`.
+        File of the public key, which may be given to anyone; see `public_name`.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def new_key(path: Name) -> Path:
 
 
 def sign(release: Name, key: Name, *, overwrite: bool = False, max_nodes: int = MAX_NODES) -> Path:
-    """Sign the content of a release, or of a series, once it has been read and checked.
+    """Read and check a release or a series, and sign its content.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def sign(release: Name, key: Name, *, overwrite: bool = False, max_nodes: int = 
     overwrite : bool
         Whether a signature that exists is replaced.
     max_nodes : int
-        Most nodes that the file of the release may state, as in `psd.load`.
+        Largest number of nodes in the file, as in `psd.load`.
 
     Returns
     -------
@@ -159,19 +159,19 @@ def verify(
     signature: Name | None = None,
     max_nodes: int = MAX_NODES,
 ) -> str:
-    """Check that a release is what it was when it was written and, with a key, who signed it.
+    """Check that a release is unchanged and, with a key, who signed it.
 
     Parameters
     ----------
     release : path-like
         File of the release, or of a series.
     key : path-like, optional
-        File of a public key that is trusted: PEM, Ed25519. Without it the digest alone is
-        checked, which tells of damage and not of forgery.
+        File of a trusted public key: PEM, Ed25519. Without it only the digest is checked, which
+        detects damage and not forgery.
     signature : path-like, optional
-        File of the signature, where it is not `signature_name`.
+        File of the signature; `signature_name` by default.
     max_nodes : int
-        Most nodes that the file of the release may state, as in `psd.load`.
+        Largest number of nodes in the file, as in `psd.load`.
 
     Returns
     -------
@@ -213,13 +213,13 @@ def verify(
 
 
 def _release_digest(release: Name, max_nodes: int) -> str:
-    """Digest of a file that has been read whole and found sound."""
+    """Digest of a file that was read and checked completely."""
     read = read_series if is_series(release) else read_release
     return read(release, max_nodes=max_nodes)[1]
 
 
 def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
-    """Refuse a signature of another content or key, or none."""
+    """Refuse a missing signature, or one of another content or key."""
     from cryptography.exceptions import InvalidSignature
 
     body = _read_signature(Path(path))
@@ -262,12 +262,12 @@ def _read_signature(path: Path) -> dict[str, str]:
 
 
 def _is_hex(value: object, length: int) -> bool:
-    """Whether a JSON value is so many hexadecimal digits."""
+    """Whether a JSON value is a text of this number of hexadecimal digits."""
     return isinstance(value, str) and len(value) == length and set(value) <= set("0123456789abcdef")
 
 
 def _private_key(path: Name) -> Ed25519PrivateKey:
-    """Key to sign with, which nobody but its owner may read."""
+    """Private key of a file that only its owner may read."""
     ed25519 = _import_ed25519()
     key = _load_key(
         path, lambda pem: _import_serialization().load_pem_private_key(pem, password=None)
@@ -281,7 +281,7 @@ def _private_key(path: Name) -> Ed25519PrivateKey:
 
 
 def _public_key(path: Name) -> Ed25519PublicKey:
-    """Key to check with."""
+    """Public key of a file."""
     ed25519 = _import_ed25519()
     key = _load_key(path, lambda pem: _import_serialization().load_pem_public_key(pem))
     if not isinstance(key, ed25519.Ed25519PublicKey):
@@ -294,7 +294,7 @@ def _public_key(path: Name) -> Ed25519PublicKey:
 
 
 def _load_key(path: Name, load: Any) -> Any:
-    """Key of a file; None where it holds something else, or is protected by a password."""
+    """Key of a file; None if it holds something else, or is protected by a password."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
     if not Path(path).is_file():
@@ -309,7 +309,7 @@ def _load_key(path: Name, load: Any) -> Any:
 
 
 def _key_fingerprint(key: Ed25519PublicKey) -> str:
-    """What tells public keys apart."""
+    """SHA-256 of a public key, which identifies it."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()
 
 
