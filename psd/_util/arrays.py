@@ -23,10 +23,22 @@ Integers = NDArray[np.int64]
 
 
 def read_only_copy(values: ArrayLike, dtype: str) -> NDArray[Any]:
-    """Copy of an array, of the given type, that cannot be written to."""
+    """Array of the given type that cannot be written to: a copy, unless it is one already."""
+    if isinstance(values, np.ndarray) and values.dtype == dtype and _is_read_only(values):
+        return values
     array: NDArray[Any] = np.array(values, dtype=dtype)
     array.flags.writeable = False
     return array
+
+
+def _is_read_only(array: NDArray[Any]) -> bool:
+    """Whether neither an array nor any that it is a part of can be written to."""
+    part: Any = array
+    while type(part) is np.ndarray and not part.flags.writeable:
+        if part.base is None:
+            return bool(part.flags.owndata)
+        part = part.base
+    return False
 
 
 def sum_by(

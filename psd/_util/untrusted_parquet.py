@@ -12,7 +12,6 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,7 +22,6 @@ from psd.errors import ReleaseFormatError
 __all__ = [
     "ARROW_KEY",
     "MAX_ROWS",
-    "check_order",
     "check_size",
     "footer_keys",
     "max_rows",
@@ -50,8 +48,6 @@ _UNPACKED_PER_BYTE = 64
 
 # Strings that are coded by what they share with the one before may grow with every row.
 _DELTA_BYTE_ARRAY = 7
-
-_ROWS_PER_BATCH = 2**16
 
 # Field of the footer with its keys and values, and that of the key in each of these.
 _KEY_VALUES, _KEY = 5, 1
@@ -171,35 +167,6 @@ def check_size(file: pq.ParquetFile, content: bytes, *, floor: int, each: int) -
                     "it unpacks to more than a file of its size can hold; it was made to fill "
                     "memory, or is damaged"
                 )
-
-
-def check_order(file: pq.ParquetFile) -> None:
-    """Refuse rows that are not nodes in level order, before all of them are unpacked.
-
-    In a tree whose nodes have at most four children, the parent of node i lies between
-    (i - 1) // 4 and i - 1. Parents are read batch by batch, up to the first that does not.
-
-    Parameters
-    ----------
-    file : ParquetFile
-        With a column ``parent``, and a column ``slice`` if it holds several trees.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If a row is out of order.
-    """
-    columns = [name for name in ("slice", "parent") if name in file.schema_arrow.names]
-    row, first, last = 0, 0, 0
-    for batch in file.iter_batches(_ROWS_PER_BATCH, columns=columns):
-        parent, slices = batch["parent"].to_numpy(), batch[columns[0]].to_numpy()
-        rows = np.arange(row, row + len(batch))
-        if len(columns) == 2:
-            begins = np.where(np.diff(slices, prepend=last) != 0, rows, first)
-            rows, first, last = rows - np.maximum.accumulate(begins), begins.max(), slices[-1]
-        if ((parent < (rows - 1) // 4) | (parent >= rows)).any():
-            raise ReleaseFormatError("its rows are not the nodes of a tree in the order of levels")
-        row += len(batch)
 
 
 def _chunks(metadata: pq.FileMetaData, size: int) -> Iterator[tuple[int, int]]:

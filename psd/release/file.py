@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,7 +22,6 @@ from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import (
     ARROW_KEY,
     MAX_ROWS,
-    check_order,
     check_size,
     footer_keys,
     max_rows,
@@ -35,6 +33,7 @@ from psd.release.allow_list import check_release
 from psd.release.covariate_codec import COVARIATE_KEY, pack_covariate, unpack_covariate
 from psd.release.digest import canonical_json, content_digest
 from psd.release.node_limit import MAX_NODES, check_max_nodes, check_node_count
+from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
 from psd.release.schema import record_fields, record_header
 from psd.space.box_tree import Tree
@@ -57,7 +56,6 @@ __all__ = [
     "read_footer",
     "read_release",
     "stated_digest",
-    "tree_of",
     "write_release",
 ]
 
@@ -258,12 +256,10 @@ def _decode_file(
     if file.metadata.num_rows == 0:
         raise ReleaseFormatError(f"a release must have 1 to {MAX_ROWS:,} nodes, got 0")
     check_size(file, content, **NODES)
-    if file.metadata.num_rows > NODES["floor"]:
-        check_order(file)
     fields["covariate"] = unpack_covariate(
         fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"]
     )
-    record = ReleaseRecord(tree=tree_of(file.read()), **fields, source="curator")
+    record = ReleaseRecord(tree=read_trees(file)[0], **fields, source="curator")
     return record, check_digest(footer, KEY, header, header["format"], [record])
 
 
@@ -329,18 +325,3 @@ def check_digest(
             "damaged"
         )
     return computed
-
-
-def tree_of(table: pa.Table) -> Tree:
-    """Tree of the columns of `SCHEMA`."""
-    count = table["count"].combine_chunks()
-    nano = table["nano_epsilon"].to_numpy()
-    if not np.array_equal(count.is_null().to_numpy(zero_copy_only=False), nano == 0):
-        raise ReleaseFormatError("counts and epsilons are not on the same nodes")
-    return Tree(
-        boxes=np.stack([table[name].to_numpy() for name in ("x0", "y0", "x1", "y1")], axis=1),
-        parent=table["parent"].to_numpy(),
-        level=table["level"].to_numpy(),
-        count=count.fill_null(0).to_numpy(),
-        epsilon=nano,
-    )

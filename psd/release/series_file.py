@@ -19,7 +19,6 @@ from psd._util.declared_parameters import parameters_from_file
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import (
     MAX_ROWS,
-    check_order,
     check_size,
     footer_keys,
     open_parquet,
@@ -40,9 +39,9 @@ from psd.release.file import (
     explain_read_errors,
     read_footer,
     stating_path,
-    tree_of,
 )
 from psd.release.node_limit import MAX_NODES, check_max_nodes, check_node_count
+from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
 from psd.release.schema import is_parameters, record_fields, record_header
 from psd.release.series import SeriesRecord
@@ -166,26 +165,14 @@ def _decode_file(
     if file.metadata.num_rows < len(slices):
         raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
     check_size(file, content, **NODES)
-    if file.metadata.num_rows > NODES["floor"]:
-        check_order(file)
     covariate = unpack_covariate(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
     records = [
-        ReleaseRecord(tree=tree_of(table), **{**fields, "covariate": covariate}, source="curator")
-        for table, fields in zip(_split_slices(file.read(), len(slices)), each, strict=True)
+        ReleaseRecord(tree=tree, **{**fields, "covariate": covariate}, source="curator")
+        for tree, fields in zip(read_trees(file, len(slices)), each, strict=True)
     ]
     series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
     version = header["release"]["format"]
     return series, check_digest(footer, SERIES_KEY, header, version, records)
-
-
-def _split_slices(table: pa.Table, number: int) -> list[pa.Table]:
-    """Nodes of each slice; the file has them slice by slice, in order."""
-    slices = table["slice"].to_numpy()
-    if (np.diff(slices) < 0).any() or not np.array_equal(np.unique(slices), np.arange(number)):
-        raise ReleaseFormatError("its nodes are not sorted by slice, or a slice has none")
-    edges = np.searchsorted(slices, np.arange(number + 1)).tolist()
-    plain = table.drop_columns("slice")
-    return [plain.slice(edges[i], edges[i + 1] - edges[i]) for i in range(number)]
 
 
 def _series_fields(header: Any) -> tuple[TimeSlices, ContributionScope, list[dict[str, Any]]]:

@@ -15,7 +15,6 @@ from psd._util.thrift_compact import read_struct
 from psd._util.untrusted_parquet import (
     MAX_FOOTER,
     MAX_ROWS,
-    check_order,
     check_size,
     footer_keys,
     max_rows,
@@ -135,46 +134,6 @@ def test_a_tally_of_a_few_bytes_and_many_cells_is_refused(tmp_path):
     assert (tmp_path / "t").stat().st_size < 2**19
     with pytest.raises(InputDataError, match="rows, which a file of its size cannot hold"):
         read_tally(tmp_path / "t")
-
-
-def in_file(**columns):
-    made = pa.table({name: np.array(values, np.int32) for name, values in columns.items()})
-    return open_parquet(file_of(made, row_group_size=7))
-
-
-@pytest.mark.parametrize("part", [1, 3, 2**16])
-def test_nodes_stand_in_the_order_of_levels(part, monkeypatch):
-    monkeypatch.setattr("psd._util.untrusted_parquet._ROWS_PER_BATCH", part)
-    full = [-1, *np.repeat(np.arange(20), 4)]
-    check_order(in_file(parent=full))
-    check_order(in_file(parent=[-1, 0, 1, 2, 3, 4, 5]))
-    check_order(in_file(slice=[0] * 81 + [1] + [2] * 81, parent=[*full, -1, *full]))
-    two = [0] * 5 + [1] * 9
-    check_order(in_file(slice=two, parent=[*full[:5], *full[:9]]))
-    for wrong in ([0], [-1, 0, 0, 0, 0, 0], [-1, -1], [-1, 1], [-1, 0, 2], full[1:], [0] * 50):
-        with pytest.raises(ReleaseFormatError, match="order of levels"):
-            check_order(in_file(parent=wrong))
-        with pytest.raises(ReleaseFormatError, match="order of levels"):
-            check_order(in_file(slice=[0, *[1] * len(wrong)], parent=[-1, *wrong]))
-    with pytest.raises(ReleaseFormatError, match="order of levels"):
-        check_order(in_file(slice=two, parent=full[:14]))
-
-
-@pytest.mark.parametrize("name", ["release", "series"])
-def test_many_rows_are_read_no_further_than_the_first_that_is_no_node(name, monkeypatch):
-    monkeypatch.setitem(NODES, "floor", 3)
-    made = release_of(random_tree(rng()))
-    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
-    whole = made if name == "release" else psd.SeriesRelease.of(months, (made, made))
-    read = {"release": decode, "series": decode_series}[name]
-    assert read(encode(whole)).digest == whole.digest
-    table = pq.read_table(pa.BufferReader(encode(whole)))
-    place = table.column_names.index("parent")
-    zeros = pa.array(np.zeros(len(table), np.int32))
-    changed = table.set_column(place, table.schema.field(place), zeros)
-    monkeypatch.setattr(pq.ParquetFile, "read", None)
-    with pytest.raises(ReleaseFormatError, match="order of levels"):
-        read(file_of(changed.replace_schema_metadata(table.schema.metadata)))
 
 
 # --- pages --------------------------------------------------------------------------------

@@ -1,0 +1,135 @@
+"""The nodes of a release file or a series, read part by part.
+
+A footer may misstate its rows and runs of equal values take no bytes, so no more is decoded than a
+part of the rows before it was checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from psd._util.arrays import from_arrow
+from psd.errors import ReleaseFormatError
+from psd.space.box_tree import Tree
+from psd.space.partial_tree import check_next_nodes
+
+__all__ = ["read_trees"]
+
+_ROWS_PER_BATCH = 2**16
+
+_SIDES = ("x0", "y0", "x1", "y1")
+_SLICES = "its nodes are not sorted by slice, or a slice has none"
+
+
+def read_trees(file: pq.ParquetFile, slices: int | None = None) -> list[Tree]:
+    """Read the tree of a release, or those of the slices of a series in order.
+
+    Parameters
+    ----------
+    file : ParquetFile
+        With the columns of `psd.release.file.SCHEMA`, and before them ``slice`` in a series; its
+        sizes were checked.
+    slices : int, optional
+        Number of slices of a series.
+
+    Returns
+    -------
+    list of Tree
+
+    Raises
+    ------
+    ReleaseFormatError
+        If nodes are not those of trees, at the first part that is not; or if the rows are not as
+        many as the footer says.
+    """
+    rows = file.metadata.num_rows
+    nodes = _Nodes.empty(rows)
+    starts, stop = [0], 0
+    for batch in file.iter_batches(_ROWS_PER_BATCH):
+        start, stop = stop, stop + len(batch)
+        if stop > rows:
+            break
+        nodes.put(start, batch)
+        begun = [] if slices is None else _trees_begun(batch["slice"], start, len(starts), slices)
+        edges = sorted({start, *begun, stop})
+        for first, end in pairwise(edges):
+            starts += [first] if first in begun else []
+            nodes.check(starts[-1], first, end)
+    if stop != rows:
+        raise ReleaseFormatError("its rows are not as many as its footer says; it is damaged")
+    if len(starts) != (slices or 1):
+        raise ReleaseFormatError(_SLICES)
+    return [nodes.tree(first, end) for first, end in pairwise([*starts, rows])]
+
+
+def _trees_begun(column: pa.Array, start: int, trees: int, slices: int) -> list[int]:
+    """Rows of a part at which further slices begin; slices stand together and in order."""
+    numbers = from_arrow(column)
+    steps = np.diff(numbers, prepend=trees - 1)
+    if not ((steps == 0) | (steps == 1)).all() or numbers[-1] >= slices:
+        raise ReleaseFormatError(_SLICES)
+    begun = [start + int(row) for row in np.flatnonzero(steps)]
+    if begun and begun[0] == 0:
+        raise ReleaseFormatError(_SLICES)
+    return begun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Nodes:
+    """Nodes of one tree or of several, one after another."""
+
+    boxes: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    level: NDArray[np.int16]
+    count: NDArray[np.int64]
+    epsilon: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, rows: int) -> _Nodes:
+        """Room for so many nodes; the system gives memory when it is written to."""
+        return cls(
+            boxes=np.empty((rows, len(_SIDES)), np.int32),
+            parent=np.empty(rows, np.int32),
+            level=np.empty(rows, np.int16),
+            count=np.empty(rows, np.int64),
+            epsilon=np.empty(rows, np.int64),
+        )
+
+    def put(self, start: int, batch: pa.RecordBatch) -> None:
+        """Take in the columns of a part."""
+        rows = slice(start, start + len(batch))
+        for side, name in enumerate(_SIDES):
+            self.boxes[rows, side] = from_arrow(batch[name])
+        self.parent[rows] = from_arrow(batch["parent"])
+        self.level[rows] = from_arrow(batch["level"])
+        self.epsilon[rows] = from_arrow(batch["nano_epsilon"])
+        count = batch["count"]
+        is_null = count.is_null().to_numpy(zero_copy_only=False)
+        if not np.array_equal(is_null, self.epsilon[rows] == 0):
+            raise ReleaseFormatError("counts and epsilons are not on the same nodes")
+        self.count[rows] = from_arrow(count.fill_null(0))
+
+    def check(self, first: int, start: int, stop: int) -> None:
+        """Check nodes of the tree that begins at a row; those before them were checked."""
+        tree = slice(first, stop)
+        arrays = self.boxes[tree], self.parent[tree], self.level[tree], self.epsilon[tree]
+        check_next_nodes(*arrays, start - first)
+
+    def tree(self, first: int, stop: int) -> Tree:
+        """Tree of some of the nodes; its arrays are not copied."""
+        for values in (self.boxes, self.parent, self.level, self.count, self.epsilon):
+            values.flags.writeable = False
+        rows = slice(first, stop)
+        return Tree(
+            boxes=self.boxes[rows],
+            parent=self.parent[rows],
+            level=self.level[rows],
+            count=self.count[rows],
+            epsilon=self.epsilon[rows],
+        )

@@ -1,0 +1,80 @@
+"""Rules of a tree that hold for its first nodes already, checked as the nodes come.
+
+A file of a stranger is refused at the first part that breaks a rule, before the next is decoded.
+What needs whole families, that children tile their parent, is checked of the whole tree by
+`psd.space.box_tree.check_tree`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ReleaseFormatError
+from psd.privacy.epsilon import MAX_EPSILON, NANO
+from psd.space.box_tree import MAX_CHILDREN
+from psd.space.hierarchy import MAX_LEVELS
+
+__all__ = ["check_next_nodes"]
+
+
+def check_next_nodes(
+    boxes: NDArray[np.int32],
+    parent: NDArray[np.int32],
+    level: NDArray[np.int16],
+    epsilon: NDArray[np.int64],
+    start: int,
+) -> None:
+    """Refuse nodes that cannot follow the ones before them.
+
+    Parameters
+    ----------
+    boxes, parent, level, epsilon : ndarray
+        All nodes of a tree so far, as in `psd.space.box_tree.Tree`.
+    start : int
+        First of the nodes that were not checked yet.
+
+    Raises
+    ------
+    ReleaseFormatError
+        With the first rule that is broken.
+    """
+    for rule, holds in _rules(boxes, parent, level, epsilon, start):
+        if not holds:
+            raise ReleaseFormatError(f"not a tree of cells: {rule}; the file is damaged or foreign")
+
+
+def _rules(
+    boxes: NDArray[np.int32],
+    parent: NDArray[np.int32],
+    level: NDArray[np.int16],
+    epsilon: NDArray[np.int64],
+    start: int,
+) -> Iterator[tuple[str, bool]]:
+    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
+    if start == 0:
+        yield "the first node is not the root", bool(parent[0] == -1 and level[0] == 0)
+    first = max(start, 1)
+    number, above = np.arange(first, len(parent)), parent[first:].astype(np.int64)
+    in_range = (above >= 0).all() and (above < number).all()
+    in_order = (np.diff(above, prepend=max(parent[first - 1], 0)) >= 0).all()
+    yield "a parent is missing or comes after its child", bool(in_range and in_order)
+    # Families follow each other, so with four children to a node no parent is further away.
+    yield (
+        "a node has more than four children",
+        bool((above >= (number - 1) // MAX_CHILDREN).all()),
+    )
+    steps = level[first:] - level[above].astype(np.int64)
+    yield "a level is not one below its parent's", bool((steps == 1).all())
+    yield f"it has more than {MAX_LEVELS} levels", int(level[-1]) < MAX_LEVELS
+    spent = epsilon[start:]
+    yield (
+        "an epsilon is negative or above 1,000",
+        bool(((spent >= 0) & (spent <= MAX_EPSILON * NANO)).all()),
+    )
+    yield "a box is empty", bool((boxes[start:, :2] < boxes[start:, 2:]).all())
+    inside = (boxes[first:, :2] >= boxes[above, :2]).all()
+    inside = inside and (boxes[first:, 2:] <= boxes[above, 2:]).all()
+    yield "the children of a node do not tile it", bool(inside)
