@@ -137,6 +137,6 @@ def test_smaller_faults_at_larger_sizes(numerator, denominator):
 
 
 def test_an_audit_that_guessed_nothing_claims_nothing():
-    report = audit(GRID, 1, canaries=64, runs=1, pairs=0)
+    report = audit(psd.decompositions.Grid(size=2), 1, canaries=64, runs=1, pairs=0)
     assert [result.samples for result in report.results] == [0]
     assert report.sentence.startswith("no result: ")
