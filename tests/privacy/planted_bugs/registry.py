@@ -9,6 +9,7 @@ from privacy.planted_bugs import (
     ledger,
     metadata,
     noise,
+    refusals,
     release_file,
     selection,
     shape,
@@ -28,6 +29,7 @@ _MODULES = {
     "Tallies and merging": (tallies,),
     "Time slices": (slices,),
     "Ledger": (ledger,),
+    "Refusals": (refusals,),
     "Metadata and messages": (metadata,),
     "Release file": (release_file,),
 }

@@ -302,7 +302,7 @@ def ids_as_numbers():
 
 
 @planted(
-    test=IDS + "test_a_row_inside_without_id_is_refused",
+    test=IDS + "test_a_row_without_id_is_refused_wherever_it_lies",
     like="missing values that become a user",
 )
 def ids_missing():

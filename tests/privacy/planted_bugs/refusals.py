@@ -1,0 +1,112 @@
+"""Planted bugs of refusals: what stops a build depends on where records lie, or is free."""
+
+from __future__ import annotations
+
+import psd.ingest.tally_builder
+import psd.publish.count_inputs
+import psd.publish.pipeline
+from privacy.planted_bugs.bug import planted, replaced
+from psd.errors import DomainError, InputDataError
+from psd.ingest.record_filter import RecordFilter
+from psd.ingest.user_ids import normalise_ids
+
+REFUSALS = "tests/privacy/test_refusals.py::"
+FOUND = REFUSALS + "test_bisected_bounds_find_no_record_and_each_build_is_charged[call]"
+FORM = REFUSALS + "test_a_fault_of_form_shows_the_same_wherever_it_lies"
+SHORT = REFUSALS + "test_a_lack_of_memory_or_disk_is_charged_and_shows_no_more_than_a_fault"
+PUBLIC = REFUSALS + "test_what_is_public_is_refused_with_its_reason_before_reading"
+
+HELD = "a lone record that 25 builds at epsilon 1e-9 found to 10 m"
+
+
+@planted(test=FOUND, like=HELD)
+def empty_domain_is_refused():
+    """Bounds without a record inside are refused, free of charge."""
+    original = psd.publish.count_inputs.count_rows
+
+    def count_rows(*arguments, **options):
+        counted = original(*arguments, **options)
+        if not counted.tally.report["kept"]:
+            raise DomainError("no record lies inside the bounds; is the CRS wrong?")
+        return counted
+
+    return replaced(psd.publish.count_inputs, "count_rows", count_rows)
+
+
+@planted(
+    test=REFUSALS + "test_calls_of_neighbours_show_the_same[record]",
+    like="a check of values that tells one record from none",
+)
+def degrees_beyond_their_limits_are_refused():
+    """One record at longitude 200 stops the build of all others."""
+    original = RecordFilter.filter_batch
+
+    def filter_batch(self, batch):
+        if (abs(batch.x) > 180).any():
+            raise DomainError("column for x must be within 180 degrees")
+        return original(self, batch)
+
+    return replaced(RecordFilter, "filter_batch", filter_batch)
+
+
+@planted(test=FORM + "[user-day-id-free]", like=HELD)
+def ids_are_checked_inside_alone():
+    """A record without an id is refused only if it lies inside the bounds."""
+
+    def ids(user, inside):
+        import pyarrow as pa
+
+        ids = normalise_ids(user.filter(pa.array(inside)))
+        if ids.null_count:
+            raise InputDataError("records have no user id")
+        return ids
+
+    return replaced(psd.ingest.tally_builder, "_ids", ids)
+
+
+@planted(test=FORM + "[user-day-time-free]", like=HELD)
+def times_are_checked_inside_alone():
+    """A record without a time is refused only if it lies inside the bounds."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    original = RecordFilter.filter_batch
+
+    def filter_batch(self, batch):
+        missing = np.isnat(batch.time)
+        inside = self.domain.quantise(batch.x, batch.y)[2]
+        if (missing & inside).any():
+            raise InputDataError("records have no time")
+        day = np.datetime64("2024-01-31", "us")
+        return original(self, replace(batch, time=np.where(missing, day, batch.time)))
+
+    return replaced(RecordFilter, "filter_batch", filter_batch)
+
+
+@planted(
+    test=REFUSALS + "test_faults_of_all_kinds_show_the_same_with_a_ledger",
+    like="messages that describe data to whoever may spend a budget",
+)
+def reason_is_told_with_a_ledger():
+    """A build with a ledger says which column of the input is wrong, and how."""
+    return replaced(
+        psd.publish.pipeline, "withhold_faults", lambda work, observer, *, charge=None: work()
+    )
+
+
+@planted(test=SHORT + "[user-memory]", like="costs that are charged on success alone")
+def lack_of_memory_is_free():
+    """A build that runs out of memory, which depends on what lies inside, is not charged."""
+    original = psd.publish.pipeline.withhold_faults
+    return replaced(
+        psd.publish.pipeline,
+        "withhold_faults",
+        lambda work, observer, *, charge=None: original(work, observer),
+    )
+
+
+@planted(test=PUBLIC + "[method]", like="checks that come with the first use")
+def parameters_are_checked_after_reading():
+    """Parameters of a method are first used after records were read and epsilon was charged."""
+    return replaced(psd.publish.pipeline, "rehearse", lambda request, inputs: None)
