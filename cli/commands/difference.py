@@ -10,7 +10,7 @@ from ..options.regions import read_regions
 from ..options.time_slices import OTHER_SLICE, SLICE, release_at
 from ..options.values import NUMBER
 from ..output.answers import warn_of_regions_beyond
-from ..output.tables import FORMATS, write_table
+from ..output.tables import FORMATS, state_source, write_table
 from ..output.terminal import show_stage
 from ..output.text_files import output_format
 
@@ -89,4 +89,5 @@ def command(
         verb = between.ratio if ratio else between.difference
         table = verb(first, second, regions, confidence=confidence)
     warn_of_regions_beyond(first, regions)
+    state_source(table, first.source, second.source)
     write_table(table, form, output, overwrite=overwrite)

@@ -8,7 +8,7 @@ from ..options.command import Command
 from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_at
 from ..options.values import INTEGER, NUMBER
-from ..output.tables import FORMATS, write_table
+from ..output.tables import FORMATS, state_source, write_table
 from ..output.terminal import show_stage
 from ..output.text_files import output_format
 
@@ -91,4 +91,5 @@ def command(
             draws=draws,
             seed=seed,
         )
+    state_source(breaks, loaded.source)
     write_table(breaks, form, output, overwrite=overwrite)

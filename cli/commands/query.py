@@ -12,6 +12,7 @@ from ..options.common import RELEASE, overwrite
 from ..options.regions import read_regions
 from ..options.time_slices import SLICE, release_or_series_at
 from ..options.values import NUMBER
+from ..output.tables import state_source
 from ..output.terminal import show_stage
 from ..output.text_files import output_format, write_text
 
@@ -176,6 +177,7 @@ def _answer_regions(
         answers = loaded.query(regions, **certainty)
         if kind == "explain":
             extra["explanations"] = loaded.explain(regions)
+    state_source(answers, loaded.source)
     return _Result(loaded=loaded, regions=regions, kind=kind, answers=answers, **extra)
 
 

@@ -9,7 +9,7 @@ from ..options.common import RELEASE, overwrite
 from ..options.regions import read_regions
 from ..options.time_slices import SLICE, release_at
 from ..options.values import INTEGER
-from ..output.tables import FORMATS, write_table
+from ..output.tables import FORMATS, state_source, write_table
 from ..output.terminal import show_stage
 from ..output.text_files import output_format
 
@@ -90,4 +90,5 @@ def command(
             draws=draws,
             seed=seed,
         )
+    state_source(ranked, loaded.source)
     write_table(ranked, form, output, overwrite=overwrite)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
     from psd.space.time_slices import TimeSlices
+
+    Loaded = TypeVar("Loaded", Release, SeriesRelease)
 
 __all__ = [
     "OTHER_SLICE",
@@ -41,11 +43,14 @@ slices_option = options_of("Time")(
 
 
 def release_or_series_at(path: str, name: str | None) -> Release | SeriesRelease:
-    """Release of a file, slice of a series, or the series where no slice is named."""
+    """Release of a file, slice of a series, or the series where no slice is named.
+
+    What every command reads passes through here, so each notes counts that were given.
+    """
     from psd.api.series import SeriesRelease
 
     if name is None and _is_series(path):
-        return SeriesRelease.load(path, max_nodes=chosen_max_nodes())
+        return _note_source(SeriesRelease.load(path, max_nodes=chosen_max_nodes()))
     return release_at(path, name)
 
 
@@ -69,14 +74,21 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
             f"{option}"
         )
     if name is None:
-        return Release.load(path, max_nodes=chosen_max_nodes())
+        return _note_source(Release.load(path, max_nodes=chosen_max_nodes()))
     if not _is_series(path):
         # Reports a file that is not a release either.
         Release.load(path, max_nodes=chosen_max_nodes())
         raise click.UsageError(
             f"{option} must be given with a series, but {path} is a single release"
         )
-    return SeriesRelease.load(path, max_nodes=chosen_max_nodes())[name]
+    return _note_source(SeriesRelease.load(path, max_nodes=chosen_max_nodes())[name])
+
+
+def _note_source(loaded: Loaded) -> Loaded:
+    """Print the guarantee to standard error if the counts are not of the curator."""
+    if loaded.source != "curator":
+        click.echo(f"({loaded.guarantee_text})", err=True)
+    return loaded
 
 
 def _is_series(path: str) -> bool:

@@ -9,7 +9,7 @@ import click
 
 from ..options.command import chain_options, options_of
 
-__all__ = ["guarantee_text", "unit_options"]
+__all__ = ["unit_options"]
 
 _option = options_of("Unit of privacy")
 
@@ -48,12 +48,3 @@ def unit_options(*, bound: str, per: tuple[str, ...]) -> Callable[..., Any]:
             ),
         ]
     return chain_options(*options)
-
-
-def guarantee_text(release: Any) -> str:
-    """The guarantee of a release in a few words."""
-    from psd.privacy.epsilon import epsilon_text
-
-    each = " in each slice" * (getattr(release, "scope", "") == "slice")
-    epsilon = epsilon_text(release.record.epsilon)
-    return f"epsilon {epsilon} {release.unit.guarantee_text}{each}"

@@ -12,7 +12,6 @@ import click
 from ..options.ledger import account_of
 from ..options.reading import inputs_and_engine
 from ..options.tallies import tallies_in, write_build_tally
-from ..options.unit import guarantee_text
 from ..output.private_report import make_observer
 from ..output.terminal import show_stage
 
@@ -136,7 +135,7 @@ class _Run:
             if self.account is not None:
                 self.account.finish(release.output)
             self._keep_tally(counted, built, release.output, request)
-        click.echo(f"wrote {release.output}: {_method_text(built)}, {guarantee_text(built)}")
+        click.echo(f"wrote {release.output}: {_method_text(built)}, {built.guarantee_text}")
         if self.private.keep_tally:
             click.echo(f"wrote {self.private.keep_tally} (PRIVATE)")
         self._sign_and_export(built, release)

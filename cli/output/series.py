@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.unit import guarantee_text
 from ..output.terminal import open_console
 
 if TYPE_CHECKING:
@@ -47,7 +46,8 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
         "method": first.method,
         "epsilon": epsilon_text(series.record.epsilon),
         "unit": series.unit.kind,
-        "guarantee": guarantee_text(series),
+        "guarantee": series.guarantee_text,
+        "source": series.source,
         "counts": series.unit.counted_text + each,
         "max_contributions": series.unit.max_contributions,
         "bound_per": series.scope,

@@ -10,12 +10,19 @@ from ..output.text_files import write_text
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["FORMATS", "write_table"]
+__all__ = ["FORMATS", "state_source", "write_table"]
 
 FORMATS = ("table", "csv", "json")
 
 # Coordinates need more digits than other numbers.
 _SIDES = ("west", "south", "east", "north")
+
+
+def state_source(table: pandas.DataFrame, *sources: str) -> None:
+    """Add a column ``release_source`` to a table unless all its counts are of the curator."""
+    others = [source for source in sources if source != "curator"]
+    if others:
+        table["release_source"] = others[0]
 
 
 def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overwrite: bool) -> None:

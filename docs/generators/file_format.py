@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
-from psd.release.schema import FIELDS, FORMAT, OLDEST_FORMAT, Field
+from psd.release.schema import FIELDS, FORMAT, OLDEST_FORMAT, WRITTEN_FORMAT, Field
 
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "file-format.md"
 REGION = re.compile(r"(<!-- fields -->\n).*?(<!-- end -->)", re.S)
@@ -19,7 +20,10 @@ def page() -> str:
 
 def _table() -> str:
     """Table of all header fields."""
-    accepted = f"{FORMAT}; a reader accepts {OLDEST_FORMAT} to {FORMAT} and refuses other numbers"
+    accepted = (
+        f"{WRITTEN_FORMAT} or {FORMAT}; a reader accepts {OLDEST_FORMAT} to {FORMAT} and refuses "
+        "other numbers"
+    )
     version = f"| `format` | integer | {accepted} | |"
     rows = ["| field | JSON | meaning | added |", "|---|---|---|---|", version]
     return "\n".join([*rows, *map(_row, FIELDS)]) + "\n"
@@ -27,7 +31,13 @@ def _table() -> str:
 
 def _row(field: Field) -> str:
     """Line of the table about one field."""
-    added = (
-        "" if field.is_required else f"in format {field.since}; {json.dumps(field.default)} before"
-    )
+    before = "" if field.is_required else _text_of(field.default)
+    added = "" if field.is_required else f"in format {field.since}; before that, {before}"
     return f"| `{field.name}` | {field.json} | {field.doc} | {added} |"
+
+
+def _text_of(default: Any) -> str:
+    """Text of a value, or of the rule by which it follows from the other fields."""
+    if callable(default):
+        return (default.__doc__ or "").removesuffix(".").lower()
+    return json.dumps(default)

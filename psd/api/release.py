@@ -21,7 +21,7 @@ from psd.release.counts import record_from_counts
 from psd.release.file import digest_of, read_release, write_release
 from psd.release.node_limit import MAX_NODES
 from psd.release.post_processing import PostProcessing
-from psd.release.record import ReleaseRecord
+from psd.release.record import ReleaseRecord, guarantee_note
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain, public_domain
@@ -68,7 +68,8 @@ class Release:
     def __repr__(self) -> str:
         return (
             f"<Release: {self.method}, {len(self.tree):,} cells, "
-            f"epsilon {epsilon_text(self.record.epsilon)} per {self.unit.kind}>"
+            f"epsilon {epsilon_text(self.record.epsilon)} per {self.unit.kind}"
+            f"{guarantee_note(self.record.source)}>"
         )
 
     @property
@@ -131,6 +132,11 @@ class Release:
         """Where the counts come from; see `psd.release.record.ReleaseRecord`."""
         return self.record.source
 
+    @property
+    def guarantee_text(self) -> str:
+        """Epsilon, unit of privacy and, unless the curator drew the counts, their source."""
+        return self.record.guarantee_text
+
     @cached_property
     def model(self) -> CountModel:
         """Estimates, variances and densities of the cells."""
@@ -171,6 +177,9 @@ class Release:
         unit: PrivacyUnit | None = None,
     ) -> Release:
         """Make a release of given noisy counts, such as those of another program.
+
+        The guarantee of this library covers releases of its curator alone. This one, its file,
+        and what is printed or exported from it state that the counts were given.
 
         Parameters
         ----------

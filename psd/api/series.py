@@ -14,6 +14,7 @@ from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import ContributionScope, PrivacyUnit
 from psd.release.node_limit import MAX_NODES
+from psd.release.record import guarantee_note
 from psd.release.series import SeriesRecord
 from psd.release.series_file import digest_of, read_series, write_series
 from psd.space.domain import Domain
@@ -75,7 +76,8 @@ class SeriesRelease:
     def __repr__(self) -> str:
         return (
             f"<SeriesRelease: {len(self)} slices by {self.slices.by}, {self.method}, "
-            f"epsilon {epsilon_text(self.record.epsilon)} per {self.unit.kind}>"
+            f"epsilon {epsilon_text(self.record.epsilon)} per {self.unit.kind}"
+            f"{guarantee_note(self.record.releases[0].source)}>"
         )
 
     @property
@@ -97,6 +99,16 @@ class SeriesRelease:
     def epsilon(self) -> Decimal:
         """Privacy budget of all slices together: their sum if the scope is a slice."""
         return Decimal(epsilon_text(self.record.epsilon))
+
+    @property
+    def source(self) -> str:
+        """Where the counts come from; see `psd.release.record.ReleaseRecord`."""
+        return self.record.releases[0].source
+
+    @property
+    def guarantee_text(self) -> str:
+        """Epsilon of all slices, unit of privacy and, unless the curator drew them, the source."""
+        return self.record.guarantee_text
 
     @property
     def method(self) -> str:

@@ -18,6 +18,7 @@ from psd._util.instances import refuse_class, type_text
 from psd.decompositions._base import Curator, Decomposition
 from psd.errors import ParameterError
 from psd.privacy.shares import share, uniform_shares
+from psd.release.record import GIVEN_METHOD
 from psd.space.box_tree import Tree
 from psd.space.grids import cut_grid
 from psd.space.growing_tree import Cells
@@ -45,6 +46,8 @@ __all__ = [
 ]
 
 _KIND = "method"
+
+_RESERVED = f"a method must not be named {GIVEN_METHOD!r}, which marks counts that were given"
 
 
 def methods() -> tuple[str, ...]:
@@ -108,6 +111,8 @@ def as_method(value: Any) -> Decomposition:
             "lists the names",
             name="method",
         )
+    if value.name == GIVEN_METHOD:
+        raise ParameterError(_RESERVED, name="method")
     decomposition: Decomposition = value
     return decomposition
 
@@ -151,6 +156,8 @@ def _checked(name: str, kind: Any) -> type[Any]:
         and isinstance(described.paper, str)
     ):
         raise ParameterError(f"method {name!r} must state its name and its paper in its class")
+    if name == GIVEN_METHOD:
+        raise ParameterError(_RESERVED)
     if described.name != name:
         raise ParameterError(
             f"method {name!r} is registered under another name than its class states, which is "

@@ -22,6 +22,7 @@ from psd.estimation.model import CountModel
 from psd.export._cells import cells_table
 from psd.privacy.epsilon import epsilon_text
 from psd.release.allow_list import check_release
+from psd.release.record import guarantee_note
 
 if TYPE_CHECKING:
     from psd.release.record import ReleaseRecord
@@ -153,6 +154,7 @@ def _tags(record: ReleaseRecord) -> dict[str, str]:
     return {
         "epsilon": epsilon_text(record.epsilon),
         "unit_of_privacy": record.unit.guarantee_text,
+        "source": record.source + guarantee_note(record.source),
         "counts": record.unit.counted_text,
         "method": record.method,
         "library": f"psd {record.library}",

@@ -17,13 +17,19 @@ __all__ = ["cells_table"]
 
 
 def cells_table(model: CountModel, cells: str = "leaves") -> geopandas.GeoDataFrame:
-    """Cells with estimates and boxes as geometry; see `Release.to_geopandas`."""
+    """Cells with estimates and boxes as geometry; see `Release.to_geopandas`.
+
+    If the counts are not of the curator, a column ``release_source`` states it in every row, so
+    that every format of a table has it.
+    """
     import geopandas as gpd
     import shapely
 
     choice("leaves", "all")("cells", cells)
     tree, estimates = model.tree, model.estimates
     which = np.flatnonzero(tree.is_leaf) if cells == "leaves" else np.arange(len(tree))
+    source = model.record.source
+    stated = {} if source == "curator" else {"release_source": [source] * len(which)}
     west, south, east, north = model.domain.from_lattice(tree.boxes[which]).T
     return gpd.GeoDataFrame(
         {
@@ -32,6 +38,7 @@ def cells_table(model: CountModel, cells: str = "leaves") -> geopandas.GeoDataFr
             "estimate": estimates.count[which],
             "perturbation_error": np.sqrt(estimates.variance[which]),
             "density": estimates.count[which] / ((east - west) * (north - south)),
+            **stated,
         },
         geometry=shapely.box(west, south, east, north),
         crs=model.domain.crs,

@@ -18,4 +18,5 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     sides = table.geometry.bounds.set_axis(["west", "south", "east", "north"], axis=1)
     rows = sides.join(table.drop(columns="geometry"))
     order = ["cell", "level", *sides.columns, "estimate", "perturbation_error", "density"]
+    order += [name for name in ("release_source",) if name in rows]
     rows[order].to_csv(path, index=False, lineterminator="\n")

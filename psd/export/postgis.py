@@ -100,7 +100,8 @@ def _fill(cursor: Any, name: str, cells: geopandas.GeoDataFrame, geometry: str) 
     import pyarrow as pa
     import shapely
 
-    plain = cells.drop(columns="geometry")
+    # The comment of the table states the source.
+    plain = cells.drop(columns=["geometry", "release_source"], errors="ignore")
     rows = pa.table(
         {
             **{column: pa.array(plain[column].to_numpy()) for column in plain.columns},

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from psd.errors import ParameterError
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
-from psd.release.record import ReleaseRecord
+from psd.release.record import GIVEN_METHOD, ReleaseRecord
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 
@@ -26,6 +26,10 @@ def record_from_counts(
     unit: PrivacyUnit,
 ) -> ReleaseRecord:
     """Make a record of noisy counts; see `psd.Release.from_counts`.
+
+    Guarantees
+    ----------
+    - Its source is ``given``: nothing here knows how the counts were drawn.
 
     Raises
     ------
@@ -54,8 +58,9 @@ def record_from_counts(
         tree=counted,
         domain=domain,
         epsilon=max(counted.max_path_epsilon, 1),
-        method="given",
+        method=GIVEN_METHOD,
         unit=unit,
+        source="given",
     )
 
 

@@ -259,7 +259,7 @@ def _decode_file(
     fields["covariate"] = unpack_covariate(
         fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"]
     )
-    record = ReleaseRecord(tree=read_trees(file)[0], **fields, source="curator")
+    record = ReleaseRecord(tree=read_trees(file)[0], **fields)
     return record, check_digest(footer, KEY, header, header["format"], [record])
 
 

@@ -7,7 +7,7 @@ from it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,20 @@ from psd.space.box_tree import Tree, check_tree
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
 
-__all__ = ["CountSource", "ReleaseRecord"]
+__all__ = ["GIVEN_METHOD", "CountSource", "ReleaseRecord", "guarantee_note"]
 
 CountSource = Literal["curator", "given", "replay", "insecure"]
 """Where the counts of a release come from."""
+
+GIVEN_METHOD: Final = "given"
+"""Name in place of a method where a tree and its counts were given; no method has it."""
+
+_NOTES: dict[CountSource, str] = {
+    "curator": "",
+    "given": "; given: psd did not draw these counts and does not vouch for epsilon",
+    "replay": "; replay: these counts have no noise",
+    "insecure": "; insecure: a seed repeats the noise",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,13 +70,19 @@ class ReleaseRecord:
     library, inference : str, int
         Versions that wrote the file and that compute its estimates.
     source : {"curator", "given", "replay", "insecure"}
-        Where the counts come from. Not a field of the file: a release from replayed answers, or
-        from noise that a seed repeats, cannot be saved.
+        Where the counts come from: the curator of this library, or the caller (``given``). A
+        release from replayed answers, or from noise that a seed repeats, cannot be saved.
 
     Raises
     ------
     ParameterError
         If the fields do not fit together.
+
+    Notes
+    -----
+    `source` is a statement, not a proof: any program can write a file that states
+    ``curator``. It prevents confusion, not forgery. Signatures (`psd.verify`) show who vouches for
+    a file.
     """
 
     tree: Tree
@@ -88,6 +104,11 @@ class ReleaseRecord:
             raise ParameterError(
                 f"parameters must be DeclaredParameters, got {type(self.parameters).__name__}; "
                 "psd._util.declared_parameters.declared(method) makes them"
+            )
+        if self.source == "curator" and self.method == GIVEN_METHOD:
+            raise ParameterError(
+                f"source must not be curator for method {GIVEN_METHOD!r}, which means that the "
+                "counts were given"
             )
         if self.boundary and self.covariate is None:
             raise ParameterError(
@@ -122,3 +143,22 @@ class ReleaseRecord:
             return None
         empty: NDArray[np.bool_] = self.covariate.mass(self.tree.boxes) == 0
         return empty
+
+    @property
+    def guarantee_text(self) -> str:
+        """Epsilon, unit of privacy and, unless the curator drew the counts, their source."""
+        return (
+            f"epsilon {epsilon_text(self.epsilon)} {self.unit.guarantee_text}"
+            f"{guarantee_note(self.source)}"
+        )
+
+
+def guarantee_note(source: CountSource) -> str:
+    """Text that follows a guarantee if the curator did not draw the counts, else empty.
+
+    Examples
+    --------
+    >>> guarantee_note("given")
+    '; given: psd did not draw these counts and does not vouch for epsilon'
+    """
+    return _NOTES[source]

@@ -18,7 +18,7 @@ from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
 from psd.release.covariate_codec import covariate_header, is_covariate
 from psd.release.post_processing import DENSITIES, ESTIMATES, PostProcessing
-from psd.release.record import ReleaseRecord
+from psd.release.record import GIVEN_METHOD, ReleaseRecord
 from psd.space.domain import Domain
 
 __all__ = [
@@ -38,7 +38,7 @@ OLDEST_FORMAT: Final = 2
 WRITTEN_FORMAT: Final = 4
 """The lowest format that is written; it is the first with a digest."""
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """The newest format that is read and written."""
 
 _MAX_CRS = 2**15
@@ -64,7 +64,8 @@ class Field:
     since : int
         First format that has the field.
     default : object
-        JSON value that the field has in files of older formats; a required field has none.
+        JSON value that the field has in files of older formats, or a function of their other
+        values; a required field has none.
     """
 
     name: str
@@ -79,6 +80,10 @@ class Field:
     def is_required(self) -> bool:
         """Whether every format has the field."""
         return self.default is _REQUIRED
+
+    def older_value(self, values: Mapping[str, Any]) -> Any:
+        """JSON value that a file of an older format with these other values stands for."""
+        return self.default(values) if callable(self.default) else self.default
 
 
 def _is_integer(value: object, low: int, high: int) -> bool:
@@ -131,6 +136,11 @@ def _is_domain(value: object) -> bool:
 def _domain_header(domain: Domain) -> dict[str, Any]:
     """JSON value of a domain."""
     return {"bounds": list(domain.bounds), "crs": domain.crs, "lattice": list(domain.lattice)}
+
+
+def _source_before(values: Mapping[str, Any]) -> str:
+    """Given if `method` is given, else curator."""
+    return "given" if values["method"] == GIVEN_METHOD else "curator"
 
 
 FIELDS: Final = (
@@ -231,6 +241,15 @@ FIELDS: Final = (
         since=3,
         default=False,
     ),
+    Field(
+        name="source",
+        json="one of curator, given",
+        doc="whether the curator of this library drew the counts, or they were given to it",
+        is_valid=lambda value: value in ("curator", "given"),
+        value_of=lambda record: record.source,
+        since=5,
+        default=_source_before,
+    ),
 )
 """Every field of the header but ``format`` itself."""
 
@@ -247,7 +266,7 @@ def record_header(record: ReleaseRecord) -> dict[str, Any]:
     4
     """
     values = {field.name: field.value_of(record) for field in FIELDS}
-    stated = [f for f in FIELDS if f.is_required or values[f.name] != f.default]
+    stated = [f for f in FIELDS if f.is_required or values[f.name] != f.older_value(values)]
     version = max(WRITTEN_FORMAT, *(field.since for field in stated))
     names = (field.name for field in FIELDS if field.since <= version)
     return {"format": version, **{name: values[name] for name in names}}
@@ -270,7 +289,7 @@ def record_fields(header: Any) -> dict[str, Any]:
     unit = ("max_contributions", "weight", "time_zone")
     return {
         **{name: values[name] for name in ("library", "inference", "method")},
-        **{name: values[name] for name in ("covariate", "boundary")},
+        **{name: values[name] for name in ("covariate", "boundary", "source")},
         "parameters": parameters_from_file(values["parameters"]),
         "epsilon": parse_epsilon(values["epsilon"]),
         "domain": _domain_of(values["domain"]),
@@ -293,7 +312,7 @@ def _fill_defaults(header: Any) -> Mapping[str, Any]:
         raise ReleaseFormatError("its header has other fields than its format")
     if version == 2 and header["unit"] not in ("record", "user"):
         raise ReleaseFormatError("header field unit is not valid")
-    missing = {field.name: field.default for field in FIELDS if field.since > version}
+    missing = {field.name: field.older_value(header) for field in FIELDS if field.since > version}
     return {**missing, **header}
 
 

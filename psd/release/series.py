@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from psd.errors import ParameterError
+from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import ContributionScope
-from psd.release.record import ReleaseRecord
+from psd.release.record import ReleaseRecord, guarantee_note
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["SeriesRecord"]
@@ -65,6 +66,15 @@ class SeriesRecord:
         """Nano-epsilon of all slices together: their sum if the scope is a slice."""
         each = self.releases[0].epsilon
         return each * len(self.slices) if self.scope == "slice" else each
+
+    @property
+    def guarantee_text(self) -> str:
+        """Epsilon of all slices, unit of privacy and, unless the curator drew them, the source."""
+        first, each = self.releases[0], " in each slice" * (self.scope == "slice")
+        return (
+            f"epsilon {epsilon_text(self.epsilon)} {first.unit.guarantee_text}{each}"
+            f"{guarantee_note(first.source)}"
+        )
 
 
 def _raster_bytes(record: ReleaseRecord) -> bytes | None:

@@ -167,7 +167,7 @@ def _decode_file(
     check_size(file, content, **NODES)
     covariate = unpack_covariate(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
     records = [
-        ReleaseRecord(tree=tree, **{**fields, "covariate": covariate}, source="curator")
+        ReleaseRecord(tree=tree, **{**fields, "covariate": covariate})
         for tree, fields in zip(read_trees(file, len(slices)), each, strict=True)
     ]
     series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)

@@ -20,11 +20,12 @@ def test_json_holds_the_facts(release):
     facts = json.loads(passes("info", release, "--format", "json"))
     levels = facts.pop("levels")
     assert facts == {
-        "method": "given",
+        "method": "grid",
         "parameters": {},
         "epsilon": "1",
         "unit": "record",
         "guarantee": "epsilon 1 per record",
+        "source": "curator",
         "counts": "records",
         "max_contributions": 1,
         "time_zone": "none",

@@ -11,6 +11,7 @@ import shapely
 
 import psd
 from support.cli_runner import cli, fails, files, passes, process, three_by_three, write_points
+from support.releases import as_drawn
 
 COLUMNS = [
     "estimate",
@@ -104,7 +105,7 @@ def test_table_is_for_people(release):
 def test_geojson_is_in_degrees_whatever_the_release(tmp_path):
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
     tree = psd.grid_tree(domain, 1)
-    psd.Release.from_counts(tree, [7], "1", domain=domain).save(tmp_path / "r")
+    as_drawn(psd.Release.from_counts(tree, [7], "1", domain=domain)).save(tmp_path / "r")
     text = passes("query", tmp_path / "r", "--box", *domain.bounds, "--format", "geojson")
     west, south, east, north = shapely.from_geojson(
         json.dumps(json.loads(text)["features"][0]["geometry"])

@@ -11,6 +11,7 @@ import shapely
 
 import psd
 from support.cli_runner import cli, fails, files, passes, process, three_by_three, write_points
+from support.releases import as_drawn
 
 BOXES = [(-4, -4, -1, 5), (-1, -4, 5, 2), (-1, 2, 5, 5)]
 SIDES = "west,south,east,north"
@@ -28,7 +29,7 @@ def other(tmp_path):
     path = tmp_path / "other.psd.parquet"
     domain = three_by_three().domain
     tree = psd.grid_tree(domain, 3)
-    psd.Release.from_counts(tree, np.arange(9) + 40, "0.5", domain=domain).save(path)
+    as_drawn(psd.Release.from_counts(tree, np.arange(9) + 40, "0.5", domain=domain)).save(path)
     return path
 
 
@@ -181,7 +182,7 @@ def test_difference_refuses_other_domains(release):
     domain = psd.Domain(bounds=(-4, -4, 5, 6), lattice=(3, 3))
     tree = psd.grid_tree(domain, 3)
     there = release.parent / "b"
-    psd.Release.from_counts(tree, np.ones(9, int), "1", domain=domain).save(there)
+    as_drawn(psd.Release.from_counts(tree, np.ones(9, int), "1", domain=domain)).save(there)
     assert "bounds" in fails(3, "difference", release, there, *boxes_args(BOXES))
     assert "independent" in fails(2, "difference", release, release, *boxes_args(BOXES))
 

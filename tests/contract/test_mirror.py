@@ -56,7 +56,6 @@ ELSEWHERE = {
     "query/summed_area.py": "oracle/test_query_dense.py",
     "release/counts.py": "unit/api/test_release.py",
     "release/allow_list.py": "unit/release/test_schema.py",
-    "release/record.py": "unit/api/test_release.py",
     "release/series*.py": "unit/api/test_series.py",
     "space/bin_grid.py": "oracle/test_division_scores.py",
     "space/public_files.py": "unit/publish/test_recipe.py",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psd
 from psd_cli.main import run
+from support.releases import as_drawn
 
 SQUARE = psd.Domain(bounds=(-4, -4, 4, 4), crs="EPSG:4326")
 BOUNDS = ("--bounds", -4, -4, 4, 4)
@@ -80,7 +81,8 @@ def three_by_three(crs="EPSG:4326"):
     counts |= {(0, 0): 0, (1, 0): 1, (2, 0): 2}
     tree = psd.grid_tree(domain, 3)
     leaves = tree.boxes[tree.is_leaf][:, :2].tolist()
-    return psd.Release.from_counts(tree, [counts[x, y] for x, y in leaves], "1", domain=domain)
+    made = psd.Release.from_counts(tree, [counts[x, y] for x, y in leaves], "1", domain=domain)
+    return as_drawn(made)
 
 
 def files(folder):

@@ -18,6 +18,11 @@ def changed(release, **fields):
     return type(release)(dataclasses.replace(release.record, **fields))
 
 
+def as_drawn(release):
+    """The same release as if the curator had drawn its counts."""
+    return changed(release, method="grid", source="curator")
+
+
 def encode(release):
     """Bytes of the file of a release, or of a series."""
     if isinstance(release, SeriesRelease):

@@ -239,6 +239,7 @@ def _release_section(release: Release) -> str:
         "epsilon": epsilon_text(release.record.epsilon),
         "unit of privacy": release.unit.guarantee_text,
         "counts": release.unit.counted_text,
+        "source": release.source,
         "post-processing": (
             f"{release.post_processing.estimate} estimates, "
             f"{release.post_processing.density} density"

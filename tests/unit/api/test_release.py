@@ -137,7 +137,10 @@ def test_repr_says_what_it_is(tree, domain):
         domain=domain,
         unit=PrivacyUnit(kind="user", max_contributions=3),
     )
-    assert repr(release) == "<Release: given, 5 cells, epsilon 0.25 per user>"
+    assert repr(release) == (
+        "<Release: given, 5 cells, epsilon 0.25 per user; given: psd did not draw these counts and "
+        "does not vouch for epsilon>"
+    )
 
 
 def test_replayed_answers_are_never_saved(tree, domain, tmp_path):

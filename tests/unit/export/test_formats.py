@@ -14,6 +14,7 @@ import psd
 from psd.errors import ParameterError, WriteError
 from psd.export import suffixes
 from psd.testing import check_export
+from support.releases import as_drawn
 from support.trees import SOUTH_UP, grid_release, random_tree, release_of
 
 COLUMNS = ["cell", "level", "estimate", "perturbation_error", "density"]
@@ -25,7 +26,7 @@ def seoul():
     """Release in degrees."""
     domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
     tree = psd.grid_tree(domain, 5)
-    return psd.Release.from_counts(tree, np.arange(25) * 3 - 5, "0.5", domain=domain)
+    return as_drawn(psd.Release.from_counts(tree, np.arange(25) * 3 - 5, "0.5", domain=domain))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def metres():
     """Release in a projected CRS."""
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs=METRES)
     tree = psd.grid_tree(domain, 3)
-    return psd.Release.from_counts(tree, np.arange(9), 1, domain=domain)
+    return as_drawn(psd.Release.from_counts(tree, np.arange(9), 1, domain=domain))
 
 
 def reopened(path):

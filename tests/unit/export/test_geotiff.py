@@ -26,8 +26,9 @@ def test_geotiff_comes_back(tmp_path):
         assert np.isnan(image.nodata)
         assert image.read(1).sum() == pytest.approx(release.total, rel=1e-9)
         assert image.tags()["epsilon"] == "1"
+        assert image.tags()["source"].startswith("given; given: psd did not draw")
         assert set(image.tags()) <= {
-            "epsilon", "unit_of_privacy", "counts", "method", "library", "AREA_OR_POINT",
+            "epsilon", "unit_of_privacy", "source", "counts", "method", "library", "AREA_OR_POINT",
         }  # fmt: skip
 
 

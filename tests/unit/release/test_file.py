@@ -42,6 +42,7 @@ def small_release():
         ),
         unit=PrivacyUnit(kind="user", max_contributions=4),
         post_processing=PostProcessing(estimate="posterior", density="smooth", prune=3),
+        source="curator",
     )
 
 
@@ -52,7 +53,7 @@ def content():
 
 # --- round trip ---------------------------------------------------------------------------
 
-PROMISES = ["epsilon", "unit"]
+PROMISES = ["epsilon", "unit", "source"]
 FIELDS = [*PROMISES, "domain", "method", "parameters", "post_processing", "library", "inference"]
 ARRAYS = ["boxes", "parent", "level", "count", "epsilon"]
 
@@ -362,12 +363,23 @@ def test_the_unedited_header_is_read():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        pytest.param({"format": 5}, "format version 5 is not known", id="format of the future"),
+        pytest.param({"format": 6}, "format version 6 is not known", id="format of the future"),
         pytest.param({"format": 1}, "format version 1 is not known", id="format without a view"),
         pytest.param({"format": 0}, "format version 0", id="format 0"),
         pytest.param({"format": "2"}, "format version '2'", id="format as text"),
         pytest.param({"format": True}, "format version True", id="format True"),
         pytest.param({"format": ...}, "format version None", id="no format"),
+        pytest.param({"format": 5}, "other fields", id="format 5 without a source"),
+        pytest.param({"source": "given"}, "other fields", id="format 4 with a source"),
+        *(
+            pytest.param({"format": 5, "source": value}, "source", id=f"source {value}")
+            for value in ("replay", "insecure", "", None, 1, ["curator"])
+        ),
+        pytest.param(
+            {"format": 5, "source": "curator", "method": "given"},
+            "must not be curator",
+            id="given counts of the curator",
+        ),
         pytest.param({"inference": 2}, "must be 1, got 2", id="inference of the future"),
         pytest.param({"inference": 0}, "inference", id="inference 0"),
         pytest.param({"inference": True}, "inference", id="inference True"),

@@ -63,9 +63,9 @@ WRITERS = {
     "release as bytes": lambda content, path: release_file.encode_release(content),
     "series": lambda content, path: series_file.write_series(content, path),
     "series as bytes": lambda content, path: series_file.encode_series(content),
-    "export": lambda content, path: exporting.export(content, path.with_suffix(".csv")),
-    "raster": lambda content, path: exporting.export(content, path.with_suffix(".npy")),
-    "database": lambda content, path: exporting.export(content, "postgresql://nowhere"),
+    "export": lambda content, path: exporting.export_release(content, path.with_suffix(".csv")),
+    "raster": lambda content, path: exporting.export_release(content, path.with_suffix(".npy")),
+    "database": lambda content, path: exporting.export_release(content, "postgresql://nowhere"),
 }
 OTHERS = {
     "release": made,
@@ -237,11 +237,11 @@ def test_nothing_is_added_to_a_record_or_changed_in_it():
         ReleaseRecord(**fields(), rows=1234)
 
 
-def test_every_field_of_a_record_but_the_source_stands_in_the_header():
+def test_every_field_of_a_record_but_the_tree_stands_in_the_header():
     names = {field.name for field in dataclasses.fields(ReleaseRecord)}
     stored = {field.name for field in FIELDS} - {"max_contributions", "weight", "time_zone"}
     stored = stored - {"view"} | {"post_processing"}
-    assert names - stored == {"source", "tree"}
+    assert names - stored == {"tree"}
 
 
 @pytest.mark.parametrize("name", ["", "visits of 1234 people", "Grid", "g" * 41, "grid\n"])

@@ -1,0 +1,134 @@
+"""Counts that were given: the release, its file and what is exported from it say so."""
+
+import dataclasses
+import json
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import psd
+from psd.decompositions import as_method
+from psd.errors import ParameterError
+from psd.release.record import ReleaseRecord
+from support.releases import as_drawn, changed, decode, decode_series, encode
+
+NOTE = "; given: psd did not draw these counts and does not vouch for epsilon"
+MONTHS = psd.TimeSlices.parse("month", "2024-01..2024-02")
+
+
+def given():
+    """Exact counts at a stated epsilon of 1: nothing like a release of the curator."""
+    return psd.testing.release_from_counts([[5, 1], [0, 2]])
+
+
+def renamed():
+    """Given counts under the name of a method."""
+    return changed(given(), method="quadtree")
+
+
+def drawn():
+    return psd.build(
+        pd.DataFrame({"lon": [0.5], "lat": [0.5]}),
+        domain=psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2)),
+        epsilon=1,
+        method=psd.decompositions.Grid(size=2),
+    )
+
+
+def header(content, key=b"psd"):
+    return json.loads(pq.read_schema(pa.BufferReader(content)).metadata[key])
+
+
+@pytest.mark.parametrize("make", [given, renamed])
+def test_given_counts_are_given_again_after_loading(make, tmp_path):
+    release = make()
+    for path in (tmp_path / "first", tmp_path / "second"):
+        assert release.source == "given"
+        assert release.guarantee_text == "epsilon 1 per record" + NOTE
+        assert repr(release).endswith(f"epsilon 1 per record{NOTE}>")
+        release.save(path)
+        release = psd.load(path)
+    assert release.with_post_processing(release.post_processing).source == "given"
+
+
+def test_a_release_of_the_curator_says_nothing_more():
+    release = decode(encode(drawn()))
+    assert (release.source, release.guarantee_text) == ("curator", "epsilon 1 per record")
+    assert repr(release).endswith("epsilon 1 per record>")
+    assert "release_source" not in release.to_geopandas()
+
+
+def test_a_file_has_the_lowest_format_that_states_its_source():
+    assert "source" not in header(encode(drawn()))
+    assert header(encode(drawn()))["format"] == 4
+    assert "source" not in header(encode(given()))
+    assert header(encode(given()))["format"] == 4  # its method is "given"
+    assert header(encode(renamed()))["source"] == "given"
+    assert header(encode(renamed()))["format"] == 5
+
+
+def test_the_digest_covers_the_source():
+    assert changed(renamed(), source="curator").digest != renamed().digest
+
+
+@pytest.mark.parametrize("make", [given, renamed])
+def test_a_series_of_given_counts_is_given(make):
+    series = decode_series(encode(psd.SeriesRelease.of(MONTHS, (make(), make()))))
+    assert series.source == "given"
+    assert series.guarantee_text == "epsilon 1 per record" + NOTE
+    assert repr(series).endswith(f"epsilon 1 per record{NOTE}>")
+    assert {release.source for release in series.releases} == {"given"}
+
+
+def test_a_series_has_counts_of_one_source():
+    with pytest.raises(ParameterError, match="differ in source"):
+        psd.SeriesRelease.of(MONTHS, (renamed(), changed(renamed(), source="curator")))
+
+
+def test_given_counts_do_not_become_the_curators_by_mistake():
+    with pytest.raises(ParameterError, match="source must not be curator for method 'given'"):
+        dataclasses.replace(given().record, source="curator")
+
+
+def test_a_record_is_given_unless_it_says_otherwise():
+    fields = {field.name: field.default for field in dataclasses.fields(ReleaseRecord)}
+    assert fields["source"] == "given"
+
+
+@pytest.mark.parametrize("cells", ["leaves", "all"])
+@pytest.mark.parametrize("suffix", [".csv", ".gpkg", ".geojson", ".parquet"])
+def test_tables_of_given_counts_say_so_in_every_row(suffix, cells, tmp_path):
+    path = tmp_path / f"r{suffix}"
+    given().export(path, cells=cells)
+    read = {".csv": pd.read_csv, ".parquet": gpd.read_parquet}.get(suffix, gpd.read_file)
+    table = read(path)
+    assert set(table["release_source"]) == {"given"}
+    as_drawn(given()).export(path, cells=cells, overwrite=True)
+    assert "release_source" not in read(path)
+
+
+def test_no_method_may_have_the_name_of_given_counts():
+    @dataclasses.dataclass(frozen=True)
+    class Given:
+        """Nothing."""
+
+        name = "given"
+        paper = ""
+
+        def build(self, curator):
+            """Build nothing."""
+
+    with pytest.raises(ParameterError, match="must not be named 'given'"):
+        psd.decompositions.register(Given)
+    with pytest.raises(ParameterError, match="must not be named 'given'"):
+        as_method(Given())
+
+
+def test_the_numbers_are_the_same():
+    assert np.array_equal(given().tree.count, as_drawn(given()).tree.count)
+    box = [(0, 0, 2, 1)]
+    assert given().query(box).equals(as_drawn(given()).query(box))
