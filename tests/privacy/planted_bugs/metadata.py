@@ -11,15 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
+import psd.ingest.sources.csv
 import psd.publish.count_inputs
 import psd.publish.pipeline
 from privacy.planted_bugs.bug import planted, replaced
-from psd.errors import DomainError
-from psd.ingest.record_filter import RecordFilter
+from psd.errors import InputDataError
 from support.releases import changed
 
 SAME = "tests/privacy/test_identical.py::test_builds_differ_in_nothing_but_the_answers"
 GRID = SAME + "[grid-record]"
+
+NUMBERS = "tests/unit/ingest/sources/test_csv.py::"
 
 EXACT = "exact N"
 
@@ -221,15 +223,16 @@ def size_by_the_rows():
 
 
 @planted(
-    test="tests/robustness/test_bad_input.py::test_refused",
+    test=NUMBERS + "test_text_that_is_no_number_is_refused_and_not_quoted",
     like="rows in messages and tracebacks",
 )
 def message_quotes_a_value():
-    """The message about a value that is no coordinate quotes the value."""
+    """The message about a text that is no number quotes the text."""
+    original = psd.ingest.sources.csv._all_missing
 
-    def check(self, batch):
-        for values, limit in ((batch.x, 180), (batch.y, 90)):
-            if np.abs(values).max(initial=0) > limit:
-                raise DomainError(f"{np.abs(values).max()} is no coordinate")
+    def all_missing(texts):
+        if not original(texts):
+            raise InputDataError(f"{texts.drop_null()[0]} must be a number")
+        return True
 
-    return replaced(RecordFilter, "_check_coordinates", check)
+    return replaced(psd.ingest.sources.csv, "_all_missing", all_missing)
