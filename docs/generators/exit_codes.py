@@ -25,6 +25,13 @@ TAIL = """\
 
 Every class is a subclass of `psd.errors.PsdError`, so `except psd.errors.PsdError` catches all of
 them. A usage error of the command line, such as an unknown option, has exit code 2 as well.
+`ResourceError` is an `InputDataError` with the same exit code: memory, disk or an engine gave out
+while the input was read.
+
+With a ledger (`psd build`, `psd run` and `psd ask` with `--ledger`, `account=` in Python), every
+fault of the input that shows after reading began has exit code 8 and one fixed sentence, without a
+reason. [What a refused build reveals](../privacy/guarantee.md#what-a-refused-build-reveals) says
+why.
 """
 
 
