@@ -147,7 +147,7 @@ def test_a_bomb_is_not_unpacked(monkeypatch):
             return getattr(self.inflate, name)
 
     monkeypatch.setattr("psd.release.covariate_codec.zlib.decompressobj", Watched)
-    with pytest.raises(ReleaseFormatError, match="covariate is not of the size"):
+    with pytest.raises(ReleaseFormatError, match="covariate does not have the size"):
         decode(rewritten(bomb))
     assert unpacked == [len(NUMBERS) + 1]
 
