@@ -1,1 +1,1 @@
-"""From noisy counts to estimates and their errors. Public, post-processing."""
+"""Compute estimates and their errors from noisy counts. Public, post-processing."""

@@ -1,7 +1,7 @@
 """Density inside the leaves by a public covariate: dasymetric mapping [1]_.
 
-A leaf keeps its count; inside, points lie as the covariate does. A leaf where the covariate is 0
-keeps its count too, and has it evenly. Post-processing.
+A leaf keeps its count; inside it, the density is proportional to the covariate. A leaf in which the
+covariate is 0 keeps its count too, spread evenly. Post-processing.
 
 References
 ----------
@@ -26,14 +26,14 @@ __all__ = ["CovariateDensity", "parent_shares"]
 
 
 def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
-    """Share of its parent that each node has: of its mass, or of its area where that is 0.
+    """Share of each node in the mass of its parent, or in its area if the mass is 0.
 
     Parameters
     ----------
     tree : Tree
         Cells. Public.
     covariate : Covariate, optional
-        Public; without it shares are of areas.
+        Public; without it, shares are those of areas.
 
     Returns
     -------
@@ -94,6 +94,6 @@ class CovariateDensity:
 
 
 def _share(mass: Floats, leaf_mass: Floats, even: Floats) -> Floats:
-    """Share of the mass, or of the area where there is no mass."""
+    """Share of the mass, or of the area if the mass is 0."""
     share = np.where(leaf_mass > 0, mass / np.where(leaf_mass > 0, leaf_mass, 1.0), even)
     return np.clip(share, 0.0, 1.0)

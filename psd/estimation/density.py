@@ -1,8 +1,8 @@
 """Density inside the leaves: uniform, or changing smoothly from leaf to leaf.
 
-A leaf keeps its count; only where in the leaf the count lies is a guess. The smooth guess takes,
-at every place, the mean density of a window as large as the leaf. Post-processing: the published
-counts alone are read.
+A leaf keeps its count; only its distribution inside the leaf is estimated. The smooth estimate at a
+position is the mean density of a window as large as the leaf. Post-processing: only published
+counts are read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AROUND = ((0, 0), (1, 0), (0, 1), (1, 1))
 
 
 CoordinateTransform = Callable[[Floats], Floats]
-"""Coordinates of boxes in lattice units, shape (n, 4)."""
+"""Converts boxes in lattice units, shape (n, 4), to coordinates."""
 
 
 class Density(Protocol):
@@ -72,7 +72,7 @@ class Density(Protocol):
         outlines : Outlines
             Polygons in cells.
         which : ndarray, shape (n,), int64
-            Which of them are in these leaves.
+            Index of the polygon in each leaf.
         from_lattice : callable
             Coordinates of boxes in lattice units.
         """
@@ -89,7 +89,7 @@ class SmoothDensity:
     scale : ndarray, shape (4,), float64
         Raster units of a lattice unit, for each side of a box.
     surface : ndarray, shape (DENSITY_RASTER + 1, DENSITY_RASTER + 1), float64
-        Mass south and west of every raster line, after the last pass but one.
+        Mass south and west of every raster line, before the last pass.
     """
 
     tree: Tree
@@ -98,7 +98,7 @@ class SmoothDensity:
 
     @cached_property
     def rank(self) -> Integers:
-        """Number of each leaf among the leaves, shape (nodes,); meaningless for other nodes."""
+        """Index of each leaf among the leaves, shape (nodes,); undefined for other nodes."""
         return np.cumsum(self.tree.is_leaf) - 1
 
     @cached_property
@@ -152,7 +152,7 @@ class SmoothDensity:
 
 
 def _part_overlaps(low: Floats, high: Floats) -> Floats:
-    """Covered share of each part along one side, shape (n, PARTS); nothing large cancels."""
+    """Covered share of each part along one side, shape (n, PARTS), without cancellation."""
     start, number = low[:, None] * PARTS, np.arange(PARTS)
     stop = high[:, None] * PARTS
     inside: Floats = np.maximum(np.minimum(stop, number + 1) - np.maximum(start, number), 0.0)
@@ -177,9 +177,9 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Smoot
 
     Notes
     -----
-    Pycnophylactic interpolation [1]_ in two passes: the density of a part becomes the mean over
-    a window of the leaf's own size around it, and the parts of a leaf are scaled back to their
-    sum. Windows end at the edge of the domain. An empty leaf stays even.
+    Pycnophylactic interpolation [1]_ in two passes: the density of a part becomes the mean over a
+    window of the leaf's own size around it, and the parts of a leaf are scaled back to their sum.
+    Windows end at the edge of the domain. An empty leaf stays uniform.
 
     References
     ----------
@@ -297,7 +297,7 @@ def _window_shares(surface: Floats, boxes: Floats) -> Floats:
 
 
 def _surface_at(surface: Floats, x: Floats, y: Floats) -> Floats:
-    """Mass south and west of places x[i, k], y[i, j], shape (n, j, k)."""
+    """Mass south and west of the positions x[i, k], y[i, j], shape (n, j, k)."""
     column, row = (np.minimum(z.astype(np.int64), DENSITY_RASTER - 1) for z in (x, y))
     index = (row[:, :, None], column[:, None, :])
     return _bilinear(surface, index, (x - column)[:, None, :], (y - row)[:, :, None])

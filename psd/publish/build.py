@@ -75,7 +75,7 @@ def build(
     observer: Observer = SILENT,
     **arguments: Unpack[BuildArguments],
 ) -> Release | SeriesRelease:
-    """Build a differentially private release of how many records, or users, are where.
+    """Build a differentially private release of the numbers of records, or users, by location.
 
     Guarantees
     ----------
@@ -86,7 +86,7 @@ def build(
     - Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
       does not depend on where records lie; with an account the reason is not stated.
     - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn.
-    - Every time slice of the list is there and has its noise, also one without a record.
+    - Every time slice of the list is in the result, with its own noise, even if it has no record.
 
     Parameters
     ----------
@@ -105,21 +105,21 @@ def build(
         How space is divided, such as ``psd.decompositions.Quadtree(height=8)`` or ``"grid"``.
         Public.
     slices : TimeSlices, optional
-        Hours, days or months that are counted separately; goes with ``time``. Never taken from the
+        Hours, days or months that are counted separately; requires ``time``. Never derived from the
         data. Public.
     engine : Engine, optional
         Where records are read and counted, such as ``psd.Spark(url="spark://node1:7077")``, which
         takes paths as the cluster sees them and `psd.SparkTable`; this process by default. The
-        counts are the same, and the release does not state which.
+        counts are the same, and the release does not state the engine.
     memory : str or int, optional
         Limit on the memory that reading takes, such as ``"2GB"``; see `psd.ingest.memory_limit`.
     account : Account, optional
         Dataset of a ledger that is charged, see `psd.ledger.account.Account`; its `finish` notes
         that the release was saved.
     sampler : Sampler, optional
-        A release of another sampler than `SecureSampler` cannot be saved or exported:
-        `psd.testing.SeededSampler` for demonstrations, for which no account is charged;
-        others for tests.
+        Source of random draws: `psd.testing.SeededSampler` for demonstrations, which no account is
+        charged for, or another one for tests. A release of another sampler than `SecureSampler`
+        cannot be saved or exported.
     observer : Observer
         Functions that are called with stages and private counts.
     **arguments

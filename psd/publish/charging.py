@@ -1,4 +1,4 @@
-"""Payment of a build: checked before the data are read, charged before the first draw."""
+"""Charge a build to a ledger: checked before the data are read, made before the first draw."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["PendingCharge", "charge_request", "csv_region", "tally_readings"]
 
 
 class PendingCharge:
-    """A charge that an account will pay: checked at once, made once, before the first draw.
+    """A charge of an account that is checked at once, and made once, before the first draw.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class PendingCharge:
             account.check(request)
 
     def charge(self) -> Statement:
-        """Charge once, and return what the release states of it; empty without an account.
+        """Charge once, and return what the release states about it; empty without an account.
 
         A `psd.privacy.budget.Budget` calls it before its first spend.
         """
@@ -67,16 +67,16 @@ def charge_request(
     by_fields: bool = True,
     origins: Sequence[PartOrigin] = (),
 ) -> ChargeRequest:
-    """ChargeRequest of a build, from its request.
+    """Return the charge of a build.
 
     Parameters
     ----------
     request : BuildRequest
         Public.
     data : object or list of objects
-        What is read; nothing for tallies. A row of CSV has one place, by its fields. A geometry may
-        lie elsewhere than the fields beside it, and a view, a query, a table in memory or a stream
-        may show the same record in several places.
+        Input that is read; empty for tallies. A record of a CSV file has one position, given by its
+        fields. A geometry may have another position than the fields beside it, and a view, a query,
+        a table in memory or a stream may have the same record at several positions.
     by_fields : bool
         Whether this process reads the data; an engine has its own rules of what is CSV.
     origins : sequence of PartOrigin

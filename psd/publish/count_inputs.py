@@ -31,13 +31,13 @@ __all__ = ["CountInput", "EngineInput", "RecordInput", "TallyInput", "count_inpu
 
 @runtime_checkable
 class CountInput(Protocol):
-    """What a build counts."""
+    """Input of a build."""
 
     def complete(self, request: BuildRequest) -> BuildRequest:
-        """The request with what the source states itself; refused if they contradict each other."""
+        """Complete the request with what the source states; refuse a contradiction."""
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
-        """What a ledger is charged for."""
+        """Return the charge for a ledger."""
 
     def check_public(self, request: BuildRequest) -> None:
         """Refuse what can be refused before a record is read, such as a path without a file."""
@@ -51,7 +51,7 @@ class CountInput(Protocol):
         boundary: Boundary | None,
         observer: Observer,
     ) -> CountedRows:
-        """Counts of the request."""
+        """Count the records of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -70,7 +70,7 @@ class RecordInput:
     memory: str | int | None = None
 
     def complete(self, request: BuildRequest) -> BuildRequest:
-        """The request as it is."""
+        """Return the request unchanged."""
         _check_complete(request)
         memory_for_rows(None if self.memory is None else parse_memory(self.memory))
         return request
@@ -127,7 +127,7 @@ class EngineInput:
     engine: Engine
 
     def complete(self, request: BuildRequest) -> BuildRequest:
-        """The request as it is, if the engine can do what it says."""
+        """Return the request unchanged, if the engine can do it."""
         _check_complete(request)
         if not hasattr(self.engine, "tally"):
             raise ParameterError(
@@ -181,8 +181,8 @@ class TallyInput:
     ----------
     - The release is the one that the records themselves would give, wherever
       `psd.ingest.partial_tally.merge` gives the tally of all records together.
-    - What an earlier build spent on a bound or on bounds that the counts rest on is part of every
-      release of them.
+    - Epsilon that an earlier build spent on a contribution bound, or on bounds, of these counts is
+      part of every release of them.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class TallyInput:
     tally: PartialTally
 
     def complete(self, request: BuildRequest) -> BuildRequest:
-        """The request with domain, unit and slices of the tally."""
+        """Complete the request with domain, unit and slices of the tally."""
         rules = self.tally.rules
         reading = ReadRequest(
             columns=None,
@@ -228,7 +228,7 @@ class TallyInput:
         boundary: Boundary | None,
         observer: Observer,
     ) -> CountedRows:
-        """The counts, after what they cost was taken out of the budget."""
+        """Return the counts, and withhold their earlier cost from the budget."""
         if self.tally.paid:
             budget.withhold("counting", self.tally.paid)
         return CountedRows(
@@ -239,7 +239,7 @@ class TallyInput:
 def count_input(
     data: Any, *, engine: Engine | None = None, memory: str | int | None = None
 ) -> CountInput:
-    """Source of the counts of some data.
+    """Return the input of a build for some data.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def count_input(
     Raises
     ------
     ParameterError
-        If an engine or memory is given for what is not read.
+        If an engine or memory is given for data that are not read.
     InputDataError
         If tallies cannot be merged.
     """
@@ -278,7 +278,7 @@ def _as_tallies(data: Any) -> TallyInput | None:
 
 
 def _check_complete(request: BuildRequest) -> None:
-    """Refuse a request that leaves to tallies what records do not state."""
+    """Refuse a request without bounds or columns, which only tallies state."""
     if request.domain is None or request.columns is None:
         raise ParameterError(
             "bounds must be given for records, or a boundary, got neither; only tallies state "
@@ -287,7 +287,7 @@ def _check_complete(request: BuildRequest) -> None:
 
 
 def _method_step(request: BuildRequest, observer: Observer) -> tuple[int, int]:
-    """How coarsely records are counted; a tally that is kept is not coarser than the lattice."""
+    """Lattice columns and rows that are counted together; one each for a tally that is kept."""
     assert request.domain is not None
     if observer.private_tally is not None:
         return (1, 1)
@@ -295,7 +295,7 @@ def _method_step(request: BuildRequest, observer: Observer) -> tuple[int, int]:
 
 
 def _check_step(method: Decomposition, rules: CountingRules) -> None:
-    """Refuse a method that divides lattice cells which a tally counted together, or might."""
+    """Refuse a method that may divide lattice cells which a tally counted together."""
     method_step = coarsest_step(method, rules.domain.lattice)
     if any(width % counted for width, counted in zip(method_step, rules.step, strict=True)):
         raise ParameterError(
@@ -305,7 +305,7 @@ def _check_step(method: Decomposition, rules: CountingRules) -> None:
 
 
 def _report_counts(counted: CountedRows, observer: Observer) -> CountedRows:
-    """Counted records, after the observer saw them."""
+    """Report the counts to the observer, and return them."""
     observer.private_report(counted.tally.report)
     if observer.private_tally is not None:
         observer.private_tally(counted.tally)

@@ -1,4 +1,4 @@
-"""From a source to a tally: what is read, which records are kept, what is paid before. Private."""
+"""Read and tally records; choose a contribution bound and estimate bounds before. Private."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["CountedRows", "allot_shares", "count_rows"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class CountedRows:
-    """Records that were tallied. Private.
+    """Tally of the records that were read. Private.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class CountedRows:
     domain : Domain
         Of the tally. Public.
     unit : PrivacyUnit
-        By which records were bounded. Public.
+        Unit by which records were bounded. Public.
     """
 
     tally: Tally
@@ -47,7 +47,7 @@ class CountedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Reading:
-    """What every reading of one input has in common."""
+    """Arguments common to all readings of one input."""
 
     data: Any
     request: ReadRequest
@@ -100,8 +100,8 @@ def count_rows(
 
     Guarantees
     ----------
-    - Reading comes first; then the question about users, which is charged; then the bound,
-      the tally, and whatever a curator is asked about it.
+    - Reading comes first, then the question about users, which is charged, then the bound, the
+      tally, and the questions to a curator.
     - Shares of the budget that leave nothing for the counts are refused before a record is read.
     - Private bounds are estimated in a first reading, of which only they are kept; records outside
       are dropped in the second one, each by itself.
@@ -132,7 +132,7 @@ def count_rows(
     InputDataError
         If the input cannot be read, or not twice where bounds are estimated.
     ParameterError
-        If shares of epsilon leave nothing.
+        If the shares of epsilon leave nothing for the counts.
     """
     for_choice, for_bounds = allot_shares(domain, request, budget)
     unit = counted_unit(request.unit, request.contribution_scope)

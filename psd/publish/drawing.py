@@ -39,7 +39,7 @@ def coarsest_step(method: Decomposition, lattice: tuple[int, int]) -> tuple[int,
 
 
 def noise_origin(sampler: Sampler) -> CountSource:
-    """What a release states of where its noise is from: only one sampler is secure."""
+    """Source of the noise that a release states; only `SecureSampler` is secure."""
     if type(sampler) is SecureSampler:
         return "curator"
     return "insecure" if isinstance(sampler, SeededSampler) else "replay"
@@ -82,9 +82,9 @@ def draw_release(
     covariate : Covariate, optional
         Of the same domain. Public.
     boundary : Boundary, optional
-        Outside of which the tally has no records. Public.
+        The tally has no records outside it. Public.
     sampler : Sampler, optional
-        For tests alone; a release of another sampler than `SecureSampler` cannot be saved.
+        For tests only; a release of another sampler than `SecureSampler` cannot be saved.
 
     Returns
     -------

@@ -1,8 +1,9 @@
-"""A sampler whose draws a seed repeats, for demonstrations and for reproducing faults.
+"""A sampler with a seed, for demonstrations and for reproducing faults.
 
-Never for a release: who guesses the seed can subtract the noise and has the exact counts. So a
-release that is built with it says that it is insecure, cannot be saved or exported, and is paid by
-no ledger. The draws use floats and have nothing in common with those of `psd.mechanisms`.
+Never use it for a release: anyone who guesses the seed can subtract the noise and get the exact
+counts. A release that is built with it is therefore marked as insecure, cannot be saved or
+exported, and is not charged to a ledger. The draws use floats and have nothing in common with those
+of `psd.mechanisms`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ __all__ = ["SeededSampler", "refuse_paid"]
 
 
 class SeededSampler:
-    """Draws approximately by the law of each mechanism, from a stream that a seed repeats.
+    """Draws approximately from the law of each mechanism, with a seeded generator.
 
     Guarantees
     ----------
-    - The same seed, data and parameters give the same answers. Which rows of a user with more
-      than k of them are kept is drawn as always.
-    - A release built with it cannot be saved or exported, and no ledger pays for it.
+    - The same seed, data and parameters give the same answers. The records of a user that are kept
+      are still selected at random.
+    - A release built with it cannot be saved or exported, and is not charged to a ledger.
 
     Parameters
     ----------
@@ -56,12 +57,12 @@ class SeededSampler:
         self._draws = 0
 
     def draw(self, mechanism: Mechanism[Answer]) -> Answer:
-        """Answer of a mechanism, the next of the stream.
+        """Draw the answer of a mechanism.
 
         Raises
         ------
         ParameterError
-            If the mechanism has no draw that a seed repeats.
+            If the mechanism is not supported.
         """
         approximation = self._APPROXIMATIONS.get(type(mechanism))
         if approximation is None:
@@ -107,7 +108,7 @@ class SeededSampler:
         return parts[0] - parts[1]
 
     def _uniform(self, size: int) -> NDArray[np.float64]:
-        """Numbers in (0, 1), the next of the stream."""
+        """Draw numbers in (0, 1)."""
         self._draws += 1
         name = f"psd insecure {self.seed} {self._draws}".encode()
         words = np.frombuffer(shake_256(name).digest(8 * size), dtype="<u8")
@@ -115,7 +116,7 @@ class SeededSampler:
 
 
 def refuse_paid(sampler: Sampler | None, account: object) -> None:
-    """Refuse an account for draws that a seed repeats: nothing is published, so nothing is paid.
+    """Refuse an account with a seeded sampler: nothing is published, so nothing is charged.
 
     Raises
     ------

@@ -25,13 +25,13 @@ class Observer:
     progress : callable
         Called with the name of each stage; the names depend on no data.
     private_report : callable
-        Called with the PRIVATE numbers of records read, outside and dropped. Who shows them has
-        to mark them as private.
+        Called with the PRIVATE numbers of records read, outside and dropped. A caller that shows
+        them must mark them as private.
     private_fault : callable
         Called with the PRIVATE reason why an input could not be read, where a ledger is used.
     private_tally : callable, optional
         Called with the PRIVATE exact tally, which `psd.evaluation.evaluate` needs for bounded
-        users. Who keeps it has to keep it secret.
+        users. A caller that stores it must keep it secret.
     """
 
     progress: Callable[[str], None] = _ignore_report

@@ -1,4 +1,4 @@
-"""Texts of options and recipes: VALUE:KEY=VALUE,..., time slices, and files beside a recipe."""
+"""Parse and write texts of options and recipes: VALUE:KEY=VALUE,..., time slices and paths."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def settings_text(value: str, settings: dict[str, object]) -> str:
 
 
 def slices_from_text(text: str, time_zone: str) -> TimeSlices:
-    """TimeSlices of a text; their length follows from how they are written.
+    """Time slices of a text; its form determines their length.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""From a request and its data to a release: the only way that one is built.
+"""Build a release from a request and its data; all builds use `publish`.
 
-1. The request is completed and checked; public files are read. 2. The ledger is asked whether it
-could be charged. 3. Records are read and counted. 4. The ledger is charged. 5. Noise is drawn.
+1. The request is completed and checked; public files are read. 2. The ledger checks that the charge
+   fits. 3. Records are read and counted. 4. The ledger is charged. 5. Noise is drawn.
 
 What may stop a build, and what is told of it, is the rule of `psd.publish.refusals`.
 """
@@ -45,7 +45,7 @@ def publish(
     sampler: Sampler | None = None,
     observer: Observer = SILENT,
 ) -> Release | SeriesRelease:
-    """Build what a request says.
+    """Build the release of a request.
 
     Guarantees
     ----------
@@ -72,7 +72,7 @@ def publish(
         For tests and demonstrations; a release of another sampler than `SecureSampler` cannot be
         saved.
     observer : Observer
-        What is called while the build runs.
+        Functions that are called while the build runs.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def _count_input(
 
 
 def _read_public_inputs(request: BuildRequest) -> PublicInputs:
-    """Public knowledge of a request, read from its files."""
+    """Read the public files of a request."""
     assert request.post_processing is not None
     return resolve_public_inputs(
         request.domain if isinstance(request.domain, Domain) else None,
@@ -144,7 +144,7 @@ def _draw(
     budget: Budget,
     sampler: Sampler,
 ) -> Release | SeriesRelease:
-    """The release of the counts, or the series of their slices."""
+    """Draw the release of the counts, or the series of their slices."""
     scope = request.contribution_scope
     common: dict[str, Any] = {
         "budget": budget,

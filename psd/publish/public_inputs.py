@@ -1,4 +1,4 @@
-"""Public knowledge about a domain that a build is given: covariate, boundary, post-processing."""
+"""Public inputs of a build: covariate, boundary and post-processing."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublicInputs:
-    """Public knowledge that a build is given.
+    """Public inputs of a build.
 
     Parameters
     ----------
     post_processing : PostProcessing
         How estimates are made from the counts.
     covariate : Covariate, optional
-        Where people can be.
+        Density of where people can be.
     boundary : Boundary, optional
-        Outside of which there are no records.
+        Records outside are dropped.
     """
 
     post_processing: PostProcessing
@@ -44,12 +44,12 @@ class PublicInputs:
 
     @property
     def method_covariate(self) -> Covariate | None:
-        """What the method gets of where people can be."""
+        """Covariate that the method reads."""
         return self.covariate if self.boundary is None else self.boundary.restrict(self.covariate)
 
     @property
     def mask(self) -> Covariate | None:
-        """Where the curator knows that there are no records."""
+        """Mask of the boundary; the curator knows that cells outside are empty."""
         return None if self.boundary is None else self.boundary.mask
 
     @property
@@ -69,7 +69,7 @@ def resolve_public_inputs(
     covariate: Covariate | CovariateFile | None = None,
     boundary: Boundary | BoundaryFile | None = None,
 ) -> PublicInputs:
-    """Read public files, and check that what they hold fits the domain and the density.
+    """Read public files, and check that their content fits the domain and the density.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def resolve_public_inputs(
     Raises
     ------
     ParameterError
-        If they do not fit.
+        If an input does not fit the domain or the density.
     InputDataError
         If a file cannot be read.
     """
@@ -104,7 +104,7 @@ def resolve_public_inputs(
 
 
 def default_post_processing(method: object) -> PostProcessing:
-    """Post-processing that a method declares; least squares and uniform densities by default."""
+    """Post-processing that a method declares; least squares and uniform density by default."""
     default: PostProcessing = getattr(method, "post_processing", PostProcessing())
     return default
 
@@ -119,12 +119,12 @@ def resolve_post_processing(
 
 
 def covariate_of(value: Any, domain: Domain) -> Covariate:
-    """Covariate as it is, of a file, or of polygons.
+    """Return a covariate, or make it of a file or of polygons.
 
     Raises
     ------
     ParameterError
-        If the value is none of them.
+        If the value has another type.
     """
     if isinstance(value, Covariate):
         return value
@@ -139,12 +139,12 @@ def covariate_of(value: Any, domain: Domain) -> Covariate:
 
 
 def boundary_of(value: Any, domain: Domain) -> Boundary:
-    """Boundary as it is, of a file, or of polygons.
+    """Return a boundary, or make it of a file or of polygons.
 
     Raises
     ------
     ParameterError
-        If the value is none of them.
+        If the value has another type.
     """
     if isinstance(value, Boundary):
         return value

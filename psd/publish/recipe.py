@@ -1,7 +1,7 @@
-"""Recipes: one TOML file that states releases, and in ``[private]`` what they are made from.
+"""Recipes: TOML files that state releases and, in ``[private]``, their inputs.
 
 The tables ``[release]`` are public; ``[private]`` has the inputs, the ledger and the keys, and no
-part of it comes into a request or a release.
+part of it enters a request or a release.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _FILES = ("ledger", "sign_key", "keep_tally")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PrivateInputs:
-    """What releases are made from, and who is charged. Private.
+    """Inputs of releases, and the ledger that is charged. Private.
 
     Parameters
     ----------
     inputs : tuple of str
         Files, folders, patterns and addresses.
     table, query : str, optional
-        What is read of a database or of Spark.
+        Table or query of a database, or table of Spark.
     memory : str, optional
         Limit on the memory that reading takes.
     engine : str, optional
         Where records are read and counted, such as ``spark://node1:7077``.
     ledger, dataset, analyst : str, optional
-        Which budget is charged.
+        Budget that is charged.
     sign_key : str, optional
         File of the private key that signs the releases.
     keep_tally : str, optional
@@ -145,7 +145,9 @@ class PlannedRelease:
         """
         check_names("key of release", table, ("output", "export", *KEYS))
         if "output" not in table:
-            raise ParameterError("output must be given for every release, the name of its file")
+            raise ParameterError(
+                "output must be given for every release; it names the release file"
+            )
         if "epsilon" not in table:
             raise ParameterError("epsilon must be given for every release, such as 0.5")
         exports = table.get("export", ())
@@ -158,7 +160,7 @@ class PlannedRelease:
         )
 
     def build_request(self, domain: Domain | None = None) -> BuildRequest:
-        """The request of this release.
+        """Return the request of this release.
 
         Parameters
         ----------
@@ -173,7 +175,7 @@ class PlannedRelease:
         return request_from_table(self.table, folder=self.folder, domain=domain)
 
     def to_table(self, request: BuildRequest, *, folder: Path | None = None) -> dict[str, Any]:
-        """The table ``[release]``, with all that the request states."""
+        """The table ``[release]``, with every field that the request states."""
         return {
             "output": path_beside(folder, self.output),
             "export": [path_beside(folder, path) for path in self.export] or None,
@@ -183,7 +185,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Releases, and what they are made from.
+    """Releases and their private inputs.
 
     Parameters
     ----------
@@ -195,15 +197,15 @@ class Recipe:
     Raises
     ------
     ParameterError
-        If there is no input or no release, two releases have the same output, or a tally is to be
-        kept of several releases.
+        If there is no release, two releases have the same output, or a tally is kept for several
+        releases.
     """
 
     private: PrivateInputs
     releases: tuple[PlannedRelease, ...]
 
     def __post_init__(self) -> None:
-        """Check that the parts go together."""
+        """Check that the parts are consistent."""
         if not self.releases:
             raise ParameterError("a recipe must have at least one table [release], got none")
         outputs = [release.output for release in self.releases]

@@ -1,8 +1,8 @@
-"""What a build is asked to do: its public parameters as one frozen value.
+"""The public parameters of a build as one frozen value.
 
 A `BuildRequest` is what a ledger is charged for, what a release states, what ``--dry-run`` prints
-and what a recipe holds. It has no path of an input, no key and no count in it, so it may be
-printed, hashed, stored and published.
+and what a recipe holds. It holds no path of an input, no key and no count, so it may be printed,
+hashed, stored and published.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SLICES_EXAMPLE = 'psd.TimeSlices.parse("day", "2024-01-01")'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """Which rows are read, and how many of each unit of privacy are kept. Public.
+    """Which records are read, and how many of each unit of privacy are kept. Public.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class ReadRequest:
     slices: TimeSlices | None = None
 
     def __post_init__(self) -> None:
-        """Check the types, and that the fields go together."""
+        """Check the types, and that the fields are consistent."""
         check_instance("unit", self.unit, PrivacyUnit, 'psd.PrivacyUnit(kind="user")')
         if self.slices is not None:
             check_instance(
@@ -81,7 +81,7 @@ class ReadRequest:
         self._check_scope()
 
     def _check_columns(self, columns: Columns) -> None:
-        """Users need ids; slices and days need times, in one zone."""
+        """Check that users have ids, and that slices and days have times in one zone."""
         if self.unit.has_user != (columns.user is not None):
             raise ParameterError(
                 f"user must be a column if and only if the unit of privacy has users, got column "
@@ -98,7 +98,7 @@ class ReadRequest:
             )
 
     def _check_scope(self) -> None:
-        """A bound for each slice needs slices, users and a number."""
+        """Check that a bound for each slice has slices, users and a number."""
         if self.contribution_scope not in get_args(ContributionScope):
             raise ParameterError(
                 f"contribution_scope must be series or slice, got {self.contribution_scope!r}"
@@ -106,7 +106,7 @@ class ReadRequest:
         if self.contribution_scope == "series":
             return
         if self.slices is None:
-            raise ParameterError('per="slice" needs slices=, the time slices')
+            raise ParameterError('slices must be given with per="slice"')
         counted_unit(self.unit, self.contribution_scope)
         if self.contribution_choice is not None:
             raise ParameterError(
@@ -117,12 +117,12 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildRequest:
-    """Everything public that a build is given.
+    """All public parameters of a build.
 
     Guarantees
     ----------
     - Every field is public. Equal requests on equal data give releases of the same distribution.
-    - A request that was made is consistent: what can be checked without data was checked.
+    - A request is consistent: everything that can be checked without data was checked.
 
     Parameters
     ----------
@@ -137,9 +137,9 @@ class BuildRequest:
     columns, unit, contribution_choice, contribution_scope, slices
         As in `ReadRequest`.
     covariate : Covariate or CovariateFile, optional
-        Where people can be.
+        Density of where people can be.
     boundary : Boundary or BoundaryFile, optional
-        Polygons outside of which records are dropped.
+        Polygons; records outside are dropped.
     post_processing : PostProcessing, optional
         How estimates are made from the noisy counts; the default is that of the method.
 
@@ -187,7 +187,7 @@ class BuildRequest:
         object.__setattr__(self, name, value)
 
     def _check_bounds(self) -> None:
-        """Private bounds are known too late for what has to lie in them."""
+        """Refuse private bounds with a covariate, a boundary or slices: they need public ones."""
         for name, kinds in (
             ("covariate", (Covariate, CovariateFile)),
             ("boundary", (Boundary, BoundaryFile)),
@@ -205,7 +205,7 @@ class BuildRequest:
             self._refuse_private_bounds("slices")
 
     def _refuse_private_bounds(self, name: str) -> None:
-        """Refuse what needs public bounds."""
+        """Refuse private bounds with an argument that needs public ones."""
         if isinstance(self.domain, PrivateBounds):
             raise ParameterError(
                 f"bounds must be public with {name}, got private bounds; these are known only "
@@ -219,7 +219,7 @@ class BuildRequest:
 
     @property
     def read_request(self) -> ReadRequest:
-        """The part that says which rows are read and kept."""
+        """The part that states which records are read and kept."""
         return ReadRequest(
             columns=self.columns,
             unit=self.unit,
@@ -230,12 +230,12 @@ class BuildRequest:
 
     @property
     def default_post_processing(self) -> PostProcessing:
-        """That of the method; within cells by the covariate or the boundary, if there is one."""
+        """Default of the method; with a covariate or a boundary, the density follows it."""
         density = None if self.covariate is None and self.boundary is None else "covariate"
         return resolve_post_processing(self.method, estimate=None, density=density)
 
     def complete(self, domain: Domain, reading: ReadRequest) -> BuildRequest:
-        """The same request with what tallies state themselves.
+        """Complete the request with what its tallies state.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class BuildRequest:
 
     @property
     def charge_text(self) -> str:
-        """What a ledger notes of the build, in a word or two."""
+        """Description of the build in the entry of a ledger."""
         kind = "build" if self.slices is None else "series"
         text: str = getattr(self.method, "charge_text", f"{kind} {self.method.name}")
         return text
@@ -275,12 +275,12 @@ class BuildRequest:
 
 
 def as_domain(value: Any) -> Domain | PrivateBounds | None:
-    """Domain as it is, or of four numbers in degrees.
+    """Return a domain; four numbers are bounds in degrees.
 
     Raises
     ------
     ParameterError
-        If the value is neither.
+        If the value has another type.
     """
     if value is None or isinstance(value, Domain | PrivateBounds):
         return value

@@ -1,4 +1,4 @@
-"""From the arguments of `psd.build` to a `BuildRequest`."""
+"""Make a `BuildRequest` of the arguments of `psd.build`."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ _COLUMNS = ("x", "y", "user", "time", "time_zone", "geometry", "layer")
 
 
 class ColumnArguments(TypedDict, total=False):
-    """Arguments that say where the points of the input are, and whose they are.
+    """Arguments that name the columns of positions and of users.
 
     Parameters
     ----------
     x, y : str
-        Names of the coordinate columns; not used where the input has geometries.
+        Names of the coordinate columns; not used if the input has geometries.
     user : str
         Column of user ids; makes the user the unit of privacy.
     geometry, layer : str
-        Column of points and layer of a file, needed where an input has several.
+        Column of points and layer of a file, needed if an input has several.
     """
 
     x: str
@@ -66,7 +66,7 @@ class ColumnArguments(TypedDict, total=False):
 
 
 class ReadArguments(ColumnArguments, total=False):
-    """Arguments that say which records are read, and how many of each user are kept.
+    """Arguments that state which records are read, and how many of each user are kept.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ class ReadArguments(ColumnArguments, total=False):
     time_zone : str
         Zone of the wall clock that times are converted to; UTC by default.
     max_contributions : int, "auto" or ContributionChoice
-        k, the largest number of records kept of each user, or of each day of a user; goes with
-        ``user``. "auto" pays a share of epsilon for a choice, see
+        k, the largest number of records kept of each user, or of each day of a user; requires
+        ``user``. "auto" spends a share of epsilon to choose it, see
         `psd.curator.contribution_choice`.
     per : {"day", "slice"}
-        With "day", each day of a user is protected by itself: a user with T days has T epsilon.
+        With "day", each day of a user is protected separately: a user with T days has T epsilon.
         With "slice", k holds in each time slice, and the slices share epsilon.
     count : {"rows", "users"}
         With "users", all records of a user share one count, and answers are in users.
@@ -101,12 +101,12 @@ class BuildArguments(ReadArguments, total=False):
         How estimates are made, see `psd.release.post_processing.PostProcessing`; by default as the
         method defines it.
     covariate : Covariate, CovariateFile, GeoDataFrame or GeoSeries
-        Where people can be, see `psd.space.covariate`; polygons are a mask. Points are then
-        assumed to follow it inside the cells, unless ``density`` says otherwise, and a cascade
-        divides no cell where it is 0. Never made from the points.
+        Density of where people can be, see `psd.space.covariate`; polygons are a mask. Points are
+        assumed to follow it inside the cells, unless ``density`` states otherwise, and a cascade
+        does not divide cells where it is 0. Never derived from the points.
     boundary : Boundary, BoundaryFile, GeoDataFrame or GeoSeries
-        Polygons outside of which records are dropped, see `psd.space.boundary`. Never made from
-        the points.
+        Polygons; records outside are dropped, see `psd.space.boundary`. Never derived from the
+        points.
     """
 
     estimate: str | None

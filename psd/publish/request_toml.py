@@ -200,7 +200,7 @@ def _domain_from_table(
 
 @contextmanager
 def _name_key(key: str) -> Iterator[None]:
-    """Refusals of a setting name the key that it belongs to."""
+    """Add the name of the key to the errors of its settings."""
     try:
         yield
     except ParameterError as error:
@@ -208,7 +208,7 @@ def _name_key(key: str) -> Iterator[None]:
 
 
 def _contribution_bound(value: object) -> int | ContributionChoice:
-    """The largest number of rows of a user, or how it is chosen."""
+    """Largest number of records of a user, or how it is chosen."""
     word, settings = split_settings("max_contributions", str(value), CHOICE_KEYS)
     if word == AUTO:
         with _name_key("max_contributions"):
@@ -222,7 +222,7 @@ def _contribution_bound(value: object) -> int | ContributionChoice:
 
 
 def covariate_from_text(text: object, folder: Path | None = None) -> CovariateFile | None:
-    """Covariate of a text FILE:column=NAME,size=N; None where there is none.
+    """Covariate of a text FILE:column=NAME,size=N; None for None.
 
     Raises
     ------
@@ -238,7 +238,7 @@ def covariate_from_text(text: object, folder: Path | None = None) -> CovariateFi
 def _method_from_table(
     name: object, settings: dict[str, str], area: Domain | PrivateBounds | None, folder: Path | None
 ) -> Decomposition:
-    """Method by its name and settings; with a workload the one that suits it."""
+    """Method by its name and settings; a workload changes the default method."""
     workload = settings.get("workload")
     if workload is None:
         return method_by_name(str(name or DEFAULT_METHOD), settings)

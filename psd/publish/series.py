@@ -1,4 +1,4 @@
-"""From a tally by time slices to a series: one curator per slice. Private side."""
+"""Draw a series from a tally by time slices, with one curator per slice. Private side."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_shares(epsilon: int, slices: int, unit: PrivacyUnit, scope: Contributi
     Raises
     ------
     ParameterError
-        If a bound per slice is asked for where no user is bounded, or leaves no epsilon.
+        If the bound holds per slice and no user is bounded, or a slice has no epsilon left.
     """
     counted_unit(unit, scope)
     if scope == "slice" and epsilon < slices:
@@ -65,12 +65,12 @@ def draw_series(
     unit: PrivacyUnit,
     **common: Any,
 ) -> SeriesRelease:
-    """SeriesRelease of rows that have been tallied by slice.
+    """Draw the series of records that were tallied by slice.
 
     Guarantees
     ----------
-    - The series is epsilon-differentially private for adding or removing one unit; of several
-      series or releases of the same rows the epsilons add up.
+    - The series is epsilon-differentially private for adding or removing one unit; the epsilons of
+      several series or releases of the same records add up.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ def draw_series(
     scope : {"series", "slice"}
         Of the tally. Public.
     budget : Budget
-        Of the whole series. What was allotted before is part of what every slice states. Public.
+        Budget of the whole series. Every slice states what was spent before. Public.
     method : Decomposition
         How to cut space, the same for every slice. Public.
     unit : PrivacyUnit
-        Of the promise. Public.
-    **how
+        Unit of privacy. Public.
+    **common
         As in `psd.publish.drawing.draw_release`, the same for every slice.
 
     Returns
@@ -100,19 +100,18 @@ def draw_series(
 
     Notes
     -----
-    Parallel where k bounds a unit in all slices together: the slice is one more coordinate of
-    the cell. Every question of the curator of slice s reads the rows of slice s alone, so a row
-    z in slice s(z) is in the cells of that curator's questions only, and the sum S(z) of epsilon
-    over all questions of all slices whose cell contains z is at most what this curator enforces,
-    epsilon. With every scale and sensitivity times k, the loss of a unit with m_z rows at z,
-    m_1 + m_2 + ... at most k, is at most sum of S(z) m_z / k, so at most epsilon, in however many
-    slices its rows lie. A row lies in one slice; all of the rows of a user's day, where they are
-    the unit, are bounded together likewise.
+    Parallel composition if k bounds a unit in all slices together: the slice is one more coordinate
+    of the cell. Every question of the curator of slice s reads only the records of slice s, so a
+    record z in slice s(z) is in the cells of that curator's questions only, and the sum S(z) of
+    epsilon over all questions of all slices whose cell contains z is at most what this curator
+    enforces, epsilon. With every scale and sensitivity times k, the loss of a unit with m_z records
+    at z, m_1 + m_2 + ... at most k, is at most sum of S(z) m_z / k, so at most epsilon, in however
+    many slices its records lie. A record lies in one slice; all records of a user's day, if they
+    are the unit, are bounded together likewise.
 
-    In sequence where k bounds a user in each slice: each of the T releases is epsilon / T
-    -differentially private for all rows of a user in its slice, and basic composition adds the
-    T losses [1]_. Epsilon / T is rounded down to whole nano-units, so the sum never passes
-    epsilon.
+    Sequential composition if k bounds a user in each slice: each of the T releases is (epsilon /
+    T)-differentially private for all records of a user in its slice, and basic composition adds the
+    T losses [1]_. Epsilon / T is rounded down to whole nano-units, so the sum never passes epsilon.
 
     References
     ----------
@@ -131,7 +130,7 @@ def draw_series(
 
 
 def slice_tally(counts: Tally, number: int) -> Tally:
-    """Counts of one slice, which stand together."""
+    """Counts of one slice; a tally is sorted by slice."""
     if counts.slice is None:
         raise ParameterError("tally must be counted with time slices, got one without")
     low, high = np.searchsorted(counts.slice, [number, number + 1])
@@ -144,7 +143,7 @@ def slice_tally(counts: Tally, number: int) -> Tally:
 
 
 def rows_in_slices(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Batch]:
-    """Coordinates of the rows that lie in some slice."""
+    """Coordinates of the records that lie in any of the slices."""
     for batch in batches:
         if batch.time is None:
             raise InputDataError(

@@ -1,7 +1,7 @@
 """One counting question, answered once and charged to a ledger. Private side.
 
-A release answers any number of questions for one epsilon; this answers one. It is for few numbers
-whose box must not be cut by cells.
+A release answers any number of questions for one epsilon; a single count answers one. It suits few
+boxes that cells must not cut.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Answer", "SingleCount", "ask"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A noisy count and how far it may be off. Public.
+    """A noisy count with its error. Public.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Answer:
     error : float
         Standard deviation of the noise.
     lower, upper : float
-        The noise leaves the count in this interval with at least the requested probability.
+        Interval that contains the true count with at least the requested probability.
     """
 
     estimate: float
@@ -94,8 +94,8 @@ def ask(
     data : object or list of objects
         As in `psd.build`. Private.
     box : tuple of float
-        West, south, east, north; points on its edges are in it. It is the domain of the question,
-        a lattice of one cell, so that no edge is moved. Never taken from the points. Public.
+        West, south, east, north; points on its edges are in it. It is the domain of the question, a
+        lattice of one cell, so that no edge is moved. Never derived from the points. Public.
     epsilon : str, int, float or Decimal
         Cost of the answer. Public.
     account : Account
@@ -159,7 +159,7 @@ def ask(
 
 
 def _answer(release: Release, confidence: float) -> Answer:
-    """A noisy number with its error, in the things that are counted."""
+    """Noisy count with its error, in records or users."""
     count, epsilon = int(release.tree.count[0]), int(release.tree.epsilon[0])
     unit, law = release.unit, release.tree.noise_law
     reach = noise_law(law).reach(epsilon, unit.contributions, 1 - confidence)

@@ -71,15 +71,16 @@ def tally(
         The tally then holds only the cells that this method divides, and is smaller; by default
         it serves every method.
     slices : TimeSlices, optional
-        Hours, days or months that are counted separately; goes with ``time``.
+        Hours, days or months that are counted separately; requires ``time``.
     key : path-like or bytes, optional
         Key of the hash that chooses the records of a user, or a file with it, which is created if
-        it does not exist. By default a random one that is not kept.
+        it does not exist. By default a random key, which is discarded.
     carry_users : bool
-        Whether the kept records of each user are carried, so that the bound of a user holds for
-        all parts together; needs ``user`` and the same ``key`` for all parts.
+        Whether the tally holds the kept records of each user, so that the bound of a user holds for
+        all parts together; requires ``user`` and the same ``key`` for all parts.
     part : str, optional
-        Name of the part; needed if the data are not a file. Equal records have equal names.
+        Name of the part; needed if the data are not a file. The same records must always get the
+        same name.
     memory : str or int, optional
         Limit on the memory that reading takes, such as ``"2GB"``.
     overwrite : bool
@@ -137,7 +138,7 @@ def tally_request(
     key: PathLike | bytes | None = None,
     carry_users: bool = False,
 ) -> TallyRequest:
-    """Rules of counting from the arguments of `tally`.
+    """Return the rules of counting for the arguments of `tally`.
 
     Raises
     ------
@@ -159,7 +160,9 @@ def tally_request(
         raise ParameterError("max_contributions must be a number for a tally; auto needs a build")
     fields = reading_fields(arguments, slices)
     if key is not None and not fields["unit"].has_user:
-        raise ParameterError("key must be left out without user; records that are units need none")
+        raise ParameterError(
+            "key must be left out without user; only the records of a user are selected by a key"
+        )
     return TallyRequest(
         domain=area,
         unit=fields["unit"],
@@ -203,7 +206,7 @@ def merge(
     Raises
     ------
     ParameterError
-        If there is no tally, or something else than a tally.
+        If the list is empty, or an item is not a tally.
     InputDataError
         If a file is not a tally, tallies were counted by different rules, share a part, or their
         contribution limits cannot be combined.
@@ -234,7 +237,7 @@ def merge(
 
 
 def _tally_of(item: Any) -> PartialTally:
-    """A tally as it is, or of its file."""
+    """Return a tally, or read it from its file."""
     if isinstance(item, PartialTally):
         return item
     if isinstance(item, str | os.PathLike):

@@ -66,7 +66,7 @@ class InnovationTree:
     parent : ndarray, shape (n,), int64
         Index of each node's parent among them.
     slope, deviation : ndarray, shape (n,), float64
-        How much of its parent's error a node takes, and the scale of its own innovation.
+        Share of its parent's error that a node takes, and the scale of its own innovation.
     levels : tuple of slice
         The nodes of each level.
     """
@@ -113,7 +113,7 @@ def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: i
 
     Parameters
     ----------
-    tree : Innovations
+    tree : InnovationTree
         Nodes with their slopes and deviations.
     random : Generator
         Source of the innovations.
@@ -180,12 +180,12 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
 
 
 def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, int], Floats]:
-    """Function that draws how unevenly points lie in the leaves, by cell.
+    """Function that draws the errors of cells from uneven leaves.
 
     Parts with shares f of one leaf get K (sqrt(f) g - f sum sqrt(f) g), g standard normal, which
-    has the covariance K^2 (diag f - f f'), and K^2 f (1 - f) is the variance of a part. Parts
-    of the leaf in no cell of the overlay are drawn as one. What a smooth density moved is off by
-    one factor everywhere.
+    has the covariance K^2 (diag f - f f'), and K^2 f (1 - f) is the variance of a part. Parts of
+    the leaf in no cell of the overlay are drawn as one. The records that a smooth density moved
+    have one relative error in common.
     """
     cut = np.flatnonzero((overlay.share < 1) & (overlay.share > 0))
     share = overlay.share[cut]

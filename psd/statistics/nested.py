@@ -50,7 +50,7 @@ def answer_nested(
 
 
 def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integers:
-    """Number of the parent of each region; -1 without a parent."""
+    """Index of the parent of each region; -1 without a parent."""
     if parents is None and "parent" in getattr(regions, "columns", ()):
         return _parents_by_id(regions)
     if parents is None:
@@ -117,7 +117,7 @@ def _ring_weights(parent: Integers) -> Floats:
 
 
 def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Floats, Floats]:
-    """Counts of regions and rings, none negative, so that a region is the sum of its parts.
+    """Project counts so that no region or ring is negative and a region is the sum of its parts.
 
     Answers add up as they are, unless cells may be negative: then each region's ring and inner
     regions are projected onto numbers that are not negative and sum to it, the outermost first.
@@ -146,7 +146,7 @@ def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Flo
 
 
 def _depths(parent: Integers) -> Integers:
-    """Regions around each region."""
+    """Number of regions around each region."""
     depth, above = np.zeros(len(parent), np.int64), parent
     while (above >= 0).any():
         depth += above >= 0

@@ -1,7 +1,7 @@
-"""Cells that tile the domain, laid over the leaves of a release: a raster, or the leaves.
+"""Overlay of the leaves of a release with cells that tile the domain: a raster, or the leaves.
 
-Each leaf is divided among the cells. Counts and both errors of all cells follow at once, without
-a query for each.
+Each leaf is divided among the cells. Counts and both errors of all cells are computed together,
+without a query for each cell.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Overlay:
     model : CountModel
         Model of the leaves.
     cells : int
-        Number of cells; a raster's row by row from the south-west.
+        Number of cells; those of a raster are numbered row by row from the south-west.
     cell, node : ndarray, shape (n,), int64
         Cell and leaf of each part, by leaf.
     share, area : ndarray, shape (n,), float64
@@ -75,7 +75,7 @@ class Overlay:
         return sum_by(self.cell, counted, self.cells)
 
     def perturbation_variance(self) -> Floats:
-        """Variance of each cell's count from the noise, shape (cells,); as of a query."""
+        """Variance of each cell's count from the noise, shape (cells,); the same as for a query."""
         return _perturbation_variance(self)
 
     def part_variance(self) -> Floats:
@@ -98,7 +98,7 @@ class Overlay:
 
 
 def leaf_overlay(model: CountModel) -> Overlay:
-    """The leaves themselves as cells, in the order of the tree."""
+    """Use the leaves as cells, in the order of the tree."""
     leaves = np.flatnonzero(model.tree.is_leaf)
     return Overlay(
         model=model,
@@ -129,7 +129,7 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     size = _check_size(columns, rows)
     leaves = np.flatnonzero(model.tree.is_leaf)
     boxes = model.tree.boxes[leaves].astype(np.int64)
-    # In units in which leaves and cells both have whole sides, so that edges meet exactly.
+    # Units in which the sides of leaves and cells are integers, so that edges coincide exactly.
     scaled = boxes * np.array(size * 2)
     side = np.array(model.domain.lattice, np.int64)
     first, stop = scaled[:, :2] // side, -(-scaled[:, 2:] // side)
@@ -188,8 +188,8 @@ def _perturbation_variance(overlay: Overlay) -> Floats:
     """Variance of each cell's count from the noise, all cells together, the leaves first.
 
     As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets. As
-    soon as it meets a single one, that node's own variance ends the recursion: most cells are
-    done after a level or two.
+    soon as it meets a single node, the variance of that node ends the recursion: most cells are
+    done after one or two levels.
     """
     tree, estimates = overlay.model.tree, overlay.model.estimates
     finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)

@@ -67,12 +67,12 @@ def class_breaks(
 
 
 def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
-    """Least values at or below which at least these shares of the weight lie.
+    """Smallest values at or below which at least these shares of the weight lie.
 
     Parameters
     ----------
     values, weights : ndarray, shape (n,), float64
-        Weights are not negative; if all are 0 they are taken to be alike.
+        Weights are not negative; if all are 0, they are taken as equal.
     shares : ndarray, shape (m,), float64
         In (0, 1).
 
@@ -89,7 +89,7 @@ def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Float
     order = np.argsort(values, kind="stable")
     weights = weights if weights.any() else np.ones(len(values))
     below = np.cumsum(weights[order])
-    # The share of a sum of floats may fall behind the sum itself by rounding.
+    # By rounding, the share of a sum of floats may be less than the partial sum itself.
     index = np.searchsorted(below, shares * below[-1] * (1 - 1e-12))
     breaks: Floats = values[order][np.minimum(index, len(values) - 1)]
     return breaks

@@ -23,8 +23,8 @@ class Raster:
 
     Guarantees
     ----------
-    - The counts sum to the total of the release, to rounding, and are those that `Release.query`
-      answers for the cells; so are the errors.
+    - The counts sum to the total of the release, to rounding, and equal the answers of
+      `Release.query` for the cells; so do the errors.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Raster:
     perturbation_error, nonuniformity_error, error : ndarray, shape (rows, columns), float64
         Predicted standard deviations of the counts, in records.
     unit : {"km2", "square unit"}
-        Of area; the latter for a CRS whose units have no known length.
+        Unit of area; the latter for a CRS whose units have no known length.
     bounds : tuple of float
         West, south, east, north.
     crs : str

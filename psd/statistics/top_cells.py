@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["rank_top"]
 
 
-# A cell that is so many standard deviations short of the top is never drawn into it.
+# A cell that is this number of standard deviations below the top is not drawn.
 _REACH = 6.0
 
 
@@ -59,7 +59,7 @@ def _check_k(k: int, limit: int, what: str) -> int:
 
 
 def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pandas.DataFrame:
-    """Cells of an overlay; only those that may be in the top are drawn."""
+    """Rank the cells of an overlay; only those that may be in the top are drawn."""
     count = overlay.counts()
     area = ground_areas(overlay.model.domain, overlay.boxes)
     scale = 1 / area if by == "density" else np.ones(len(area))
