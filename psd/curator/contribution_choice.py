@@ -1,7 +1,7 @@
 """Private choice of max_contributions, the number of records kept of each user. Private side.
 
-One question about the numbers of records of users is answered, by counting users. The curator
-gets what is left of epsilon.
+One question about the numbers of records of users is answered, by counting users. The curator gets
+the rest of epsilon.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ContributionChoice:
         return budget.allot("bound", Fraction(self.share), states=stated)
 
     def target(self, epsilon: int) -> int:
-        """Number of users that may be over the bound."""
+        """Number of users that may have more records than the bound."""
         return -(-CHOICE_OVER * NANO // epsilon) if self.over is None else self.over
 
 
@@ -100,7 +100,7 @@ def candidate_bounds(limit: int) -> NDArray[np.int64]:
 def choose_contribution_bound(
     rows: NDArray[np.int64], choice: ContributionChoice, budget: Budget, sampler: Sampler
 ) -> int:
-    """Smallest bound that about so many units of privacy exceed; spends all of its budget.
+    """Choose the smallest bound that about t units of privacy exceed; spends all of its budget.
 
     Sensitivity: 1 of the score -max(over(c) - t, t - over(b), 0), where over(c) is the number of
     units with more than c records, b the next smaller bound (without one, its term is 0) and t a
@@ -158,7 +158,7 @@ def choose_contribution_bound(
 
 
 def _users_over(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
-    """Number of units by which too many exceed each bound, or too few the next smaller one."""
+    """Units by which too many exceed each bound, or too few exceed the next smaller one."""
     smaller = np.append(0, target - over[:-1])
     misses: NDArray[np.int64] = np.maximum(np.maximum(over - target, smaller), 0)
     return misses

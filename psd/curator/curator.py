@@ -1,8 +1,8 @@
-"""The curator: the only holder of points, and the only object that answers questions about them.
+"""The curator: the only object that holds the points and answers questions about them.
 
 Every read of true data that can influence an output is a method of `Curator`. It charges first and
 draws second; a refused question changes nothing. A decomposition gets the curator and public
-parameters, so a mistake in it costs accuracy and never privacy.
+parameters, so a mistake in a decomposition costs accuracy and never privacy.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Curator:
     domain : Domain
         Public.
     budget : Budget
-        All that is left of it is for the questions together. Public.
+        What is left of it is for all questions together. Public.
     sampler : Sampler
         Draws the answers; for a release, `psd.mechanisms.sampler.SecureSampler`.
     covariate : Covariate, optional

@@ -68,7 +68,7 @@ class Divisions:
         )
 
     def candidates(self, entries: Entries) -> Candidates:
-        """Every line with its score; the edge for a cell without lines, which is not divided."""
+        """Return every line with its score; for a cell without lines, its edge."""
         score = -self._heterogeneity(*self._occupied(entries))
         bare = np.flatnonzero(self.lines == 0)
         group = np.concatenate([self.node, bare])
@@ -82,7 +82,7 @@ class Divisions:
         )
 
     def _occupied(self, entries: Entries) -> tuple[Integers, Integers, Integers, Integers]:
-        """Node, slot between lines and count of occupied bins, and how many bins share all three.
+        """Node, slot between lines and count of occupied bins; number of bins that share them.
 
         Bins of one node, slot and count lie on the same side of every line, so one entry stands for
         all of them.
@@ -119,10 +119,10 @@ class Divisions:
 def deviations(part: Integers, count: Integers, alike: Integers, bins: Integers) -> Integers:
     """Floor of the sum over the bins of each part of abs(count - mean).
 
-    With n records in m bins and s records in the c bins above the mean, the sum is twice what
-    lies above, 2 (s - c n / m), because what lies below is as much. With n = w m + r, a bin is
-    above the mean if it has more than w, and the sum is 2 (s - c w) - 2 c r / m, where no
-    product passes the square of the number of bins.
+    With n records in m bins and s records in the c bins above the mean, the sum is twice the part
+    above the mean, 2 (s - c n / m), because the part below is equal. With n = w m + r, a bin is
+    above the mean if it has more than w, and the sum is 2 (s - c w) - 2 c r / m, where no product
+    passes the square of the number of bins.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _sums(group: Integers, values: Integers, groups: int) -> Integers:
 
 
 def _sum_equal(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
-    """Different keys, ascending, and the sum of the values of each."""
+    """Distinct keys, ascending, and the sum of the values of each."""
     order = np.argsort(keys)
     keys = keys[order]
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -162,7 +162,7 @@ def _sum_equal(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
 
 
 def _count_equal(keys: Integers, values: Integers) -> tuple[Integers, Integers, Integers]:
-    """Different pairs, in order, and how often each occurs."""
+    """Distinct pairs, in order, and the number of each."""
     order = np.lexsort((values, keys))
     keys, values = keys[order], values[order]
     starts = np.flatnonzero(np.diff(keys, prepend=-1) | np.diff(values, prepend=-1))

@@ -1,4 +1,4 @@
-"""What was charged to the nodes of a growing tree, and to its most expensive path. No points."""
+"""Charges to the nodes of a growing tree, and to its most expensive path. Holds no points."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class PathCharges:
         limit : int
             Largest total allowed for this tree.
         pay : callable
-            Given the increase of the total before anything changes; what it raises leaves the
-            charges as they are.
+            Called with the increase of the total before anything changes; if it raises, the charges
+            stay as they are.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class PathCharges:
             nodes = np.flatnonzero(self._marked(nodes[~is_deepest]) | self._marked(up))
 
     def _marked(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which nodes of the tree are among those given."""
+        """Mask of the nodes of the tree, True for these nodes."""
         marked = np.zeros(len(self._growing.parent), bool)
         marked[nodes] = True
         return marked

@@ -27,7 +27,7 @@ class Points:
             order = np.argsort(morton_codes(tally.columns, tally.rows))
             self.columns: NDArray[np.integer] = tally.columns[order]
             self.rows = tally.rows[order]
-        else:  # a line of codes in index of the plane
+        else:  # codes of a curve instead of the plane
             order = np.argsort(codes)
             self.columns, self.rows = codes[order], np.zeros(len(codes), np.int32)
         self.counts = tally.counts[order]

@@ -67,13 +67,13 @@ def method_class(name: str) -> type[Any]:
     Raises
     ------
     ParameterError
-        If there is no such method, or it is of another package and is not one.
+        If the method does not exist, or is of another package and does not have the form of one.
     """
     return _checked(name, plugins.load_member(__name__, _KIND, name, "method"))
 
 
 def method(name: str, settings: Mapping[str, str] | None = None) -> Decomposition:
-    """Decomposition by its name, with parameters as text.
+    """Make a decomposition by its name, with parameters as text.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def method(name: str, settings: Mapping[str, str] | None = None) -> Decompositio
 
 
 def as_method(value: Any) -> Decomposition:
-    """Decomposition as it is, or by its name.
+    """Return a decomposition, or make it by its name.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def as_method(value: Any) -> Decomposition:
 
 
 def register(kind: type[Any]) -> type[Any]:
-    """Make a class a method for the rest of this process; for notebooks and tests.
+    """Register a class as a method until the process ends, for notebooks and tests.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def register(kind: type[Any]) -> type[Any]:
     Raises
     ------
     ParameterError
-        If its name is that of a method of this package, or it is not of that form.
+        If its name is that of a method of this package, or it does not have that form.
     """
     from types import SimpleNamespace
 
@@ -143,7 +143,7 @@ def register(kind: type[Any]) -> type[Any]:
 
 
 def _checked(name: str, kind: Any) -> type[Any]:
-    """Refuse what is not a dataclass with this name, a paper and a build."""
+    """Refuse an object that is not a dataclass with this name, a paper and a function build."""
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind) and hasattr(kind, "build")):
         raise ParameterError(
             f"method {name!r} must be a dataclass with a function build; its module ends in "

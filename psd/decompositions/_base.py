@@ -1,7 +1,8 @@
-"""What a decomposition is, and what it may ask of the curator.
+"""Protocols of a decomposition and of the questions that it may ask the curator.
 
-Public code: a method's file imports this module, and never the private side. The real curator is
-`psd.curator.curator.Curator`, whose docstrings have the sensitivity and the proof of each question.
+Public code: the file of a method imports this module and nothing from the private side. The real
+curator is `psd.curator.curator.Curator`, whose docstrings have the sensitivity and the proof of
+each question.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ __all__ = ["Curator", "Decomposition"]
 
 
 class Curator(Protocol):
-    """What a decomposition may ask of the holder of the points.
+    """Questions that a decomposition may ask about the points.
 
-    Answers are noisy, lines and cells are public. Every question names the epsilon that it costs
-    in integers of 1e-9, and is charged to every point of the cells it is about; a question that
-    would take any point above `epsilon` raises `psd.errors.BudgetError` before anything is drawn.
-    Questions about disjoint cells are charged side by side.
+    Answers are noisy, lines and cells are public. Every question states its cost in nano-epsilon
+    (units of 1e-9), and is charged to every point of its cells; a question that would take any
+    point above `epsilon` raises `psd.errors.BudgetError` before anything is drawn. The costs of
+    questions about disjoint cells do not add up.
 
     Guarantees
     ----------
-    - No method returns, and no attribute holds, anything that was not drawn with noise or public
-      before. A decomposition can only lose accuracy by what it asks, never privacy.
+    - Methods return, and attributes hold, only public values and values drawn with noise. A mistake
+      in a decomposition costs accuracy, and never privacy.
     """
 
     @property
@@ -52,10 +53,10 @@ class Curator(Protocol):
 
     @property
     def covariate(self) -> Covariate | None:
-        """Public density of the domain, if the caller gave one."""
+        """Public density of the domain; None without one."""
 
     def root(self) -> Cells:
-        """Start a tree: one cell, the domain. A second tree is charged on top of the first."""
+        """Start a tree: one cell, the domain. A second tree adds to the charges."""
 
     def curve(self, order: int) -> Cells:
         """Start a tree of intervals of Hilbert codes: one cell, all 4^order codes."""
@@ -68,7 +69,7 @@ class Curator(Protocol):
         """
 
     def count(self, cells: Cells, epsilon: ArrayLike) -> NDArray[np.int64]:
-        """Noisy number of records in each cell, which is measured once."""
+        """Noisy number of records in each cell; a cell can be counted once."""
 
     def quantile(
         self, cells: Cells, *, axis: int, epsilon: ArrayLike, p: ArrayLike = 1, q: ArrayLike = 2
@@ -78,13 +79,13 @@ class Curator(Protocol):
     def homogeneous_split(
         self, cells: Cells, *, axis: int, epsilon: ArrayLike, bins: int, lines: int
     ) -> NDArray[np.int64]:
-        """Lattice line whose two sides are each as even as possible."""
+        """Lattice line that makes the density on both sides about as even as possible."""
 
     def privtree_shape(self, cells: Cells, epsilon: ArrayLike, *, height: int) -> Cells:
         """Leaves of trees that grow deep where points are dense; the counts are not returned."""
 
     def inside_boundary(self, cells: Cells) -> NDArray[np.bool_]:
-        """Which cells are not wholly outside the public boundary. Costs nothing."""
+        """Which cells are not entirely outside the public boundary. Costs nothing."""
 
     def declare(self, name: str, value: int | str) -> None:
         """Declare what the method picked, for the parameters of the release. Costs nothing.
@@ -94,11 +95,11 @@ class Curator(Protocol):
         """
 
     def tree(self, layer: int = 0) -> Tree:
-        """Cells with their noisy counts: what `Decomposition.build` returns."""
+        """Cells with their noisy counts, the result of `Decomposition.build`."""
 
 
 class Decomposition(Protocol):
-    """A way to cut space into cells and to share epsilon among them.
+    """A method: it cuts space into cells and divides epsilon among them.
 
     A frozen dataclass whose fields are made by `psd._util.fields.public_field`. Three members are
     optional: ``post_processing``, the default `psd.release.post_processing.PostProcessing`;
@@ -107,7 +108,7 @@ class Decomposition(Protocol):
 
     Guarantees
     ----------
-    - Fields are public; the curator, who holds the points, is an argument.
+    - Fields are public; the points are in the curator, which is an argument.
     - All of the curator's epsilon is spent at every point of the domain.
     """
 
@@ -115,4 +116,4 @@ class Decomposition(Protocol):
     paper: ClassVar[str]
 
     def build(self, curator: Curator) -> Tree:
-        """Ask the curator, and return the tree of its answers."""
+        """Ask the curator for cuts and counts, and return its tree."""

@@ -63,17 +63,17 @@ CASCADE_STEP_SHARE: Final = Decimal("0.2")
 """Share of a tier before the last. Compared with 0.1 and 0.3 by ablation."""
 
 CASCADE_LAST_LEVELS: Final = 2
-"""So many levels or fewer are left to the last measurement. From a sketch of the method."""
+"""Largest number of levels that the last measurement covers. From a sketch of the method."""
 
 CASCADE_FIRST_LEVELS: Final = 2
-"""Least depth of the first tier: where epsilon is small, the total may be all noise."""
+"""Smallest depth of the first tier: if epsilon is small, the total may be mostly noise."""
 
 CASCADE_ROUGHNESS: Final = 0.3
-"""Relative variance among four siblings at which cells get the size that the signal says.
+"""Relative variance among four siblings at which cells get the size by the signal.
 From a sketch of the method."""
 
 CASCADE_MAX_ROUGHNESS: Final = 2.0
-"""Largest factor by which rough or even ground changes the area of cells. From a sketch of the
+"""Largest factor by which roughness changes the area of cells. From a sketch of the
 method."""
 
 # --- auto ---------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ LOOK_SHARE: Final = TOTAL_SHARE
 """Share of epsilon for the noisy total."""
 
 AUTO_CELLS: Final = 1_000_000
-"""About how many cells a release has at most. A limit on the size of files, not fitted."""
+"""Approximate largest number of cells of a release. A limit on the size of files, not fitted."""
 
 # --- kd-standard, kd-hybrid, kd-cell: Cormode et al., ICDE 2012 ---------------------------------
 
@@ -93,8 +93,8 @@ KD_PRIVATE_LEVELS: Final = 6
 """Cuts at private medians: the published code switches after three levels of fan-out four."""
 
 KD_CELL_TOLERANCE: Final = 2
-"""Standard deviations: of a leaf's count, which its distance from uniform may come to, and of that
-distance as the grid shows it, which the noise may hide. A convention, not fitted."""
+"""Numbers of standard deviations: of a leaf's count, which its distance from uniform may reach, and
+of that distance as measured on the grid, which noise may hide. A convention, not fitted."""
 
 # --- hilbert-rtree ------------------------------------------------------------------------------
 
@@ -105,8 +105,8 @@ HILBERT_SIGNAL: Final = 20
 """Expected count of an interval over its noise. The best of 10 to 40 by accuracy."""
 
 HILBERT_ROUNDING: Final = 1
-"""Ends are rounded to squares so many quarterings below an interval. The best of 0 to 2 by
-accuracy."""
+"""Number of quarterings below an interval of the squares that ends are rounded to. The best of 0 to
+2 by accuracy."""
 
 # --- htree: To, Fan, Shahabi, GeoPrivacy 2015, its slides and its published code ----------------
 
@@ -114,7 +114,7 @@ HTREE_STRUCTURE_SHARE: Final = Decimal("0.4")
 """Share of epsilon for the quantiles."""
 
 HTREE_FIRST_AXIS: Final = Fraction(2, 5)
-"""Part of it for the cuts in x."""
+"""Part of this share for the cuts in x."""
 
 HTREE_SIGNAL: Final = 3
 """c of the granularity."""

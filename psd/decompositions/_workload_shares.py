@@ -1,8 +1,8 @@
-"""Shares of epsilon for the levels of a quadtree that suit a declared workload of boxes.
+"""Divide epsilon among the levels of a quadtree for a declared workload of boxes.
 
-A workload is public: it is declared without reading the points. The variance of an answer by least
+A workload is public: it is declared before the points are read. The variance of an answer by least
 squares on a complete quadtree follows from the box and the shares alone, so the best shares are
-computed beforehand and cost no epsilon.
+computed before the build and cost no epsilon.
 
 References
 ----------
@@ -46,13 +46,14 @@ _AREAS = {
 _ASPECT = {"tiny": 1.0}
 _USUAL_ASPECT = 4.0
 
-# Boxes that stand for a class, spread evenly over sizes, aspect ratios and positions by the
+# Boxes that represent a class, spread evenly over sizes, aspect ratios and positions by the
 # multiples of the powers of 1/g, g^5 = g + 1.
 _BOXES = 4096
 _SPREAD = 1.1673039782614187
 
-# Weights are integers of 1e-6. The search takes so many steps, each of this exponent, from shares
-# of which the others are faint; numerical choices that change no result by more than rounding.
+# Weights are integers of 1e-6. The search takes _STEPS steps with exponent _EXPONENT, from starts
+# in which other levels have the share _FAINT; these numerical choices change results by rounding
+# only.
 _WEIGHT_UNIT = 10**6
 _STEPS = 2000
 _EXPONENT = 0.2
@@ -139,7 +140,7 @@ def weights_for_boxes(boxes: ArrayLike, domain: Domain, height: int) -> tuple[in
     Raises
     ------
     ParameterError
-        If there is no box, or a box has no area inside the bounds.
+        If the list is empty, or a box has no area inside the bounds.
     """
     boxes = np.asarray(boxes, float).reshape(-1, 4)
     if not len(boxes):
@@ -171,13 +172,14 @@ def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
     -------
     tuple of int
         Root first, in integers of 1e-6, at least 1 for the leaves. Many are 0: a level close to a
-        better one is best not counted.
+        better one is not worth counting.
 
     Notes
     -----
-    At the minimum, more epsilon would gain the same on every counted level. Shares move towards
-    the levels that gain more until that holds, from several starts, because a level that starts
-    near 0 gains little. The result need not be the exact minimum: privacy holds for any weights.
+    At the minimum, more epsilon has the same benefit on every counted level. From several starts,
+    shares move towards the levels with more benefit until that holds, because a level that starts
+    near 0 has little benefit. The result need not be the exact minimum: privacy holds for any
+    weights.
 
     Examples
     --------

@@ -46,18 +46,17 @@ __all__ = ["Cascade", "method"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cascade:
-    """Adaptive quadtree whose counts pay for structure and measurement at once.
+    """Adaptive quadtree whose counts serve both as structure and as measurements.
 
-    A node with a noisy count n and an epsilon e left below it can afford
-    j = log2(n e / signal) / 2 more levels. If j is at most 2, the descendants round(j) levels
-    below are counted with all of e. Otherwise those ceil(j / 2) levels below are counted with
-    a share of e, and each decides again with the rest. The first tier is at least two levels
-    below the root. This is the idea of adaptive grids [1]_ in as many tiers as the counts pay for,
-    on the cells of a quadtree [2]_.
+    A node with a noisy count n and an epsilon e left below it can afford j = log2(n e / signal) / 2
+    more levels. If j is at most 2, the descendants round(j) levels below are counted with all of e.
+    Otherwise those ceil(j / 2) levels below are counted with a share of e, and each decides again
+    with the rest. The first tier is at least two levels below the root. This is the idea of
+    adaptive grids [1]_, with as many tiers as the counts justify, on the cells of a quadtree [2]_.
 
     Guarantees
     ----------
-    - Decisions read noisy counts alone. All that is left after a share is taken is passed on, so
+    - Decisions read noisy counts only. Each tier passes on all epsilon that it does not take, so
       the epsilons on every path sum to exactly epsilon.
     - A tier is one family of disjoint cells below its node; skipped levels cost nothing.
 
@@ -121,7 +120,7 @@ class Cascade:
             )
 
     def build(self, curator: Curator) -> Tree:
-        """Count the total, then go down from it."""
+        """Count the total, then divide the domain by it."""
         left, total, root = curator.epsilon, 0, curator.root()
         if left > 1:
             left, paid = split_total(left, self.total_share)

@@ -52,8 +52,8 @@ class Grid:
     Parameters
     ----------
     size : int, optional
-        m, the number of cells per side, 1 to 4096; from the noisy total if left out.
-        Public: a size that follows from the data has to be paid for.
+        m, the number of cells per side, 1 to 4096; from the noisy total if left out. Public: a size
+        derived from the data would cost epsilon.
     total_share : decimal in [0, 1)
         Share of epsilon for the total; not spent if the size is stated. Public.
     workload : {"tiny"}, optional
@@ -62,9 +62,9 @@ class Grid:
 
     Notes
     -----
-    A box of side s meets about (s m)^2 cells, with noise of s m / epsilon in all, and cuts
-    about s m of them, each with a count near N / m^2, which makes for an error of
-    N s^(1/2) m^(-3/2). Both together are least where m is proportional to (N epsilon)^(2/5).
+    A box of side s meets about (s m)^2 cells, with noise of s m / epsilon in all, and cuts about s
+    m of them, each with a count near N / m^2, which causes an error of N s^(1/2) m^(-3/2). The sum
+    of both is smallest if m is proportional to (N epsilon)^(2/5).
 
     References
     ----------
@@ -112,7 +112,7 @@ class Grid:
         return columns, rows
 
     def build(self, curator: Curator) -> Tree:
-        """Pay for the size unless it is stated, then count every cell once."""
+        """Find the size by a noisy total unless it is stated, then count every cell once."""
         root = curator.root()
         size, left = self.size, curator.epsilon
         if size is None:

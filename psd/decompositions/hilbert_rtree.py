@@ -108,7 +108,7 @@ class HilbertRTree:
             raise ParameterError("total_share must be above 0 unless the height is given")
 
     def build(self, curator: Curator) -> Tree:
-        """Pay for the height unless it is stated; cut the intervals; count their squares."""
+        """Find the height by a noisy total unless stated; cut intervals; count their squares."""
         root, left, height = curator.root(), curator.epsilon, self.height
         if height is None:
             left, paid = split_total(left, self.total_share)

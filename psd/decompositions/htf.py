@@ -105,7 +105,7 @@ class HTF:
             raise ParameterError("total_share must be above 0 unless the height is given")
 
     def build(self, curator: Curator) -> Tree:
-        """Pay for the height unless it is stated; then cut and count level by level."""
+        """Find the height by a noisy total unless stated; cut and count level by level."""
         cells, left, height, paid = curator.root(), curator.epsilon, self.height, 0
         if height is None:
             left, paid = split_total(left, self.total_share)

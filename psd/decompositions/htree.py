@@ -98,7 +98,7 @@ class HTree:
             )
 
     def build(self, curator: Curator) -> Tree:
-        """Pay for the size unless it is stated; cut and count slabs; cut and count their pieces."""
+        """Find the size by a noisy total unless stated; cut and count slabs and their pieces."""
         root, left, size = curator.root(), curator.epsilon, self.size
         if size is None:
             left, paid = split_total(left, self.total_share)

@@ -49,8 +49,8 @@ class Quadtree:
         `psd.decompositions._workload_shares.weights_for_boxes`. Declared, never taken from the
         points. Public.
     prune : int
-        Below a cell of at most so many estimated records, records are taken to be uniform, as in
-        [1]_ with 32; 0 prunes nothing. Post-processing, which costs nothing. Public.
+        Below a cell of at most this number of estimated records, records are assumed to be uniform,
+        as in [1]_ with 32; 0 prunes nothing. Post-processing, which costs nothing. Public.
 
     References
     ----------

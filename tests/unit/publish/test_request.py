@@ -110,7 +110,7 @@ def test_polygons_in_memory_are_no_file():
         ({"slices": MONTHS}, "time must name the column"),
         ({"slices": MONTHS, "time": "at", "time_zone": "UTC"}, "time_zone must be that of the"),
         ({"slices": MONTHS, "time": "at", "domain": PrivateBounds()}, "must be public with slices"),
-        ({"per": "slice", **USER}, 'slices must be given with'),
+        ({"per": "slice", **USER}, "slices must be given with"),
         ({"per": "slice", "slices": MONTHS, "time": "at"}, "with user and max_contributions"),
         ({"max_contribution": 4}, "did you mean 'max_contributions'"),
         ({"covariate": 3}, "covariate must be"),
