@@ -231,6 +231,8 @@ def stack_answers(
 
     for name, table in answers.items():
         if "slice" in table.columns:
-            raise ParameterError("the regions have a column 'slice'; give it another name")
+            raise ParameterError(
+                "regions must not have a column slice, which the answers add; rename it"
+            )
         table.insert(0, "slice", name)
     return pandas.concat(list(answers.values()))

@@ -181,7 +181,9 @@ def _add_joint_intervals(answers: Any, together: Any) -> Any:
     """Add the joint intervals to the answers."""
     for name in ("joint_lower", "joint_upper"):
         if name in answers.columns:
-            raise ParameterError(f"regions have a column {name} already; rename it first")
+            raise ParameterError(
+                f"regions must not have a column {name}, which the answers add; rename it"
+            )
     return answers.assign(joint_lower=together["lower"], joint_upper=together["upper"])
 
 

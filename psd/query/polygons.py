@@ -62,7 +62,9 @@ def answer_polygons(
 
     clash = [name for name in COLUMNS if name in getattr(regions, "columns", ())]
     if clash:
-        raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
+        raise ParameterError(
+            f"regions must not have a column {clash[0]}, which the answers add; rename it"
+        )
     shapes = to_release_crs(regions_table(regions, crs), model.domain)
     chunks = _split_batches(model, shapes)
     _check_inside(model, chunks)

@@ -1,4 +1,4 @@
 """Statistics of a release beside range queries: rasters, top cells, class breaks, nested regions.
 
-All of it is post-processing: it reads a release and costs no epsilon.
+All functions are post-processing: they read a release and cost no epsilon.
 """

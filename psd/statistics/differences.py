@@ -53,7 +53,20 @@ class CountPair:
 def count_pair(
     first: QueryIndex, second: QueryIndex, regions: Any, *, crs: Any, confidence: float
 ) -> CountPair:
-    """Query both releases; arguments and errors as of `psd.difference`."""
+    """Query both releases; the arguments are those of `psd.difference`.
+
+    Guarantees
+    ----------
+    - Only the two releases are read, and no noise is drawn.
+
+    Raises
+    ------
+    DomainError
+        If bounds, CRS or lattice differ, or the CRS of the regions is missing.
+    ParameterError
+        If a region is malformed or outside, one release counts users and the other records, both
+        are the same release, or a column of the regions has the name of a column of the result.
+    """
     regions = attach_crs(regions, crs, first.model.domain)
     _check_pair(first, second)
     answers = [
@@ -68,7 +81,9 @@ def count_pair(
     table = answers[0].drop(columns=list(_ANSWERS))
     clash = [name for name in ("first", "second", "difference", "ratio") if name in table.columns]
     if clash:
-        raise ParameterError(f"regions have a column {clash[0]} already; rename it first")
+        raise ParameterError(
+            f"regions must not have a column {clash[0]}, which the answers add; rename it"
+        )
     return CountPair(
         table=table.assign(first=x, second=y),
         first=x,
@@ -80,7 +95,12 @@ def count_pair(
 
 
 def differences(pair: CountPair) -> pandas.DataFrame:
-    """First counts minus second ones, with errors; see `psd.difference`."""
+    """Subtract the second counts from the first, with errors; see `psd.difference`.
+
+    Guarantees
+    ----------
+    - Variances of the two releases are added, because their noise is independent.
+    """
     noise, spread = pair.noise.sum(axis=0), pair.spread.sum(axis=0)
     value, error = pair.first - pair.second, np.sqrt(noise + spread)
     table: pandas.DataFrame = pair.table.assign(
@@ -95,7 +115,12 @@ def differences(pair: CountPair) -> pandas.DataFrame:
 
 
 def ratios(pair: CountPair) -> pandas.DataFrame:
-    """First counts divided by second ones, with errors; see `psd.ratio`."""
+    """Divide the first counts by the second, with errors; see `psd.ratio`.
+
+    Guarantees
+    ----------
+    - Intervals are Fieller's; the upper end is infinite if the second count may be 0.
+    """
     x, y = pair.first, pair.second
     positive = y > 0
     below = np.where(positive, y, 1.0)

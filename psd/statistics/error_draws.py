@@ -142,7 +142,13 @@ def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: i
 
 
 def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
-    """Draw plausible true counts of the cells of an overlay, in batches of shape (cells, n)."""
+    """Draw plausible true counts of the cells of an overlay, in batches of shape (cells, n).
+
+    Guarantees
+    ----------
+    - The draws depend only on the release, the overlay, the seed and the number of draws.
+    - Their errors are normal, with the exact covariance of the noise.
+    """
     random = np.random.default_rng(seed)
     tree = innovation_tree(overlay.model, overlay.node)
     index = np.searchsorted(tree.nodes, overlay.node)
@@ -162,6 +168,11 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
 
     Noise is added to the published counts, and the sums are made non-negative as in a release;
     then the error of uneven leaves is drawn.
+
+    Guarantees
+    ----------
+    - The draws depend only on the release, the overlay, the seed and the number of draws.
+    - No count is negative.
     """
     model, random = overlay.model, np.random.default_rng(seed)
     tree = innovation_tree(model, overlay.node)
@@ -211,7 +222,13 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
 
 
 def draw_region_counts(joint: Joint, seed: int, draws: int) -> Iterator[Floats]:
-    """Draw plausible true counts of regions, in batches of shape (regions, n)."""
+    """Draw plausible true counts of regions, in batches of shape (regions, n).
+
+    Guarantees
+    ----------
+    - The draws are normal, with the covariance of the answers, and depend only on the answers, the
+      seed and the number of draws.
+    """
     random = np.random.default_rng(seed)
     covariance = joint.covariance
     size = len(covariance)

@@ -30,7 +30,19 @@ def answer_nested(
     confidence: float,
     threshold: float,
 ) -> pandas.DataFrame:
-    """Answer nested regions and the rings between them; see `Release.nested`."""
+    """Answer nested regions and the rings between them; see `Release.nested`.
+
+    Guarantees
+    ----------
+    - The count of a region is the sum of its ring and of the regions directly inside it.
+    - No count and no ring is negative.
+
+    Raises
+    ------
+    ParameterError
+        If a region is malformed or outside, does not lie inside its parent, overlaps a region of
+        the same parent, or the parents form a circle.
+    """
     prepared = prepare_regions(index.model, regions)
     together = answer_jointly(index, regions, confidence=confidence, threshold=threshold)
     parent = _parent_numbers(regions, parents, len(prepared))
@@ -59,7 +71,8 @@ def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integ
     fits = parent.shape == (size,) and parent.dtype.kind in "iu"
     if not fits or (parent < -1).any() or (parent >= size).any():
         raise ParameterError(
-            f"parents must be {size} integers from -1 to {size - 1}, one for each region"
+            f"parents must be {size} integers from -1 to {size - 1}, one for each region, got "
+            f"{str(parents)[:80]}"
         )
     return parent.astype(np.int64)
 

@@ -98,7 +98,12 @@ class Overlay:
 
 
 def leaf_overlay(model: CountModel) -> Overlay:
-    """Use the leaves as cells, in the order of the tree."""
+    """Use the leaves as cells, in the order of the tree.
+
+    Guarantees
+    ----------
+    - Each cell has one part, all of its leaf.
+    """
     leaves = np.flatnonzero(model.tree.is_leaf)
     return Overlay(
         model=model,
@@ -120,6 +125,10 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
         Model of the leaves.
     columns, rows : int
         Size of the raster, at most `MAX_CELLS` in all.
+
+    Guarantees
+    ----------
+    - The parts of a leaf have shares that sum to 1, so the counts of all cells sum to the total.
 
     Raises
     ------

@@ -31,7 +31,17 @@ def class_breaks(
     draws: int,
     seed: int,
 ) -> pandas.DataFrame:
-    """Breaks between classes of density; see `Release.quantiles`."""
+    """Compute the breaks between classes of density; see `Release.quantiles`.
+
+    Guarantees
+    ----------
+    - The same release, arguments and seed give the same table.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+    """
     import pandas as pd
 
     from psd._util.fields import choice

@@ -53,7 +53,17 @@ class Raster:
 
 
 def density_raster(model: CountModel, columns: int, rows: int) -> Raster:
-    """Count records in equal cells; see `Release.raster`."""
+    """Count records in equal cells; see `Release.raster`.
+
+    Guarantees
+    ----------
+    - The counts sum to the total of the release, up to rounding.
+
+    Raises
+    ------
+    ParameterError
+        If the size is out of range.
+    """
     overlay = raster_overlay(model, columns, rows)
     count = overlay.counts()
     noise, spread = overlay.perturbation_variance(), overlay.nonuniformity_variance()

@@ -35,7 +35,17 @@ def rank_top(
     draws: int,
     seed: int,
 ) -> pandas.DataFrame:
-    """Rank the k cells or regions with the largest counts; see `Release.top`."""
+    """Rank the k cells or regions with the largest counts; see `Release.top`.
+
+    Guarantees
+    ----------
+    - The same release, arguments and seed give the same table.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range, or a region is malformed or outside.
+    """
     from psd._util.fields import choice
 
     check_draws(draws, seed)
@@ -131,13 +141,22 @@ def top_candidates(value: Floats, error: Floats, k: int) -> Integers:
     -------
     ndarray, int64
         At least k cells, ascending.
+
+    Guarantees
+    ----------
+    - A cell is left out only if its range of 6 standard deviations lies below those of k others.
     """
     sure = np.partition(value - _REACH * error, -k)[-k]
     return np.flatnonzero(value + _REACH * error >= sure)
 
 
 def top_probability(drawn: Any, cells: int, k: int, draws: int) -> Floats:
-    """Share of draws, in batches of shape (cells, n), in which each cell is among the k largest."""
+    """Share of draws in which each cell is among the k largest; batches have shape (cells, n).
+
+    Guarantees
+    ----------
+    - The shares are from 0 to 1, and sum to at least k.
+    """
     often = np.zeros(cells)
     for values in drawn:
         least = np.partition(values, -k, axis=0)[-k]

@@ -170,7 +170,7 @@ def test_no_polygon_gives_an_empty_table_with_all_columns(release):
 @pytest.mark.parametrize("column", ["estimate", "reliable"])
 def test_a_column_that_would_be_overwritten_is_refused(release, column):
     regions = gpd.GeoDataFrame({column: [1]}, geometry=[SQUARE], crs="EPSG:3857")
-    with pytest.raises(ParameterError, match=f"column {column} already"):
+    with pytest.raises(ParameterError, match=f"must not have a column {column}"):
         release.query(regions)
 
 
