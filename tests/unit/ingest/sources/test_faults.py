@@ -1,0 +1,43 @@
+"""A lack of memory or disk is told from a fault of the form."""
+
+import errno
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from psd.errors import InputDataError, ResourceError
+from psd.ingest.sources._faults import fault_class
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EMFILE, "Too many open files"),
+        duckdb.OutOfMemoryException("Out of Memory Error: could not allocate block"),
+        pa.ArrowInvalid("Out of Memory Error: failed to pin block"),
+        duckdb.Error("Failed to allocate 8 bytes"),
+        RuntimeError("cannot allocate memory"),
+        RuntimeError("std::bad_alloc"),
+    ],
+    ids=lambda error: f"{type(error).__name__}-{str(error)[:12]}",
+)
+def test_a_lack_of_memory_or_disk(error):
+    assert fault_class(error) is ResourceError
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("Couldn't deserialize thrift: TProtocolException: Invalid data"),
+        pa.ArrowInvalid("CSV parse error"),
+        duckdb.InvalidInputException("expected 3 values per row"),
+        RuntimeError("GDAL: not a GeoPackage"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_fault_of_the_form(error):
+    assert fault_class(error) is InputDataError
