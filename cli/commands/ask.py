@@ -95,3 +95,5 @@ def command(
         overwrite=False,
     )
     account.finish()
+    if form == "table":
+        click.echo(f"ledger head {account.head}")

@@ -272,22 +272,59 @@ def show_history(file: str, dataset: str | None, form: str) -> None:
 @command.command("verify", cls=Command, short_help="Check that no entry was changed.")
 @_FILE
 @click.option(
-    "--head", help="Head that an earlier `psd ledger verify` printed; it must be in the chain."
+    "--head",
+    metavar="[N] HASH",
+    help="Head that an earlier build or `psd ledger verify` printed; it must be in the chain.",
 )
-def verify_ledger(file: str, head: str | None) -> None:
+@click.option("--key", type=click.Path(), help="Key of the seal, to check the sealed entries.")
+@click.option("--releases", type=click.Path(), help="Folder of releases to compare with charges.")
+def verify_ledger(file: str, head: str | None, key: str | None, releases: str | None) -> None:
     """Check the file and the chain of its entries, and print the head, the hash of the chain.
 
-    An older copy of a ledger passes this check. To detect one, store the head elsewhere, and pass
-    it later with --head.
+    An older copy of a ledger passes this check, and so does a chain that was computed anew after
+    an edit. To detect both, store the head elsewhere and pass it later with --head, or seal the
+    ledger and pass the key with --key. With --releases, epsilon, unit and bound of each release
+    are compared with its charge.
 
     \b
     Examples:
       psd ledger verify city.ledger
+      psd ledger verify city.ledger --key owner.key --releases published
     """  # noqa: D301
     from psd.ledger.ledger import Ledger
+    from psd.ledger.seal import check_seal
 
-    state = Ledger(file).verify(head=head)
+    state = Ledger(file).verify(head=head, key=key, releases=releases)
     click.echo(f"{file} is sound: {len(state.hashes):,} entries, head {state.head}")
+    if key is not None:
+        sealed = check_seal(file, state, key)
+        click.echo(f"sealed: entries 1 to {sealed:,}; not sealed: {len(state.hashes) - sealed:,}")
+
+
+@command.command("seal", cls=Command, short_help="Seal all entries with a key.")
+@_FILE
+@click.option(
+    "--key",
+    required=True,
+    type=click.Path(),
+    help="File of the key, readable by its owner only; created if it does not exist.",
+)
+def seal_ledger(file: str, key: str) -> None:
+    """Seal all entries with a key, in a file with .seal after the name of the ledger.
+
+    Without the key, a changed entry cannot be hidden by computing the chain anew. Keep the key and
+    a copy of the seal where those who may write the ledger cannot reach them. Entries after the
+    seal are not covered until the ledger is sealed again.
+
+    \b
+    Examples:
+      psd ledger seal city.ledger --key owner.key
+    """  # noqa: D301
+    from psd.ledger.ledger import Ledger
+    from psd.ledger.seal import seal_path
+
+    sealed = Ledger(file).seal(key)
+    click.echo(f"wrote {seal_path(file)}: entries 1 to {sealed:,} are sealed")
 
 
 def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:

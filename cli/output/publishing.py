@@ -136,6 +136,8 @@ class _Run:
                 self.account.finish(release.output)
             self._keep_tally(counted, built, release.output, request)
         click.echo(f"wrote {release.output}: {_method_text(built)}, {built.guarantee_text}")
+        if self.account is not None:
+            click.echo(f"ledger head {self.account.head}")
         if self.private.keep_tally:
             click.echo(f"wrote {self.private.keep_tally} (PRIVATE)")
         self._sign_and_export(built, release)

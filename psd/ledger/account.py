@@ -15,7 +15,7 @@ from pathlib import Path
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
 from psd.ledger.file import network_file_system
 from psd.ledger.ledger import Ledger
-from psd.ledger.receipts import ChargeReceipt, is_sound, read_receipt, receipts
+from psd.ledger.receipts import ChargeReceipt, check_releases, read_receipt
 from psd.ledger.state import ChargeRequest
 from psd.release.file import stated_digest
 from psd.release.signing import verify
@@ -88,6 +88,15 @@ class Account:
         state = self.ledger.state()
         return state.dataset(self.dataset).budget - state.spent(self.dataset)
 
+    @property
+    def head(self) -> str:
+        """Number and hash of the last entry of the ledger, which cover all charges so far.
+
+        Keep it outside the machine: `psd.ledger.ledger.Ledger.verify` detects by it that an entry
+        up to this one was changed or removed.
+        """
+        return self.ledger.state().head_text
+
     def check(self, request: ChargeRequest) -> None:
         """Refuse a charge that could not be paid now; see `psd.ledger.ledger.Ledger.check`.
 
@@ -111,20 +120,11 @@ class Account:
         ------
         LedgerError
             If a release states a charge of this ledger that is not in it, because an older copy of
-            the ledger was restored.
+            the ledger was restored, or another epsilon, unit or bound than its charge, because the
+            ledger was edited.
         """
-        state = self.ledger.state()
-        for path, receipt in receipts(folder):
-            if receipt.ledger != state.id:
-                continue
-            charge = state.charges.get(receipt.charge)
-            if charge is None and is_sound(path):
-                raise LedgerError(
-                    f"release {path} states a charge that ledger {self.ledger.path} does not have; "
-                    "an older copy of the ledger was restored, or the release is forged: restore "
-                    "the latest ledger, or remove the release"
-                )
-            if charge is not None and not charge.done:
+        for path, charge in check_releases(self.ledger.state(), folder, self.ledger.path):
+            if not charge.done:
                 self._complete(charge.id, path)
 
     def _complete(self, charge: str, path: Path) -> None:

@@ -7,6 +7,7 @@ are never refunded, because a draw that was seen cannot be taken back.
 from __future__ import annotations
 
 import os
+import sqlite3
 import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -31,7 +32,9 @@ from psd.ledger.file import (
     snapshot,
 )
 from psd.ledger.readings import registered_reading
+from psd.ledger.receipts import check_releases
 from psd.ledger.regions import region_fields
+from psd.ledger.seal import check_seal, write_seal
 from psd.ledger.state import ChargeRequest, LedgerState, check_name
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS
@@ -150,7 +153,7 @@ class Ledger:
             "reading": registered_reading(columns, unit, time_zone),
         }
         with exclusive(self.path) as ledger:
-            state = replay_entries(rows(ledger))
+            state = _state_of(ledger)
             if _plain(name) in map(_plain, state.datasets):
                 raise LedgerError(
                     f"dataset {name!r} is registered in {self.path} already, perhaps in other "
@@ -186,7 +189,7 @@ class Ledger:
             If the dataset is not registered, or the ledger cannot be written.
         """
         with exclusive(self.path) as ledger:
-            state = replay_entries(rows(ledger))
+            state = _state_of(ledger)
             before = set(state.dataset(name).inputs)
             added = [mark for mark in _input_marks(state, inputs) if mark not in before]
             if added:
@@ -212,7 +215,7 @@ class Ledger:
             If the dataset does not exist, or has columns, which never change.
         """
         with exclusive(self.path) as ledger:
-            state = replay_entries(rows(ledger))
+            state = _state_of(ledger)
             dataset = state.dataset(name)
             reading = registered_reading(columns, dataset.unit, dataset.time_zone)
             if dataset.reading is not None:
@@ -241,7 +244,7 @@ class Ledger:
         """
         nano = _nano("budget", budget)
         with exclusive(self.path) as ledger:
-            state = replay_entries(rows(ledger))
+            state = _state_of(ledger)
             before = state.dataset(name).budget
             if nano <= before:
                 raise ParameterError(
@@ -268,7 +271,7 @@ class Ledger:
             If the charge is above what is left.
         """
         with dry_run(self.path) as ledger:
-            state = replay_entries(rows(ledger))
+            state = _state_of(ledger)
             state.check(name, request, analyst)
         return state
 
@@ -294,7 +297,7 @@ class Ledger:
         """
         check_name("what", request.what)
         with exclusive(self.path) as ledger:
-            state = replay_entries(rows(ledger))
+            state = _state_of(ledger)
             request = state.check(name, request, analyst)
             body = {
                 "id": _random_id(),
@@ -325,7 +328,7 @@ class Ledger:
             If the charge does not exist or is finished already, or the ledger cannot be written.
         """
         with exclusive(self.path) as ledger:
-            state = replay_entries(rows(ledger))
+            state = _state_of(ledger)
             recorded = state.charges.get(charge)
             if recorded is not None and digest is not None and recorded.digest == digest:
                 return
@@ -342,35 +345,96 @@ class Ledger:
             If the file cannot be read, or an entry was changed.
         """
         with snapshot(self.path) as ledger:
-            return replay_entries(rows(ledger))
+            return _state_of(ledger)
 
-    def verify(self, *, head: str | None = None) -> LedgerState:
+    def seal(self, key: str | os.PathLike[str]) -> int:
+        """Seal all entries with a key of the owner, see `psd.ledger.seal`.
+
+        The seal is written beside the ledger, with ``.seal`` after its name. Without the key, no
+        chain with a changed entry can be sealed. Keep the key where those who may write the ledger
+        cannot read it.
+
+        Parameters
+        ----------
+        key : path-like
+            File of the key; created if it does not exist, readable by its owner only.
+
+        Returns
+        -------
+        int
+            Number of sealed entries.
+
+        Raises
+        ------
+        LedgerError
+            If an entry was changed, or an earlier seal does not agree with the chain or the key.
+        ParameterError, InputDataError, WriteError
+            If the key cannot be read, or a file cannot be written.
+        """
+        state = self.verify()
+        write_seal(self.path, state, key)
+        return len(state.hashes)
+
+    def verify(
+        self,
+        *,
+        head: str | None = None,
+        key: str | os.PathLike[str] | None = None,
+        releases: str | os.PathLike[str] | None = None,
+    ) -> LedgerState:
         """Check the file and all entries.
 
         Parameters
         ----------
         head : str, optional
-            A head that was written down elsewhere. If it is not in the chain, the file is an older
-            copy or another ledger.
+            A head that was written down elsewhere, alone or after its number. If it is not in the
+            chain, the file is an older copy or another ledger, or was edited.
+        key : path-like, optional
+            Key of the seal; all entries up to the seal are those that were sealed.
+        releases : path-like, optional
+            Folder whose releases are compared with their charges.
 
         Raises
         ------
         LedgerError
-            With the number of the first wrong entry.
+            With the number of the first wrong entry, or with what does not agree.
+        ParameterError, InputDataError
+            If the key cannot be read.
         """
         with snapshot(self.path) as ledger:
             if not is_intact(ledger):
                 raise LedgerError(f"ledger {self.path} is damaged; restore it from a copy")
-            state, last = replay_entries(rows(ledger)), last_number(ledger)
-        if last != len(state.hashes):
+            state = _state_of(ledger)
+        if head is not None and not state.has_head(head):
             raise LedgerError(
-                f"entry {len(state.hashes) + 1} of the ledger was removed, and all after it"
+                f"head {head} is not in {self.path}: this is an older copy, or another ledger, or "
+                "an entry was changed and the chain computed anew"
             )
-        if head is not None and head not in state.hashes:
-            raise LedgerError(
-                f"head {head} is not in {self.path}: this is an older copy, or another ledger"
-            )
+        if key is not None:
+            check_seal(self.path, state, key)
+        if releases is not None:
+            check_releases(state, releases, self.path)
         return state
+
+
+def _state_of(ledger: sqlite3.Connection) -> LedgerState:
+    """State of an open ledger; refused if entries at its end were removed.
+
+    SQLite keeps the largest number that an entry ever had, also if the entry is deleted. A next
+    entry would take the number again, so nothing is appended until both agree.
+
+    Raises
+    ------
+    LedgerError
+        With the number of the first entry that was changed or removed.
+    """
+    state = replay_entries(rows(ledger))
+    if last_number(ledger) != len(state.hashes):
+        raise LedgerError(
+            f"entry {len(state.hashes) + 1} of the ledger was removed, and all after it; "
+            "nothing is granted from it"
+        )
+    return state
 
 
 def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | None:

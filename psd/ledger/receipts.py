@@ -13,11 +13,13 @@ from pathlib import Path
 
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import MAX_ROWS, footer_keys
-from psd.errors import ReleaseFormatError
+from psd.errors import LedgerError, ParameterError, ReleaseFormatError
+from psd.ledger.state import Charge, Dataset, LedgerState
+from psd.privacy.epsilon import parse_epsilon
 from psd.release.file import KEY, SERIES_KEY, read_release
 from psd.release.series_file import is_series, read_series
 
-__all__ = ["ChargeReceipt", "is_sound", "read_receipt", "receipts"]
+__all__ = ["ChargeReceipt", "check_releases", "is_sound", "read_receipt", "receipts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,103 @@ def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
         return ChargeReceipt(ledger=str(parameters["ledger"]), charge=str(parameters["charge"]))
     except (ReleaseFormatError, KeyError, IndexError, TypeError):
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StatedGuarantee:
+    """What a release or a series states of its guarantee."""
+
+    epsilon: int
+    unit: str
+    time_zone: str | None
+    contributions: int
+    slices_with_shares: int = 1
+
+
+def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
+    """Guarantee in the footer of a release or a series; None if it states none."""
+    footer = footer_keys(path)
+    try:
+        header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"")
+        release = header["release"] if SERIES_KEY in footer else header
+        has_shares = SERIES_KEY in footer and header["bound"] == "slice"
+        return _StatedGuarantee(
+            epsilon=parse_epsilon(release["epsilon"]),
+            unit=str(release["unit"]),
+            time_zone=release.get("time_zone"),
+            contributions=int(release.get("weight") or release["max_contributions"]),
+            slices_with_shares=len(header["slices"]) if has_shares else 1,
+        )
+    except (ReleaseFormatError, ParameterError, KeyError, AttributeError, TypeError, ValueError):
+        return None
+
+
+def check_releases(
+    state: LedgerState, folder: str | os.PathLike[str], ledger: str | os.PathLike[str]
+) -> list[tuple[Path, Charge]]:
+    """Compare the releases in a folder with the charges that they state.
+
+    Epsilon, unit, time zone and contribution bound of a release are compared with its charge. The
+    bound is not compared where it was chosen after the charge.
+
+    Parameters
+    ----------
+    state : LedgerState
+        State of the ledger.
+    folder : path-like
+        Folder of the releases; those of other ledgers are skipped, and damaged ones.
+    ledger : path-like
+        File of the ledger, for messages.
+
+    Returns
+    -------
+    list of (Path, Charge)
+        Releases of this ledger with their charges.
+
+    Raises
+    ------
+    LedgerError
+        If a release states a charge that the ledger does not have, or another epsilon, unit or
+        bound than its charge.
+    """
+    paid = []
+    for path, receipt in receipts(folder):
+        if receipt.ledger != state.id:
+            continue
+        charge = state.charges.get(receipt.charge)
+        if charge is None:
+            if is_sound(path):
+                raise LedgerError(
+                    f"release {path} states a charge that ledger {ledger} does not have; an older "
+                    "copy of the ledger was restored, or the release is forged: restore the "
+                    "latest ledger, or remove the release"
+                )
+            continue
+        field = _differing_field(_read_guarantee(path), charge, state.dataset(charge.dataset))
+        if field is not None and is_sound(path):
+            raise LedgerError(
+                f"release {path} states another {field} than charge {charge.id}, by which ledger "
+                f"{ledger} paid for it; the ledger was edited, or the release is forged: restore "
+                "the ledger, or remove the release"
+            )
+        paid.append((path, charge))
+    return paid
+
+
+def _differing_field(
+    stated: _StatedGuarantee | None, charge: Charge, dataset: Dataset
+) -> str | None:
+    """Name of a field of the guarantee in which a release and its charge differ."""
+    if stated is None:
+        return "guarantee"
+    # Slices that share epsilon have whole parts of it, so the rest of the division is not stated.
+    if stated.epsilon != charge.epsilon // stated.slices_with_shares:
+        return "epsilon"
+    if (stated.unit, stated.time_zone) != (dataset.unit, dataset.time_zone):
+        return "unit of privacy"
+    if charge.bound is not None and stated.contributions != charge.bound:
+        return "contribution bound"
+    return None
 
 
 def is_sound(path: str | os.PathLike[str]) -> bool:

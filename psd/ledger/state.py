@@ -157,6 +157,19 @@ class LedgerState:
         """Hash of the last entry, which depends on all entries."""
         return self.hashes[-1]
 
+    @property
+    def head_text(self) -> str:
+        """Number and hash of the last entry, to be kept elsewhere."""
+        return f"{len(self.hashes)} {self.head}"
+
+    def has_head(self, text: str) -> bool:
+        """Whether a head is in the chain, at its number if it has one."""
+        number, _, head = text.rpartition(" ")
+        if not number:
+            return head in self.hashes
+        at = int(number) if number.isascii() and number.isdigit() else 0
+        return 0 < at <= len(self.hashes) and self.hashes[at - 1] == head
+
     def dataset(self, name: str) -> Dataset:
         """Dataset with a name.
 

@@ -13,6 +13,7 @@ from psd.ledger.ledger import Ledger
 from psd_cli.commands.ledger import command
 from support.cli_runner import BOUNDS, fails, files, passes, write_points
 from support.ledger_columns import older_ledger
+from support.ledger_edits import edit_charge
 
 LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
 QUADTREE = (*BOUNDS, "--method", "quadtree", "--set", "height=1")
@@ -185,6 +186,34 @@ def test_registered_inputs_are_the_only_ones_that_are_read(ledger, here):
     passes(*other)
     status = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
     assert [line["inputs"] for line in status] == ["any", "2"]
+
+
+def test_a_build_prints_the_head_that_verify_takes(ledger):
+    *_, last = passes(*BUILD, *LEDGER).splitlines()
+    head = last.removeprefix("ledger head ")
+    assert head == f"4 {ledger.state().head}"
+    *_, last = passes(*ASK, "--epsilon", "0.1", *LEDGER).splitlines()
+    assert last == f"ledger head 6 {ledger.state().head}"
+    passes("ledger", "verify", "city.ledger", "--head", head)
+    edit_charge(ledger, 3, epsilon=1)
+    passes("ledger", "verify", "city.ledger")
+    assert "older copy" in fails(9, "ledger", "verify", "city.ledger", "--head", head)
+
+
+def test_a_lowered_charge_is_found_by_seal_and_release(ledger, here):
+    passes(*BUILD, *LEDGER)
+    said = passes("ledger", "seal", "city.ledger", "--key", "owner.key")
+    assert said == "wrote city.ledger.seal: entries 1 to 4 are sealed\n"
+    verify = ("ledger", "verify", "city.ledger")
+    passes(*BUILD[:3], "s.psd.parquet", *BUILD[4:], *LEDGER)
+    said = passes(*verify, "--key", "owner.key", "--releases", ".")
+    assert said.endswith("sealed: entries 1 to 4; not sealed: 2\n")
+    edit_charge(ledger, 3, epsilon=1)
+    passes(*verify)
+    assert "does not have the sealed entry 4" in fails(9, *verify, "--key", "owner.key")
+    said = fails(9, *verify, "--releases", ".")
+    assert "release r.psd.parquet states another epsilon than charge" in said
+    assert "another epsilon" in fails(9, *BUILD[:3], "t.psd.parquet", *BUILD[4:], *LEDGER)
 
 
 def test_columns_of_an_older_ledger_are_entered_after_a_question(here):

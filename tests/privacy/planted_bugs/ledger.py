@@ -13,7 +13,9 @@ from pathlib import Path
 import psd.ledger.entries
 import psd.ledger.file
 import psd.ledger.ledger
+import psd.ledger.receipts
 import psd.ledger.regions
+import psd.ledger.seal
 import psd.ledger.state
 import psd.publish.count_inputs
 import psd.publish.pipeline
@@ -34,6 +36,7 @@ READINGS = "tests/unit/ledger/test_readings.py::"
 UNIT = "tests/unit/ledger/test_ledger.py::"
 
 ORDER = "the order of the ledger's steps"
+EDITED = "an edited ledger whose chain was computed anew"
 APART = "disjointness on somebody's word"
 
 
@@ -253,6 +256,36 @@ def ledger_made_where_missing():
         return original(path)
 
     return replaced(psd.ledger.file, "_existing", existing)
+
+
+@planted(
+    test="tests/unit/ledger/test_receipts.py::"
+    "test_a_charge_that_was_lowered_is_found_by_its_release",
+    like=EDITED,
+)
+def charges_that_no_release_is_compared_with():
+    """A release states a larger epsilon than the charge that paid for it."""
+    return replaced(psd.ledger.receipts, "_differing_field", lambda stated, charge, dataset: None)
+
+
+@planted(
+    test="tests/unit/ledger/test_seal.py::test_a_charge_that_was_lowered_is_found", like=EDITED
+)
+def seals_of_any_chain():
+    """A seal is checked by its code alone, and not compared with the chain."""
+    return replaced(psd.ledger.ledger, "check_seal", lambda ledger, state, key: 0)
+
+
+@planted(test="tests/unit/ledger/test_seal.py::test_seals_of_other_keys_and_ledgers", like=EDITED)
+def seals_without_a_key():
+    """A seal can be made without its key."""
+    return replaced(psd.ledger.seal, "_mac", lambda key, body: "00" * 32)
+
+
+@planted(test=UNIT + "test_no_charge_hides_an_end_that_was_cut_off", like=EDITED)
+def numbers_that_are_used_again():
+    """A charge takes the number of an entry that was removed."""
+    return replaced(psd.ledger.ledger, "last_number", lambda ledger: len(list(rows(ledger))))
 
 
 @planted(

@@ -20,6 +20,7 @@ from psd.ledger.state import ChargeRequest, Dataset
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import columns_of, readings_of
+from support.ledger_edits import cut_off
 
 BY_COLUMNS = (BY_FIELDS, "x=lon", "y=lat")
 USER = PrivacyUnit(kind="user", max_contributions=4)
@@ -730,8 +731,39 @@ def test_a_database_with_more_than_a_ledger_has_is_refused(what, ledger):
 def test_an_end_that_was_cut_off_is_missed(ledger):
     ledger.charge("visits", claim("0.6"))
     edited(ledger, "DELETE FROM entry WHERE number = 3")
-    with pytest.raises(LedgerError, match="entry 3 of the ledger was removed"):
-        ledger.verify()
+    for use in (ledger.verify, ledger.state, lambda: ledger.charge("visits", claim("0.1"))):
+        with pytest.raises(LedgerError, match="entry 3 of the ledger was removed"):
+            use()
+
+
+def test_no_charge_hides_an_end_that_was_cut_off(ledger):
+    """A next charge would take the number of the one that was removed."""
+    ledger.charge("visits", claim("0.6"))
+    cut_off(ledger, 3)
+    uses = {
+        "check": lambda: ledger.check("visits", claim("0.1")),
+        "charge": lambda: ledger.charge("visits", claim("0.1")),
+        "register": lambda: ledger.register("roads", 1),
+        "raise": lambda: ledger.raise_budget("visits", 2),
+        "inputs": lambda: ledger.register_inputs("visits", [ledger.path]),
+        "seal": lambda: ledger.seal(ledger.path.with_name("key")),
+    }
+    for use in uses.values():
+        with pytest.raises(LedgerError, match="entry 3 of the ledger was removed, and all after"):
+            use()
+
+
+def test_a_head_is_at_its_number(ledger):
+    ledger.charge("visits", claim("0.6"))
+    state = ledger.state()
+    assert state.head_text == f"3 {state.head}"
+    ledger.charge("visits", claim("0.1"))
+    for head in (state.head, state.head_text):
+        ledger.verify(head=head)
+    for head in (f"2 {state.head}", f"4 {state.head}", f"9 {state.head}", f"-1 {state.head}",
+                 f"x {state.head}", f"0 {ledger.state().head}", "", "3 "):  # fmt: skip
+        with pytest.raises(LedgerError, match="older copy"):
+            ledger.verify(head=head)
 
 
 @pytest.mark.parametrize("granted", [0, 1])

@@ -10,12 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import psd
+from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.ledger.receipts import is_sound, read_receipt, receipts
 from psd.space.time_slices import TimeSlices
+from support.ledger_edits import edit_charge
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4))
 POINTS = pd.DataFrame({"lon": [1.0, 2.0], "lat": [1.0, 3.0], "time": ["2024-01-01", "2024-01-02"]})
@@ -97,7 +99,7 @@ def test_only_what_is_not_known_is_read_whole(ledger, tmp_path, monkeypatch):
     account = Account(ledger, "rows")
     built(account, tmp_path / "r.psd.parquet")
     asked = []
-    monkeypatch.setattr("psd.ledger.account.is_sound", lambda path: asked.append(path) or False)
+    monkeypatch.setattr("psd.ledger.receipts.is_sound", lambda path: asked.append(path) or False)
     account.compare(tmp_path)
     assert asked == []
     other = Ledger.create(tmp_path / "other.ledger")
@@ -134,6 +136,81 @@ def test_an_older_copy_is_noticed_by_a_series(ledger, tmp_path):
         "have; an older copy of the ledger was restored, or the release is forged: restore the "
         "latest ledger, or remove the release"
     )
+
+
+DAYS = TimeSlices(by="day", names=("2024-01-01", "2024-01-02"), time_zone="UTC")
+PEOPLE = POINTS.assign(id=["a", "b"])
+USER = {"user": "id", "max_contributions": 3}
+PAID = {
+    "release": ("rows", {}),
+    "series": ("rows", {"slices": DAYS, "time": "time"}),
+    "users": ("users", USER),
+    "counted users": ("users", {"user": "id", "count": "users"}),
+    "auto": ("users", {"user": "id", "max_contributions": "auto"}),
+    "slices that share": (
+        "users",
+        {**USER, "slices": DAYS, "time": "time", "per": "slice", "epsilon": "0.000000005"},
+    ),
+    "days": ("days", {**USER, "per": "day", "time": "time", "time_zone": "Asia/Seoul"}),
+    "private bounds": ("rows", {"domain": PrivateBounds(crs="EPSG:4326")}),
+}
+
+
+@pytest.fixture
+def all_units(ledger):
+    ledger.register("users", 10, unit="user", columns=psd.Columns(user="id"))
+    days = psd.Columns(user="id", time="time")
+    ledger.register("days", 10, unit="user-day", time_zone="Asia/Seoul", columns=days)
+    return ledger
+
+
+def paid(ledger, name, path):
+    dataset, options = PAID[name]
+    account = Account(ledger, dataset)
+    plain = {"domain": DOMAIN, "epsilon": 1, "method": "grid"}
+    release = psd.build(PEOPLE, **{**plain, **options}, account=account)
+    release.save(path)
+    account.finish(path)
+
+
+@pytest.mark.parametrize("name", PAID)
+def test_a_release_states_what_its_charge_states(name, all_units, tmp_path):
+    paid(all_units, name, tmp_path / "r.parquet")
+    Account(all_units, "rows").compare(tmp_path)
+    all_units.verify(releases=tmp_path)
+
+
+EDITS = {
+    "epsilon": {"epsilon": 1},
+    "contribution bound": {"bound": 7},
+    "unit of privacy": {"dataset": "users"},
+}
+
+
+@pytest.mark.parametrize("field", EDITS)
+@pytest.mark.parametrize("name", ["release", "series", "days", "private bounds"])
+def test_a_charge_that_was_lowered_is_found_by_its_release(field, name, all_units, tmp_path):
+    """Every hash of the edited ledger is right, so `verify` alone passes it."""
+    paid(all_units, name, tmp_path / "r.parquet")
+    edit_charge(all_units, 6, **EDITS[field])
+    all_units.verify()
+    (charge,) = all_units.state().charges
+    words = rf"r.parquet states another {field} than charge {charge}, .* the ledger was edited"
+    for check in (
+        lambda: Account(all_units, "rows").compare(tmp_path),
+        lambda: all_units.verify(releases=tmp_path),
+    ):
+        with pytest.raises(LedgerError, match=words):
+            check()
+
+
+def test_other_words_in_a_footer_are_no_release_and_block_no_ledger(ledger, tmp_path):
+    built(Account(ledger, "rows"), tmp_path / "r.psd.parquet")
+    (charge,) = ledger.state().charges
+    own = {"ledger": ledger.state().id, "charge": charge}
+    said_by({"psd": {"parameters": own, "epsilon": "9", "unit": "user"}}, tmp_path / "a.parquet")
+    said_by({"psd": {"parameters": own}}, tmp_path / "b.parquet")
+    Account(ledger, "rows").compare(tmp_path)
 
 
 def test_what_is_no_file_is_not_waited_for(ledger, tmp_path, monkeypatch):

@@ -1,0 +1,140 @@
+"""The seal of a ledger: its head at one moment, under a key of the owner. Private side.
+
+The hash chain has no key, so a person who may write the ledger can change an entry and compute all
+later hashes anew. A seal is a message authentication code [1]_ of the number of entries and of the
+hash of the last one, in a file beside the ledger. Without the key, nobody can make the seal of
+another chain, so the sealed entries cannot be changed unnoticed while the key and the seal are
+safe. Entries after the seal are not covered.
+
+References
+----------
+.. [1] Krawczyk, Bellare, Canetti. "HMAC: Keyed-Hashing for Message Authentication." RFC 2104, 1997.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from psd._util.atomic_write import write_file
+from psd._util.strict_json import strict_json
+from psd.errors import LedgerError, ParameterError, ReleaseFormatError
+from psd.ingest.hash_key import load_key
+from psd.ledger.state import LedgerState
+
+__all__ = ["check_seal", "seal_path", "write_seal"]
+
+_DOMAIN = b"psd seal of a ledger 1\n"
+_FIELDS = {"version": int, "ledger": str, "entries": int, "head": str, "mac": str}
+_VERSION = 1
+_LARGEST = 2**12
+
+PathLike = str | os.PathLike[str]
+
+
+def seal_path(ledger: PathLike) -> Path:
+    """File of the seal of a ledger: its name with ``.seal`` after it.
+
+    Examples
+    --------
+    >>> seal_path("city.ledger").name
+    'city.ledger.seal'
+    """
+    return Path(f"{os.fspath(ledger)}.seal")
+
+
+def write_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> Path:
+    """Seal the head of a ledger, in place of an earlier seal that the chain agrees with.
+
+    Parameters
+    ----------
+    ledger : path-like
+        File of the ledger.
+    state : LedgerState
+        Its verified state.
+    key : path-like
+        File of the key, 64 hexadecimal digits, readable by its owner only. It is created with
+        random bytes if neither it nor a seal exists.
+
+    Returns
+    -------
+    Path
+        File of the seal, see `seal_path`.
+
+    Raises
+    ------
+    LedgerError
+        If there is a seal that the chain or the key does not agree with.
+    ParameterError
+        If there is a seal and no key.
+    InputDataError, WriteError
+        If the key cannot be read or a file not be written.
+    """
+    target = seal_path(ledger)
+    if target.exists():
+        check_seal(ledger, state, key)
+    body = {"ledger": state.id, "entries": len(state.hashes), "head": state.head}
+    sealed = {"version": _VERSION, **body, "mac": _mac(load_key(key), body)}
+    write_file(target, f"{json.dumps(sealed, indent=1)}\n".encode(), overwrite=True, mode=0o600)
+    return target
+
+
+def check_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> int:
+    """Check that the seal was made with the key, and that the chain has the sealed head.
+
+    Returns
+    -------
+    int
+        Number of entries that are sealed; those after them are not.
+
+    Raises
+    ------
+    LedgerError
+        If there is no seal, it was not made with this key, or the chain is another one.
+    ParameterError
+        If there is no key.
+    InputDataError
+        If the key cannot be read.
+    """
+    if not Path(key).is_file():
+        raise ParameterError(f"key must be a file that exists, got {key}")
+    path = seal_path(ledger)
+    seal = _read_seal(path)
+    body = {name: seal[name] for name in ("ledger", "entries", "head")}
+    if not hmac.compare_digest(seal["mac"], _mac(load_key(key), body)):
+        raise LedgerError(f"seal {path} was changed, or was made with another key than {key}")
+    number: int = seal["entries"]
+    if seal["ledger"] != state.id or list(state.hashes[number - 1 : number]) != [seal["head"]]:
+        raise LedgerError(
+            f"ledger {ledger} does not have the sealed entry {number}: an entry up to it was "
+            "changed and the chain computed anew, or this is an older copy or another ledger"
+        )
+    return number
+
+
+def _read_seal(path: Path) -> dict[str, Any]:
+    """Fields of the file of a seal."""
+    try:
+        with path.open("rb") as file:
+            seal = strict_json(file.read(_LARGEST + 1), _LARGEST)
+    except FileNotFoundError:
+        raise LedgerError(
+            f"seal {path} does not exist; restore it, or seal the ledger with `psd ledger seal`"
+        ) from None
+    except (OSError, ReleaseFormatError):
+        seal = None
+    is_seal = isinstance(seal, dict) and {name: type(v) for name, v in seal.items()} == _FIELDS
+    if not is_seal or seal["version"] != _VERSION or seal["entries"] < 1:
+        raise LedgerError(f"seal {path} is damaged, or of another version")
+    fields: dict[str, Any] = seal
+    return fields
+
+
+def _mac(key: bytes, body: dict[str, Any]) -> str:
+    """Authentication code of ledger, number of entries and head."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hmac.new(key, _DOMAIN + text.encode(), hashlib.sha256).hexdigest()
