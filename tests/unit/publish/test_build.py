@@ -1,8 +1,10 @@
 """build(): parameters first, then the input, then the noise."""
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+import shapely
 
 import psd
 from psd.errors import InputDataError, ParameterError, WriteError
@@ -200,6 +202,33 @@ def test_saved_and_loaded_it_is_the_same(tmp_path):
     np.testing.assert_array_equal(loaded.tree.count, release.tree.count)
     for name in ("domain", "epsilon", "method", "unit", "library"):
         assert getattr(loaded, name) == getattr(release, name)
+
+
+class Cluster:
+    """An engine that counts nothing."""
+
+    def tally(self, *_, **__):
+        pytest.fail("the engine counted")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"domain": psd.PrivateBounds()}, "bounds must be public"),
+        ({"user": "id", "max_contributions": "auto"}, "max_contributions must be a number"),
+        (
+            {"boundary": gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 1, 1)], crs=3857)},
+            "boundary must be left out",
+        ),
+        (
+            {"time": "at", "slices": psd.TimeSlices.parse("month", "2024-01..2024-03")},
+            "slices must be left out",
+        ),
+    ],
+)
+def test_what_an_engine_does_not_do_is_refused_before_it_counts(arguments, words):
+    with pytest.raises(ParameterError, match=f"{words} with an engine"):
+        build("points.csv", engine=Cluster(), **arguments)
 
 
 def test_a_name_is_no_engine():
