@@ -1,7 +1,9 @@
 """Faults of reading with an account: one sentence, what is charged, and what is reported."""
 
+import geopandas as gpd
 import numpy as np
 import pytest
+import shapely
 
 import psd
 from psd import errors
@@ -10,6 +12,7 @@ from psd.publish.observer import Observer
 from psd.publish.public_inputs import PublicInputs
 from psd.publish.refusals import UNREADABLE, rehearse, withhold_faults
 from psd.publish.request_arguments import request_from_arguments
+from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 
 FORM = [errors.InputDataError("column 'lon' must be numeric"), errors.DomainError("no CRS")]
@@ -99,9 +102,11 @@ def test_an_interrupt_is_no_fault():
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), lattice=(16, 16))
 
 
-def rehearsed(covariate=None, **arguments):
+def rehearsed(covariate=None, boundary=None, **arguments):
     request = request_from_arguments(**{"domain": DOMAIN, "epsilon": 1} | arguments)
-    inputs = PublicInputs(post_processing=request.post_processing, covariate=covariate)
+    inputs = PublicInputs(
+        post_processing=request.post_processing, covariate=covariate, boundary=boundary
+    )
     rehearse(request, inputs)
 
 
@@ -148,14 +153,30 @@ def test_parameters_that_do_not_fit_are_refused(arguments, kind, words):
         rehearsed(**arguments)
 
 
+class Watching(Quadtree):
+    """A quadtree that keeps the curator."""
+
+    seen = []  # noqa: RUF012
+
+    def build(self, curator):
+        self.seen.append(curator)
+        return super().build(curator)
+
+
 def test_the_method_gets_what_it_gets_in_the_build():
-    seen = []
-
-    class Watching(Quadtree):
-        def build(self, curator):
-            seen.append((curator.covariate, curator.epsilon))
-            return super().build(curator)
-
+    Watching.seen.clear()
     covariate = Covariate(domain=DOMAIN, raster=np.ones((4, 4), np.uint16))
+    polygons = gpd.GeoSeries([shapely.box(0, 0, 2, 4)], crs=DOMAIN.crs)
+    boundary = Boundary.from_polygons(polygons, DOMAIN)
     rehearsed(covariate, method=Watching(height=1), epsilon="0.5")
-    assert seen == [(covariate, 500_000_000)]
+    rehearsed(None, boundary, method=Watching(height=1))
+    first, second = Watching.seen
+    assert (first.covariate, first.boundary, first.epsilon) == (covariate, None, 500_000_000)
+    assert second.boundary is boundary.mask
+
+
+def test_one_slice_is_enough():
+    Watching.seen.clear()
+    days = psd.TimeSlices.parse("day", "2024-01-01..2024-01-01")
+    rehearsed(time="t", slices=days, method=Watching(height=1))
+    assert len(Watching.seen) == 1
