@@ -19,6 +19,9 @@ from psd.space.domain import Domain
 __all__ = ["check_source"]
 
 _DOMAIN = Domain(bounds=(126, 37, 128, 38))
+_ELSEWHERE = Domain(bounds=(0, 0, 1, 1))
+"""Without a record; what a source reads must not depend on where records lie."""
+
 _COLUMNS = Columns(x="lon", y="lat", user="id", time="seen", time_zone="Asia/Seoul")
 _ID = "visitor"
 """Part of every id, which no message may contain."""
@@ -27,12 +30,15 @@ _ID = "visitor"
 def check_source(make: Callable[[pd.DataFrame, Path], Any], *, has_times: bool = True) -> None:
     """Check that a source reads coordinates, ids and times exactly, and refuses a missing column.
 
+    All records are read whatever the bounds are, since a source that drops or refuses records by
+    where they lie would reveal that at no cost.
+
     Parameters
     ----------
     make : callable
         Takes a DataFrame with the columns lon, lat, id and seen, with some coordinates and ids
-        missing, and an empty folder; returns an input of the source with these records. The source
-        must be registered, so that `psd.build` can select it.
+        missing, and an empty folder; returns an input of the source with these records, which is
+        read several times. The source must be registered, so that `psd.build` can select it.
     has_times : bool
         Whether the source can have a column of times.
 
@@ -51,7 +57,8 @@ def check_source(make: Callable[[pd.DataFrame, Path], Any], *, has_times: bool =
         with tempfile.TemporaryDirectory() as folder:
             item = make(table.copy(), Path(folder))
             for each in (columns, replace(columns, user=None)):
-                _check_same_rows(item, table, each)
+                for domain in (_DOMAIN, _ELSEWHERE):
+                    _check_same_rows(item, table, each, domain)
             _check_missing_column(item, columns)
 
 
@@ -73,9 +80,9 @@ def _table(size: int) -> pd.DataFrame:
     return table.iloc[:size]
 
 
-def _check_same_rows(item: Any, table: pd.DataFrame, columns: Columns) -> None:
+def _check_same_rows(item: Any, table: pd.DataFrame, columns: Columns, domain: Domain) -> None:
     """Compare the records of an input with those of the DataFrame, in any order."""
-    batches, expected = (list(read(data, columns, _DOMAIN)) for data in (item, table))
+    batches, expected = (list(read(data, columns, domain)) for data in (item, table))
     for batch in batches:
         _check_batch(batch, columns)
     read_rows, rows = _rows(batches), _rows(expected)

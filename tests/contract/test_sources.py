@@ -247,6 +247,39 @@ def test_batches_hold_no_secret_in_their_text(made):
         assert repr(batch) == "<Batch: private>"
 
 
+FAR = TABLE.assign(lon=TABLE["lon"] * 1.6, lat=TABLE["lat"] * 2.5)
+"""Longitudes above 200 and latitudes above 90."""
+
+BEYOND = [1e30, -1e30, 0.0]
+"""Coordinates that no transformation reaches."""
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("table", [TABLE, FAR], ids=["outside", "beyond-degrees"])
+def test_no_source_refuses_records_that_lie_outside(request, tmp_path, name, table):
+    database = request.getfixturevalue("postgis") if name.startswith("postgis") else None
+    elsewhere = psd.Domain(bounds=(0, 0, 1, 1))
+    columns = Columns(user="id", time="seen")
+    batches = read(TABLES[name](tmp_path, table, database), columns, elsewhere)
+    report = tally_batches(batches, elsewhere, unit=privacy_unit("id", 5), key=KEY).report
+    missing = int(table["lon"].isna().sum())
+    assert (report["read"], report["without coordinates"]) == (len(table), missing)
+    assert (report["outside"], report["kept"]) == (len(table) - missing, 0)
+
+
+@pytest.mark.parametrize("name", CRS_OF_ITS_OWN)
+def test_no_source_refuses_points_that_no_transformation_reaches(request, tmp_path, name):
+    database = request.getfixturevalue("postgis") if name.startswith("postgis") else None
+    points = shapes(TABLE.dropna(subset="lon"), "EPSG:3857")
+    size = len(points)
+    lost = gpd.GeoSeries.from_xy(np.resize(BEYOND, 9), np.resize([1e30, 1e30, -1e30], 9))
+    points.loc[points.index[:9], "geometry"] = lost.set_crs(points.crs).to_numpy()
+    batches = read(SHAPES[name](tmp_path, points, database), Columns(user="id"), DOMAIN)
+    report = tally_batches(batches, DOMAIN, unit=privacy_unit("id", 5), key=KEY).report
+    assert (report["read"], report["without coordinates"]) == (size, 0)
+    assert 9 <= report["outside"] < size / 2
+
+
 @pytest.mark.parametrize("name", ["csv", "gzip", "parquet", "folder", "pandas", "arrow", "duckdb"])
 def test_the_contract_of_psd_testing_holds(name):
     check_source(lambda table, folder: TABLES[name](folder, table, None))

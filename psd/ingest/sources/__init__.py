@@ -42,12 +42,13 @@ class Source(Protocol):
         """Whether it reads the item: a path, or an object in memory."""
 
     def batches(self, items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
-        """Yield the records of the items, batch by batch.
+        """Yield the records of the items, batch by batch, inside the bounds and outside.
 
         Raises
         ------
         InputDataError
-            If an item cannot be read. No message quotes a value of a record.
+            If the form of an item cannot be read, wherever its records lie. No message quotes a
+            value of a record. A lack of memory or disk is a `psd.errors.ResourceError`.
         """
 
 
