@@ -1,7 +1,7 @@
-"""One small family of errors; the command line turns each kind into an exit code.
+"""The errors of the library; the command line turns each kind into an exit code.
 
 A message is one sentence that names the argument, the value (never private data) and the
-likely cause. The same is in attributes, for programs. Where a builtin fits it is the second base,
+likely cause. Attributes hold the same for programs. If a builtin error fits, it is the second base,
 so ``except ValueError`` works.
 """
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class PsdError(Exception):
-    """Root of the family; never raised itself.
+    """Base class of all errors of the library; never raised itself.
 
     Guarantees
     ----------
@@ -42,7 +42,7 @@ class PsdError(Exception):
     *message
         One sentence.
     **about
-        Attributes of the class of the error; those that are left out are None.
+        Attributes that the class of the error has; the others are None.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class AuditError(PsdError):
 
 
 class LedgerError(PsdError):
-    """A ledger is missing, foreign, damaged or in use, or does not know what it is asked about."""
+    """A ledger is missing, damaged, in use or foreign, or lacks a dataset or a charge."""
 
 
 class ReleaseFormatError(PsdError, ValueError):
@@ -152,11 +152,11 @@ class MissingExtraError(PsdError, ImportError):
 
 
 class RandomnessError(PsdError, OSError):
-    """The operating system gives no random numbers; nothing else takes their place."""
+    """The operating system provides no random numbers; they have no substitute."""
 
 
 class InputDataError(PsdError, ValueError):
-    """The input with the points cannot be read as asked."""
+    """The input with the points cannot be read."""
 
 
 class ResourceError(InputDataError):

@@ -80,7 +80,7 @@ def command(
 
     account = account_of(ledger, dataset, analyst)
     if account is None:
-        raise click.UsageError("psd ask charges a ledger; give --ledger and --dataset")
+        raise click.UsageError("--ledger and --dataset must be given; psd ask charges a ledger")
     with show_stage() as stage:
         stage("reading")
         data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))

@@ -148,10 +148,12 @@ def _named_methods(names: str, settings: dict[str, str]) -> list[str | Decomposi
         name, dot, key = setting.partition(".")
         if not (name and dot and key):
             raise click.UsageError(
-                f"--set {setting}={value} is not METHOD.KEY=VALUE, such as quadtree.height=9"
+                f"--set must be METHOD.KEY=VALUE, such as quadtree.height=9, got {setting}={value}"
             )
         if name not in settings_by_method:
-            raise click.UsageError(f"--set {setting}: {name} is not among the compared methods")
+            raise click.UsageError(
+                f"--set must name a compared method, got {name} in {setting}={value}"
+            )
         settings_by_method[name][key] = value
     return [
         method(name, settings_by_method[name]) if settings_by_method[name] else name

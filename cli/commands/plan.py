@@ -172,7 +172,7 @@ def _plan_domain(
     from psd.space.domain import Domain
 
     if (area is None) == (bounds is None):
-        raise click.UsageError("give either --area, in km2, or --bounds")
+        raise click.UsageError("one of --area, in km2, and --bounds must be given")
     if bounds is None:
         assert area is not None
         return square_domain(area), area
@@ -186,7 +186,9 @@ def _size_share(text: str, area_km2: float) -> float:
         return parse_number(text[:-1].strip()) / 100
     size = parse_number(text)
     if size > area_km2:
-        raise click.UsageError(f"--sizes {text} km2 is more than the area, {area_km2:,.6g} km2")
+        raise click.UsageError(
+            f"--sizes must be at most the area, {area_km2:,.6g} km2, got {text} km2"
+        )
     return size / area_km2
 
 

@@ -139,7 +139,7 @@ def _select_kind(**flags: bool) -> str:
     """The flag that is set, or an empty text."""
     kinds = [name for name, is_set in flags.items() if is_set]
     if len(kinds) > 1:
-        raise click.UsageError("give only one of --joint, --nested and --explain")
+        raise click.UsageError("at most one of --joint, --nested and --explain must be given")
     return kinds[0] if kinds else ""
 
 

@@ -74,7 +74,7 @@ def command(
 
     form = output_format(form, output, FORMATS)
     if sum(map(bool, (size, boxes, polygons))) > 1:
-        raise click.UsageError("give only one of --size, --boxes and --polygons")
+        raise click.UsageError("at most one of --size, --boxes and --polygons must be given")
     if output:
         check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
     regions = read_regions((), boxes, polygons, None) if boxes or polygons else None

@@ -25,7 +25,7 @@ def read_regions(
     from psd.space import region_files
 
     if sum(map(bool, (box, boxes, polygons))) != 1:
-        raise click.UsageError("give exactly one of --box, --boxes and --polygons")
+        raise click.UsageError("exactly one of --box, --boxes and --polygons must be given")
     if polygons_crs is not None and not polygons:
         raise click.UsageError(
             "--polygons-crs must be given with --polygons; boxes are in the CRS of the release"

@@ -184,7 +184,7 @@ def _check_slice(time: str | None, during: TimeSlices | None) -> None:
     if time is not None and during is None:
         raise ParameterError("time must be left out; the release is not a slice of a series")
     if during is not None and time is None:
-        raise ParameterError("a slice of a series needs time=, the column of times")
+        raise ParameterError("time must name the column of times to evaluate a slice of a series")
 
 
 def _workload_of(boxes: ArrayLike) -> Workload:

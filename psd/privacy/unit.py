@@ -86,7 +86,7 @@ class PrivacyUnit:
         object.__setattr__(self, "max_contributions", bound)
         if self.kind == "record" and (self.max_contributions > 1 or self.weight):
             raise ParameterError(
-                "unit record must have max_contributions 1 and weight 0; a limit needs user="
+                "unit record must have max_contributions 1 and weight 0; a limit requires user"
             )
         if self.weight and (self.kind != "user" or self.max_contributions > 1):
             raise ParameterError(
@@ -224,18 +224,19 @@ def _check(
                 f"{name} must be one of {', '.join(filter(None, words))}, got {value!r}"
             )
     faults = {
-        "max_contributions= needs user=, the column of user ids": user is None
+        "user must name the column of user ids with max_contributions": user is None
         and bound is not None,
-        'count="users" needs user=, the column of user ids': user is None and count == "users",
-        "per= needs user=, the column of user ids": user is None and per is not None,
-        'count="users" keeps all records of a user; leave out max_contributions=': (
+        'user must name the column of user ids with count="users"': user is None
+        and count == "users",
+        "user must name the column of user ids with per": user is None and per is not None,
+        'max_contributions must be left out with count="users", which keeps all records': (
             count == "users" and bound is not None
         ),
-        'count="users" protects all records of a user; leave out per=': (
+        'per must be left out with count="users", which protects all records of a user': (
             count == "users" and per is not None
         ),
-        'per="day" needs time=, the column of times': per is not None and time is None,
-        "user= needs max_contributions=; without it, one user could change every count": (
+        'time must name the column of times with per="day"': per is not None and time is None,
+        "max_contributions must be given with user; else one user could change every count": (
             user is not None and bound is None and count == "rows"
         ),
     }

@@ -97,13 +97,13 @@ def test_a_terminal_is_told_the_number_of_finished_builds(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ((), 2, "either --area"),
-        ((*PLACE, "--bounds", 0, 0, 1, 1), 2, "either --area"),
+        ((), 2, "one of --area"),
+        ((*PLACE, "--bounds", 0, 0, 1, 1), 2, "one of --area"),
         (("--area", 0), 2, "--area must be above 0"),
         (("--area", "nan"), 2, "--area must be above 0"),
         (("--area", "6e8"), 2, "the surface of the Earth, got 6e+08"),
         (("--bounds", 1, 0, 0, 1), 3, "west"),
-        ((*PLACE, "--sizes", "700"), 2, "more than the area"),
+        ((*PLACE, "--sizes", "700"), 2, "--sizes must be at most the area"),
         ((*PLACE, "--sizes", "0"), 2, "--sizes must be above 0 %"),
         ((*PLACE, "--sizes", "nan"), 2, "--sizes must be above 0 %"),
         ((*PLACE, "--sizes", "101%"), 2, "--sizes must be above 0 %"),

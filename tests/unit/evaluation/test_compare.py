@@ -200,8 +200,8 @@ def test_finished_builds_are_counted(jobs):
         pytest.param({"runs": True}, "runs", id="boolean for a number"),
         pytest.param({"jobs": 0}, "jobs must be between 1 and .*, got 0", id="no job"),
         pytest.param({"jobs": 1.5}, "jobs", id="half a job"),
-        pytest.param({"user": "user_id"}, "needs max_contributions=", id="no bound"),
-        pytest.param({"max_contributions": 2}, "needs user=", id="no user"),
+        pytest.param({"user": "user_id"}, "max_contributions must be given", id="no bound"),
+        pytest.param({"max_contributions": 2}, "user must name the column", id="no user"),
     ],
 )
 def test_parameters_come_before_the_data(monkeypatch, arguments, words):

@@ -40,18 +40,24 @@ def test_what_the_arguments_say(arguments, unit):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param({"max_contributions": 4}, "needs user=", id="bound"),
-        pytest.param({"count": "users"}, "needs user=", id="count"),
-        pytest.param(DAY, "needs user=", id="day"),
-        pytest.param({"user": "u"}, "needs max_contributions=", id="user"),
-        pytest.param({"user": "u", **DAY}, "needs max_contributions=", id="day without bound"),
+        pytest.param({"max_contributions": 4}, "user must name the column", id="bound"),
+        pytest.param({"count": "users"}, "user must name the column", id="count"),
+        pytest.param(DAY, "user must name the column", id="day"),
+        pytest.param({"user": "u"}, "max_contributions must be given", id="user"),
         pytest.param(
-            {"user": "u", "max_contributions": 4, "per": "day"}, "needs time=", id="no time"
+            {"user": "u", **DAY}, "max_contributions must be given", id="day without bound"
         ),
         pytest.param(
-            {"user": "u", "max_contributions": 4, "count": "users"}, "leave out", id="both"
+            {"user": "u", "max_contributions": 4, "per": "day"},
+            "time must name the column",
+            id="no time",
         ),
-        pytest.param({"user": "u", "count": "users", **DAY}, "leave out per", id="users by day"),
+        pytest.param(
+            {"user": "u", "max_contributions": 4, "count": "users"}, "must be left out", id="both"
+        ),
+        pytest.param(
+            {"user": "u", "count": "users", **DAY}, "per must be left out", id="users by day"
+        ),
         pytest.param(
             {"user": "u", "max_contributions": 4, "per": "hour"}, "one of day, got", id="per"
         ),

@@ -25,8 +25,10 @@ def build(data=TABLE, **arguments):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param({"user": "id"}, "needs max_contributions=", id="user-without-bound"),
-        pytest.param({"max_contributions": 2}, "needs user=", id="bound-without-user"),
+        pytest.param({"user": "id"}, "max_contributions must be given", id="user-without-bound"),
+        pytest.param(
+            {"max_contributions": 2}, "user must name the column", id="bound-without-user"
+        ),
         *(
             pytest.param({"user": "id", "max_contributions": k}, "max_contributions", id=f"k-{k}")
             for k in (0, -1, 10**9 + 1, True, "many", "1e3", 1.5, "")
