@@ -103,7 +103,7 @@ class CountModel:
         counts = np.maximum(self.estimates.count, 0.0)
         return smooth_density(self.tree, counts, self.domain.lattice)
 
-    @cached_property
+    @property
     def parent_shares(self) -> NDArray[np.float64]:
         """Share of its parent's records that each cell has before counts are known."""
         has_mass = self.post_processing.density == "covariate" or self.record.boundary

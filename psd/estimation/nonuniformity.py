@@ -23,6 +23,9 @@ from psd.space.box_tree import Tree
 
 __all__ = ["nonuniformity_variance", "overdispersion_by_level", "shift_variance"]
 
+# Nodes whose families are worked on together; bounds the memory, not the result.
+_PARENTS_PER_BATCH = 2**17
+
 
 def nonuniformity_variance(
     count: NDArray[np.float64],
@@ -120,12 +123,29 @@ def _moments_by_level(
     tree: Tree, estimates: Estimates, share: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], ...]:
     """Per level: excess spread, its coefficient of phi, and the number of families."""
-    family = tree.parent[1:]
-    z, u = estimates.upward[1:], estimates.upward_variance[1:]
-    g = share[1:]
+    sums = np.zeros((3, len(tree.levels)))
+    for start in range(0, len(tree), _PARENTS_PER_BATCH):
+        parents = slice(start, min(start + _PARENTS_PER_BATCH, len(tree)))
+        moments = _family_moments(tree, estimates, share, parents)
+        for total, values in zip(sums, moments, strict=True):
+            # From node to node, so that the sum is the same however nodes come in batches.
+            np.add.at(total, tree.level[parents], values)
+    return tuple(sums)
+
+
+def _family_moments(
+    tree: Tree, estimates: Estimates, share: NDArray[np.float64], parents: slice
+) -> tuple[NDArray[np.float64], ...]:
+    """Excess spread, coefficient of phi and 1 for neighbouring nodes; 0 where not measured."""
+    size, last = parents.stop - parents.start, parents.stop - 1
+    kids = slice(
+        int(tree.first_child[parents.start]), int(tree.first_child[last] + tree.children[last])
+    )
+    family = tree.parent[kids] - parents.start
+    z, u, g = estimates.upward[kids], estimates.upward_variance[kids], share[kids]
 
     def family_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return sum_by(family, values, len(tree))
+        return sum_by(family, values, size)
 
     z_sum, u_sum, g_spread = family_sum(z), family_sum(u), family_sum(g * (1 - g))
     measured = np.isfinite(u_sum) & (g_spread > 0)
@@ -134,7 +154,5 @@ def _moments_by_level(
     noise = family_sum(u * (1 - 2 * g) + g**2 * u_sum[family])
     excess = family_sum((z - g * z_sum[family]) ** 2) - noise - z_sum * g_spread
     squares = g_spread * (z_sum**2 - u_sum)
-    return tuple(
-        sum_by(tree.level, np.where(measured, values, 0.0), len(tree.levels))
-        for values in (excess, squares, np.ones(len(tree)))
-    )
+    values = (excess, squares, np.ones(size))
+    return tuple(np.where(measured, value, 0.0) for value in values)

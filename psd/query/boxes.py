@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from psd.errors import ParameterError
 from psd.query._constants import COMPILED_FROM
 from psd.query.answer_table import answer_columns
 from psd.query.totals import QueryTotals, concatenate, query_totals
-from psd.query.traversal import Fraction, Traversal, traverse, weighted_total
+from psd.query.traversal import Fraction, Traversal, traverse_within, weighted_total
 from psd.space.boxes import SIDES
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ __all__ = ["answer_boxes", "box_estimates", "box_totals", "parse_boxes"]
 
 # Queries traversed together by numpy; bounds the memory, not the answers.
 _BOXES_PER_BATCH = 512
+
+# Pairs of a box and a cell met together, about 250 MB, unless a single box meets more.
+_PAIRS_PER_BATCH = 2**21
+
+# Pairs of a box and a cell measured together.
+_PAIRS_PER_CHUNK = 2**16
 
 
 def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
@@ -107,6 +114,15 @@ def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
     nodes, leaf, density = model.tree.boxes, model.tree.is_leaf, model.density
 
     def fraction(
+        query: NDArray[np.int64], node: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        share, area = np.empty(len(query)), np.empty(len(query))
+        for start in range(0, len(query), _PAIRS_PER_CHUNK):
+            chunk = slice(start, start + _PAIRS_PER_CHUNK)
+            share[chunk], area[chunk] = fraction_of_chunk(query[chunk], node[chunk])
+        return share, area
+
+    def fraction_of_chunk(
         query: NDArray[np.int64], node: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         cell, box = nodes[node], boxes[query]
@@ -194,10 +210,7 @@ def box_totals(
     if engine is not None:
         totals: NDArray[np.float64] = engine.walk_value_totals(index.flat_tree, values, lattice)
         return totals
-    parts = [
-        weighted_total(_traverse_boxes(index.model, chunk), values)
-        for chunk in _split_batches(lattice)
-    ]
+    parts = [weighted_total(traversal, values) for traversal in _traversals(index.model, lattice)]
     return np.concatenate([np.empty(0), *parts])
 
 
@@ -211,7 +224,7 @@ def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTo
         )
         return totals
     return concatenate(
-        [query_totals(model, _traverse_boxes(model, chunk)) for chunk in _split_batches(lattice)]
+        [query_totals(model, traversal) for traversal in _traversals(model, lattice)]
     )
 
 
@@ -231,6 +244,15 @@ def _split_batches(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     return np.split(lattice, range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH))
 
 
-def _traverse_boxes(model: CountModel, lattice: NDArray[np.float64]) -> Traversal:
-    """Traverse the tree for boxes in lattice units."""
-    return traverse(model.tree, len(lattice), box_fraction(model, lattice))
+def _traversals(model: CountModel, lattice: NDArray[np.float64]) -> Iterator[Traversal]:
+    """Traverse the tree for boxes in lattice units, for as many together as there is room for."""
+    batches = _split_batches(lattice)[::-1]
+    while batches:
+        batch = batches.pop()
+        fraction = box_fraction(model, batch)
+        traversal = traverse_within(model.tree, len(batch), fraction, _PAIRS_PER_BATCH)
+        if traversal is None:
+            half = len(batch) // 2
+            batches += [batch[half:], batch[:half]]
+        else:
+            yield traversal

@@ -61,13 +61,13 @@ def query_totals(model: CountModel, traversal: Traversal) -> QueryTotals:
     traversal : Traversal
         Cells of the queries.
     """
-    estimates, spread = model.estimates, model.overdispersion
+    estimates, level, spread = model.estimates, model.tree.level, model.overdispersion_by_level
     count = estimates.count
 
     def uneven(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        return nonuniformity_variance(count[node], fraction, area, spread[node])
+        return nonuniformity_variance(count[node], fraction, area, spread[level[node]])
 
     def moved(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]

@@ -7,6 +7,7 @@ are cut are ever opened.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
+from psd.errors import InternalError
 from psd.estimation.least_squares import Estimates
 from psd.space.box_tree import Tree
 
@@ -24,6 +26,7 @@ __all__ = [
     "cut_leaf_total",
     "perturbation_variance",
     "traverse",
+    "traverse_within",
     "weighted_total",
 ]
 
@@ -86,10 +89,24 @@ def traverse(tree: Tree, queries: int, fraction: Fraction) -> Traversal:
     -------
     Traversal
     """
+    traversal = traverse_within(tree, queries, fraction, math.inf)
+    if traversal is None:
+        raise InternalError("a traversal without a limit was not finished")
+    return traversal
+
+
+def traverse_within(tree: Tree, queries: int, fraction: Fraction, pairs: float) -> Traversal | None:
+    """Walk down the tree unless several queries meet more than so many pairs; then None.
+
+    A single query is always walked to its end. For the arguments see `traverse`.
+    """
     query, node = np.arange(queries), np.zeros(queries, np.int64)
     parent = np.full(queries, -1)
-    levels = []
+    levels: list[TraversalLevel] = []
     while len(query):
+        pairs -= len(query)
+        if pairs < 0 and queries > 1:
+            return None
         share, area = fraction(query, node)
         opened = (area > 0) & (area < 1) & ~tree.is_leaf[node]
         levels.append(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +42,7 @@ class Tree(Hierarchy):
         super().__post_init__()
         object.__setattr__(self, "boxes", read_only_copy(self.boxes, "int32"))
 
-    @cached_property
+    @property
     def area(self) -> NDArray[np.int64]:
         """Lattice cells in each node, shape (n,)."""
         width, height = box_sides(self.boxes)
@@ -93,7 +92,8 @@ def _children_tile(tree: Tree) -> bool:
     inside = all((side[1:] >= side[parent]).all() for side in sides[:2])
     inside = inside and all((side[1:] <= side[parent]).all() for side in sides[2:])
     first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family
-    full = np.add.reduceat(tree.area[1:], first) == tree.area[parent[first]]
+    area = tree.area
+    full = np.add.reduceat(area[1:], first) == area[parent[first]]
     return inside and bool(full.all()) and not _siblings_overlap(sides[:, 1:], parent)
 
 

@@ -45,7 +45,7 @@ def covariate_of(domain, seed=0, columns=11, rows=7):
 def compare(release, boxes):
     """All sums of the compiled walk, and totals alone, with those of numpy's walk."""
     count = release.estimates.count
-    covered = engine._traverse_boxes(release.model, boxes)
+    [covered] = engine._traversals(release.model, boxes)
     expected, found = (
         query_totals(release.model, covered),
         walk_query_totals(release.index.flat_tree, count, boxes),

@@ -35,7 +35,7 @@ RELEASES = [
 ]
 ENGINES = {
     "numpy": lambda release, boxes: weighted_total(
-        engine._traverse_boxes(release.model, boxes), release.estimates.count
+        next(engine._traversals(release.model, boxes)), release.estimates.count
     ),
     "compiled": lambda release, boxes: walk_value_totals(
         release.index.flat_tree, release.estimates.count, boxes

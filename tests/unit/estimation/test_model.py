@@ -112,5 +112,5 @@ def test_overdispersion_is_that_of_the_level_of_each_cell():
 
 def test_each_result_is_computed_once():
     asked = CountModel(record=RELEASE.record)
-    for name in ("estimates", "published_covariance", "parent_shares", "overdispersion"):
+    for name in ("estimates", "published_covariance", "overdispersion_by_level", "overdispersion"):
         assert getattr(asked, name) is getattr(asked, name)

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 import psd
+import psd.query.boxes as module
 from psd.errors import ParameterError
 from psd.privacy.epsilon import NANO
+from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import Tree
 from support.trees import domain_of, random_tree, release_of
 
@@ -140,6 +142,34 @@ def test_more_boxes_than_are_walked_down_at_once(release):
     for place in (0, 511, 512, 1023, 1024, 1299):
         alone = release.query(corners[place])
         assert together.iloc[place, 1:].tolist() == pytest.approx(alone.iloc[0, 1:].tolist())
+
+
+@pytest.mark.parametrize("density", ["uniform", "smooth"])
+@pytest.mark.parametrize(("pairs", "chunk"), [(1, 3), (50, 1), (300, 2**16)])
+def test_boxes_that_meet_many_cells_are_walked_down_fewer_at_once(
+    density, pairs, chunk, monkeypatch
+):
+    made = release_of(random_tree(np.random.default_rng(8), height=4))
+    made = made.with_post_processing(PostProcessing(density=density))
+    west, south, east, north = made.domain.bounds
+    share = np.sort(np.random.default_rng(2).random((40, 2, 2)), axis=1)
+    low, size = np.array([west, south]), np.array([east - west, north - south])
+    boxes = np.concatenate([low + size * share[:, 0], low + size * share[:, 1]], axis=1)
+    together = made.query(boxes)
+    walked, original = [], module.traverse_within
+    monkeypatch.setattr(module, "_PAIRS_PER_BATCH", pairs)
+    monkeypatch.setattr(module, "_PAIRS_PER_CHUNK", chunk)
+
+    def traverse_within(tree, queries, *others):
+        walked.append(queries)
+        return original(tree, queries, *others)
+
+    monkeypatch.setattr(module, "traverse_within", traverse_within)
+    assert made.query(boxes).equals(together)
+    assert walked[0] == 40
+    assert min(walked) < 40
+    if pairs == 1:
+        assert walked.count(1) == 40
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,13 @@ import pytest
 
 from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
-from psd.query.traversal import cut_leaf_total, perturbation_variance, traverse, weighted_total
+from psd.query.traversal import (
+    cut_leaf_total,
+    perturbation_variance,
+    traverse,
+    traverse_within,
+    weighted_total,
+)
 from psd.space.box_tree import Tree
 from support.trees import dense_least_squares
 
@@ -64,6 +70,15 @@ def test_cells_that_are_cut_are_opened_down_to_the_leaves():
     ]
     assert [step.parent.tolist() for step in covered.levels] == [[-1], [0] * 4, [0] * 4]
     assert weighted_total(covered, VALUES).tolist() == [30 + 16 + 0.25 * 12]
+
+
+def test_several_queries_are_walked_within_a_number_of_pairs_and_a_single_one_always():
+    def half(query, node):
+        return np.full(len(query), 0.5), np.full(len(query), 0.5)
+
+    assert traverse_within(TREE, 2, half, 2 * len(TREE) - 1) is None
+    assert len(traverse_within(TREE, 2, half, 2 * len(TREE)).levels) == 3
+    assert len(traverse_within(TREE, 1, half, 0).levels) == 3
 
 
 def test_queries_do_not_mix():
