@@ -13,7 +13,8 @@ from ..options.values import INTEGER, parse_settings
 from ..output.terminal import open_console
 
 if TYPE_CHECKING:
-    from psd.ledger.state import Charge, LedgerState
+    from psd.ledger.charges import Charge
+    from psd.ledger.state import LedgerState
 
 __all__ = ["command"]
 

@@ -36,7 +36,7 @@ def tallies_in(
     """
     from psd.ingest.input_names import tally_names
     from psd.ingest.tally_file import is_tally, read_origins
-    from psd.ledger.state import ChargeRequest
+    from psd.ledger.charges import ChargeRequest
     from psd.privacy.epsilon import parse_epsilon
     from psd.publish.charging import PendingCharge, tally_readings
     from psd.publish.refusals import withhold_faults

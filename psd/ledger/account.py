@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.file import network_file_system
 from psd.ledger.ledger import Ledger
 from psd.ledger.receipts import ChargeReceipt, check_releases, read_receipt
-from psd.ledger.state import ChargeRequest
 from psd.release.file import stated_digest
 from psd.release.signing import verify
 

@@ -15,11 +15,12 @@ from typing import Any
 
 from psd.errors import LedgerError
 from psd.ingest.reading import Reading
+from psd.ledger.charges import Charge, Dataset
 from psd.ledger.entry_schema import validate_entry
 from psd.ledger.file import Row
 from psd.ledger.readings import fits_unit
 from psd.ledger.regions import parse_region
-from psd.ledger.state import Charge, Dataset, LedgerState
+from psd.ledger.state import LedgerState
 from psd.privacy.epsilon import epsilon_text
 
 __all__ = ["entry", "replay_entries"]

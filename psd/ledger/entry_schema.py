@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from psd.ingest.reading import is_reading
-from psd.ledger.state import is_name
+from psd.ledger.charges import is_name
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.space.domain import MAX_LATTICE

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from psd._util.fields import integer_between
-from psd._util.wall_clock import check_zone
 from psd.errors import LedgerError, ParameterError, RandomnessError
-from psd.ingest.input_names import NAMELESS, input_names
 from psd.ingest.reading import reading_text
 from psd.ingest.sources import Columns
+from psd.ledger.charges import ChargeRequest, check_name
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.file import (
     append,
@@ -34,14 +31,18 @@ from psd.ledger.file import (
 from psd.ledger.readings import registered_reading
 from psd.ledger.receipts import check_releases
 from psd.ledger.regions import region_fields
+from psd.ledger.registration import (
+    UnitKind,
+    budget_nano,
+    comparable_name,
+    dataset_body,
+    input_marks,
+)
 from psd.ledger.seal import check_seal, write_seal
-from psd.ledger.state import ChargeRequest, LedgerState, check_name
-from psd.privacy.epsilon import epsilon_text, parse_epsilon
-from psd.privacy.unit import MAX_CONTRIBUTIONS
+from psd.ledger.state import LedgerState
+from psd.privacy.epsilon import epsilon_text
 
 __all__ = ["Ledger", "UnitKind"]
-
-UnitKind = Literal["record", "user", "user-day"]
 
 # Largest number of input files that a charge records; a folder may have more.
 _MOST_FILES = 1000
@@ -140,26 +141,23 @@ class Ledger:
         LedgerError
             If the dataset is registered already, or the ledger cannot be written.
         """
-        bound, nano = _checked_unit(unit, time_zone, max_contributions), _nano("budget", budget)
-        for kind, called in (("dataset", name), *(("analyst", who) for who in caps or {})):
-            check_name(kind, called)
-        body: dict[str, Any] = {
-            "name": name,
-            "budget": nano,
-            "unit": unit,
-            "time_zone": (time_zone or "UTC") if unit == "user-day" else None,
-            "bound": bound,
-            "caps": {who: _cap(who, cap, nano) for who, cap in (caps or {}).items()},
-            "reading": registered_reading(columns, unit, time_zone),
-        }
+        body = dataset_body(
+            name,
+            budget,
+            unit=unit,
+            time_zone=time_zone,
+            max_contributions=max_contributions,
+            caps=caps or {},
+            columns=columns,
+        )
         with exclusive(self.path) as ledger:
             state = _state_of(ledger)
-            if _plain(name) in map(_plain, state.datasets):
+            if comparable_name(name) in map(comparable_name, state.datasets):
                 raise LedgerError(
                     f"dataset {name!r} is registered in {self.path} already, perhaps in other "
                     "letters; a second budget would double the first"
                 )
-            body["inputs"] = _input_marks(state, inputs)
+            body["inputs"] = input_marks(state, inputs)
             append(ledger, entry(state.hashes, "register", body))
 
     def register_inputs(self, name: str, inputs: Sequence[Any]) -> int:
@@ -191,7 +189,7 @@ class Ledger:
         with exclusive(self.path) as ledger:
             state = _state_of(ledger)
             before = set(state.dataset(name).inputs)
-            added = [mark for mark in _input_marks(state, inputs) if mark not in before]
+            added = [mark for mark in input_marks(state, inputs) if mark not in before]
             if added:
                 append(ledger, entry(state.hashes, "inputs", {"name": name, "inputs": added}))
         return len(added)
@@ -242,7 +240,7 @@ class Ledger:
         LedgerError
             If the dataset is not registered, or the ledger cannot be written.
         """
-        nano = _nano("budget", budget)
+        nano = budget_nano("budget", budget)
         with exclusive(self.path) as ledger:
             state = _state_of(ledger)
             before = state.dataset(name).budget
@@ -437,53 +435,6 @@ def _state_of(ledger: sqlite3.Connection) -> LedgerState:
     return state
 
 
-def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | None:
-    """Check the arguments of a unit; its contribution limit."""
-    if unit not in get_args(UnitKind):
-        raise ParameterError(f"unit must be one of {', '.join(get_args(UnitKind))}, got {unit!r}")
-    if unit != "user-day" and time_zone is not None:
-        raise ParameterError(
-            f"time_zone must be left out unless unit is user-day, got unit {unit!r}"
-        )
-    if unit == "record" and bound is not None:
-        raise ParameterError("max_contributions must be left out for unit 'record'")
-    check_zone(time_zone or "UTC")
-    check = integer_between(1, MAX_CONTRIBUTIONS)
-    return None if bound is None else int(check("max_contributions", bound))
-
-
-def _nano(name: str, value: str | float | Decimal) -> int:
-    """Nano-epsilon of a budget or a cap."""
-    try:
-        return parse_epsilon(value)
-    except ParameterError as error:
-        raise ParameterError(str(error).replace("epsilon", name, 1)) from None
-
-
-def _cap(who: str, value: str | float | Decimal, budget: int) -> int:
-    """Nano-epsilon of an analyst's cap, which must not exceed the budget."""
-    nano = _nano("cap", value)
-    if nano > budget:
-        raise ParameterError(
-            f"the cap of {who} must be at most the budget {epsilon_text(budget)}, got "
-            f"{epsilon_text(nano)}; the two may be swapped"
-        )
-    return nano
-
-
-def _input_marks(state: LedgerState, inputs: Sequence[Any]) -> list[str]:
-    """Marks of inputs, each once."""
-    names = input_names(list(inputs))
-    for number, name in enumerate(names, 1):
-        if name == NAMELESS:
-            raise ParameterError(
-                f"inputs must be files, tables or tallies that can be recognised again, but input "
-                f"{number} of {len(names)} cannot; a file must exist, and a table in memory has no "
-                "name"
-            )
-    return list(dict.fromkeys(map(state.mark, names)))
-
-
 def _body(request: ChargeRequest) -> dict[str, object]:
     """Public fields of a charge, for its entry."""
     return {
@@ -502,8 +453,3 @@ def _random_id() -> str:
         raise RandomnessError(
             "the operating system gives no random numbers; nothing was charged"
         ) from None
-
-
-def _plain(name: str) -> str:
-    """A name in the form in which names are compared."""
-    return unicodedata.normalize("NFKC", name).casefold()

@@ -14,7 +14,8 @@ from pathlib import Path
 from psd._util.strict_json import strict_json
 from psd._util.untrusted_parquet import MAX_ROWS, footer_keys
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
-from psd.ledger.state import Charge, Dataset, LedgerState
+from psd.ledger.charges import Charge, Dataset
+from psd.ledger.state import LedgerState
 from psd.privacy.epsilon import parse_epsilon
 from psd.release.file import KEY, SERIES_KEY, read_release
 from psd.release.series_file import is_series, read_series

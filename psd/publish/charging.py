@@ -10,9 +10,9 @@ from psd.errors import InputDataError
 from psd.ingest.input_names import input_names, tally_names
 from psd.ingest.reading import Reading, reading_of
 from psd.ingest.sources._paths import STDIN, expand_paths, file_kind, is_path
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.readings import placing_options
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.ledger.state import ChargeRequest
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from psd.errors import ParameterError
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.partial_tally import CountingRules, PartialTally, merge
 from psd.ingest.sources import check_input, check_repeatable
-from psd.ledger.state import ChargeRequest
+from psd.ledger.charges import ChargeRequest
 from psd.privacy.epsilon import epsilon_text
 from psd.publish.charging import charge_request
 from psd.publish.count_rows import CountedRows, count_rows

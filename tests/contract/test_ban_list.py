@@ -42,6 +42,7 @@ EXACT = (
     "psd.ingest.user_rows",
     "psd.ledger.account",
     "psd.ledger.entries",
+    "psd.ledger.charges",
     "psd.ledger.state",
     "psd.mechanisms",
     "psd.publish.build",

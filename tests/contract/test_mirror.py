@@ -43,6 +43,8 @@ ELSEWHERE = {
     "publish/option_text.py": "unit/publish/test_request.py",
     "publish/pipeline.py": "unit/publish/test_build.py",
     "publish/request_*.py": "unit/publish/test_request.py",
+    "ledger/charges.py": "unit/ledger/test_state.py",
+    "ledger/registration.py": "unit/ledger/test_ledger.py",
     "publish/charging.py": "unit/ledger/test_account.py",
     "publish/count_*.py": "unit/publish/test_build.py",
     "publish/drawing.py": "unit/publish/test_build.py",

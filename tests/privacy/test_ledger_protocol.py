@@ -15,8 +15,8 @@ from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError
 from psd.ledger.account import Account
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
-from psd.ledger.state import ChargeRequest
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.refusals import UNREADABLE

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from psd.errors import BudgetError, LedgerError
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.ledger.state import ChargeRequest
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import columns_of, readings_of

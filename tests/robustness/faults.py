@@ -27,8 +27,8 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.ledger import entries as journal
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
-from psd.ledger.state import ChargeRequest
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit

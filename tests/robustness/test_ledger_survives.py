@@ -14,8 +14,8 @@ import psd
 from privacy.planted_bugs.ledger import check_then_act
 from psd.errors import BudgetError
 from psd.ingest.tally_file import read_tally
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
-from psd.ledger.state import ChargeRequest
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import BY_LON_LAT

@@ -14,9 +14,9 @@ from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.ledger.account import Account
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import Region
-from psd.ledger.state import ChargeRequest
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit

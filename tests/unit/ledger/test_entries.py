@@ -8,9 +8,9 @@ import pytest
 
 from psd.errors import LedgerError
 from psd.ledger import entries as journal
+from psd.ledger.charges import Charge
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.ledger.state import Charge
 
 FIRST = "2024-01-01T00:00:00+00:00"
 DATASET = {"name": "visits", "budget": 10, "unit": "record", "time_zone": None, "bound": None}

@@ -14,9 +14,9 @@ import pytest
 from psd.errors import BudgetError, LedgerError, ParameterError, WriteError
 from psd.ledger import entries as journal
 from psd.ledger import file as ledger_file
+from psd.ledger.charges import ChargeRequest, Dataset
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.ledger.state import ChargeRequest, Dataset
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import columns_of, readings_of

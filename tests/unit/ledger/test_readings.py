@@ -5,6 +5,7 @@ import pytest
 import psd
 from psd.errors import LedgerError, ParameterError
 from psd.ledger.account import Account
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.entries import entry
 from psd.ledger.file import append, exclusive
 from psd.ledger.ledger import Ledger
@@ -16,7 +17,6 @@ from psd.ledger.readings import (
     registered_reading,
 )
 from psd.ledger.regions import Region
-from psd.ledger.state import ChargeRequest
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import older_ledger, readings_of
 

@@ -6,9 +6,9 @@ import stat
 import pytest
 
 from psd.errors import InputDataError, LedgerError, ParameterError
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.ledger.seal import seal_path
-from psd.ledger.state import ChargeRequest
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import BY_LON_LAT
 from support.ledger_edits import edit_charge

@@ -5,8 +5,9 @@ from hashlib import blake2b
 import pytest
 
 from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ledger.charges import Charge, ChargeRequest, Dataset, check_name, is_name
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.ledger.state import Charge, ChargeRequest, Dataset, LedgerState, check_name, is_name
+from psd.ledger.state import LedgerState
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import readings_of
 

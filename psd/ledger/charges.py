@@ -1,0 +1,148 @@
+"""A dataset, a charge to it, and what is charged before it is drawn. Private side.
+
+Every field is public: names, epsilons, units, regions and columns. No field depends on a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from psd.errors import ParameterError
+from psd.ingest.reading import Reading
+from psd.ledger.regions import Region
+from psd.privacy.unit import PrivacyUnit
+
+__all__ = ["Charge", "ChargeRequest", "Dataset", "check_name", "is_name"]
+
+_LONGEST = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargeRequest:
+    """Cost of a release or an answer before it is drawn. Public.
+
+    Parameters
+    ----------
+    epsilon : int
+        Nano-epsilon.
+    unit : PrivacyUnit
+        Unit of privacy.
+    what : str
+        What is drawn, in a word or two.
+    region : Region, optional
+        Region of its records; without one, the charge is for all points.
+    chosen : bool
+        Whether the bound of the unit is chosen privately later; the stated one is not final then.
+    files : tuple of (int, int)
+        Device and inode of each input file.
+    readings : tuple of mapping
+        How the records are read, see `psd.ingest.reading`: one way, or several for tallies.
+    inputs : tuple of str
+        Names of all inputs, see `psd.ingest.input_names`.
+    """
+
+    epsilon: int
+    unit: PrivacyUnit
+    what: str
+    region: Region | None = None
+    chosen: bool = False
+    files: tuple[tuple[int, int], ...] = ()
+    readings: tuple[Reading, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A dataset and its budget. Public.
+
+    Parameters
+    ----------
+    name : str
+        Name under which it was registered.
+    budget : int
+        Nano-epsilon of all releases together.
+    unit : str
+        Kind of the unit of all releases, since epsilons of different units do not add up.
+    time_zone : str, optional
+        Zone of the clock whose days are the unit.
+    bound : int, optional
+        Contributions of one unit that all releases must have.
+    caps : mapping
+        Nano-epsilon of each analyst; if there are any, other analysts cannot spend.
+    raised : tuple of str
+        Times at which the budget was raised, with the earlier budgets.
+    reading : mapping, optional
+        How all records are read, see `psd.ingest.reading`; None in a ledger of an older version.
+    inputs : tuple of str
+        Marks of the inputs that may be read, see `LedgerState.mark`; any input if there are none.
+    """
+
+    name: str
+    budget: int
+    unit: str
+    time_zone: str | None = None
+    bound: int | None = None
+    caps: Mapping[str, int] = field(default_factory=dict)
+    raised: tuple[str, ...] = ()
+    reading: Reading | None = None
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """A charge for a release or an answer. Public.
+
+    Parameters
+    ----------
+    id : str
+        Random.
+    time : str
+        Time by the clock of the machine; the order of charges is that of their entries.
+    dataset, analyst, what : str
+        Dataset that was charged, analyst who spent, and what was drawn.
+    epsilon : int
+        Nano-epsilon.
+    bound : int, optional
+        Contributions of one unit; None if the bound was chosen after the charge.
+    region : Region, optional
+        Region that was charged; without one, all points were.
+    done : bool
+        Whether the release is known to be saved, or the answer to be given.
+    digest : str, optional
+        Digest that the release file states of its content.
+    files : tuple of str
+        Marks of the input files, see `LedgerState.marks`.
+    """
+
+    id: str
+    time: str
+    dataset: str
+    analyst: str | None
+    what: str
+    epsilon: int
+    bound: int | None
+    region: Region | None
+    done: bool = False
+    digest: str | None = None
+    files: tuple[str, ...] = ()
+
+
+def is_name(name: str) -> bool:
+    """Whether a name is short, printable and without spaces at its ends."""
+    return 0 < len(name) <= _LONGEST and name.isprintable() and name == name.strip()
+
+
+def check_name(kind: str, name: str) -> None:
+    """Refuse names that readers of a list could confuse.
+
+    Raises
+    ------
+    ParameterError
+        If the name is empty or long, or has characters that cannot be seen.
+    """
+    if not is_name(name):
+        raise ParameterError(
+            f"{kind} must be a name of 1 to {_LONGEST} printable characters, got "
+            f"{name[:_LONGEST]!r}"
+        )

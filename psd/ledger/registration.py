@@ -1,0 +1,108 @@
+"""Arguments of a registration, checked and in the form of an entry. Private side."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Literal, get_args
+
+from psd._util.fields import integer_between
+from psd._util.wall_clock import check_zone
+from psd.errors import ParameterError
+from psd.ingest.input_names import NAMELESS, input_names
+from psd.ingest.sources import Columns
+from psd.ledger.charges import check_name
+from psd.ledger.readings import registered_reading
+from psd.ledger.state import LedgerState
+from psd.privacy.epsilon import epsilon_text, parse_epsilon
+from psd.privacy.unit import MAX_CONTRIBUTIONS
+
+__all__ = ["UnitKind", "budget_nano", "comparable_name", "dataset_body", "input_marks"]
+
+UnitKind = Literal["record", "user", "user-day"]
+
+Amount = str | float | Decimal
+
+
+def dataset_body(
+    name: str,
+    budget: Amount,
+    *,
+    unit: UnitKind,
+    time_zone: str | None,
+    max_contributions: int | None,
+    caps: Mapping[str, Amount],
+    columns: Columns | None,
+) -> dict[str, Any]:
+    """Fields of a dataset from the arguments of `psd.ledger.ledger.Ledger.register`.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is wrong.
+    """
+    bound, nano = _checked_unit(unit, time_zone, max_contributions), budget_nano("budget", budget)
+    for kind, called in (("dataset", name), *(("analyst", who) for who in caps)):
+        check_name(kind, called)
+    return {
+        "name": name,
+        "budget": nano,
+        "unit": unit,
+        "time_zone": (time_zone or "UTC") if unit == "user-day" else None,
+        "bound": bound,
+        "caps": {who: _cap_nano(who, cap, nano) for who, cap in caps.items()},
+        "reading": registered_reading(columns, unit, time_zone),
+    }
+
+
+def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | None:
+    """Check the arguments of a unit; its contribution limit."""
+    if unit not in get_args(UnitKind):
+        raise ParameterError(f"unit must be one of {', '.join(get_args(UnitKind))}, got {unit!r}")
+    if unit != "user-day" and time_zone is not None:
+        raise ParameterError(
+            f"time_zone must be left out unless unit is user-day, got unit {unit!r}"
+        )
+    if unit == "record" and bound is not None:
+        raise ParameterError("max_contributions must be left out for unit 'record'")
+    check_zone(time_zone or "UTC")
+    check = integer_between(1, MAX_CONTRIBUTIONS)
+    return None if bound is None else int(check("max_contributions", bound))
+
+
+def budget_nano(name: str, value: str | float | Decimal) -> int:
+    """Nano-epsilon of a budget or a cap."""
+    try:
+        return parse_epsilon(value)
+    except ParameterError as error:
+        raise ParameterError(str(error).replace("epsilon", name, 1)) from None
+
+
+def _cap_nano(who: str, value: str | float | Decimal, budget: int) -> int:
+    """Nano-epsilon of an analyst's cap, which must not exceed the budget."""
+    nano = budget_nano("cap", value)
+    if nano > budget:
+        raise ParameterError(
+            f"the cap of {who} must be at most the budget {epsilon_text(budget)}, got "
+            f"{epsilon_text(nano)}; the two may be swapped"
+        )
+    return nano
+
+
+def input_marks(state: LedgerState, inputs: Sequence[Any]) -> list[str]:
+    """Marks of inputs, each once."""
+    names = input_names(list(inputs))
+    for number, name in enumerate(names, 1):
+        if name == NAMELESS:
+            raise ParameterError(
+                f"inputs must be files, tables or tallies that can be recognised again, but input "
+                f"{number} of {len(names)} cannot; a file must exist, and a table in memory has no "
+                "name"
+            )
+    return list(dict.fromkeys(map(state.mark, names)))
+
+
+def comparable_name(name: str) -> str:
+    """A name in the form in which names are compared."""
+    return unicodedata.normalize("NFKC", name).casefold()
