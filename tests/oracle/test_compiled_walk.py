@@ -16,7 +16,7 @@ from psd.publish.drawing import draw_release as build_of
 from psd.query import boxes as engine
 from psd.query.compiled_walk import walk_query_totals, walk_value_totals
 from psd.query.totals import QueryTotals, query_totals
-from psd.query.traversal import weighted_total
+from psd.query.traversal import traverse, weighted_total
 from psd.release.post_processing import DENSITIES, ESTIMATES, PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import small_domain, small_tally
@@ -45,7 +45,7 @@ def covariate_of(domain, seed=0, columns=11, rows=7):
 def compare(release, boxes):
     """All sums of the compiled walk, and totals alone, with those of numpy's walk."""
     count = release.estimates.count
-    [covered] = engine._traversals(release.model, boxes)
+    covered = traverse(release.tree, len(boxes), engine.box_fraction(release.model, boxes))
     expected, found = (
         query_totals(release.model, covered),
         walk_query_totals(release.index.flat_tree, count, boxes),

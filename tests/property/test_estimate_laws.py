@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import psd
 from psd.query import boxes as engine
 from psd.query.compiled_walk import walk_query_totals, walk_value_totals
-from psd.query.traversal import weighted_total
+from psd.query.traversal import traverse, weighted_total
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 from support.trees import domain_of, random_tree, release_of
@@ -35,7 +35,8 @@ RELEASES = [
 ]
 ENGINES = {
     "numpy": lambda release, boxes: weighted_total(
-        next(engine._traversals(release.model, boxes)), release.estimates.count
+        traverse(release.tree, len(boxes), engine.box_fraction(release.model, boxes)),
+        release.estimates.count,
     ),
     "compiled": lambda release, boxes: walk_value_totals(
         release.index.flat_tree, release.estimates.count, boxes
