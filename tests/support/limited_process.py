@@ -36,8 +36,8 @@ def limit_memory(size):
         statement = charge(self)
         used = re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())
         most = int(used[1]) * 1024 + size
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        PendingCharge.charge = charge
+        if resource.getrlimit(resource.RLIMIT_AS)[1] == resource.RLIM_INFINITY:
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
         return statement
 
     PendingCharge.charge = charged

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psd
-from psd.errors import DomainError, InputDataError
+from psd.errors import InputDataError
 from psd.ingest.record_filter import RecordFilter
 from psd.ingest.tally import Batch
 from psd.space.time_slices import TimeSlices
@@ -27,8 +27,8 @@ def batch(points, times=None):
     return Batch(x=x, y=y, time=None if times is None else np.array(times, "datetime64[us]"))
 
 
-def filter_of(domain=PLANE, *, area=None, slices=None, needs_time=False, anywhere=False):
-    return RecordFilter(domain, area=area, slices=slices, needs_time=needs_time, anywhere=anywhere)
+def filter_of(domain=PLANE, *, area=None, slices=None, needs_time=False):
+    return RecordFilter(domain, area=area, slices=slices, needs_time=needs_time)
 
 
 def cells(filtered):
@@ -83,21 +83,22 @@ def test_times_without_slices_are_kept():
     assert filtered.time.tolist() == [1_704_110_400_000_000]
 
 
-def test_a_missing_time_is_refused_where_it_would_be_read():
+def test_a_missing_time_is_refused_wherever_the_record_lies():
     records = filter_of(slices=SLICES, needs_time=True)
     with pytest.raises(InputDataError, match="no time"):
         records.filter_batch(batch([(1, 1)]))
-    with pytest.raises(InputDataError, match="no time"):
-        records.filter_batch(batch([(1, 1), (2, 2)], ["2024-01-01", "NaT"]))
-    records.filter_batch(batch([(1, 1), (9, 9)], ["2024-01-01", "NaT"]))  # dropped by its place
+    for second in ((2, 2), (9, 9), (np.nan, 1)):
+        with pytest.raises(InputDataError, match="no time"):
+            records.filter_batch(batch([(1, 1), second], ["2024-01-01", "NaT"]))
+    records.filter_batch(batch([(1, 1), (9, 9)], ["2024-01-01", "2024-01-02"]))
 
 
-@pytest.mark.parametrize("point", [(180.5, 0), (-181, 0), (0, 90.5), (0, -91), (500_000, np.nan)])
-def test_coordinates_that_are_not_degrees_are_refused(point):
-    with pytest.raises(DomainError, match="degrees") as refusal:
-        filter_of(DEGREES).filter_batch(batch([(1, 1), point]))
-    assert "500" not in str(refusal.value)
-    filter_of().filter_batch(batch([(1, 1), point]))
+@pytest.mark.parametrize("point", [(180.5, 0), (-181, 0), (0, 90.5), (0, -91), (np.inf, 0)])
+@pytest.mark.parametrize("domain", [DEGREES, PLANE], ids=["degrees", "plane"])
+def test_coordinates_that_are_not_degrees_are_outside(domain, point):
+    records = filter_of(domain)
+    assert records.filter_batch(batch([(1, 1), point])).inside.tolist() == [True, False]
+    assert records.report == {"read": 2, "without coordinates": 0, "outside": 1}
 
 
 def test_the_limits_of_degrees_are_degrees():
@@ -107,29 +108,14 @@ def test_the_limits_of_degrees_are_degrees():
 
 
 @pytest.mark.parametrize(
-    ("points", "area", "anywhere", "refused"),
-    [
-        ([(9, 9)], None, False, True),
-        ([(9, 9)], None, True, False),
-        ([(9, 9), (1, 1)], None, False, False),
-        ([(1, 1)], East(), False, False),
-        ([(np.nan, 1)], None, False, False),
-        ([(np.nan, 1), (9, 9)], None, False, True),
-        ([], None, False, False),
-    ],
-    ids=[
-        *("outside", "outside is allowed", "one inside", "outside the area alone"),
-        *("without coordinates", "without coordinates or outside", "no records"),
-    ],
+    ("points", "area"),
+    [([(9, 9)], None), ([(1, 1)], East()), ([(np.nan, 1)], None), ([(np.nan, 1), (9, 9)], None)],
+    ids=["outside", "outside the area alone", "without coordinates", "both"],
 )
-def test_records_that_all_lie_outside_the_bounds_are_refused(points, area, anywhere, refused):
-    records = filter_of(area=area, anywhere=anywhere)
-    records.filter_batch(batch(points))
-    if refused:
-        with pytest.raises(DomainError, match="bounds"):
-            records.check_bounds()
-    else:
-        records.check_bounds()
+def test_records_may_all_be_dropped(points, area):
+    records = filter_of(area=area)
+    assert not records.filter_batch(batch(points)).inside.any()
+    assert records.report["read"] == len(points)
 
 
 def test_nothing_of_the_records_is_printed():
