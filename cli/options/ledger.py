@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,19 +35,19 @@ def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def account_of(
-    ledger: str | None, dataset: str | None, analyst: str | None, output: str | None = None
+    ledger: str | None, dataset: str | None, analyst: str | None, outputs: Sequence[str] = ()
 ) -> Account | None:
     """Dataset that is charged; None if no ledger is named.
 
-    Releases in the folders of the ledger and of the output are compared with it, because an older
-    copy of a ledger does not know them.
+    Releases in the folders of the ledger and of the outputs are compared with it: an older copy of
+    a ledger does not have their charges, and an edited one has others.
 
     Raises
     ------
     UsageError
         If an option is given without those that it needs.
     LedgerError
-        If the ledger cannot be used, has no such dataset, or is an older copy.
+        If the ledger cannot be used, has no such dataset, is an older copy, or was edited.
     """
     from psd.ledger.account import Account
 
@@ -58,6 +58,6 @@ def account_of(
             raise click.UsageError("--analyst must be given with --ledger and --dataset")
         return None
     account = Account(ledger, dataset, analyst=analyst, warn=print_warning)
-    for beside in filter(None, (output, ledger)):
-        account.compare(Path(beside).parent)
+    for folder in dict.fromkeys(Path(beside).parent for beside in (*outputs, ledger)):
+        account.compare(folder)
     return account

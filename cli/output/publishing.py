@@ -69,7 +69,8 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     read: list[str | Path] = [*local, *public, *keys]
     targets = [file for release in releases for file in (release.output, *release.export)]
     check_targets(filter(None, (*targets, private.keep_tally)), overwrite=overwrite, inputs=read)
-    account = account_of(private.ledger, private.dataset, private.analyst, releases[0].output)
+    outputs = [release.output for release in releases]
+    account = account_of(private.ledger, private.dataset, private.analyst, outputs)
     observer = make_observer(lambda stage: None, report_private=private.report_private)
     epsilons = [str(release.table["epsilon"]) for release in releases]
     tallies = tallies_in(private.inputs, account, epsilons, observer)

@@ -34,8 +34,8 @@ class Region:
     crs : str
         CRS of the bounds, in its canonical text.
     columns : tuple of str
-        Reader and names of the columns from which the position of a record comes. Different
-        columns may give the same record different positions.
+        Reader, names of the columns and other options from which the position of a record comes.
+        Other options may give the same record another position.
     lattice : tuple of int
         Columns and rows that the release divides the region into; not used for sums.
     """
@@ -98,6 +98,10 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     largest such sum of each frame, within the region for the frame of the region. The sum is
     checked against a budget before every release, so it holds in every transcript, and the choice
     of releases may depend on earlier answers: with pure epsilons that is a filter [2]_.
+
+    A dataset registers how its records are read, and a charge that places them otherwise has no
+    region, see `psd.ledger.readings`. So the regions of its charges have one frame for each CRS,
+    and those of charges from before the registration may have others, which the proof covers.
 
     References
     ----------

@@ -9,6 +9,7 @@ import pytest
 import psd
 from psd.ledger.ledger import Ledger
 from support.cli_runner import BOUNDS, fails, files, passes, write_points
+from support.ledger_edits import edit_charge
 
 RECIPE = """
 [private]
@@ -67,6 +68,19 @@ def test_several_releases_are_charged_each(folder):
     assert [charge.epsilon for charge in charges] == [5 * 10**8, 10**9]
     assert all(charge.done for charge in charges)
     assert "left" in fails(4, "run", "two.toml", "--overwrite")
+
+
+def test_releases_in_the_folders_of_all_outputs_are_compared(folder):
+    ledger = Ledger.create("l")
+    ledger.register("rows", budget=9)
+    (folder / "out").mkdir()
+    second = RECIPE[RECIPE.index("[release]") :].replace("[release]", "[[release]]")
+    first = second.replace("cells", "others").replace("r.psd", "s.psd")
+    private = '[private]\ninputs = "points.csv"\nledger = "l"\ndataset = "rows"\n'
+    (folder / "two.toml").write_text(private + first + second.replace("r.psd", "out/r.psd"))
+    passes("run", "two.toml")
+    edit_charge(ledger, 5, epsilon=1)
+    assert "out/r.psd.parquet states another epsilon" in fails(9, "run", "two.toml", "--overwrite")
 
 
 def test_all_releases_are_checked_before_the_first(folder):

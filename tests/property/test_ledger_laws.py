@@ -24,6 +24,10 @@ REGIONS = st.none() | st.builds(
     SIDES,
     SIDES,
 )
+READINGS = st.sampled_from(
+    [{}, {}, {}, {"x": "home_lon"}, {"delimiter": ";"}, {"time": "t"}, {"user": "device"},
+     {"user": None}, {"ids": "nfc-2"}]
+)  # fmt: skip
 EPSILONS = st.sampled_from([1, NANO // 10, NANO // 3, NANO // 2, NANO - 1, NANO])
 CAPS = {"ann": NANO, "bob": NANO // 2}
 UNITS = {"rows": PrivacyUnit(), "users": PrivacyUnit(kind="user", max_contributions=3)}
@@ -79,12 +83,20 @@ class Spending(RuleBasedStateMachine):
         region=REGIONS,
         nano=EPSILONS,
         analyst=st.sampled_from(["ann", "bob"]),
+        changes=READINGS,
     )
-    def charge(self, name, region, nano, analyst):
+    def charge(self, name, region, nano, analyst, changes):
         unit = UNITS[name]
+        (registered,) = readings_of(unit)
+        read = {key: text for key, text in {**registered, **changes}.items() if text is not None}
         wanted = ChargeRequest(
-            epsilon=nano, unit=unit, what="build", region=region, readings=readings_of(unit)
+            epsilon=nano, unit=unit, what="build", region=region, readings=(read,)
         )
+        if any(read.get(key) != registered.get(key) for key in ("user", "ids")):
+            with pytest.raises(LedgerError):
+                self.ledger.charge(name, wanted, analyst=analyst)
+            return None
+        region = region if read == registered else None
         try:
             made = self.ledger.charge(name, wanted, analyst=analyst)
         except BudgetError:
