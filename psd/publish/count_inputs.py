@@ -106,6 +106,7 @@ class RecordInput:
             sampler=sampler,
             step=_method_step(request, observer),
             area=boundary,
+            on_copy=observer.private_copy,
             memory=memory_for_rows(None if self.memory is None else parse_memory(self.memory)),
         )
         return _report_counts(counted, observer)

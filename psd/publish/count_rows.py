@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from psd.curator.contribution_choice import choose_contribution_bound
 from psd.curator.private_bounds import PrivateBounds, find_bounds
 from psd.errors import BudgetError, ParameterError
-from psd.ingest.sources import check_repeatable, read
+from psd.ingest.sources import OnCopy, check_repeatable, read, refuse_copy
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
@@ -62,6 +62,7 @@ class _Reading:
         *,
         step: tuple[int, int] = (1, 1),
         area: Area | None = None,
+        on_copy: OnCopy | None = None,
     ) -> CountedRows:
         """Read once; choose the bound if there is a budget for it."""
         columns, choice = self.request.columns, self.request.contribution_choice
@@ -75,7 +76,10 @@ class _Reading:
             memory=self.memory and self.memory * 2 // 3,
         )
         for batch in read(
-            self.data, replace(columns, memory=self.memory and self.memory // 3), domain
+            self.data,
+            replace(columns, memory=self.memory and self.memory // 3),
+            domain,
+            on_copy=on_copy,
         ):
             builder.add_batch(batch)
         if choice is None or for_choice is None:
@@ -94,6 +98,7 @@ def count_rows(
     sampler: Sampler,
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
+    on_copy: OnCopy = refuse_copy,
     memory: int | None = None,
 ) -> CountedRows:
     """Read a source, choose a bound and estimate bounds if the request says so, and tally.
@@ -120,6 +125,8 @@ def count_rows(
         Draws the bound and the bounds.
     step, area
         As in `psd.ingest.tally_builder.TallyBuilder`. Public.
+    on_copy : callable
+        Called with a PRIVATE message if two files have equal content.
     memory : int, optional
         Bytes that reading may take, a third of them for the source.
 
@@ -138,10 +145,10 @@ def count_rows(
     unit = counted_unit(request.unit, request.contribution_scope)
     reader = _Reading(data=data, request=request, unit=unit, sampler=sampler, memory=memory)
     if not isinstance(domain, PrivateBounds):
-        return reader.count(domain, for_choice, step=step, area=area)
+        return reader.count(domain, for_choice, step=step, area=area, on_copy=on_copy)
     assert for_bounds is not None
     check_repeatable(data)
-    first = reader.count(domain.outer, for_choice)
+    first = reader.count(domain.outer, for_choice, on_copy=on_copy)
     chosen_domain = find_bounds(first.tally, domain, for_bounds, sampler)
     return replace(reader, unit=first.unit).count(chosen_domain, step=step)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from psd.ingest.sources import refuse_copy
+
 if TYPE_CHECKING:
     from psd.ingest.tally import Tally
 
@@ -29,6 +31,9 @@ class Observer:
         them must mark them as private.
     private_fault : callable
         Called with the PRIVATE reason why an input could not be read, where a ledger is used.
+    private_copy : callable, optional
+        Called with a PRIVATE message that names two files of equal content. By default the build is
+        refused; a build with a ledger calls `private_fault` instead.
     private_tally : callable, optional
         Called with the PRIVATE exact tally, which `psd.evaluation.evaluate` needs for bounded
         users. A caller that stores it must keep it secret.
@@ -37,6 +42,7 @@ class Observer:
     progress: Callable[[str], None] = _ignore_report
     private_report: Callable[[dict[str, int]], None] = _ignore_report
     private_fault: Callable[[str], None] = _ignore_report
+    private_copy: Callable[[str], None] = refuse_copy
     private_tally: Callable[[Tally], None] | None = None
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ data set can be counted part by part, when and where each part arrives.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -20,6 +20,8 @@ from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.partial_tally import EMPTY, CountingRules, PartialTally, PartOrigin
 from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, files_of, read
+from psd.ingest.sources._copies import content_digest
+from psd.ingest.sources._csv_file import find_compression
 from psd.ingest.sources._paths import STDIN, is_path, refuse_changes
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import TallyBuilder
@@ -217,7 +219,15 @@ def _part_files(items: Sequence[Any], part: str | None) -> list[Path]:
 def _part_names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:
     """Names of a part: the one of the caller, and digests of its files."""
     stated = () if part is None else (f"part {part}",)
-    return (*stated, *sorted(f"blake2b {file_digest(path)}" for path in paths))
+    digests = {digest for path in paths for digest in _content_digests(path)}
+    return (*stated, *sorted(f"blake2b {digest}" for digest in digests))
+
+
+def _content_digests(path: Path) -> Iterator[str]:
+    """Digest of a file and, if it is compressed, of what it decompresses to."""
+    yield file_digest(path)
+    if find_compression(path) != "none":
+        yield content_digest(path)
 
 
 def tally_of_build(

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
+from psd.ingest.sources._paths import uncompressed_name
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -87,7 +89,7 @@ def read_rows(spark: Any, data: Any, columns: Columns) -> Any:
     items = list(data) if isinstance(data, list | tuple) else [data]
     _check_request(items, columns)
     read = [_frame(spark, item) for item in items]
-    if len(read) > 1:
+    if len(read) > 1 or not isinstance(items[0], SparkTable):
         _check_files(read)
     frames = [_select(item, frame, columns) for item, frame in zip(items, read, strict=True)]
     if len({tuple(frame.dtypes) for frame in frames}) > 1:
@@ -119,10 +121,28 @@ def _check_request(items: list[Any], columns: Columns) -> None:
 
 
 def _check_files(frames: Sequence[Any]) -> None:
-    """Refuse inputs that share a file, also under another name."""
+    """Refuse a file that is read twice, also under another name, or beside its compressed form.
+
+    Files on this machine are recognised by device and inode, those of a cluster by their names.
+    Their content is not compared.
+    """
     files = [name for frame in frames for name in set(frame.inputFiles())]
-    if len(set(files)) < len(files):
+    if len(set(map(_file_identity, files))) < len(files):
         raise InputDataError("two inputs hold the same file; its records would count twice")
+    if len(set(map(uncompressed_name, files))) < len(files):
+        raise InputDataError(
+            "two inputs must not be one file and its compressed form; its records would count twice"
+        )
+
+
+def _file_identity(address: str) -> object:
+    """Device and inode of a file on this machine, else the address."""
+    parts = urlsplit(address)
+    try:
+        state = os.stat(unquote(parts.path)) if parts.scheme == "file" else None
+    except OSError:
+        state = None
+    return address if state is None else (state.st_dev, state.st_ino)
 
 
 @contextmanager

@@ -10,21 +10,32 @@ whose ending they do not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from psd._util import plugins
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
+from psd.ingest.sources._copies import CopyCheck, OnCopy, refuse_copy
 from psd.ingest.sources._paths import STDIN, expand_paths, has_known_ending, is_path
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = ["Columns", "Source", "check_input", "check_repeatable", "files_of", "read", "sources"]
+__all__ = [
+    "Columns",
+    "OnCopy",
+    "Source",
+    "check_input",
+    "check_repeatable",
+    "files_of",
+    "read",
+    "refuse_copy",
+    "sources",
+]
 
 _KIND = "source"
 
@@ -87,7 +98,9 @@ class Columns:
         yield from (name for name in (self.x, self.y, self.user, self.time) if name is not None)
 
 
-def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
+def read(
+    data: Any, columns: Columns, domain: Domain, *, on_copy: OnCopy | None = refuse_copy
+) -> Iterator[Batch]:
     """Read an input, batch by batch.
 
     Parameters
@@ -99,6 +112,9 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
         Names of the columns. Public.
     domain : Domain
         Public; geometries are reprojected to its CRS.
+    on_copy : callable, optional
+        Called with a PRIVATE message if two files have equal content; by default they are refused.
+        None compares nothing. See `psd.ingest.sources._copies`.
 
     Yields
     ------
@@ -114,11 +130,25 @@ def read(data: Any, columns: Columns, domain: Domain) -> Iterator[Batch]:
     """
     items, paths, groups = _sources_of(data, columns)
     for source, group in groups:
-        yield from source.batches(group, columns, domain)
+        yield from _batches_of(source, group, columns, domain, on_copy)
     if files_of(items) != paths:
         raise InputDataError(
             "files were added or removed while they were read; nothing was published"
         )
+
+
+def _batches_of(
+    source: Source, items: list[Any], columns: Columns, domain: Domain, on_copy: OnCopy | None
+) -> Iterator[Batch]:
+    """Read the items of one source, whose files are compared with each other."""
+    copies = None if on_copy is None else CopyCheck(on_copy, columns)
+    if getattr(source, "STATES_LENGTHS", False):
+        csv: Any = source
+        yield from csv.batches(items, columns, domain, copies=copies)
+        return
+    if copies is not None:
+        copies.add_files(Path(item) for item in items if is_path(item))
+    yield from source.batches(items, columns, domain)
 
 
 def check_input(data: Any, columns: Columns) -> None:
@@ -144,12 +174,19 @@ def _sources_of(
         )
     check_zone(columns.time_zone)
     items = list(data) if isinstance(data, list | tuple) else [data]
-    if len({id(item) for item in items if not is_path(item)}) < sum(not is_path(i) for i in items):
+    others = [item for item in items if not is_path(item)]
+    if len(set(map(_identity, others))) < len(others):
         raise InputDataError("an input is repeated; its records would count twice")
     paths = files_of(items)
-    groups = _groups([*paths, *(item for item in items if not is_path(item))])
+    groups = _groups([*paths, *others])
     _check_used(columns, {name for source, _ in groups for name in source.USES})
     return items, paths, groups
+
+
+def _identity(item: Any) -> Any:
+    """What an input that is not a file is recognised by: its address, or the object itself."""
+    is_address = isinstance(item, str) or (is_dataclass(item) and isinstance(item, Hashable))
+    return item if is_address else id(item)
 
 
 def _check_used(columns: Columns, used: set[str]) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "CsvContent",
     "check_columns",
     "find_compression",
+    "open_content",
     "read_header",
     "scan_content",
 ]
@@ -65,7 +66,7 @@ def read_header(path: Path) -> list[str]:
     InputDataError
         If the file is not CSV in UTF-8, or its first line cannot be parsed.
     """
-    with _open_content(path, find_compression(path)) as file:
+    with open_content(path, find_compression(path)) as file:
         start = _first_line(file)
     for signature, description in _OTHER_FORMATS.items():
         if start.startswith(signature):
@@ -145,10 +146,24 @@ def find_compression(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvContent:
-    """Characters below the first line that decide how a file is parsed."""
+    """Length of a file, and characters below its first line that decide how it is parsed.
+
+    Parameters
+    ----------
+    quotes : int
+        Number of quotes.
+    has_underscore : bool
+        Whether there is an underscore.
+    length : int
+        Bytes of the file after decompression.
+    has_rows : bool
+        Whether there is anything below the first line.
+    """
 
     quotes: int
     has_underscore: bool
+    length: int
+    has_rows: bool
 
 
 def scan_content(path: Path, compression: str) -> CsvContent:
@@ -160,9 +175,9 @@ def scan_content(path: Path, compression: str) -> CsvContent:
         If the file expands to more than a table of coordinates would, or is damaged.
     """
     quotes = size = 0
-    has_underscore, is_below = False, False
+    has_underscore, is_below, has_rows = False, False, False
     limit = _MAX_EXPANSION * path.stat().st_size
-    with _open_content(path, compression) as file:
+    with open_content(path, compression) as file:
         for part in iter(lambda: file.read(BUFFER), b""):
             size += len(part)
             if size > limit:
@@ -174,14 +189,15 @@ def scan_content(path: Path, compression: str) -> CsvContent:
                 end = _LINE_END.search(part)
                 part = part[end.end() if end else len(part) :]
                 is_below = end is not None
+            has_rows = has_rows or bool(part.strip(b"\r\n"))
             # Testing for a quote is much faster than counting quotes.
             quotes += part.count(b'"') if b'"' in part else 0
             has_underscore = has_underscore or b"_" in part
-    return CsvContent(quotes=quotes, has_underscore=has_underscore)
+    return CsvContent(quotes=quotes, has_underscore=has_underscore, length=size, has_rows=has_rows)
 
 
 @contextmanager
-def _open_content(path: Path, compression: str) -> Iterator[IO[bytes]]:
+def open_content(path: Path, compression: str) -> Iterator[IO[bytes]]:
     """Open a file as bytes of CSV; refuse one whose compressed data is cut off."""
     import pyarrow as pa
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = [
     "is_path",
     "partition_values",
     "refuse_changes",
+    "uncompressed_name",
 ]
 
 STDIN = "-"
@@ -40,6 +42,8 @@ _SUFFIXES = {
 }
 
 _TEXT = (".csv", ".tsv", ".txt", ".gz", ".zst")
+
+_COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".zip")
 
 # First bytes of files whose name has no known ending.
 _SIGNATURES = {
@@ -122,7 +126,8 @@ def expand_paths(items: Iterable[Any]) -> list[Path]:
     Raises
     ------
     InputDataError
-        If no file matches, or a file is not a regular file, not readable or repeated.
+        If no file matches, or a file is not a regular file, not readable or repeated, also as a
+        compressed file.
     """
     files: list[Path] = []
     for item in items:
@@ -192,14 +197,52 @@ def _is_companion(path: Path) -> bool:
 
 
 def _refuse_repeated(paths: list[Path]) -> None:
-    """Refuse a repeated file, also under another name."""
+    """Refuse a repeated file, also under another name, and a file beside its compressed form."""
     seen: set[tuple[int, int] | str] = set()
+    stems: dict[tuple[str, str], Path] = {}
     for path in paths:
-        state = _stat(path)
+        state = _state_of(path)
         key = (state.st_dev, state.st_ino) if state else str(path)
         if key in seen:
             raise InputDataError(f"input {path} is repeated; its records would count twice")
         seen.add(key)
+        for stem in {} if str(path) == STDIN else _stems(path):
+            other = stems.setdefault(stem, path)
+            if other is not path:
+                raise InputDataError(
+                    f"inputs {other} and {path} must not be one file and its compressed form; its "
+                    "records would count twice. Rename one of them if they are different"
+                )
+
+
+def _state_of(path: Path) -> os.stat_result | None:
+    """State of a file, or of the file that standard input is read from."""
+    if str(path) != STDIN:
+        return _stat(path)
+    try:
+        state = os.fstat(sys.stdin.fileno())
+    except (OSError, ValueError, AttributeError):
+        return None
+    return state if stat.S_ISREG(state.st_mode) else None
+
+
+def _stems(path: Path) -> set[tuple[str, str]]:
+    """Folder and name without endings of compression, of a file and of what it links to."""
+    links = {(os.path.realpath(path.parent), path.name), os.path.split(os.path.realpath(path))}
+    return {(folder, uncompressed_name(name)) for folder, name in links}
+
+
+def uncompressed_name(name: str) -> str:
+    """Name or address of a file without endings of compression.
+
+    Examples
+    --------
+    >>> uncompressed_name("visits.csv.gz"), uncompressed_name("visits.csv")
+    ('visits.csv', 'visits.csv')
+    """
+    while (end := next((e for e in _COMPRESSED if name.lower().endswith(e)), None)) is not None:
+        name = name[: -len(end)]
+    return name
 
 
 @contextmanager

@@ -38,6 +38,7 @@ from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
+    from psd.ingest.sources._copies import CopyCheck
     from psd.space.domain import Domain
 
 __all__ = ["MISSING", "accepts", "batches"]
@@ -65,6 +66,9 @@ _THREAD_BYTES = 2**27
 MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n"}
 
 
+STATES_LENGTHS = True
+"""Whether it tells the check of copies itself how long its files are after decompression."""
+
 USES: tuple[str, ...] = ()
 """Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
 
@@ -74,8 +78,21 @@ def accepts(data: Any) -> bool:
     return _paths.file_kind(data) == "csv"
 
 
-def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Batch]:
+def batches(
+    items: list[Path], columns: Columns, domain: Domain, *, copies: CopyCheck | None = None
+) -> Iterator[Batch]:
     """Read CSV files with the same columns.
+
+    Parameters
+    ----------
+    items : list of Path
+        Files, or ``-`` for standard input.
+    columns : Columns
+        Names of the columns.
+    domain : Domain
+        Not used; files of CSV state no CRS.
+    copies : CopyCheck, optional
+        Told of each file and its length, which is known when the file was scanned once.
 
     Raises
     ------
@@ -87,9 +104,25 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
         headers = [read_header(path) for path in paths]
         for path, header in zip(paths, headers, strict=True):
             check_columns(path, header, columns)
-        for path, header in zip(paths, headers, strict=True):
+        for item, path, header in zip(items, paths, headers, strict=True):
             with _paths.refuse_changes([path]):
-                yield from _stream(path, header, columns)
+                content = _scan(path)
+                if copies is not None and content.has_rows:
+                    copies.add(path, content.length, _display_name(item))
+                yield from _stream(path, header, columns, content)
+
+
+def _display_name(item: Path) -> str:
+    """What an input is called in messages."""
+    return "standard input" if str(item) == _paths.STDIN else str(item)
+
+
+def _scan(path: Path) -> CsvContent:
+    """Read a file once before it is parsed; refuse a quote that is not closed."""
+    content = scan_content(path, find_compression(path))
+    if content.quotes % 2:
+        raise InputDataError(f"{path} is malformed: {_WELL_FORMED}")
+    return content
 
 
 def _as_file(path: Path) -> contextlib.AbstractContextManager[Path]:
@@ -119,15 +152,14 @@ def _standard_input() -> Iterator[Path]:
             raise type(error)(message) from None
 
 
-def _stream(path: Path, header: list[str], columns: Columns) -> Iterator[Batch]:
+def _stream(
+    path: Path, header: list[str], columns: Columns, content: CsvContent
+) -> Iterator[Batch]:
     """Read one file."""
     import duckdb
     import pyarrow as pa
 
     compression = find_compression(path)
-    content = scan_content(path, compression)
-    if content.quotes % 2:
-        raise InputDataError(f"{path} is malformed: {_WELL_FORMED}")
     query = _query(header, columns, compression=compression, content=content)
     fault, kind = None, InputDataError
     try:

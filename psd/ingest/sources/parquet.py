@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = ["accepts", "batches"]
+__all__ = ["accepts", "batches", "have_same_rows"]
 
 _ROWS = 250_000
 
@@ -58,6 +58,16 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
         with refuse_changes([path]), _open_file(path) as file:
             chosen = _layout(path, file, columns, domain)
             yield from chosen.batches(_records(path, file, chosen))
+
+
+def have_same_rows(first: Path, second: Path, columns: Columns) -> bool:
+    """Whether two files of equal content have the same rows, and any.
+
+    Ids and times that only the names of their folders state may differ.
+    """
+    with _open_file(first) as file:
+        values = [_folder_values(path, file, columns) for path in (first, second)]
+        return file.metadata.num_rows > 0 and values[0] == values[1]
 
 
 def _open_file(path: Path) -> Any:

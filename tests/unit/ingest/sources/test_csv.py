@@ -10,7 +10,7 @@ import psd
 from psd.errors import InputDataError
 from psd.ingest.sources import Columns, _csv_file, read
 from psd.ingest.sources import csv as source
-from psd.ingest.sources._csv_file import CsvContent, scan_content
+from psd.ingest.sources._csv_file import scan_content
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import PrivacyUnit
 
@@ -289,8 +289,8 @@ def test_a_file_given_twice(file, tmp_path, alias):
         rows_of([path, other])
 
 
-def test_two_files_with_the_same_content_are_two(file):
-    paths = [file("lon,lat\n1,2\n", name) for name in ("a.csv", "b.csv")]
+def test_two_files_with_the_same_record_are_two(file):
+    paths = [file(f"lon,lat\n1,2{end}", name) for end, name in (("\n", "a.csv"), ("", "b.csv"))]
     assert rows_of(paths) == [(1.0, 2.0)] * 2
 
 
@@ -416,9 +416,21 @@ def test_the_parser_puts_nothing_into_files_of_its_own():
     assert found == [("",)]
 
 
+def signs_of(path):
+    content = scan_content(path, "none")
+    assert content.length == path.stat().st_size
+    assert content.has_rows
+    return content.quotes, content.has_underscore
+
+
+@pytest.mark.parametrize("rest", ["", "\n", "\r\n", "\r", "\r\n\r\n"])
+def test_a_first_line_alone_is_no_row(file, rest):
+    assert not scan_content(file(f"lon,lat{rest}"), "none").has_rows
+
+
 def test_quotes_around_names_alone_do_not_slow_the_parser(file):
     path = file('"user","a,b","lon","lat"\nann,x,1,2\nbob,y,3,4\n')
-    assert scan_content(path, "none") == CsvContent(quotes=0, has_underscore=False)
+    assert signs_of(path) == (0, False)
     assert rows_of(path, user="user") == [(1.0, 2.0, "ann"), (3.0, 4.0, "bob")]
 
 
@@ -426,9 +438,9 @@ def test_quotes_around_names_alone_do_not_slow_the_parser(file):
 def test_signs_are_looked_for_below_the_first_line(file, end, monkeypatch):
     monkeypatch.setattr(_csv_file, "BUFFER", 5)  # so that lines and parts end in different places
     path = file(f'user_id,"lon",lat{end}ann,1,2{end}"bob",3,4{end}')
-    assert scan_content(path, "none") == CsvContent(quotes=2, has_underscore=False)
+    assert signs_of(path) == (2, False)
     path = file(f"user_id,lon,lat{end}ann_1,1,2{end}")
-    assert scan_content(path, "none") == CsvContent(quotes=0, has_underscore=True)
+    assert signs_of(path) == (0, True)
 
 
 @pytest.mark.parametrize("user", ["ann", "a_b"])

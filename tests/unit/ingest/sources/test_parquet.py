@@ -171,8 +171,8 @@ def test_no_rows(file):
     ],
 )
 def test_one_damaged_part_stops_all(file, damage):
-    good = {"lon": np.arange(9999) / 7, "lat": np.arange(9999) / 9}
-    paths = [file(good, f"d/{name}.parquet") for name in "abc"]
+    good = {"lon": np.arange(9999) / 7}
+    paths = [file({**good, "lat": good["lon"] - i}, f"d/{i}.parquet") for i in range(3)]
     paths[1].write_bytes(damage(paths[1].read_bytes()))
     message = refused(paths[0].parent)
     assert str(paths[1]) in message

@@ -177,3 +177,39 @@ def test_folders_may_say_values(tmp_path):
     assert partition_values(path, "user") == ("a/b=",)
     assert partition_values(path, "n") == (None,)
     assert partition_values(path, "x.csv") == partition_values(path, "lon") == ()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["d/a.csv", "d/a.csv.gz"],
+        ["d/a.csv.gz", "d/a.csv.ZST"],
+        ["d"],
+        ["d/a.*"],
+        ["d/a.csv.gz", "d/../d/a.csv"],
+        ["to-a.csv", "d/a.csv.gz"],
+        ["e/a.csv", "e/a.csv.gz"],
+    ],
+)
+def test_a_file_beside_its_compressed_form_is_refused(folder, given):
+    touch(folder, "d/a.csv", "d/a.csv.gz", "d/a.csv.ZST", "d/b.csv", "e/x", "e/y")
+    (folder / "to-a.csv").symlink_to("d/a.csv")
+    (folder / "e" / "a.csv").symlink_to("x")
+    (folder / "e" / "a.csv.gz").symlink_to("y")
+    with pytest.raises(InputDataError, match="compressed form"):
+        names(*given)
+
+
+def test_other_names_are_other_files(folder):
+    touch(folder, "d/a.csv", "d/a.csv.gz", "e/a.csv", "e/b.csv.gz", "e/a.tsv.gz")
+    assert names("d/a.csv", "e") == ["d/a.csv", "e/a.csv", "e/a.tsv.gz", "e/b.csv.gz"]
+    assert names("d/a.csv.gz", "e/a.csv") == ["d/a.csv.gz", "e/a.csv"]
+
+
+def test_standard_input_from_a_file_that_is_an_input(folder, monkeypatch):
+    touch(folder, "a.csv", "b.csv")
+    with open("a.csv") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert names("-", "b.csv") == ["-", "b.csv"]
+        with pytest.raises(InputDataError, match="twice"):
+            names("-", "a.csv")

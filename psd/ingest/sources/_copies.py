@@ -1,0 +1,173 @@
+"""Files of equal content among the files that one reading counts. Private side.
+
+A record that stands in two files is counted twice, and its unit of privacy loses twice epsilon. A
+file under two names, or beside its compressed form, is refused by its name and inode before
+anything is read (`psd.ingest.sources._paths`). A copy has another inode, so its content is
+compared, after decompression, byte for byte.
+
+Whether two files are equal is a function of private data. The comparison therefore has one effect,
+a call of ``on_copy``: no record is left out, and nothing else is read, counted, charged or printed
+in another way. Without a ledger ``on_copy`` refuses the input, and the holder of the data, who
+started the build, learns that two files are equal. With a ledger the person who builds may be
+another one, and a refusal would answer a question about the records at no cost. There ``on_copy``
+is `psd.publish.observer.Observer.private_fault`, whose text ``--report-private`` alone shows.
+
+So with a ledger the exit of the build, its message, the ledger and the law of the release are those
+of a build that compares nothing, whether or not two files are equal. That build is epsilon-private
+for each record that is counted. A copy of a record is counted as a record of its own, so a person
+whose record is in two files loses twice epsilon; the private report is what tells of it.
+
+Not noticed: a copy with another order of rows, another record or another line end; a copy in
+another format; tables in memory, tables of databases, and files of a cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from psd.errors import InputDataError
+from psd.ingest.sources._csv_file import BUFFER, find_compression, open_content
+from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._paths import file_kind
+
+if TYPE_CHECKING:
+    from psd.ingest.sources import Columns
+
+__all__ = ["CopyCheck", "OnCopy", "content_digest", "refuse_copy"]
+
+OnCopy = Callable[[str], None]
+"""Called with a PRIVATE message that names two files of equal content."""
+
+_START = 2**16
+"""Bytes of a file by which it is compared before the rest of it is read."""
+
+# Files beside a file that hold a part of its records.
+_PARTS = {".shp": (".dbf",), ".gpkg": (".gpkg-wal",)}
+
+
+def refuse_copy(message: str) -> None:
+    """Refuse an input with two files of equal content.
+
+    Raises
+    ------
+    InputDataError
+    """
+    raise InputDataError(message)
+
+
+class CopyCheck:
+    """Compares files that one reading counts.
+
+    Guarantees
+    ----------
+    - `on_copy` is called for each file that has the content of an earlier one, and only then.
+    - A file is read for it only if an earlier one has the same length, and beyond its first
+      bytes only if those are equal, too.
+
+    Parameters
+    ----------
+    on_copy : callable
+        See `OnCopy`.
+    columns : Columns
+        Names of the columns to read.
+    """
+
+    def __init__(self, on_copy: OnCopy, columns: Columns) -> None:
+        self._on_copy, self._columns = on_copy, columns
+        self._by_length: dict[int, list[_File]] = defaultdict(list)
+
+    def add(self, path: Path, length: int, name: str | None = None) -> None:
+        """Compare a file with those of the same length.
+
+        Parameters
+        ----------
+        path : Path
+            File that stays readable while this check is used.
+        length : int
+            Its length in bytes, after decompression.
+        name : str, optional
+            Its name in messages; by default the path.
+        """
+        new = _File(path, str(path) if name is None else name)
+        others = self._by_length[length]
+        copied = next((other for other in others if self._are_copies(other, new)), None)
+        others.append(new)
+        if copied is not None:
+            self._on_copy(
+                f"inputs {copied.name} and {new.name} have the same content; its records would "
+                "count twice"
+            )
+
+    def add_files(self, paths: Iterable[Path]) -> None:
+        """Compare files that are not compressed, by the lengths that the system states."""
+        for path in paths:
+            self.add(path, sum(part.stat().st_size for part in _parts(path)))
+
+    def _are_copies(self, first: _File, second: _File) -> bool:
+        """Whether two files have the same records."""
+        if not second.has_content_of(first):
+            return False
+        if file_kind(second.path) != "parquet":
+            return True
+        from psd.ingest.sources.parquet import have_same_rows
+
+        return have_same_rows(first.path, second.path, self._columns)
+
+
+class _File:
+    """A file whose digests are computed when they are needed. They stay in memory."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        self._digests: dict[int | None, str] = {}
+
+    def has_content_of(self, other: _File) -> bool:
+        """Whether both have the same bytes."""
+        return all(self._digest(end) == other._digest(end) for end in (_START, None))
+
+    def _digest(self, end: int | None) -> str:
+        """Digest of the content up to a limit."""
+        if end not in self._digests:
+            self._digests[end] = content_digest(self.path, end)
+        return self._digests[end]
+
+
+def content_digest(path: Path, end: int | None = None) -> str:
+    """Digest of the content of a file after decompression, in hexadecimal.
+
+    Parameters
+    ----------
+    path : Path
+        File of points.
+    end : int, optional
+        Bytes to read; all of them by default.
+
+    Raises
+    ------
+    InputDataError
+        If the file cannot be read, or its compressed data is damaged.
+    """
+    digest = hashlib.blake2b(digest_size=32)
+    left = float("inf") if end is None else end
+    try:
+        with ExitStack() as stack:
+            for part in _parts(path):
+                file = stack.enter_context(open_content(part, find_compression(part)))
+                while left > 0 and (content := file.read(int(min(left, BUFFER)))):
+                    digest.update(content)
+                    left -= len(content)
+    except OSError as error:
+        raise fault_class(error)(f"{path} cannot be read; was it moved or removed?") from None
+    return digest.hexdigest()
+
+
+def _parts(path: Path) -> list[Path]:
+    """A file, and the files beside it that hold a part of its records."""
+    ends = _PARTS.get(path.suffix.lower(), ())
+    beside = (path.with_name(path.stem + case) for end in ends for case in (end, end.upper()))
+    return [path, *(part for part in beside if part.is_file())]
