@@ -125,7 +125,7 @@ def test_several_files_are_one_table(tmp_path, points, out):
 
 
 def test_a_bound_per_user_holds_over_several_files(tmp_path, out):
-    parts = [write_points(tmp_path / f"{i}.csv", [("u", 1, 1)] * 5, "id,lon,lat") for i in (1, 2)]
+    parts = [write_points(tmp_path / f"{n}.csv", [("u", 1, 1)] * n, "id,lon,lat") for n in (5, 6)]
     user = ("--user", "id", "--max-contributions", 3)
     told = passes("build", *parts, "-o", out, *CERTAIN, "--set", "height=0", *BOUNDS, *user)
     assert told.endswith("quadtree, epsilon 1000 per user, at most 3 records of each\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privacy.planted_bugs import (
     budget,
+    copies,
     curator,
     domain,
     ledger,
@@ -30,6 +31,7 @@ _MODULES = {
     "Time slices": (slices,),
     "Ledger": (ledger,),
     "Refusals": (refusals,),
+    "Copies": (copies,),
     "Metadata and messages": (metadata,),
     "Release file": (release_file,),
 }

@@ -1,0 +1,54 @@
+"""Planted bugs of files that are read twice: not noticed, or told to people who may not know."""
+
+from __future__ import annotations
+
+import psd.ingest.sources
+import psd.ingest.sources._paths
+import psd.publish.pipeline
+from privacy.planted_bugs.bug import planted, replaced
+from psd.ingest.sources._copies import CopyCheck
+
+COPIES = "tests/unit/ingest/sources/test_copies.py::"
+LEDGER = "tests/cli/test_copies.py::"
+
+
+@planted(
+    test=LEDGER + "test_with_a_ledger_a_build_shows_nothing_of_it",
+    like="refusals that test the equality of private data, at no cost",
+)
+def copies_are_refused_with_a_ledger():
+    """A build with a ledger is refused if two of its files are equal."""
+    return replaced(psd.publish.pipeline, "replace", lambda observer, **_: observer)
+
+
+@planted(
+    test=COPIES + "test_copies_are_refused_however_they_are_compressed",
+    like="copies in a folder of backups, which count each record twice",
+)
+def copies_are_not_compared():
+    """Two files of equal content are counted as if they were two."""
+    return replaced(CopyCheck, "_are_copies", lambda self, first, second: False)
+
+
+@planted(
+    test=COPIES + "test_copies_are_refused_however_they_are_compressed[plain-gzip]",
+    like="the size of a file where the length of its content is meant",
+)
+def copies_are_compared_as_stored():
+    """A file and its compressed copy have different lengths and are not compared."""
+    original = CopyCheck.add
+
+    def add(self, path, length, name=None):
+        original(self, path, path.stat().st_size, name)
+
+    return replaced(CopyCheck, "add", add)
+
+
+@planted(
+    test="tests/unit/ingest/sources/test_paths.py::"
+    "test_a_file_beside_its_compressed_form_is_refused",
+    like="folders in which files are compressed and not removed",
+)
+def compressed_twins_are_read():
+    """A file and its compressed form in one folder are both read."""
+    return replaced(psd.ingest.sources._paths, "uncompressed_name", lambda name: name)
