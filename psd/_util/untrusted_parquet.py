@@ -46,6 +46,9 @@ _MAX_LIST = 2**15
 _UNPACKED = 2**26
 _UNPACKED_PER_BYTE = 64
 
+# Pages whose headers are read, one by one; each takes some microseconds.
+_MAX_PAGES = 2**20
+
 # Strings that are coded by what they share with the one before may grow with every row.
 _DELTA_BYTE_ARRAY = 7
 
@@ -59,8 +62,15 @@ _LIMITS = {
 }
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
+def read_bytes(path: str | os.PathLike[str], limit: int = MAX_FILE) -> bytes:
     """Read a file that begins as Parquet does.
+
+    Parameters
+    ----------
+    path : path-like
+        File of a release.
+    limit : int
+        Most bytes that it may have.
 
     Raises
     ------
@@ -72,10 +82,19 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         raise ReleaseFormatError(f"release {path} does not exist or is not a file", path=path)
     try:
         with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size > MAX_FILE:
-                raise ReleaseFormatError(f"release {path} is larger than any release", path=path)
+            size, most = os.fstat(file.fileno()).st_size, min(limit, MAX_FILE)
+            if size > most:
+                raise ReleaseFormatError(
+                    f"release {path} must have at most {most:,} bytes for the nodes that are "
+                    f"allowed, got {size:,}; allow more with max_nodes= if its sender is "
+                    "trusted",
+                    path=path,
+                )
             start = file.read(len(_MAGIC))
-            return start + file.read() if start == _MAGIC else start
+            if start != _MAGIC:
+                return start
+            file.seek(0)
+            return file.read(most)
     except OSError as error:
         raise ReleaseFormatError(
             f"release {path} cannot be read: {error.strerror}", path=path
@@ -135,7 +154,9 @@ def max_rows(size: int, floor: int, each: int) -> int:
     return min(MAX_ROWS, floor + each * size)
 
 
-def check_size(file: pq.ParquetFile, content: bytes, *, floor: int, each: int) -> None:
+def check_size(
+    file: pq.ParquetFile, content: bytes, *, floor: int, each: int, row: int | None = None
+) -> None:
     """Refuse a file that unpacks to more than its bytes can hold.
 
     Parameters
@@ -146,11 +167,14 @@ def check_size(file: pq.ParquetFile, content: bytes, *, floor: int, each: int) -
         All bytes of the file.
     floor, each : int
         Rows that any file may have, and further rows per byte of the file.
+    row : int, optional
+        Most bytes of a row in all columns, where columns have a width.
 
     Raises
     ------
     ReleaseFormatError
-        If the file is larger, or its pages are not where the footer says.
+        If the file is larger, has more pages than any file needs, or its pages are not where the
+        footer says.
     """
     limit = max_rows(len(content), floor, each)
     if not 0 <= file.metadata.num_rows <= limit:
@@ -158,11 +182,14 @@ def check_size(file: pq.ParquetFile, content: bytes, *, floor: int, each: int) -
             f"it has more than {limit:,} rows, which a file of its size cannot hold; it was made "
             "to fill memory, or is damaged"
         )
-    left = _UNPACKED + _UNPACKED_PER_BYTE * len(content)
+    left = _UNPACKED_PER_BYTE * len(content)
+    left = _UNPACKED + (left if row is None else min(left, row * file.metadata.num_rows))
+    pages = 0
     for start, end in _chunks(file.metadata, len(content)):
         for page in page_headers(content, start, end):
             left -= page.unpacked
-            if left < 0 or page.encoding == _DELTA_BYTE_ARRAY:
+            pages += 1
+            if left < 0 or pages > _MAX_PAGES or page.encoding == _DELTA_BYTE_ARRAY:
                 raise ReleaseFormatError(
                     "it unpacks to more than a file of its size can hold; it was made to fill "
                     "memory, or is damaged"

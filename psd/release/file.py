@@ -32,7 +32,13 @@ from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.release.allow_list import check_release
 from psd.release.covariate_codec import COVARIATE_KEY, pack_covariate, unpack_covariate
 from psd.release.digest import canonical_json, content_digest
-from psd.release.node_limit import MAX_NODES, check_max_nodes, check_node_count
+from psd.release.node_limit import (
+    MAX_NODES,
+    NODE_BYTES,
+    check_max_nodes,
+    check_node_count,
+    max_file_bytes,
+)
 from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
 from psd.release.schema import record_fields, record_header
@@ -125,7 +131,8 @@ def read_release(
     """
     check_max_nodes(max_nodes)
     with stating_path(path):
-        return decode_release(read_bytes(path), str(path), max_nodes=max_nodes)
+        content = read_bytes(path, max_file_bytes(max_nodes))
+        return decode_release(content, str(path), max_nodes=max_nodes)
 
 
 def encode_release(record: ReleaseRecord) -> bytes:
@@ -255,7 +262,7 @@ def _decode_file(
         raise ReleaseFormatError("the columns are not those of a release")
     if file.metadata.num_rows == 0:
         raise ReleaseFormatError(f"a release must have 1 to {MAX_ROWS:,} nodes, got 0")
-    check_size(file, content, **NODES)
+    check_size(file, content, **NODES, row=NODE_BYTES)
     fields["covariate"] = unpack_covariate(
         fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"]
     )

@@ -6,10 +6,26 @@ from typing import Any, Final
 
 from psd.errors import ParameterError, ReleaseFormatError
 
-__all__ = ["MAX_NODES", "check_max_nodes", "check_node_count"]
+__all__ = ["MAX_NODES", "NODE_BYTES", "check_max_nodes", "check_node_count", "max_file_bytes"]
 
 MAX_NODES: Final = 2**22
 """Default limit on the nodes of a file, of all slices together."""
+
+NODE_BYTES: Final = 64
+"""Limit on the bytes of a node without compression: 42 of its columns, and some of the pages."""
+
+_OTHER_BYTES = 2**26
+
+
+def max_file_bytes(max_nodes: int) -> int:
+    """Limit on the bytes of a file with so many nodes, its header and its covariate included.
+
+    Examples
+    --------
+    >>> max_file_bytes(MAX_NODES) / 2**20
+    320.0
+    """
+    return _OTHER_BYTES + NODE_BYTES * max_nodes
 
 
 def check_max_nodes(max_nodes: object) -> None:

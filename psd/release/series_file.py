@@ -40,7 +40,13 @@ from psd.release.file import (
     read_footer,
     stating_path,
 )
-from psd.release.node_limit import MAX_NODES, check_max_nodes, check_node_count
+from psd.release.node_limit import (
+    MAX_NODES,
+    NODE_BYTES,
+    check_max_nodes,
+    check_node_count,
+    max_file_bytes,
+)
 from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
 from psd.release.schema import is_parameters, record_fields, record_header
@@ -85,7 +91,8 @@ def read_series(
     """
     check_max_nodes(max_nodes)
     with stating_path(path):
-        return decode_series(read_bytes(path), str(path), max_nodes=max_nodes)
+        content = read_bytes(path, max_file_bytes(max_nodes))
+        return decode_series(content, str(path), max_nodes=max_nodes)
 
 
 def is_series(path: str | os.PathLike[str]) -> bool:
@@ -164,7 +171,7 @@ def _decode_file(
         raise ReleaseFormatError("the columns are not those of a series")
     if file.metadata.num_rows < len(slices):
         raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
-    check_size(file, content, **NODES)
+    check_size(file, content, **NODES, row=NODE_BYTES)
     covariate = unpack_covariate(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
     records = [
         ReleaseRecord(tree=tree, **{**fields, "covariate": covariate})

@@ -166,6 +166,25 @@ def varint(number):
     return out + bytes([number])
 
 
+def test_pages_unpack_to_no_more_than_the_rows_take():
+    numbers = rng().integers(0, 2**62, 9_000_000)  # 72 MB that do not shrink
+    content = file_of(pa.table({"c": numbers}), use_dictionary=False, compression="none")
+    checked(content, floor=10**8)
+    checked(content, floor=10**8, row=1)
+    with pytest.raises(ReleaseFormatError, match="unpacks to more"):
+        checked(content, floor=10**8, row=0)
+
+
+def test_pages_without_number_are_refused(monkeypatch):
+    options = {"use_dictionary": False, "data_page_size": 1, "write_batch_size": 1}
+    content = file_of(table(100), **options)
+    monkeypatch.setattr(untrusted_parquet, "_MAX_PAGES", 100)
+    checked(content)
+    monkeypatch.setattr(untrusted_parquet, "_MAX_PAGES", 99)
+    with pytest.raises(ReleaseFormatError, match="unpacks to more"):
+        checked(content)
+
+
 def test_a_page_that_claims_gigabytes_is_refused_before_they_are_asked_for():
     content = file_of(table(2048), use_dictionary=False, compression="none")
     column = open_parquet(content).metadata.row_group(0).column(0)
@@ -261,7 +280,7 @@ def test_a_large_file_of_something_else_is_not_read_into_memory(tmp_path):
     assert len(read_bytes(tmp_path / "points.csv")) < 10
     with (tmp_path / "r").open("wb") as file:
         file.truncate(2**34)
-    with pytest.raises(ReleaseFormatError, match="larger than any release"):
+    with pytest.raises(ReleaseFormatError, match="at most 8,589,934,592 bytes"):
         read_bytes(tmp_path / "r")
 
 

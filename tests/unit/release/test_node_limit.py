@@ -65,6 +65,16 @@ def test_four_million_nodes_are_read_by_default_and_no_more():
         decode_release(sink.getvalue().to_pybytes())
 
 
+def test_a_file_has_no_more_bytes_than_its_nodes_take(path):
+    with path.open("r+b") as file:
+        file.truncate(2**26 + 64 * 50 + 1)
+    for load in (psd.Release.load, psd.SeriesRelease.load):
+        with pytest.raises(ReleaseFormatError, match=r"at most 67,112,064 bytes .* 67,112,065;"):
+            load(path, max_nodes=50)
+        with pytest.raises(ReleaseFormatError, match="cannot be read as a release"):
+            load(path, max_nodes=51)
+
+
 @pytest.mark.parametrize("limit", [0, -1, True, 2.0, "many", None])
 def test_a_limit_is_a_positive_integer(path, limit):
     for load in loaders(path):
