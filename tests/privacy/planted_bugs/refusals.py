@@ -88,7 +88,7 @@ def times_are_checked_inside_alone():
     test=REFUSALS + "test_faults_of_all_kinds_show_the_same_with_a_ledger",
     like="messages that describe data to whoever may spend a budget",
 )
-def reason_is_told_with_a_ledger():
+def reason_is_shown_with_a_ledger():
     """A build with a ledger says which column of the input is wrong, and how."""
     return replaced(
         psd.publish.pipeline, "withhold_faults", lambda work, observer, *, charge=None: work()
