@@ -10,7 +10,7 @@ import click
 from ..options.command import Command
 from ..options.reading import INPUTS, inputs_of, read_option
 from ..options.values import INTEGER, parse_settings
-from ..output.terminal import open_console
+from ..output.terminal import open_console, printable
 
 if TYPE_CHECKING:
     from psd.ledger.charges import Charge
@@ -147,7 +147,8 @@ def register_dataset(
         inputs=inputs,
     )
     click.echo(f"registered {dataset} in {file}: budget {budget} per {unit}")
-    click.echo(f"records are read by {reading_text(ledger.state().dataset(dataset).reading or {})}")
+    entered = ledger.state().dataset(dataset)
+    click.echo(f"records are read by {printable(reading_text(entered.reading or {}))}")
 
 
 @command.command("inputs", cls=Command, short_help="Add inputs that may be read for a dataset.")
@@ -195,7 +196,7 @@ def register_columns(file: str, dataset: str, read: dict[str, Any], yes: bool) -
 
     ledger, columns = Ledger(file), Columns(**read)
     entered = ledger.state().dataset(dataset)
-    text = reading_text(registered_reading(columns, entered.unit, entered.time_zone))
+    text = printable(reading_text(registered_reading(columns, entered.unit, entered.time_zone)))
     if not yes:
         click.confirm(
             f"All records of {dataset} were read by {text}, also those of earlier charges. This "
@@ -344,7 +345,9 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
     return {
         "dataset": name,
         "unit": f"{dataset.unit}{zone}{bound}",
-        "columns": "not registered" if dataset.reading is None else reading_text(dataset.reading),
+        "columns": "not registered"
+        if dataset.reading is None
+        else printable(reading_text(dataset.reading)),
         "inputs": f"{len(dataset.inputs):,}" if dataset.inputs else "any",
         "budget": epsilon_text(dataset.budget),
         "spent": epsilon_text(spent),

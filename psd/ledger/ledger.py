@@ -6,6 +6,7 @@ are never refunded, because a draw that was seen cannot be taken back.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from psd.ingest.reading import reading_text
 from psd.ingest.sources import Columns
 from psd.ledger.charges import ChargeRequest, check_name
 from psd.ledger.entries import entry, replay_entries
+from psd.ledger.entry_schema import validate_entry
 from psd.ledger.file import (
     append,
     create_file,
@@ -158,7 +160,7 @@ class Ledger:
                     "letters; a second budget would double the first"
                 )
             body["inputs"] = input_marks(state, inputs)
-            append(ledger, entry(state.hashes, "register", body))
+            _append(ledger, state, "register", body)
 
     def register_inputs(self, name: str, inputs: Sequence[Any]) -> int:
         """Append inputs that may be read for a dataset; others are refused unread.
@@ -191,7 +193,7 @@ class Ledger:
             before = set(state.dataset(name).inputs)
             added = [mark for mark in input_marks(state, inputs) if mark not in before]
             if added:
-                append(ledger, entry(state.hashes, "inputs", {"name": name, "inputs": added}))
+                _append(ledger, state, "inputs", {"name": name, "inputs": added})
         return len(added)
 
     def register_columns(self, name: str, columns: Columns | None = None) -> None:
@@ -221,7 +223,7 @@ class Ledger:
                     f"dataset {name!r} has registered columns, {reading_text(dataset.reading)}, "
                     "which never change"
                 )
-            append(ledger, entry(state.hashes, "columns", {"name": name, "reading": reading}))
+            _append(ledger, state, "columns", {"name": name, "reading": reading})
 
     def raise_budget(self, name: str, budget: str | float | Decimal) -> None:
         """Append a larger budget of a dataset.
@@ -249,7 +251,7 @@ class Ledger:
                     f"budget {epsilon_text(nano)} is not above {epsilon_text(before)}; a budget "
                     "is raised and never lowered"
                 )
-            append(ledger, entry(state.hashes, "raise", {"name": name, "budget": nano}))
+            _append(ledger, state, "raise", {"name": name, "budget": nano})
 
     def check(
         self, name: str, request: ChargeRequest, *, analyst: str | None = None
@@ -304,7 +306,7 @@ class Ledger:
                 "files": state.marks(request)[:_MOST_FILES],
                 **_body(request),
             }
-            append(ledger, entry(state.hashes, "charge", body))
+            _append(ledger, state, "charge", body)
         return str(body["id"])
 
     def finish(self, charge: str, *, digest: str | None = None) -> None:
@@ -332,7 +334,7 @@ class Ledger:
                 return
             if recorded is None or recorded.done:
                 raise LedgerError(f"charge {charge} is finished, or is not in {self.path}")
-            append(ledger, entry(state.hashes, "done", {"id": charge, "digest": digest}))
+            _append(ledger, state, "done", {"id": charge, "digest": digest})
 
     def state(self) -> LedgerState:
         """State of the ledger now.
@@ -413,6 +415,15 @@ class Ledger:
         if releases is not None:
             check_releases(state, releases, self.path)
         return state
+
+
+def _append(
+    ledger: sqlite3.Connection, state: LedgerState, kind: str, body: Mapping[str, Any]
+) -> None:
+    """Append an entry that a reader accepts; another one would end the use of the ledger."""
+    row = entry(state.hashes, kind, body)
+    validate_entry(kind, json.loads(row[3]))
+    append(ledger, row)
 
 
 def _state_of(ledger: sqlite3.Connection) -> LedgerState:

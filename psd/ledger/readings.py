@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from psd.errors import LedgerError, ParameterError
-from psd.ingest.reading import Reading, reading_of
+from psd.ingest.reading import Reading, is_reading, reading_of
 from psd.ingest.sources import Columns
 
 __all__ = [
@@ -49,18 +49,20 @@ def registered_reading(columns: Columns | None, unit: str, time_zone: str | None
     if (columns.user is None) != (unit == "record"):
         raise ParameterError(
             f"columns must name the column of user ids if and only if the unit has users, got "
-            f"column {columns.user!r} with unit {unit!r}"
+            f"column {columns.user!r} with unit {unit!r}; write psd.Columns(user=...), or "
+            "--read user=..."
         )
     if unit == "user-day" and columns.time is None:
         raise ParameterError("columns must name the column of times with unit user-day, got none")
-    if unit != "user-day":
-        return reading_of(columns)
     zone = time_zone or "UTC"
-    if columns.time_zone not in ("UTC", zone):
+    if unit == "user-day" and columns.time_zone not in ("UTC", zone):
         raise ParameterError(
             f"time_zone must be that of the days, {zone}, got {columns.time_zone} for the times"
         )
-    return reading_of(replace(columns, time_zone=zone))
+    reading = reading_of(replace(columns, time_zone=zone) if unit == "user-day" else columns)
+    if not is_reading(reading):
+        raise ParameterError("columns must have names of 1 to 1,000 characters")
+    return reading
 
 
 def fits_unit(reading: Reading, unit: str) -> bool:

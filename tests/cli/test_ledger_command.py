@@ -216,6 +216,15 @@ def test_a_lowered_charge_is_found_by_seal_and_release(ledger, here):
     assert "another epsilon" in fails(9, *BUILD[:3], "t.psd.parquet", *BUILD[4:], *LEDGER)
 
 
+def test_names_of_columns_do_not_control_the_terminal(here):
+    passes("ledger", "create", "city.ledger")
+    said = passes(*PEOPLE, "--read", "x=\x1b[2J", "--read", "y=[red]y")
+    assert "records are read by x=\\x1b[2J y=[red]y" in said
+    shown = passes("ledger", "status", "city.ledger")
+    assert "\x1b" not in shown
+    assert "[red]y" in shown
+
+
 def test_columns_of_an_older_ledger_are_entered_after_a_question(here):
     older_ledger("city.ledger")
     paid = ("--ledger", "city.ledger", "--dataset", "visits")

@@ -122,6 +122,24 @@ def test_columns_that_do_not_fit_the_unit(columns, unit, words):
         registered_reading(columns, unit, None)
 
 
+@pytest.mark.parametrize("name", ["", "x" * 1001])
+def test_names_that_no_entry_has_are_not_registered(name, tmp_path):
+    ledger = Ledger.create(tmp_path / "l")
+    with pytest.raises(ParameterError, match="columns must have names of 1 to 1,000 characters"):
+        ledger.register("visits", 1, columns=psd.Columns(layer=name))
+    assert ledger.state().datasets == {}
+    ledger.register("visits", 1, columns=psd.Columns(layer="x" * 1000, geometry="\x1b[2J"))
+    assert ledger.verify().datasets["visits"].reading["geometry"] == "\x1b[2J"
+
+
+def test_no_entry_is_written_that_is_not_read_again(tmp_path, monkeypatch):
+    ledger = Ledger.create(tmp_path / "l")
+    monkeypatch.setattr("psd.ledger.registration.registered_reading", lambda *_: {"x": 1})
+    with pytest.raises(ValueError, match="a value that this library does not write"):
+        ledger.register("visits", 1)
+    assert ledger.verify().datasets == {}
+
+
 # In a ledger
 
 
