@@ -256,7 +256,7 @@ def test_an_answer_has_its_error_and_is_done(ledger):
         (2, (*BUILD, "--dataset", "rows"), "must be given together"),
         (2, (*BUILD, "--analyst", "ann"), "must be given with --ledger"),
         (2, (*BUILD, *LEDGER, "--analyst", ""), "must be a name"),
-        (2, (*ASK, "--epsilon", "1"), "give --ledger and --dataset"),
+        (2, (*ASK, "--epsilon", "1"), "--ledger and --dataset must be given"),
         (2, (*ASK, *LEDGER), "--epsilon"),
         (2, (*ASK, "--epsilon", "0", *LEDGER), "must be above 0"),
         (3, ("ask", "points.csv", "--box", 1, 0, 0, 1, "--epsilon", 1, *LEDGER), "west below east"),
