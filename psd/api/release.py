@@ -84,7 +84,7 @@ class Release:
 
     @property
     def epsilon(self) -> Decimal:
-        """Privacy budget that was enforced before the first draw."""
+        """Privacy budget: enforced by the curator, or stated by the caller of given counts."""
         return Decimal(epsilon_text(self.record.epsilon))
 
     @property

@@ -54,7 +54,7 @@ class ReleaseRecord:
     domain : Domain
         Bounds, CRS and lattice.
     epsilon : int
-        Nano-epsilon that was enforced before the first draw.
+        Nano-epsilon: enforced by the curator, or stated by the caller of given counts.
     method : str
         Name of the decomposition.
     parameters : DeclaredParameters

@@ -196,7 +196,7 @@ FIELDS: Final = (
     Field(
         name="epsilon",
         json="string, a decimal",
-        doc="privacy budget that was enforced",
+        doc="privacy budget; enforced by the curator, or stated by the caller of given counts",
         is_valid=_is_text,
         value_of=lambda record: epsilon_text(record.epsilon),
     ),
