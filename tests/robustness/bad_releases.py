@@ -19,6 +19,7 @@ from psd.release.file import KEY, SCHEMA
 from robustness.bad_input import SECRET
 from robustness.faults import INPUT, OUTPUT, QUERY, TESTS, Fault, here
 from support.cli_runner import Outcome, cli
+from support.forged_releases import stamped, with_key_twice
 
 
 def written(content):
@@ -85,6 +86,22 @@ def rewrite(table, text):
     """A file that only its content tells from one of ours."""
     named = pa.Table.from_arrays(table.columns, schema=SCHEMA.with_metadata({KEY: text}))
     pq.write_table(named, OUTPUT, write_page_checksum=True)
+
+
+def second_header(patch):
+    """Another epsilon for those readers that take the last of two headers."""
+    own = pq.read_schema(OUTPUT).metadata[KEY]
+    other = own.replace(b'"epsilon": "1"', b'"epsilon": "9"')
+    content = with_key_twice(Path(OUTPUT).read_bytes(), KEY, other, first=False)
+    Path(OUTPUT).write_bytes(content)
+
+
+def marked_up(patch):
+    """Texts that a terminal library would take for the end of a style."""
+    table = pq.read_table(OUTPUT)
+    found = {**json.loads(table.schema.metadata[KEY]), "library": "[/x]"}
+    footer = stamped(table, {KEY: json.dumps(found)})
+    pq.write_table(table.replace_schema_metadata(footer), OUTPUT)
 
 
 def at(place, value):
@@ -245,6 +262,8 @@ RELEASES = (
         golden("seoul.format-1.psd.parquet"), "format version 1 is not known", args=SEOUL),
     Fault(name="R04-2", given="format 2", setup=golden("seoul.format-2.psd.parquet"), args=SEOUL),
     damaged("R05-field", "a field that nobody knows", header({"note": SECRET}), "other fields"),
+    Fault(name="R05-markup", given="`[/x]` for the version of the library", setup=marked_up,
+        args=f"info {OUTPUT}"),
     damaged("R05-missing", "a field that is missing", header('{"format": 3}'), "other fields"),
     damaged("R06-nan", "`NaN`", header({"parameters": {"height": float("nan")}}), "strict JSON"),
     damaged("R06-infinity", "`Infinity`", header({"weight": float("inf")}), "strict JSON"),
@@ -262,6 +281,7 @@ RELEASES = (
     damaged("R08-deep", "nodes below each other 40,000 deep", chain(40_000)),
     damaged("R09-declared", "10^9 nodes in 4,000 bytes", declared(10**9)),
     damaged("R09-huge", "2^62 nodes", declared(2**62)),
+    damaged("R09-many", "2^22 + 1 nodes", declared(2**22 + 1), "at most 4,194,304 nodes"),
     damaged("R10-digits", "a number of 5,000 digits", header('{"format": ' + "3" * 5000 + "}"),
         "strict JSON"),
     damaged("R10-nested", "brackets 100,000 deep", header("[" * 100_000), "strict JSON"),
@@ -283,6 +303,7 @@ RELEASES = (
         "has no psd header"),
     damaged("R13-twice", "a key that is there twice", header('{"FIRST", "epsilon": "1000"}'),
         "strict JSON"),
+    damaged("R13-footer", "a second header in the footer", second_header, "a key twice"),
     Fault(name="R14-link", given="a symbolic link to a release", setup=linked("../elsewhere"),
         args=QUERY),
     damaged("R14-nowhere", "a link to nowhere", linked("nowhere"), "is not a file"),

@@ -1,0 +1,125 @@
+"""What a release of a stranger takes: memory of whole processes, and of parts of the work."""
+
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import psd
+import psd.estimation.density
+import psd.estimation.posterior
+from psd._util.atomic_write import write_file
+from psd.api.release import Release
+from psd.release.file import SCHEMA, encode_release
+from psd.release.node_limit import MAX_NODES
+from psd.release.post_processing import PostProcessing
+from psd.release.record import ReleaseRecord
+from psd.space.box_tree import Tree
+from robustness.test_bad_input import MEASURED
+from support.forged_releases import stamped
+
+DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(2**20, 2**20))
+BOX = ("--box", "0.1", "0.1", "3.7", "3.9")
+
+
+def measured(*args):
+    """Exit code, peak in megabytes and stderr of a command in a process of its own."""
+    command = [sys.executable, "-c", MEASURED, *map(str, args)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.returncode, int(ended.stdout.splitlines()[-1]), ended.stderr
+
+
+def record(columns, rows, **choice):
+    """A release of a grid in which all counts are 0: it shrinks best."""
+    tree = psd.grid_tree(DOMAIN, (columns, rows))
+    zeros = np.zeros(len(tree), np.int64)
+    counted = Tree(
+        boxes=tree.boxes,
+        parent=tree.parent,
+        level=tree.level,
+        count=zeros,
+        epsilon=zeros + 10**8,
+    )
+    return ReleaseRecord(
+        tree=counted,
+        domain=DOMAIN,
+        epsilon=counted.max_path_epsilon,
+        method="given",
+        post_processing=PostProcessing(**choice),
+    )
+
+
+def test_a_box_on_four_million_nodes_is_answered_within_1_gb(tmp_path):
+    made = record(2048, 1360)
+    assert 0.95 * MAX_NODES < len(made.tree) <= MAX_NODES
+    write_file(tmp_path / "r", encode_release(made))
+    code, peak, told = measured("query", tmp_path / "r", *BOX)
+    assert (code, told) == (0, "")
+    assert peak < 1024
+
+
+def malformed(rows):
+    """Nodes that are those of a tree, and then zeros."""
+    tree = psd.grid_tree(DOMAIN, 256)
+    own = {name: np.zeros(rows, SCHEMA.field(name).type.to_pandas_dtype()) for name in SCHEMA.names}
+    for name, side in zip(("x0", "y0", "x1", "y1"), tree.boxes.T, strict=True):
+        own[name][: len(tree)] = side
+    own["parent"][: len(tree)], own["level"][: len(tree)] = tree.parent, tree.level
+    own["nano_epsilon"][:] = 1
+    made = pa.table({name: pa.array(own[name]) for name in SCHEMA.names}, schema=SCHEMA)
+    content = encode_release(record(2, 2))
+    header = pq.read_metadata(pa.BufferReader(content)).metadata[b"psd"]
+    return made.replace_schema_metadata(stamped(made.slice(0, 9), {b"psd": header}))
+
+
+@pytest.mark.parametrize("compression", ["zstd", "none"])
+def test_a_malformed_file_is_refused_in_little_memory(tmp_path, compression):
+    path = tmp_path / "r"
+    pq.write_table(malformed(MAX_NODES), path, compression=compression)
+    code, peak, told = measured("query", path, *BOX)
+    assert code == 5
+    assert "parent is missing" in told
+    assert peak < (250 if compression == "zstd" else 450)
+
+
+def peak_of(work):
+    """Most bytes of arrays at a time."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_posterior_medians_in_parts_take_less_memory(monkeypatch):
+    made = Release(record(200, 200, estimate="posterior"))
+    together = peak_of(lambda: Release(made.record).estimates)
+    monkeypatch.setattr(psd.estimation.posterior, "_MOST_KEPT", 2**10)
+    monkeypatch.setattr(psd.estimation.posterior, "_NODES_PER_BATCH", 2**8)
+    assert peak_of(lambda: Release(made.record).estimates) < together / 2
+
+
+def test_a_smooth_density_of_many_leaves_takes_no_more_memory_than_its_raster(monkeypatch):
+    made = Release(record(500, 500, density="smooth"))
+    _ = made.estimates
+    raster = 2050**2 * 8
+    monkeypatch.setattr(psd.estimation.density, "_MOST_KEPT", 1)
+    assert peak_of(lambda: made.model.density) < 13 * raster
+    assert peak_of(lambda: made.query([(0.1, 0.1, 3.7, 3.9)])) < raster
+
+
+def test_a_box_that_cuts_all_leaves_is_measured_some_leaves_at_a_time():
+    domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(2**18, 2))
+    tree = psd.grid_tree(domain, (2**17, 1))
+    counts = np.zeros(2**17, int)
+    made = psd.Release.from_counts(tree, counts, 1, domain=domain)
+    made = made.with_post_processing(PostProcessing(density="smooth"))
+    boxes = [(0.1, 0.1, 3.7, 3.9)]
+    made.query(boxes)
+    assert peak_of(lambda: made.query(boxes)) < 2**17 * 600
+    assert peak_of(lambda: made.query(boxes * 20)) < 20 * 2**17 * 60
