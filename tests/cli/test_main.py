@@ -54,7 +54,7 @@ def test_wrong_usage(args, word):
 def plant(monkeypatch, error):
     """Let `psd info` meet an error."""
 
-    def load(path):
+    def load(path, **options):
         raise error
 
     monkeypatch.setattr(Release, "load", staticmethod(load))

@@ -95,13 +95,17 @@ def releases(content: bytes) -> None:
     """Load a file; or, after a first byte of 1, a header around nodes that are sound."""
     if content[:1] == b"\x01":
         content = _wrapped(content[1:])
-    for module in (psd.release.file, psd.release.series_file):
+    file, series_file = psd.release.file, psd.release.series_file
+    for decode, encode in (
+        (file.decode_release, file.encode_release),
+        (series_file.decode_series, series_file.encode_series),
+    ):
         try:
-            record, _ = module.decode(content)
+            record, _ = decode(content)
         except PsdError:
             continue
         # What is taken is whole: it can be written again, and asked.
-        module.encode(record)
+        encode(record)
         if isinstance(record, ReleaseRecord):
             psd.Release(record).query([record.domain.bounds])
 

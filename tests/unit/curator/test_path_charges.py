@@ -65,7 +65,7 @@ def test_a_node_stands_once_in_a_question():
     charges = PathCharges(growing)
     growing.cut(growing.root(), x=[4])
     charged(charges, [1], [5])
-    with pytest.raises(ParameterError, match="twice in one question"):
+    with pytest.raises(ParameterError, match="got one twice"):
         charged(charges, [2, 2], [1, 1])
     assert charges.of_nodes.tolist() == [0, 5, 0]
     assert charged(charges, [2, 1], [1, 3])

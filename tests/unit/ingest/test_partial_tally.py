@@ -172,7 +172,10 @@ def test_what_is_no_file_needs_a_name():
             },
             "time_zone must be",
         ),
-        ({"contribution_scope": "slice", "unit": PrivacyUnit(kind="user", weight=12)}, "per slice"),
+        (
+            {"contribution_scope": "slice", "unit": PrivacyUnit(kind="user", weight=12)},
+            "slices must be given",
+        ),
     ],
 )
 def test_recipes_that_make_no_sense(changes, told):
