@@ -283,10 +283,10 @@ def show_history(file: str, dataset: str | None, form: str) -> None:
 def verify_ledger(file: str, head: str | None, key: str | None, releases: str | None) -> None:
     """Check the file and the chain of its entries, and print the head, the hash of the chain.
 
-    An older copy of a ledger passes this check, and so does a chain that was computed anew after
-    an edit. To detect both, store the head elsewhere and pass it later with --head, or seal the
-    ledger and pass the key with --key. With --releases, epsilon, unit and bound of each release
-    are compared with its charge.
+    An older copy of a ledger passes this check, and so does a chain that was recomputed after an
+    edit. To detect both, store the head elsewhere and pass it later with --head, or seal the ledger
+    and pass the key with --key. With --releases, epsilon, unit and bound of each release are
+    compared with its charge.
 
     \b
     Examples:
@@ -314,9 +314,9 @@ def verify_ledger(file: str, head: str | None, key: str | None, releases: str | 
 def seal_ledger(file: str, key: str) -> None:
     """Seal all entries with a key, in a file with .seal after the name of the ledger.
 
-    Without the key, a changed entry cannot be hidden by computing the chain anew. Keep the key and
-    a copy of the seal where those who may write the ledger cannot reach them. Entries after the
-    seal are not covered until the ledger is sealed again.
+    Without the key, a changed entry cannot be hidden by recomputing the chain. Keep the key and a
+    copy of the seal where those who may write the ledger cannot reach them. Entries after the seal
+    are not covered until the ledger is sealed again.
 
     \b
     Examples:

@@ -18,7 +18,7 @@ _KEY = "psd.max_nodes"
 
 
 def _keep_max_nodes(ctx: click.Context, param: click.Parameter, value: int) -> None:
-    """Keep the limit for whatever the command reads; refuse it before anything is read."""
+    """Store the limit for all files that the command reads; check it before any is read."""
     if value < 1:
         raise click.UsageError(f"--max-nodes must be at least 1, got {value}", ctx)
     ctx.meta[_KEY] = value

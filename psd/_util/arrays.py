@@ -32,7 +32,7 @@ def read_only_copy(values: ArrayLike, dtype: str) -> NDArray[Any]:
 
 
 def _is_read_only(array: NDArray[Any]) -> bool:
-    """Whether neither an array nor any that it is a part of can be written to."""
+    """Whether an array, and every array that it is a view of, is read-only."""
     part: Any = array
     while type(part) is np.ndarray and not part.flags.writeable:
         if part.base is None:

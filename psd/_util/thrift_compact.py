@@ -1,6 +1,6 @@
 """Structures in Thrift's compact protocol [1]_, in which Parquet writes its footer and its headers.
 
-The bytes may come from a stranger: nothing is kept that was not asked for, nothing is read twice.
+The bytes are untrusted: only requested fields are kept, and each byte is read once.
 
 References
 ----------

@@ -1,8 +1,8 @@
 """Read untrusted Parquet: check declared sizes before decoding.
 
-Runs of equal values let a few bytes stand for any number of rows, and zeros shrink a
-thousandfold, so a small file may fill memory. The footer may state anything, so the headers of
-all pages are read before any page is unpacked.
+A few bytes can encode any number of rows with equal values, and zeros compress a thousandfold, so a
+small file may fill memory. The footer may state anything, so the headers of all pages are read
+before any page is unpacked.
 """
 
 from __future__ import annotations

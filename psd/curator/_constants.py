@@ -35,7 +35,7 @@ BOUNDS_SHARE: Final = Decimal("0.1")
 """Share of epsilon for the four sides. By the private bounds command."""
 
 BOUNDS_BEYOND: Final = 50
-"""One record in so many may lie beyond each side. By the private bounds command."""
+"""One record in this number may lie beyond each side. By the private bounds command."""
 
 OUTER_LINES: Final = 2**16
 """Lattice lines of an axis of the outer domain. With more lines, more records are needed."""

@@ -391,8 +391,8 @@ class Curator:
         bins : int
             Bins per side of the domain, 1 to 1,024; a cell has those that it meets. Public.
         lines : int
-            Maximum number of candidates: all lines between bins inside the cell, or so many evenly
-            spaced ones. Public.
+            Maximum number of candidates: all lines between bins inside the cell, or this number of
+            evenly spaced ones. Public.
 
         Returns
         -------
@@ -518,7 +518,7 @@ class Curator:
         return growing, points
 
     def inside_boundary(self, cells: Cells) -> NDArray[np.bool_]:
-        """Which cells may have records: not those wholly outside the boundary. Costs nothing."""
+        """Which cells may have records: not those entirely outside the boundary. Costs nothing."""
         return self._inside_boundary(self._layer_of(cells)[0], cells)
 
     def _inside_boundary(self, growing: GrowingTree, cells: Cells) -> NDArray[np.bool_]:

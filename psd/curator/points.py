@@ -103,7 +103,7 @@ class Points:
         left, right = np.empty(len(group), np.int64), np.empty(len(group), np.int64)
         left[is_first], left[~is_first] = west + 1, line + 1
         right[is_last], right[~is_last] = east - 1, line
-        # A node one lattice cell thin has no line inside; its edge stands for "not cut".
+        # A node one lattice cell thin has no line inside; its edge means "not cut".
         thin = east - west == 1
         left[is_first] -= thin
         right[is_first] = np.where(thin, left[is_first], right[is_first])

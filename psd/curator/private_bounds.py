@@ -41,7 +41,7 @@ class PrivateBounds:
     share : decimal in (0, 1)
         Share of epsilon that the four sides cost together. Public.
     beyond : int
-        About one record in so many lies beyond each side, 3 to 10,000. Public.
+        About one record in this number lies beyond each side, 3 to 10,000. Public.
     lattice : tuple of int
         Lattice of the resulting domain. Public.
 
@@ -61,7 +61,7 @@ class PrivateBounds:
     crs: str = public_field("EPSG:4326", lambda name, value: value, "coordinate reference system")
     share: Decimal = public_field(BOUNDS_SHARE, share, "share of epsilon for the bounds")
     beyond: int = public_field(
-        BOUNDS_BEYOND, integer_between(3, 10_000), "one record in so many beyond each side"
+        BOUNDS_BEYOND, integer_between(3, 10_000), "one record in this number lies beyond each side"
     )
     lattice: tuple[int, int] = public_field(DEFAULT_LATTICE, lambda name, value: value, "lattice")
 

@@ -77,7 +77,7 @@ class Quadtree:
     prune: int = public_field(
         0,
         integer_between(0, 10**15),
-        "cells of at most so many estimated records are taken to be uniform",
+        "cells of at most this number of estimated records are assumed to be uniform",
     )
 
     name: ClassVar[str] = "quadtree"

@@ -49,8 +49,8 @@ ONE_SIDED: Final = 0.4
 equally likely. No command is kept."""
 
 SCALE_FREE: Final = 5.0
-"""Below so many standard deviations the prior of a count is flat in its logarithm, above them in
-the count itself: well-measured counts are not pulled by the prior. No command is kept."""
+"""Below this number of standard deviations, the prior of a count is flat in its logarithm, above
+them in the count itself: well-measured counts are not pulled by the prior. No command is kept."""
 
 LIKELIHOOD_POINTS: Final = 33
 """Points of a likelihood. A trade of time for precision, not fitted."""

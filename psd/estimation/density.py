@@ -216,7 +216,7 @@ def _in_parts(density: SmoothDensity, leaves: Integers, count: Floats) -> Batche
 
 
 def _chunks(size: int) -> list[slice]:
-    """Parts of so many leaves that are worked on together."""
+    """Batches of this number of leaves."""
     starts = range(0, size, _LEAVES_PER_BATCH)
     return [slice(start, min(start + _LEAVES_PER_BATCH, size)) for start in starts]
 

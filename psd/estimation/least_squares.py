@@ -61,8 +61,8 @@ def infer_counts(
 
     Guarantees
     ----------
-    - `signed` is the minimum-variance linear unbiased estimate given the tree, whatever was
-      measured where, as long as the leaves can be told apart.
+    - `signed` is the minimum-variance linear unbiased estimate given the tree, for any set of
+      measured nodes that determines the leaves.
     - Signed or not, the children of a node sum to it, to rounding.
     - Time and memory are linear in the number of nodes.
 
@@ -84,7 +84,7 @@ def infer_counts(
     Raises
     ------
     ReleaseFormatError
-        If two unmeasured parts of a node cannot be told apart.
+        If the measured nodes do not determine all parts of a node.
 
     Notes
     -----
@@ -127,9 +127,9 @@ def prune_counts(
     estimates : Estimates
         Of that tree.
     threshold : int
-        Estimated records (signed) up to which the parts of a cell are not told apart.
+        Estimated records (signed) up to which the parts of a cell are not distinguished.
     share : ndarray, shape (n,), float64
-        Of its parent that each node is taken to have, such as its share of the area.
+        Share of its parent that each node is assumed to have, such as its share of the area.
 
     Returns
     -------

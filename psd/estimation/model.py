@@ -63,7 +63,7 @@ class CountModel:
 
     @cached_property
     def outside(self) -> NDArray[np.bool_] | None:
-        """Mask of the cells wholly outside the boundary; None without a boundary."""
+        """Mask of the cells entirely outside the boundary; None without a boundary."""
         return self.record.outside
 
     @cached_property

@@ -40,7 +40,7 @@ _MOST_KEPT = 2**20
 # room for more points between two counts.
 _FINEST = 1e-6
 
-# Rate of a count that is known: the next point of its likelihood is as good as impossible.
+# Rate of a count that is known: the next point of its likelihood has practically no probability.
 _CERTAIN = 1e12
 
 _TINY = 1e-300
@@ -70,7 +70,7 @@ class _Likelihood:
 
     @classmethod
     def empty(cls, size: int) -> _Likelihood:
-        """Likelihoods of so many nodes, to be put in."""
+        """Empty likelihoods of this number of nodes."""
         low, step, mean, deviation = np.empty((4, size))
         value = np.empty((size, LIKELIHOOD_POINTS), np.float32)
         return cls(low=low, step=step, value=value, mean=mean, deviation=deviation)

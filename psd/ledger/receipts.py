@@ -181,7 +181,8 @@ def is_sound(path: str | os.PathLike[str]) -> bool:
     False
     """
     try:
-        # Files of the owner of the ledger: also those that a stranger's may not be as large as.
+        # The files belong to the owner of the ledger, so the limit for untrusted files does not
+        # apply.
         (read_series if is_series(path) else read_release)(path, max_nodes=MAX_ROWS)
     except ReleaseFormatError:
         return False

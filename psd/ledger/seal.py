@@ -1,10 +1,10 @@
 """The seal of a ledger: its head at one moment, under a key of the owner. Private side.
 
-The hash chain has no key, so a person who may write the ledger can change an entry and compute all
-later hashes anew. A seal is a message authentication code [1]_ of the number of entries and of the
-hash of the last one, in a file beside the ledger. Without the key, nobody can make the seal of
-another chain, so the sealed entries cannot be changed unnoticed while the key and the seal are
-safe. Entries after the seal are not covered.
+The hash chain has no key, so a person who may write the ledger can change an entry and recompute
+all later hashes. A seal is a message authentication code [1]_ of the number of entries and of the
+hash of the last one, in a file beside the ledger. Without the key, the seal of another chain cannot
+be computed, so the sealed entries cannot be changed unnoticed while the key and the seal are safe.
+Entries after the seal are not covered.
 
 References
 ----------

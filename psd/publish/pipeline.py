@@ -3,7 +3,7 @@
 1. The request is completed and checked; public files are read. 2. The ledger checks that the charge
    fits. 3. Records are read and counted. 4. The ledger is charged. 5. Noise is drawn.
 
-What may stop a build, and what is told of it, is the rule of `psd.publish.refusals`.
+`psd.publish.refusals` states which conditions stop a build, and what the message shows.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def draw_series(
     enforces, epsilon. With every scale and sensitivity times k, the loss of a unit with m_z records
     at z, m_1 + m_2 + ... at most k, is at most sum of S(z) m_z / k, so at most epsilon, in however
     many slices its records lie. A record lies in one slice; all records of a user's day, if they
-    are the unit, are bounded together likewise.
+    are the unit, are bounded together in the same way.
 
     Sequential composition if k bounds a user in each slice: each of the T releases is (epsilon /
     T)-differentially private for all records of a user in its slice, and basic composition adds the

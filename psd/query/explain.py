@@ -86,14 +86,14 @@ def explain_answer(model: CountModel, fraction_of: FractionOf) -> Explanation:
     model : CountModel
         Model of the cells.
     fraction_of : callable
-        Gives, for a release, the covered fractions of its cells by the one query.
+        Returns, for a release, the fractions of its cells that the query covers.
 
     Notes
     -----
-    More epsilon: the same cells, every count measured with so many times its epsilon; a method
-    that looks at the data would choose other, usually finer, cells. Finer cells: each leaf that
-    the query cuts is quartered and its epsilon goes to the quarters; points are taken to be as
-    uneven in them as in the leaf.
+    More epsilon: the same cells, every count measured with a multiple of its epsilon; a method that
+    looks at the data would choose other, usually finer, cells. Finer cells: each leaf that the
+    query cuts is quartered and its epsilon goes to the quarters; points are assumed to be as uneven
+    in them as in the leaf.
     """
     traversal = traverse(model.tree, 1, fraction_of(model))
     totals = query_totals(model, traversal)

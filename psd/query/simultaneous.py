@@ -11,7 +11,7 @@ from psd._util.arrays import Floats
 __all__ = ["simultaneous_level"]
 
 
-# Directions tried, as far as they have at most so many coordinates in all.
+# Number of directions, limited so that they have at most _COORDINATES coordinates in all.
 _DIRECTIONS = 1 << 14
 _COORDINATES = 1 << 24
 

@@ -1,4 +1,4 @@
-"""Leaves that form a table of rows and columns: estimates by four look-ups, whatever the size."""
+"""Leaves that form a table of rows and columns: estimates by four look-ups for any size."""
 
 from __future__ import annotations
 

@@ -96,9 +96,9 @@ def traverse(tree: Tree, queries: int, fraction: Fraction) -> Traversal:
 
 
 def traverse_within(tree: Tree, queries: int, fraction: Fraction, pairs: float) -> Traversal | None:
-    """Walk down the tree unless several queries meet more than so many pairs; then None.
+    """Traverse the tree; None if several queries meet more than this number of pairs.
 
-    A single query is always walked to its end. For the arguments see `traverse`.
+    A single query is always completed. For the arguments see `traverse`.
     """
     query, node = np.arange(queries), np.zeros(queries, np.int64)
     parent = np.full(queries, -1)

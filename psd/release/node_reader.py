@@ -1,7 +1,7 @@
 """The nodes of a release file or a series, read part by part.
 
-A footer may misstate its rows and runs of equal values take no bytes, so no more is decoded than a
-part of the rows before it was checked.
+A footer may misstate its rows and runs of equal values take no bytes, so each part of the rows is
+checked before the next is decoded.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def read_trees(file: pq.ParquetFile, slices: int | None = None) -> list[Tree]:
     Raises
     ------
     ReleaseFormatError
-        If nodes are not those of trees, at the first part that is not; or if the rows are not as
-        many as the footer says.
+        If nodes are not those of trees, at the first part that is not; or if the number of rows is
+        not that of the footer.
     """
     rows = file.metadata.num_rows
     nodes = _Nodes.empty(rows)
@@ -92,7 +92,7 @@ class _Nodes:
 
     @classmethod
     def empty(cls, rows: int) -> _Nodes:
-        """Room for so many nodes; the system gives memory when it is written to."""
+        """Arrays for this number of nodes; the system allocates memory when they are written."""
         return cls(
             boxes=np.empty((rows, len(_SIDES)), np.int32),
             parent=np.empty(rows, np.int32),

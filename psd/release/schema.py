@@ -82,7 +82,7 @@ class Field:
         return self.default is _REQUIRED
 
     def older_value(self, values: Mapping[str, Any]) -> Any:
-        """JSON value that a file of an older format with these other values stands for."""
+        """JSON value of the field in a file of an older format with these other values."""
         return self.default(values) if callable(self.default) else self.default
 
 

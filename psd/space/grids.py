@@ -65,8 +65,8 @@ def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
     Returns
     -------
     Cells
-        The cells of all grids, the larger ones first; a grid of one cell is a child of its own,
-        as the cell itself may be measured already.
+        The cells of all grids, the larger ones first; a grid of one cell is a separate child,
+        because the cell itself may be measured already.
     """
     origin, sides = cells.boxes[:, :2], cells.boxes[:, 2:] - cells.boxes[:, :2]
     sizes = np.clip(sizes, 1, sides)

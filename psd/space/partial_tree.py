@@ -1,8 +1,8 @@
-"""Rules of a tree that hold for its first nodes already, checked as the nodes come.
+"""Check the rules that hold for the first nodes of a tree while the nodes are read.
 
-A file of a stranger is refused at the first part that breaks a rule, before the next is decoded.
-What needs whole families, that children tile their parent, is checked of the whole tree by
-`psd.space.box_tree.check_tree`.
+An untrusted file is refused at the first part that breaks a rule, before the next part is decoded.
+The rule that children tile their parent needs complete families, so `psd.space.box_tree.check_tree`
+checks it for the whole tree.
 """
 
 from __future__ import annotations
