@@ -27,13 +27,15 @@ NAMELESS = ""
 """Name of an input that cannot be recognised; no dataset registers it."""
 
 
-def input_names(data: Any) -> tuple[str, ...]:
+def input_names(data: Any, *, has_tallies: bool = False) -> tuple[str, ...]:
     """Names of all inputs, in their order: one of each file, table, address and part of a tally.
 
     Parameters
     ----------
     data : object or list of objects
         As in `psd.build`. Private.
+    has_tallies : bool
+        Whether files may be tallies, which are named by their parts; their headers are read.
 
     Examples
     --------
@@ -43,7 +45,7 @@ def input_names(data: Any) -> tuple[str, ...]:
     True
     """
     items = data if isinstance(data, list | tuple) else [data]
-    return tuple(name for item in items for name in _names_of(item))
+    return tuple(name for item in items for name in _names_of(item, has_tallies=has_tallies))
 
 
 def tally_names(origins: Iterable[PartOrigin]) -> tuple[str, ...]:
@@ -51,7 +53,7 @@ def tally_names(origins: Iterable[PartOrigin]) -> tuple[str, ...]:
     return tuple(f"tally {origin.run}" for origin in origins)
 
 
-def _names_of(item: Any) -> Iterator[str]:
+def _names_of(item: Any, *, has_tallies: bool) -> Iterator[str]:
     """Names of one input."""
     if isinstance(item, PartialTally):
         yield from tally_names(item.origins)
@@ -60,20 +62,20 @@ def _names_of(item: Any) -> Iterator[str]:
     elif isinstance(item, SparkTable):
         yield f"table of Spark {item.name}"
     elif is_path(item) and str(item) != STDIN:
-        yield from _file_names(item)
+        yield from _file_names(item, has_tallies=has_tallies)
     elif isinstance(item, str) and "://" in item and "@" not in item:
         yield f"address {item}"
     else:
         yield NAMELESS
 
 
-def _file_names(path: str | os.PathLike[str]) -> Iterator[str]:
+def _file_names(path: str | os.PathLike[str], *, has_tallies: bool) -> Iterator[str]:
     """Names of the files of a path, a folder or a pattern; of the parts of the file of a tally."""
     from psd.ingest.tally_file import is_tally, read_origins
 
     try:
         for file in expand_paths([path]):
-            if is_tally(file):
+            if has_tallies and is_tally(file):
                 yield from tally_names(read_origins([file])[1])
             else:
                 state = file.stat()

@@ -92,7 +92,7 @@ def _cap_nano(who: str, value: str | float | Decimal, budget: int) -> int:
 
 def input_marks(state: LedgerState, inputs: Sequence[Any]) -> list[str]:
     """Marks of inputs, each once."""
-    names = input_names(list(inputs))
+    names = input_names(list(inputs), has_tallies=True)
     for number, name in enumerate(names, 1):
         if name == NAMELESS:
             raise ParameterError(

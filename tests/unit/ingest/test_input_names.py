@@ -80,4 +80,5 @@ def test_a_tally_and_its_file_are_named_by_their_parts(tmp_path):
     names = {f"tally {tally.origins[0].run}" for tally in tallies}
     assert set(tally_names(merged.origins)) == names
     for item in (merged, tmp_path / "t", tallies):
-        assert set(input_names(item)) == names
+        assert set(input_names(item, has_tallies=True)) == names
+    assert input_names(tmp_path / "t") == (name_of(tmp_path / "t"),)
