@@ -285,8 +285,8 @@ def verify_ledger(file: str, head: str | None, key: str | None, releases: str | 
 
     An older copy of a ledger passes this check, and so does a chain that was recomputed after an
     edit. To detect both, store the head elsewhere and pass it later with --head, or seal the ledger
-    and pass the key with --key. With --releases, epsilon, unit and bound of each release are
-    compared with its charge.
+    and pass the key with --key. With --releases, epsilon, unit, bound and area of each release
+    are compared with its charge.
 
     \b
     Examples:

@@ -120,8 +120,8 @@ class Account:
         ------
         LedgerError
             If a release states a charge of this ledger that is not in it, because an older copy of
-            the ledger was restored, or another epsilon, unit or bound than its charge, because the
-            ledger was edited.
+            the ledger was restored, or another epsilon, unit, bound or area than its charge,
+            because the ledger was edited.
         """
         for path, charge in check_releases(self.ledger.state(), folder, self.ledger.path):
             if not charge.done:

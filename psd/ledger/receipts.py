@@ -7,7 +7,7 @@ charges that the copy lacks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +81,7 @@ class _StatedGuarantee:
     unit: str
     time_zone: str | None
     contributions: int
+    area: tuple[object, ...]
     slices_with_shares: int = 1
 
 
@@ -96,10 +97,16 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
             unit=str(release["unit"]),
             time_zone=release.get("time_zone"),
             contributions=int(release.get("weight") or release["max_contributions"]),
+            area=_area(**release["domain"]),
             slices_with_shares=len(header["slices"]) if has_shares else 1,
         )
     except (ReleaseFormatError, ParameterError, KeyError, AttributeError, TypeError, ValueError):
         return None
+
+
+def _area(bounds: Sequence[float], crs: str, lattice: Sequence[int]) -> tuple[object, ...]:
+    """Bounds, CRS and lattice as a value that can be compared."""
+    return tuple(map(float, bounds)), crs, tuple(lattice)
 
 
 def check_releases(
@@ -107,8 +114,9 @@ def check_releases(
 ) -> list[tuple[Path, Charge]]:
     """Compare the releases in a folder with the charges that they state.
 
-    Epsilon, unit, time zone and contribution bound of a release are compared with its charge. The
-    bound is not compared where it was chosen after the charge.
+    Epsilon, unit, time zone, contribution bound and area of a release are compared with its charge.
+    The bound is not compared where it was chosen after the charge, nor the area where the charge
+    counts everywhere.
 
     Parameters
     ----------
@@ -127,8 +135,8 @@ def check_releases(
     Raises
     ------
     LedgerError
-        If a release states a charge that the ledger does not have, or another epsilon, unit or
-        bound than its charge.
+        If a release states a charge that the ledger does not have, or another epsilon, unit, bound
+        or area than its charge.
     """
     paid = []
     for path, receipt in receipts(folder):
@@ -167,6 +175,9 @@ def _differing_field(
         return "unit of privacy"
     if charge.bound is not None and stated.contributions != charge.bound:
         return "contribution bound"
+    region = charge.region
+    if region is not None and stated.area != _area(region.bounds, region.crs, region.lattice):
+        return "area"
     return None
 
 

@@ -16,6 +16,7 @@ from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
 from psd.ledger.receipts import is_sound, read_receipt, receipts
+from psd.ledger.regions import region_fields
 from psd.space.time_slices import TimeSlices
 from support.ledger_edits import edit_charge
 
@@ -202,6 +203,27 @@ def test_a_charge_that_was_lowered_is_found_by_its_release(field, name, all_unit
     ):
         with pytest.raises(LedgerError, match=words):
             check()
+
+
+MOVED = {
+    "bounds": [10, 10, 14, 14],
+    "crs": "EPSG:3857",
+    "lattice": [2, 2],
+}
+
+
+@pytest.mark.parametrize("field", MOVED)
+def test_a_charge_that_was_moved_elsewhere_is_found_by_its_release(field, ledger, tmp_path):
+    """Areas without a common point do not add up, so a moved charge would be free."""
+    points = tmp_path / "points.csv"
+    POINTS.to_csv(points, index=False)
+    built(Account(ledger, "rows"), tmp_path / "r.parquet", points)
+    Account(ledger, "rows").compare(tmp_path)
+    (charge,) = ledger.state().charges.values()
+    region = json.loads(json.dumps(region_fields(charge.region)))
+    edit_charge(ledger, 4, region={**region, field: MOVED[field]})
+    with pytest.raises(LedgerError, match=r"r.parquet states another area than charge"):
+        ledger.verify(releases=tmp_path)
 
 
 def test_other_words_in_a_footer_are_no_release_and_block_no_ledger(ledger, tmp_path):
