@@ -217,7 +217,11 @@ class Covariate:
         boxes : ndarray, shape (n, 4)
             Inside the domain, in lattice units.
         """
-        return self.raster_mass(self.to_raster(boxes))
+        mass = np.empty(len(boxes))
+        for start in range(0, len(boxes), _BOXES_PER_BATCH):
+            chunk = slice(start, start + _BOXES_PER_BATCH)
+            mass[chunk] = self._mass_of(self.to_raster(boxes[chunk]))
+        return mass
 
     def raster_mass(self, boxes: Floats) -> Floats:
         """Mass of boxes in units of raster cells.

@@ -19,6 +19,7 @@ from psd.release.node_limit import MAX_NODES
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
+from psd.space.covariate import Covariate
 from robustness.test_bad_input import MEASURED
 from support.forged_releases import stamped
 
@@ -111,6 +112,16 @@ def test_a_smooth_density_of_many_leaves_takes_no_more_memory_than_its_raster(mo
     monkeypatch.setattr(psd.estimation.density, "_MOST_KEPT", 1)
     assert peak_of(lambda: made.model.density) < 13 * raster
     assert peak_of(lambda: made.query([(0.1, 0.1, 3.7, 3.9)])) < raster
+
+
+def test_masses_of_all_cells_are_computed_in_batches():
+    tree = psd.grid_tree(DOMAIN, 400)
+    raster = np.random.default_rng(1).integers(1, 99, (64, 64)).astype(np.uint16)
+    covariate = Covariate(domain=DOMAIN, raster=raster)
+    mass = covariate.mass(tree.boxes)
+    assert np.array_equal(mass, covariate.raster_mass(covariate.to_raster(tree.boxes)))
+    few = 2 * peak_of(lambda: covariate.mass(tree.boxes[: 2**15]))
+    assert peak_of(lambda: covariate.mass(tree.boxes)) < few
 
 
 def test_a_box_that_cuts_all_leaves_is_measured_some_leaves_at_a_time():
