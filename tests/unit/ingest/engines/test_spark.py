@@ -1,5 +1,6 @@
 """The engine spark against the local path, cell by cell, on a server of Spark Connect."""
 
+import gzip
 import re
 import socket
 from pathlib import Path
@@ -190,6 +191,20 @@ def test_a_file_that_two_inputs_hold(url, tmp_path):
         [file, f"{tmp_path}/b.csv"], Columns(), engines.DOMAIN, unit=PrivacyUnit()
     )
     assert counted.counts.tolist() == [2]
+
+
+def test_a_linked_file_and_a_compressed_one(url, tmp_path):
+    (tmp_path / "a.csv").write_text("lon,lat\n127,37.5\n")
+    (tmp_path / "link.csv").symlink_to("a.csv")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"lon,lat\n127,37.5\n"))
+    for other in ("link.csv", "a.csv.gz"):
+        with pytest.raises(InputDataError, match="count twice"):
+            psd.Spark(url=url).tally(
+                [str(tmp_path / "a.csv"), str(tmp_path / other)],
+                Columns(),
+                engines.DOMAIN,
+                unit=PrivacyUnit(),
+            )
 
 
 @pytest.mark.parametrize("name", ["lon", "user", "time"])
