@@ -58,8 +58,10 @@ class Ledger:
     - The releases of a dataset together never cost more than its budget, however many processes
       charge it, and whenever these end. Epsilons are integer multiples of 1e-9.
     - No entry depends on a record of a dataset.
-    - Entries are appended and never changed. A changed entry is detected, and no charge is granted
-      from a ledger that has one.
+    - Charges of a dataset with users have one column of ids and one set of rules for them; charges
+      count in parallel only if their records are placed as the dataset registers.
+    - Entries are appended and never changed. An entry that is changed or removed while the later
+      hashes or the counter of entries stay is detected, and nothing is granted from such a ledger.
 
     Parameters
     ----------
@@ -69,7 +71,10 @@ class Ledger:
     Notes
     -----
     The ledger guards against mistakes, not against its users: a person who may write the file can
-    restore an old copy, and a person who has the data can build releases without a ledger.
+    restore an old copy, or change an entry and recompute the chain; a person who has the data can
+    build releases without a ledger. `verify` detects the first two by a head that was kept
+    elsewhere, by a seal, and by releases; entries after the last head and seal are covered by
+    releases alone.
 
     Examples
     --------
@@ -408,7 +413,7 @@ class Ledger:
         if head is not None and not state.has_head(head):
             raise LedgerError(
                 f"head {head} is not in {self.path}: this is an older copy, or another ledger, or "
-                "an entry was changed and the chain computed anew"
+                "an entry was changed and the chain recomputed"
             )
         if key is not None:
             check_seal(self.path, state, key)

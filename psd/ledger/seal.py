@@ -111,7 +111,7 @@ def check_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> int:
     if seal["ledger"] != state.id or list(state.hashes[number - 1 : number]) != [seal["head"]]:
         raise LedgerError(
             f"ledger {ledger} does not have the sealed entry {number}: an entry up to it was "
-            "changed and the chain computed anew, or this is an older copy or another ledger"
+            "changed and the chain recomputed, or this is an older copy or another ledger"
         )
     return number
 

@@ -36,7 +36,7 @@ READINGS = "tests/unit/ledger/test_readings.py::"
 UNIT = "tests/unit/ledger/test_ledger.py::"
 
 ORDER = "the order of the ledger's steps"
-EDITED = "an edited ledger whose chain was computed anew"
+EDITED = "an edited ledger whose chain was recomputed"
 APART = "disjointness on somebody's word"
 
 

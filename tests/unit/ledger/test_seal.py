@@ -1,4 +1,4 @@
-"""Who has no key cannot change what was sealed."""
+"""A sealed entry cannot be changed unnoticed without the key."""
 
 import json
 import stat
