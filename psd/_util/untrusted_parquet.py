@@ -82,10 +82,10 @@ def read_bytes(path: str | os.PathLike[str], limit: int = MAX_FILE) -> bytes:
         raise ReleaseFormatError(f"release {path} does not exist or is not a file", path=path)
     try:
         with path.open("rb") as file:
-            size, most = os.fstat(file.fileno()).st_size, min(limit, MAX_FILE)
-            if size > most:
+            size, max_bytes = os.fstat(file.fileno()).st_size, min(limit, MAX_FILE)
+            if size > max_bytes:
                 raise ReleaseFormatError(
-                    f"release {path} must have at most {most:,} bytes for the nodes that are "
+                    f"release {path} must have at most {max_bytes:,} bytes for the nodes that are "
                     f"allowed, got {size:,}; allow more with max_nodes= if its sender is "
                     "trusted",
                     path=path,
@@ -94,7 +94,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int = MAX_FILE) -> bytes:
             if start != _MAGIC:
                 return start
             file.seek(0)
-            return file.read(most)
+            return file.read(max_bytes)
     except OSError as error:
         raise ReleaseFormatError(
             f"release {path} cannot be read: {error.strerror}", path=path

@@ -190,26 +190,26 @@ def _likelihoods_by_level(
     likelihoods = [] if last is None else [last]
     below = levels[-1]
     for level in reversed(levels[: len(levels) - len(likelihoods)]):
-        found = _Likelihood.empty(level.stop - level.start)
+        of_level = _Likelihood.empty(level.stop - level.start)
         leaves = level.start + np.flatnonzero(tree.is_leaf[level])
         for chunk in np.split(leaves, range(_NODES_PER_BATCH, len(leaves), _NODES_PER_BATCH)):
-            found.put(chunk - level.start, _leaf_likelihoods(estimates, noisy, chunk))
+            of_level.put(chunk - level.start, _leaf_likelihoods(estimates, noisy, chunk))
         for nodes, kids in _families(tree, level):
             joined = _join_siblings([likelihoods[-1][kid - below.start] for kid in kids])
-            found.put(nodes - level.start, _include_noisy_count(joined, noisy, nodes))
-        likelihoods.append(found)
+            of_level.put(nodes - level.start, _include_noisy_count(joined, noisy, nodes))
+        likelihoods.append(of_level)
         below = level
     return likelihoods[::-1]
 
 
 def _concatenate(parts: list[_Likelihood]) -> _Likelihood:
     """Likelihoods of some nodes after those of others."""
-    found = _Likelihood.empty(sum(len(part.low) for part in parts))
+    joined = _Likelihood.empty(sum(len(part.low) for part in parts))
     start = 0
     for part in parts:
-        found.put(slice(start, start + len(part.low)), part)
+        joined.put(slice(start, start + len(part.low)), part)
         start += len(part.low)
-    return found
+    return joined
 
 
 def _leaf_likelihoods(estimates: Estimates, noisy: _Noisy, leaves: Integers) -> _Likelihood:

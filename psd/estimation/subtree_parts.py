@@ -16,14 +16,14 @@ from psd.space.hierarchy import Hierarchy
 __all__ = ["subtree_parts"]
 
 
-def subtree_parts(tree: Hierarchy, most: int) -> tuple[int, list[list[slice]]]:
+def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice]]]:
     """Divide a hierarchy at the depth at which top and largest part are smallest.
 
     Parameters
     ----------
     tree : Hierarchy
         What is divided. Public.
-    most : int
+    max_nodes : int
         Nodes of a part, unless a single subtree has more.
 
     Returns
@@ -40,7 +40,7 @@ def subtree_parts(tree: Hierarchy, most: int) -> tuple[int, list[list[slice]]]:
     >>> subtree_parts(psd.grid_tree(domain, 4), 10)
     (1, [[slice(1, 3, None), slice(5, 13, None)], [slice(3, 5, None), slice(13, 21, None)]])
     """
-    if len(tree) <= most:
+    if len(tree) <= max_nodes:
         return 0, [list(tree.levels)]
     size = _subtree_sizes(tree)
     tops = [max(level.stop, int(size[level].max())) for level in tree.levels]
@@ -50,7 +50,7 @@ def subtree_parts(tree: Hierarchy, most: int) -> tuple[int, list[list[slice]]]:
     edges = [0]
     while edges[-1] < len(ends):
         before = int(ends[edges[-1] - 1]) if edges[-1] else 0
-        fits = int(np.searchsorted(ends, before + most, side="right"))
+        fits = int(np.searchsorted(ends, before + max_nodes, side="right"))
         edges.append(max(fits, edges[-1] + 1))
     return depth, [
         _levels_below(tree, slice(roots.start + a, roots.start + b)) for a, b in pairwise(edges)
