@@ -196,8 +196,8 @@ def test_calls_of_neighbours_show_the_same(room):
 @pytest.mark.nightly
 @pytest.mark.parametrize("room", UNITS, indirect=True)
 def test_builds_of_neighbours_show_the_same_over_many_bounds(room):
-    replay_commands(room, 60, seed=3)
-    replay_calls(room, 150, seed=4)
+    replay_commands(room, 20, seed=3)
+    replay_calls(room, 50, seed=4)
 
 
 @pytest.mark.parametrize("paid", [False, True], ids=["free", "paid"])
