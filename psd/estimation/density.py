@@ -26,8 +26,8 @@ PARTS = 4
 
 _LEAVES_PER_BATCH = 16384
 
-# Nodes of a tree up to which the shares of all leaves are kept, about 100 MB.
-_MOST_KEPT = 2**20
+# Nodes of a tree up to which the shares of all leaves are kept, about 200 MB.
+_MOST_KEPT = 2**21
 
 # Lines around a corner: its own, or the next one, in x and in y.
 _AROUND = ((0, 0), (1, 0), (0, 1), (1, 1))
