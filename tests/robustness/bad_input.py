@@ -152,10 +152,20 @@ def linked(path):
     path.symlink_to(elsewhere)
 
 
+def copied(path):
+    for each in (path, path.with_name("elsewhere.csv")):
+        each.write_text(GOOD)
+
+
+def compressed(path):
+    path.write_text(GOOD)
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(GOOD.encode()))
+
+
 def parts(path):
     path.mkdir()
-    for name in "ab":
-        (path / f"{name}.csv").write_text(GOOD)
+    (path / "a.csv").write_text(GOOD)
+    (path / "b.csv").write_text(GOOD.rstrip("\n"))  # a copy would be refused
 
 
 def written_parquet(path):
@@ -389,6 +399,9 @@ FILE = (
     refused("C25-dangling", "a symbolic link to nothing", lambda p: p.symlink_to("nowhere"), 8,
         "does not exist"),
     refused("C25-twice", "a file and a link to it", linked, 8, "twice", "elsewhere.csv"),
+    refused("C25-copy", "a file and a copy of it", copied, 8, "same content", "elsewhere.csv"),
+    refused("C25-compressed", "a file beside its compressed form", compressed, 8,
+        "compressed form", "points.csv.gz"),
     refused("C26-truncated", "the last row ends in its first field", GOOD + "1.2", 8, "malformed"),
     refused("C26-in-a-quote", "the last row ends within quotes", GOOD + '1,2,"secr', 8,
         "closed quotes"),
