@@ -23,6 +23,7 @@ from psd.decompositions.quadtree import Quadtree
 from psd.ingest.sources import Columns
 from psd.ingest.sources import csv as source
 from psd.ledger.ledger import Ledger
+from support.releases import as_drawn
 
 # Stands in every table; nothing that is printed or published may hold it.
 SECRET = "secret-8642.13579"
@@ -998,7 +999,8 @@ def with_release(name, content):
     def write(path):
         domain = psd.Domain(bounds=WORLD)
         counts = np.arange(64)
-        psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 1.0, domain=domain).save(path)
+        made = psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 1.0, domain=domain)
+        as_drawn(made).save(path)
         path.with_name(name).write_text(content)
 
     return write
