@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
+from psd.ingest.reading import Reading
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.file import network_file_system
 from psd.ledger.ledger import Ledger
@@ -97,10 +98,15 @@ class Account:
         """
         return self.ledger.state().head_text
 
-    def check(self, request: ChargeRequest) -> None:
+    def check(self, request: ChargeRequest) -> Reading | None:
         """Refuse a charge that could not be paid now; see `psd.ledger.ledger.Ledger.check`.
 
         Warns if a file was charged to another dataset, since the same people then have two budgets.
+
+        Returns
+        -------
+        mapping or None
+            How the dataset registers that its records are read.
         """
         state = self.ledger.check(self.dataset, request, analyst=self.analyst)
         for other in state.elsewhere(self.dataset, request):
@@ -108,6 +114,7 @@ class Account:
                 f"a file of this input was charged to dataset {other!r} too; the same records "
                 "under two names have two budgets, and epsilon adds up over both"
             )
+        return state.dataset(self.dataset).reading
 
     def compare(self, folder: str | os.PathLike[str]) -> None:
         """Compare the ledger with the releases in a folder.

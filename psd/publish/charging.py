@@ -36,6 +36,11 @@ class PendingCharge:
     request : ChargeRequest
         What is charged. Public.
 
+    Attributes
+    ----------
+    reads_as_registered : bool
+        Whether all records are read as the dataset registers; true without an account.
+
     Raises
     ------
     LedgerError, BudgetError
@@ -45,8 +50,10 @@ class PendingCharge:
     def __init__(self, account: Account | None, request: ChargeRequest) -> None:
         self._account, self._request = account, request
         self._receipt: ChargeReceipt | None = None
+        self.reads_as_registered = True
         if account is not None:
-            account.check(request)
+            registered = account.check(request)
+            self.reads_as_registered = all(reading == registered for reading in request.readings)
 
     def charge(self) -> Statement:
         """Charge once, and return what the release states about it; empty without an account.

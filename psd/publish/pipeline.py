@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from psd._util.instances import check_instance, refuse_class
+from psd.ingest.sources import resolve_inputs
 from psd.ledger.account import Account
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.publish.charging import PendingCharge
-from psd.publish.count_inputs import CountInput, count_input
+from psd.publish.count_inputs import CountInput, RecordInput, count_input
 from psd.publish.drawing import draw_release
 from psd.publish.insecure import refuse_paid
 from psd.publish.observer import SILENT, Observer
@@ -55,7 +56,10 @@ def publish(
     - It holds the noisy answers, public parameters and nothing else.
     - Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
       does not depend on where records lie; with an account the reason is not stated.
-    - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn.
+    - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn. A
+      build that reads other columns, or another time zone, than the dataset registers is charged
+      before it reads, because its form could tell values of these columns.
+    - With an account, links among the input files are followed once, before the first check.
 
     Parameters
     ----------
@@ -95,6 +99,8 @@ def publish(
     if account is not None:  # a refusal would tell whether files are equal, at no cost
         observer = replace(observer, private_copy=observer.private_fault)
     source = _count_input(data, engine, memory, None if account is None else observer)
+    if account is not None and isinstance(source, RecordInput):
+        source = replace(source, data=resolve_inputs(source.data))
     request = source.complete(request)
     inputs = _read_public_inputs(request)
     if request.slices is not None:
@@ -117,6 +123,8 @@ def publish(
         return count_and_draw()
     source.check_public(request)
     rehearse(request, inputs)
+    if not pending.reads_as_registered:
+        budget.open()
     return withhold_faults(count_and_draw, observer, charge=pending.charge)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from psd.errors import DomainError, InputDataError, MissingExtraError
 from psd.space.crs import parse_crs
+from psd.space.region_files import refuse_pointers
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
@@ -91,6 +92,7 @@ def _read_image(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
             "(.npy) or an ASCII grid (.asc)",
             extra="raster",
         ) from None
+    refuse_pointers(Path(path), "covariate")
     try:
         with rasterio.open(path) as image:
             _check_crs(path, image.crs.to_wkt() if image.crs else None, domain)

@@ -93,6 +93,7 @@ def _vector_file(path: Path, name: str) -> geopandas.GeoDataFrame:
     from pyproj.exceptions import CRSError
     from shapely.errors import ShapelyError
 
+    refuse_pointers(path, name)
     try:
         if path.suffix.lower() == ".parquet":
             return gpd.read_parquet(path)
@@ -144,3 +145,23 @@ def _check_file(path: Path) -> None:
     """Refuse a path that is not a file."""
     if not path.is_file():
         raise InputDataError(f"{path} does not exist or is not a file")
+
+
+def refuse_pointers(path: Path, name: str) -> None:
+    """Refuse a file that makes GDAL read other files, which may be private.
+
+    Raises
+    ------
+    InputDataError
+        If it is a virtual data set (VRT).
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(2**16)
+    except OSError:
+        return  # the reader explains it
+    if any(mark in start for mark in (b"OGRVRTDataSource", b"VRTDataset")):
+        raise InputDataError(
+            f"{name} {path} must hold its own data, got a virtual data set (VRT) that names "
+            "other files; save it as GeoPackage or GeoTIFF"
+        )

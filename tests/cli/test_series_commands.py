@@ -139,13 +139,13 @@ def test_one_slice_is_a_release_to_every_command(folder):
         (2, "must be left out", "evaluate one v.csv --read time=time"),
         (
             2,
-            "needs --read time, the column",
+            "--read time must name the column",
             "evaluate s.psd.parquet v.csv --slice 2024-01",
         ),
         (5, "cannot be read as a release", "info v.csv --slice 2024-01"),
         (
             2,
-            "--per slice needs --slices",
+            "--slices must be given with --per slice",
             "build v.csv -o x {B} --epsilon 1 --per slice",
         ),
         (2, "--read time must name", "build v.csv -o x {B} --epsilon 1 --slices 2024-01"),

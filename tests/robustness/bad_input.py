@@ -962,7 +962,7 @@ METHODS = (
     uncompared("E04-no-value", "a setting without a value", 2, "METHOD.KEY=VALUE",
         "--set quadtree.height="),
     uncompared("E04-other-method", "a setting of a method that is not compared", 2,
-        "kd-hybrid is not among", "--set kd-hybrid.height=3"),
+        "must name a compared method, got kd-hybrid", "--set kd-hybrid.height=3"),
     uncompared("E04-other-key", "a setting of another method", 2, "grid has no parameter",
         "--set grid.height=3"),
     uncompared("E04-value", "a value out of range", 2, "must be between 0 and 12",

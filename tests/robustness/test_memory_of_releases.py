@@ -59,7 +59,7 @@ def test_a_box_on_four_million_nodes_is_answered_within_1_gb(tmp_path):
     assert 0.95 * MAX_NODES < len(made.tree) <= MAX_NODES
     write_file(tmp_path / "r", encode_release(made))
     code, peak, told = measured("query", tmp_path / "r", *BOX)
-    assert (code, told) == (0, "")
+    assert (code, "given: psd did not draw" in told) == (0, True), told
     assert peak < 1024
 
 

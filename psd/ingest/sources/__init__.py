@@ -19,7 +19,13 @@ from psd._util import plugins
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources._copies import CopyCheck, OnCopy, refuse_copy
-from psd.ingest.sources._paths import STDIN, expand_paths, has_known_ending, is_path
+from psd.ingest.sources._paths import (
+    STDIN,
+    expand_paths,
+    has_known_ending,
+    is_path,
+    resolve_inputs,
+)
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Batch
@@ -34,6 +40,7 @@ __all__ = [
     "files_of",
     "read",
     "refuse_copy",
+    "resolve_inputs",
     "sources",
 ]
 

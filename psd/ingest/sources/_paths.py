@@ -25,6 +25,7 @@ __all__ = [
     "is_path",
     "partition_values",
     "refuse_changes",
+    "resolve_inputs",
     "uncompressed_name",
 ]
 
@@ -134,6 +135,30 @@ def expand_paths(items: Iterable[Any]) -> list[Path]:
         files += [Path(item)] if os.fspath(item) == STDIN else _expand_path(Path(item))
     _refuse_repeated(files)
     return files
+
+
+def resolve_inputs(data: Any) -> Any:
+    """Replace the paths of an input by the files that they mean now, with no links left.
+
+    With a ledger, a file is checked by its device and inode and read later by its name. A link
+    that changes between the two would be checked as one file and read as another, so each link is
+    followed once, before the first check.
+
+    Parameters
+    ----------
+    data : object or list of objects
+        As in `psd.build`. Private.
+
+    Raises
+    ------
+    InputDataError
+        As `expand_paths`.
+    """
+    items = list(data) if isinstance(data, list | tuple) else [data]
+    files = expand_paths(item for item in items if is_path(item))
+    resolved = [path if str(path) == STDIN else Path(os.path.realpath(path)) for path in files]
+    _refuse_repeated(resolved)
+    return [*map(str, resolved), *(item for item in items if not is_path(item))]
 
 
 def _expand_path(path: Path) -> list[Path]:

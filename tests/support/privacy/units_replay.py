@@ -106,7 +106,7 @@ def release_of(rows, case, method, noise, monkeypatch):
     monkeypatch.setattr(
         "psd.ingest.tally_builder.secrets.token_bytes", lambda size: b"sixteen bytes ok"
     )
-    monkeypatch.setattr("psd.publish.count_rows.read", lambda *_: batches(rows, case))
+    monkeypatch.setattr("psd.publish.count_rows.read", lambda *_, **__: batches(rows, case))
 
     def noted(*arguments, **options):
         noise.curator = Curator(*arguments, **options)

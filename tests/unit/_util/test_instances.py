@@ -61,7 +61,7 @@ def test_four_numbers_are_a_domain():
         (lambda: psd.plan(9, area_km2=8, epsilons="1"), "epsilons must be a list"),
         (
             lambda: psd.plan(9, area_km2=8, epsilons=[1], methods=[psd.decompositions.Grid]),
-            "method must be an instance",
+            "methods must be an instance",
         ),
         (lambda: psd.audit(psd.decompositions.Grid, 1), "method must be an instance"),
         (lambda: psd.audit("grid", 1, unit="user"), "unit must be of type PrivacyUnit"),

@@ -175,7 +175,7 @@ def test_a_damaged_tally_is_refused(built, name, value):
 
 
 def test_a_tally_is_no_release(built):
-    with pytest.raises(psd.PsdError, match="PRIVATE, a tally"):
+    with pytest.raises(psd.PsdError, match="PRIVATE tally"):
         psd.Release.load(built[2])
 
 

@@ -240,7 +240,7 @@ def test_damaged_files_are_refused(tmp_path):
 
 def test_a_tally_is_no_release_and_no_points(tmp_path):
     write_tally(counted(), tmp_path / "t")
-    with pytest.raises(psd.PsdError, match="PRIVATE, a tally"):
+    with pytest.raises(psd.PsdError, match="PRIVATE tally"):
         psd.Release.load(tmp_path / "t")
     assert not is_tally(tmp_path)
     assert not is_tally(tmp_path / "absent")
