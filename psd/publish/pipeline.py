@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from psd._util.instances import check_instance, refuse_class
+from psd.errors import InputDataError
 from psd.ingest.sources import resolve_inputs
 from psd.ledger.account import Account
 from psd.mechanisms.sampler import SecureSampler
@@ -99,8 +100,12 @@ def publish(
     if account is not None:  # a refusal would tell whether files are equal, at no cost
         observer = replace(observer, private_copy=observer.private_fault)
     source = _count_input(data, engine, memory, None if account is None else observer)
+    fault = None  # raised after the ledger has been asked
     if account is not None and isinstance(source, RecordInput):
-        source = replace(source, data=resolve_inputs(source.data))
+        try:
+            source = replace(source, data=resolve_inputs(source.data))
+        except InputDataError as error:
+            fault = error
     request = source.complete(request)
     inputs = _read_public_inputs(request)
     if request.slices is not None:
@@ -121,6 +126,8 @@ def publish(
 
     if account is None:
         return count_and_draw()
+    if fault is not None:
+        raise fault
     source.check_public(request)
     rehearse(request, inputs)
     if not pending.reads_as_registered:

@@ -18,9 +18,10 @@ Proof: let D and D' be two inputs that differ in one unit of privacy and have th
 refusal of form separates them. By 4 all other ends of a build before its draws are charged like the
 release. Such an end shows one bit, which is not covered by the guarantee of the release; because it
 is charged, the budget bounds how often it is shown. Inputs of another form are distinguished at no
-cost: the person who may choose the input, or its columns, learns whether every record has an id, a
-time and numbers, and no more than that, since the sentence is fixed. The form of a given input is
-one bit for given columns, for all bounds.
+cost: the person who builds learns whether every record has an id, a time in range and numbers, and
+no more than that, since the sentence is fixed. It is one bit for the input and the columns that a
+ledger registers, for all bounds. A build that reads other columns, or another time zone, is charged
+before it reads, so that each of their bits is paid for.
 
 Not covered: how long a build takes, and a process that the system ends by a signal, which charges
 nothing because no code runs after it.

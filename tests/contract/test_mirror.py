@@ -61,7 +61,6 @@ ELSEWHERE = {
     "release/series*.py": "unit/api/test_series.py",
     "space/bin_grid.py": "oracle/test_division_scores.py",
     "space/public_files.py": "unit/publish/test_recipe.py",
-    "space/region_files.py": "cli/test_query.py",
     "space/polygon_pieces.py": "oracle/test_polygons_naive.py",
     "space/region_checks.py": "unit/space/test_regions.py",
     "statistics/error_draws.py": "oracle/test_joint_dense.py",

@@ -411,7 +411,8 @@ def test_the_reason_of_a_fault_is_in_the_private_report_alone(room):
     bounds = (126, 37, 128, 38)
     shown = room.build(rows, bounds, ("--report-private",), paid=True)
     first, last = shown[2].splitlines()
-    assert first.startswith("PRIVATE, do not publish: column 'lat' of in.csv must hold plain")
+    assert first.startswith("PRIVATE, do not publish: column 'lat' of ")
+    assert "in.csv must hold plain" in first
     assert last == f"psd: error: {UNREADABLE}"
     asked = cli(
         "ask", "in.csv", "--box", *bounds, "--epsilon", 1, "--report-private",
@@ -503,3 +504,42 @@ def test_a_part_is_empty_if_no_record_was_read(room):
         else:
             with pytest.raises(InputDataError, match="same name"):
                 psd.merge(parts)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(("--read", "x=user"), id="a column of ids as coordinates"),
+        pytest.param(("--read", "time=day"), id="a column of times that is not registered"),
+        pytest.param(("--read", "x=none"), id="a column that does not exist"),
+    ],
+)
+def test_a_reading_that_is_not_registered_is_charged_before_a_record_is_read(room, other):
+    """Whether a column holds numbers or times in range would be told at no cost."""
+    bounds = (126, 37, 128, 38)
+    code, _, err = room.build(BASE, bounds, other, paid=True)[:3]
+    assert (code, UNREADABLE in err) == (8, True)
+    assert len(room.charges()) == 1
+
+
+def test_a_link_is_followed_once_before_the_first_check(tmp_path):
+    """It pointed to a registered file when it was checked, and points elsewhere when it is read."""
+    paths = {name: tmp_path / f"{name}.csv" for name in ("mine", "secret", "link")}
+    frame(BASE).to_csv(paths["mine"], index=False)
+    frame([*BASE, *BASE]).to_csv(paths["secret"], index=False)
+    paths["link"].symlink_to(paths["mine"])
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    ledger.register("rows", 9, columns=Columns(), inputs=[paths["mine"]])
+    reports = []
+
+    def flip(stage):
+        if stage == "reading":
+            paths["link"].unlink()
+            paths["link"].symlink_to(paths["secret"])
+
+    psd.build(
+        str(paths["link"]), domain=(126, 37, 128, 38), epsilon=1,
+        account=psd.Account(ledger, "rows"),
+        observer=Observer(progress=flip, private_report=reports.append),
+    )  # fmt: skip
+    assert [report["read"] for report in reports] == [len(BASE)]

@@ -110,3 +110,30 @@ def lack_of_memory_is_free():
 def parameters_are_checked_after_reading():
     """Parameters of a method are first used after records were read and epsilon was charged."""
     return replaced(psd.publish.pipeline, "rehearse", lambda request, inputs: None)
+
+
+@planted(
+    test=REFUSALS
+    + "test_a_reading_that_is_not_registered_is_charged_before_a_record_is_read"
+    + "[a column of ids as coordinates]",
+    like="a column of ids that was read as coordinates, to see at no cost whether all are numbers",
+)
+def other_columns_are_read_before_the_charge():
+    """A build that reads other columns than the registered ones is charged after reading."""
+    original = psd.publish.pipeline.PendingCharge
+
+    def pending(account, request):
+        charge = original(account, request)
+        charge.reads_as_registered = True
+        return charge
+
+    return replaced(psd.publish.pipeline, "PendingCharge", pending)
+
+
+@planted(
+    test=REFUSALS + "test_a_link_is_followed_once_before_the_first_check",
+    like="a link that pointed to a registered file when it was checked, and elsewhere when read",
+)
+def links_are_followed_at_each_use():
+    """A file is checked by its device and number, and read later by the name of a link."""
+    return replaced(psd.publish.pipeline, "resolve_inputs", lambda data: data)

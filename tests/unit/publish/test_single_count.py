@@ -93,7 +93,6 @@ def test_every_answer_has_its_price_until_all_is_spent(account, tmp_path):
         ({"max_contributions": 2}, ParameterError),
         ({"user": "id", "max_contributions": 2}, LedgerError),
         ({"data": "missing.csv"}, InputDataError),
-        ({"x": "none"}, InputDataError),
     ],
 )
 def test_what_is_refused_costs_nothing(arguments, kind, account):
