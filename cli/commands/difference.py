@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from ..options.command import Command
-from ..options.common import RELEASE, overwrite
+from ..options.common import RELEASE
 from ..options.regions import read_regions
+from ..options.table import TABLE_OUTPUT
 from ..options.time_slices import OTHER_SLICE, SLICE, release_at
 from ..options.values import NUMBER
 from ..output.answers import warn_of_regions_beyond
@@ -37,14 +38,7 @@ __all__ = ["command"]
 @click.option(
     "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="Format of the output; by default from the ending of -o, or a table.",
-)
-@click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
-@overwrite
+@TABLE_OUTPUT
 def command(
     release: str,
     other: str,

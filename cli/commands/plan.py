@@ -11,6 +11,7 @@ import click
 from ..options.area import covariate_option, read_covariate
 from ..options.command import Command
 from ..options.common import overwrite
+from ..options.table import FORMAT
 from ..options.values import INTEGER, NUMBER, parse_number, split_commas
 from ..output.terminal import make_room, open_console, show_builds
 from ..output.text_files import output_format, write_text
@@ -83,12 +84,7 @@ FORMATS = ("table", "csv", "json")
 @click.option(
     "--seed", type=INTEGER, default=0, show_default=True, help="Seed of the simulated populations."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="Format of the output; by default from the ending of -o, or a table.",
-)
+@FORMAT
 @click.option("-o", "--output", type=click.Path(), help="CSV or JSON file instead of the screen.")
 @click.option("--plot", type=click.Path(), help="PNG, SVG or HTML page of the errors by size.")
 @overwrite

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from ..options.command import Command
-from ..options.common import RELEASE, overwrite
+from ..options.common import RELEASE
+from ..options.table import TABLE_OUTPUT
 from ..options.time_slices import SLICE, release_at
 from ..options.values import INTEGER, NUMBER
 from ..output.tables import FORMATS, state_source, write_table
@@ -42,14 +43,7 @@ __all__ = ["command"]
     "--draws", type=INTEGER, default=100, show_default=True, help="Number of Monte Carlo draws."
 )
 @click.option("--seed", type=INTEGER, default=0, show_default=True, help="Seed of the draws.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="Format of the output; by default from the ending of -o, or a table.",
-)
-@click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
-@overwrite
+@TABLE_OUTPUT
 def command(
     release: str,
     slice_name: str | None,

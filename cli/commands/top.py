@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from ..options.command import Command
-from ..options.common import RELEASE, overwrite
+from ..options.common import RELEASE
 from ..options.regions import read_regions
+from ..options.table import TABLE_OUTPUT
 from ..options.time_slices import SLICE, release_at
 from ..options.values import INTEGER
 from ..output.tables import FORMATS, state_source, write_table
@@ -36,14 +37,7 @@ __all__ = ["command"]
     "--draws", type=INTEGER, default=2000, show_default=True, help="Number of Monte Carlo draws."
 )
 @click.option("--seed", type=INTEGER, default=0, show_default=True, help="Seed of the draws.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="Format of the output; by default from the ending of -o, or a table.",
-)
-@click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
-@overwrite
+@TABLE_OUTPUT
 def command(
     release: str,
     slice_name: str | None,

@@ -100,12 +100,7 @@ def publish(
     if account is not None:  # a refusal would tell whether files are equal, at no cost
         observer = replace(observer, private_copy=observer.private_fault)
     source = _count_input(data, engine, memory, None if account is None else observer)
-    fault = None  # raised after the ledger has been asked
-    if account is not None and isinstance(source, RecordInput):
-        try:
-            source = replace(source, data=resolve_inputs(source.data))
-        except InputDataError as error:
-            fault = error
+    source, fault = (source, None) if account is None else _follow_links(source)
     request = source.complete(request)
     inputs = _read_public_inputs(request)
     if request.slices is not None:
@@ -126,7 +121,7 @@ def publish(
 
     if account is None:
         return count_and_draw()
-    if fault is not None:
+    if fault is not None:  # after the ledger, which may refuse the build for another reason
         raise fault
     source.check_public(request)
     rehearse(request, inputs)
@@ -142,6 +137,16 @@ def _count_input(
     if observer is None:
         return count_input(data, engine=engine, memory=memory)
     return withhold_faults(lambda: count_input(data, engine=engine, memory=memory), observer)
+
+
+def _follow_links(source: CountInput) -> tuple[CountInput, InputDataError | None]:
+    """Follow the links of input files once; the fault if a file is missing or repeated."""
+    if not isinstance(source, RecordInput):
+        return source, None
+    try:
+        return replace(source, data=resolve_inputs(source.data)), None
+    except InputDataError as error:
+        return source, error
 
 
 def _read_public_inputs(request: BuildRequest) -> PublicInputs:

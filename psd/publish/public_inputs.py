@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from psd._util.instances import type_text
 from psd.errors import ParameterError
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
@@ -130,11 +131,7 @@ def covariate_of(value: Any, domain: Domain) -> Covariate:
         return value
     if isinstance(value, CovariateFile):
         return value.read(domain)
-    if not hasattr(value, "geometry"):
-        raise ParameterError(
-            "covariate must be a psd.Covariate, a CovariateFile or a GeoDataFrame of polygons, got "
-            f"a value of type {type(value).__name__}"
-        )
+    _check_polygons("covariate", value, "a psd.Covariate, a CovariateFile or ")
     return Covariate.from_polygons(value, domain)
 
 
@@ -150,9 +147,13 @@ def boundary_of(value: Any, domain: Domain) -> Boundary:
         return value
     if isinstance(value, BoundaryFile):
         return value.read(domain)
+    _check_polygons("boundary", value)
+    return Boundary.from_polygons(value, domain)
+
+
+def _check_polygons(name: str, value: Any, others: str = "") -> None:
+    """Refuse a value that is not a table with geometries."""
     if not hasattr(value, "geometry"):
         raise ParameterError(
-            "boundary must be a GeoDataFrame of polygons, got a value of type "
-            f"{type(value).__name__}"
+            f"{name} must be {others}a GeoDataFrame of polygons, got {type_text(value)}"
         )
-    return Boundary.from_polygons(value, domain)

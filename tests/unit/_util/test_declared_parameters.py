@@ -2,7 +2,6 @@
 
 import dataclasses
 import pickle
-from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -13,25 +12,10 @@ from psd._util.declared_parameters import (
     declared,
     parameters_from_file,
 )
-from psd._util.fields import check_parameters, choice, integer_between, public_field
+from psd._util.fields import integer_between, public_field
 from psd.errors import ParameterError
-from psd.privacy.shares import share
 from psd.privacy.statements import STATEMENTS, method_parameters
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Example:
-    """One field of each kind."""
-
-    height: int = public_field(8, integer_between(0, 12), "levels")
-    size: int | None = public_field(None, integer_between(1, 9), "cells")
-    budget: str = public_field("uniform", choice("uniform", "leaf"), "shares")
-    part: Decimal = public_field(Decimal("0.02"), share, "share")
-
-    name = "example"
-
-    def __post_init__(self):
-        check_parameters(self)
+from support.parameters import Example
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

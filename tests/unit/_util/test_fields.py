@@ -1,6 +1,5 @@
 """Public parameters of a method: texts and values that are read, and those that are refused."""
 
-import dataclasses
 from decimal import Decimal
 
 import numpy as np
@@ -9,27 +8,12 @@ import pytest
 from psd._util.declared_parameters import (
     declared,
 )
-from psd._util.fields import check_parameters, choice, from_settings, integer_between, public_field
+from psd._util.fields import from_settings
 from psd.decompositions import method, methods
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
-from psd.privacy.shares import share
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Example:
-    """One field of each kind."""
-
-    height: int = public_field(8, integer_between(0, 12), "levels")
-    size: int | None = public_field(None, integer_between(1, 9), "cells")
-    budget: str = public_field("uniform", choice("uniform", "leaf"), "shares")
-    part: Decimal = public_field(Decimal("0.02"), share, "share")
-
-    name = "example"
-
-    def __post_init__(self):
-        check_parameters(self)
+from support.parameters import Example
 
 
 def test_texts_become_values():
