@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import Command
-from ..options.common import RELEASE
+from ..options.common import RELEASE, overwrite
 from ..options.regions import read_regions
-from ..options.table import TABLE_OUTPUT
 from ..options.time_slices import SLICE, release_or_series_at
 from ..options.values import NUMBER
 from ..output.tables import state_source
@@ -69,7 +68,14 @@ FORMATS = ("table", "csv", "json", "geojson")
 @click.option(
     "--explain", is_flag=True, help="Show the parts of each error, and what would reduce it."
 )
-@TABLE_OUTPUT
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of the output; by default from the ending of -o, or a table on the screen.",
+)
+@click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
+@overwrite
 def command(
     release: str,
     slice_name: str | None,
