@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from psd.decompositions import Decomposition
     from psd.ingest.engines import Engine
     from psd.mechanisms.base import Sampler
-    from psd.privacy.budget import Budget
+    from psd.privacy.budget import Budget, Cost
     from psd.publish.observer import Observer
     from psd.space.boundary import Boundary
 
@@ -32,6 +32,10 @@ __all__ = ["CountInput", "EngineInput", "RecordInput", "TallyInput", "count_inpu
 @runtime_checkable
 class CountInput(Protocol):
     """Input of a build."""
+
+    @property
+    def paid(self) -> Cost:
+        """Nano-epsilon that was spent earlier on these counts; it is part of the release."""
 
     def complete(self, request: BuildRequest) -> BuildRequest:
         """Complete the request with what the source states; refuse a contradiction."""
@@ -68,6 +72,7 @@ class RecordInput:
 
     data: Any
     memory: str | int | None = None
+    paid: ClassVar[Cost] = 0
 
     def complete(self, request: BuildRequest) -> BuildRequest:
         """Return the request unchanged."""
@@ -126,6 +131,7 @@ class EngineInput:
 
     data: Any
     engine: Engine
+    paid: ClassVar[Cost] = 0
 
     def complete(self, request: BuildRequest) -> BuildRequest:
         """Return the request unchanged, if the engine can do it."""
@@ -193,6 +199,11 @@ class TallyInput:
 
     tally: PartialTally
 
+    @property
+    def paid(self) -> Cost:
+        """Nano-epsilon that earlier builds spent on a contribution bound or on bounds."""
+        return self.tally.paid
+
     def complete(self, request: BuildRequest) -> BuildRequest:
         """Complete the request with domain, unit and slices of the tally."""
         rules = self.tally.rules
@@ -205,9 +216,9 @@ class TallyInput:
         if request.boundary is not None:
             raise ParameterError("boundary must be left out for tallies, which were counted before")
         _check_step(request.method, rules)
-        if self.tally.paid >= request.nano_epsilon:
+        if self.paid >= request.nano_epsilon:
             raise ParameterError(
-                f"epsilon must be above {epsilon_text(self.tally.paid)}, which private bounds or a "
+                f"epsilon must be above {epsilon_text(self.paid)}, which private bounds or a "
                 f"chosen bound of these tallies cost, got {request.epsilon:f}; give more, or count "
                 "the records with public ones"
             )
@@ -229,9 +240,7 @@ class TallyInput:
         boundary: Boundary | None,
         observer: Observer,
     ) -> CountedRows:
-        """Return the counts, and withhold their earlier cost from the budget."""
-        if self.tally.paid:
-            budget.withhold("counting", self.tally.paid)
+        """Return the counts."""
         return CountedRows(
             tally=self.tally.tally, domain=self.tally.rules.domain, unit=self.tally.unit
         )

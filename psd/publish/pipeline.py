@@ -29,10 +29,13 @@ from psd.publish.series import check_shares, draw_series
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
     from psd.ingest.engines import Engine
     from psd.mechanisms.base import Sampler
+    from psd.privacy.budget import Statement
     from psd.publish.count_rows import CountedRows
 
 __all__ = ["publish"]
@@ -109,7 +112,7 @@ def publish(
     sampler = SecureSampler() if sampler is None else sampler
     refuse_paid(sampler, account)
     pending = PendingCharge(account, source.charge_request(request))
-    budget = Budget(request.nano_epsilon, on_first_spend=pending.charge)
+    budget = _budget_of(request, source, on_first_spend=pending.charge)
 
     def count_and_draw() -> Release | SeriesRelease:
         counted = source.count(
@@ -124,10 +127,23 @@ def publish(
     if fault is not None:  # after the ledger, which may refuse the build for another reason
         raise fault
     source.check_public(request)
-    rehearse(request, inputs)
+    rehearse(request, inputs, _budget_of(request, source))
     if not pending.reads_as_registered:
         budget.open()
     return withhold_faults(count_and_draw, observer, charge=pending.charge)
+
+
+def _budget_of(
+    request: BuildRequest,
+    source: CountInput,
+    *,
+    on_first_spend: Callable[[], Statement] | None = None,
+) -> Budget:
+    """Budget of a request, without what was spent earlier on the counts of its source."""
+    budget = Budget(request.nano_epsilon, on_first_spend=on_first_spend)
+    if source.paid:
+        budget.withhold("counting", source.paid)
+    return budget
 
 
 def _count_input(

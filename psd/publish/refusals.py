@@ -47,13 +47,13 @@ from psd.errors import (
     ResourceError,
 )
 from psd.ingest.tally_builder import TallyBuilder
-from psd.privacy.budget import Budget
 from psd.privacy.unit import counted_unit
 from psd.publish.count_rows import allot_shares
 from psd.publish.insecure import SeededSampler
 from psd.publish.series import slice_budgets, slice_tally
 
 if TYPE_CHECKING:
+    from psd.privacy.budget import Budget
     from psd.publish.observer import Observer
     from psd.publish.public_inputs import PublicInputs
     from psd.publish.request import BuildRequest
@@ -119,10 +119,20 @@ def _reason(fault: Exception) -> str:
     return str(fault) if isinstance(fault, PsdError) else f"it failed with {type(fault).__name__}"
 
 
-def rehearse(request: BuildRequest, inputs: PublicInputs) -> None:
+def rehearse(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> None:
     """Build once from no records at all, so that parameters are refused before a charge.
 
     Nothing of the data is read, no random number is drawn and the result is dropped.
+
+    Parameters
+    ----------
+    request : BuildRequest
+        Public.
+    inputs : PublicInputs
+        Public.
+    budget : Budget
+        Copy of the budget of the build, without what tallies have spent earlier; it charges
+        nothing. Public.
 
     Raises
     ------
@@ -131,7 +141,6 @@ def rehearse(request: BuildRequest, inputs: PublicInputs) -> None:
     """
     domain = request.domain
     assert domain is not None
-    budget = Budget(request.nano_epsilon)
     allot_shares(domain, request.read_request, budget)
     if isinstance(domain, PrivateBounds):
         domain = replace(domain.outer, lattice=domain.lattice)

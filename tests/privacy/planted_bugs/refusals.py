@@ -109,7 +109,7 @@ def lack_of_memory_is_free():
 @planted(test=PUBLIC + "[method]", like="checks that come with the first use")
 def parameters_are_checked_after_reading():
     """Parameters of a method are first used after records were read and epsilon was charged."""
-    return replaced(psd.publish.pipeline, "rehearse", lambda request, inputs: None)
+    return replaced(psd.publish.pipeline, "rehearse", lambda *_: None)
 
 
 @planted(

@@ -10,8 +10,10 @@ import psd
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
 from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin, merge
+from psd.ingest.reading import reading_of
 from psd.ingest.tally import Tally
 from psd.ingest.tally_file import read_tally, write_tally
+from psd.ledger.ledger import Ledger
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.observer import Observer
@@ -71,6 +73,47 @@ def test_an_epsilon_that_was_spent_already_is_refused(tmp_path):
         with pytest.raises(ParameterError, match=r"must be above 0\.15"):
             psd.build(kept, epsilon=epsilon, sampler=recorder)
     assert not recorder.draws
+
+
+@pytest.mark.parametrize(
+    ("slices", "scope", "method"),
+    [
+        (None, "series", psd.decompositions.Grid(size=2)),
+        (psd.TimeSlices.parse("day", "2024-01-01..2024-01-03"), "slice", "grid"),
+    ],
+    ids=["noise", "slices"],
+)
+def test_what_is_left_is_too_little_before_a_charge(tmp_path, slices, scope, method):
+    """Epsilon of the request is enough; what the tally leaves of it is not."""
+    columns = psd.Columns(user="u", time="t" if slices else None)
+    rules = CountingRules(
+        domain=DOMAIN,
+        unit=PrivacyUnit(kind="user"),
+        slices=slices,
+        contribution_scope=scope,
+        time_zone=slices and "UTC",
+    )
+    origin = PartOrigin(
+        run="0" * 32,
+        names=("part a",),
+        contributions=10**9,
+        paid=NANO - 2,
+        reading=reading_of(columns),
+    )
+    none = np.zeros(0, np.int32)
+    counts = Tally(
+        columns=none,
+        rows=none,
+        counts=none.astype(np.int64),
+        slice=slices and none,
+        contributions=10**9,
+    )
+    tally = PartialTally(rules=rules, origins=(origin,), counts=counts)
+    ledger = Ledger.create(tmp_path / "city.ledger")
+    ledger.register("visits", 5, unit="user", columns=columns)
+    with pytest.raises(ParameterError, match=r"too small for|at least"):
+        psd.build(tally, epsilon=1, method=method, account=psd.Account(ledger.path, "visits"))
+    assert not ledger.state().charges
 
 
 def test_parts_add_what_they_paid():

@@ -8,6 +8,7 @@ import shapely
 import psd
 from psd import errors
 from psd.decompositions import Quadtree
+from psd.privacy.budget import Budget
 from psd.publish.observer import Observer
 from psd.publish.public_inputs import PublicInputs
 from psd.publish.refusals import UNREADABLE, rehearse, withhold_faults
@@ -107,7 +108,7 @@ def rehearsed(covariate=None, boundary=None, **arguments):
     inputs = PublicInputs(
         post_processing=request.post_processing, covariate=covariate, boundary=boundary
     )
-    rehearse(request, inputs)
+    rehearse(request, inputs, Budget(request.nano_epsilon))
 
 
 @pytest.mark.parametrize("method", psd.methods())
