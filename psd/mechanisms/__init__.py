@@ -1,8 +1,8 @@
-"""Exact integer mechanisms from operating-system randomness, one file each. Private side.
+"""Exact integer mechanisms with randomness of the operating system, one file each. Private side.
 
-A file ``psd/mechanisms/<name>.py`` that ends in ``mechanism = <its class>`` is a mechanism: a
-frozen value with the members of `psd.mechanisms.base.Mechanism`. The contract tests find it there.
-The other files are what mechanisms are drawn with.
+A file ``psd/mechanisms/<name>.py`` with a line ``mechanism = <class>`` defines a mechanism: a
+frozen value with the members of `psd.mechanisms.base.Mechanism`. The contract tests check each.
+The other files hold the samplers that the mechanisms use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["mechanisms"]
 
 @cache
 def mechanisms() -> dict[str, type[Any]]:
-    """Classes of all mechanisms by the names of their files.
+    """Return the classes of all mechanisms by the names of their files.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a mechanism is, and what draws from it. Private side."""
+"""Interfaces of mechanisms and of the samplers that draw from them. Private side."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Answer = TypeVar("Answer", bound=NDArray[Any])
 
 
 class Mechanism(Protocol[Answer]):
-    """One draw that is ready to be made: a private input, public scales, the law of the answer.
+    """A draw: its private input, its public scales and the law of its answer.
 
-    A frozen value. It knows what the draw costs, how it is made and how probable an answer is, so
-    nothing else needs to be changed where another mechanism is added.
+    A mechanism is a frozen value. It states the cost of the draw, samples the answer and computes
+    the probability of an answer. So a new mechanism needs no change in other modules.
 
     Guarantees
     ----------
-    - `sample` has the stated law exactly: integers alone decide an answer, and every random bit
+    - `sample` has exactly the stated law: only integers decide an answer, and every random bit
       comes from the operating system.
     - `cost` and `public` are functions of public numbers.
     """
 
     @staticmethod
     def neighbours() -> tuple[Any, Any]:
-        """Two small examples: a question, and the same one with one unit of privacy more.
+        """Return two small examples; the input of the second has one more unit of privacy.
 
         The contract tests draw from both, and compare law, loss and cost.
         """
@@ -38,7 +38,7 @@ class Mechanism(Protocol[Answer]):
 
     @property
     def public(self) -> tuple[Any, ...]:
-        """All arguments but the private input: two draws that differ in them are different."""
+        """All arguments except the private input; draws that differ in them are different draws."""
 
     def sample(self) -> Answer:
         """Draw one answer for each element."""
@@ -46,15 +46,15 @@ class Mechanism(Protocol[Answer]):
     def log_probability(self, answer: Answer) -> NDArray[np.float64]:
         """Logarithm of the probability of each answer; -inf where it is impossible.
 
-        For audits, replays and tests of the law: it decides no draw, so it may use floats.
+        Audits, replays and tests of the law use it. It decides no draw, so it may use floats.
         """
 
 
 class Sampler(Protocol):
-    """What a curator draws through: `psd.mechanisms.sampler.SecureSampler` for releases.
+    """Interface through which a curator draws; releases use `psd.mechanisms.sampler.SecureSampler`.
 
-    Others repeat a draw by a seed, record it, or give a recorded answer back.
+    Other samplers repeat draws by a seed, record draws, or return recorded answers.
     """
 
     def draw(self, mechanism: Mechanism[Answer]) -> Answer:
-        """Answer of a mechanism."""
+        """Draw the answer of a mechanism."""

@@ -10,12 +10,12 @@ from psd.mechanisms.random_words import uniform_below
 def bernoulli_exp(
     numerators: NDArray[np.int64], denominators: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Flip coins that come up true with probability exp(-numerator / denominator).
+    """Flip coins that are true with probability exp(-numerator / denominator).
 
     Guarantees
     ----------
     - The probability is exact, by integer arithmetic on words of the operating system.
-    - No two numbers are multiplied, so that no fraction of 64-bit integers overflows.
+    - No two inputs are multiplied, so no fraction of 64-bit integers overflows.
 
     Parameters
     ----------
@@ -32,19 +32,20 @@ def bernoulli_exp(
     Raises
     ------
     TypeError
-        An array is not of integers that int64 holds.
+        An array does not have integers that fit into int64.
     ValueError
         The shapes differ, a numerator is negative or a denominator is not positive.
 
     Notes
     -----
     Algorithm 1 of [1]_. Write x = integer + rest with rest in [0, 1). The coin is true if a run of
-    coins of probability exp(-1) reaches the length `integer`, and so does one of probability
-    exp(-rest). The run is a geometric variable with P(V >= k) = exp(-k), drawn at once.
+    coins of probability exp(-1) reaches the length `integer` and a coin of probability exp(-rest)
+    is true. The length of the run is a geometric variable with P(V >= k) = exp(-k), drawn at once.
 
     For the rest, flip coins of probability rest / k, k = 1, 2, ..., up to the first that is
-    false, at K. Since P(K > k) = rest**k / k!, P(K is odd) is the sum of (-rest)**k / k!, which
-    is exp(-rest). A coin of probability rest / k is one of rest and another of 1 / k.
+    false, which has number K. Since P(K > k) = rest**k / k!, P(K is odd) is the sum of
+    (-rest)**k / k!, which is exp(-rest). A coin of probability rest / k is true if a coin of
+    probability rest and one of probability 1 / k are both true.
 
     The number of rounds depends on the outcome: time is not constant.
 
@@ -71,7 +72,7 @@ def bernoulli_exp(
 def checked_pair(
     numerators: NDArray[np.int64], denominators: NDArray[np.int64], *, least_numerator: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return both arrays as int64, shape (n,), or raise what `bernoulli_exp` says."""
+    """Return both arrays as int64, shape (n,), or raise the errors of `bernoulli_exp`."""
     numerators, denominators = np.asarray(numerators), np.asarray(denominators)
     if not all(np.can_cast(a.dtype, np.int64) for a in (numerators, denominators)):
         raise TypeError("numerators and denominators must be arrays of int64")

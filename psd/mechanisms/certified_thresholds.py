@@ -1,7 +1,7 @@
 """Survival probabilities as certified integers: the floor of 2**bits * P(X >= k).
 
-Nothing here is random and nothing is rounded to nearest: every number is enclosed between two
-integers, and a floor is returned only when both ends of the enclosure have it.
+This module draws no random numbers and never rounds to nearest. Every number is enclosed between
+two integers, and a floor is returned only if both ends of the enclosure have the same floor.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,10 @@ def exp_enclosure(numerator: int, denominator: int, bits: int) -> tuple[int, int
     Notes
     -----
     Let y = numerator / denominator / 2**h <= 1/2. The loop sums t_0 = 2**bits and
-    t_j = floor(t_(j-1) * y / j) up to the last that is positive, J terms. The error of a term,
+    t_j = floor(t_(j-1) * y / j) up to the last positive term, J terms in all. The error of a term,
     e_j = 2**bits * y**j / j! - t_j, obeys e_0 = 0 and e_j < e_(j-1) * y / j + 1, hence
-    0 <= e_j < 2. The terms left out begin below 2 and at least halve, so they add less than 4.
+    0 <= e_j < 2. The omitted terms start below 2 and each is at most half of the one before, so
+    their sum is less than 4.
     Thus ``total <= 2**bits * exp(y) < total + 2 * J + 2``. The reciprocal and the h squarings
     that lead back to exp(-numerator / denominator) round down at the low end and up at the high.
     """
@@ -87,7 +88,7 @@ class Survival:
         Notes
         -----
         The loop ends: q is transcendental (Hermite-Lindemann), so neither q**k nor
-        2 q**k / (1 + q) is rational, and a narrow enough enclosure holds no integer.
+        2 q**k / (1 + q) is rational, and a narrow enough enclosure contains no integer.
         """
         guard = _GUARD_BITS
         while True:
@@ -110,8 +111,8 @@ def thresholds(law: Survival) -> NDArray[np.uint64]:
     -------
     ndarray, shape (m,), uint64
         Distinct and ascending, so that entry m - k is the floor for k; read-only. The table ends
-        with the first probability below 2**-12: beyond it the excess is drawn instead, and the
-        table has at most 9 * scale + 2 entries.
+        with the first probability below 2**-12; beyond it the excess is drawn instead. The table
+        has at most 9 * scale + 2 entries.
 
     Notes
     -----
@@ -127,7 +128,7 @@ def thresholds(law: Survival) -> NDArray[np.uint64]:
 
 
 def _entries(law: Survival, guard: int) -> list[int] | None:
-    """List the floors for k = 1, 2, ..., or None when the guard bits leave one undecided."""
+    """List the floors for k = 1, 2, ..., or None if the guard bits do not decide one of them."""
     bits = WORD_BITS + guard
     low_q, high_q = exp_enclosure(law.denominator, law.numerator, bits)
     low, high = law.enclosure(1, bits)

@@ -1,8 +1,8 @@
 """Exact exponential mechanism over integer candidates whose scores are constant on intervals.
 
-Many selections at once, one per group. A candidate is proposed with an integer weight that is
-an upper bound of the right one and accepted with the exact ratio of the two, so the law is that
-of the exponential mechanism to the last bit for any scores.
+The module makes many selections at once, one per group. A candidate is proposed with an integer
+weight, which is an upper bound of its exact weight, and accepted with the exact ratio of the two.
+So the law is exactly that of the exponential mechanism, for any scores.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from psd.privacy.epsilon import NANO
 __all__ = ["Candidates", "ExponentialMechanism", "exponential", "mechanism"]
 
 
-# Proposal weights have this many bits less the bits of the longest group.
+# Proposal weights have this many bits, minus the bits of the number of candidates of a group.
 _BITS = 62
-# Scores further than this many units of exp(-1) below the best count as that far below.
+# The largest product of rate and gap; scores that are further below the best count as this far.
 _DEEPEST = 64
 # Rates epsilon / (2 sensitivity) are rounded down to multiples of 2^-50.
 _RATE_BITS = 50
@@ -60,7 +60,7 @@ class ExponentialMechanism:
 
     Guarantees
     ----------
-    - The selection of a group is epsilon-private where one unit of privacy changes no score of it
+    - The selection of a group is epsilon-private if one unit of privacy changes no score of it
       by more than the sensitivity; see `exponential` for the exact law and its proof.
 
     Parameters
@@ -79,7 +79,7 @@ class ExponentialMechanism:
 
     @staticmethod
     def neighbours() -> tuple[ExponentialMechanism, ExponentialMechanism]:
-        """Two selections, and the same where one unit of privacy more moves scores of the first."""
+        """Two selections, and the same with one more unit, which changes scores of the first."""
         score = np.array([0, -1, -4, 2, 2])
         candidates = Candidates(
             group=np.array([0, 0, 0, 1, 1]),
@@ -112,8 +112,8 @@ class ExponentialMechanism:
     def log_probability(self, answer: Integers) -> NDArray[np.float64]:
         """Logarithm of the probability of the answer of each group; -inf for another number.
 
-        Computed from the epsilons and sensitivities, apart from the integers that `sample` works
-        with, so that an audit can hold the two against each other.
+        It is computed from the epsilons and sensitivities, independently of the integers that
+        `sample` uses, so an audit can compare the two.
         """
         group, length = self.candidates.group, self.candidates.length
         best = np.full(len(self.epsilon), np.iinfo(np.int64).min)
@@ -147,7 +147,7 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     Parameters
     ----------
     candidates : Candidates
-        What is selected from.
+        Candidates to select from.
     epsilon : ndarray, shape (g,), int64
         Nano-epsilon of each group's selection, above 0. **Public.**
     sensitivity : ndarray, shape (g,), int64
@@ -156,21 +156,22 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     Returns
     -------
     ndarray, shape (g,), int64
-        The candidates selected.
+        The selected candidates.
 
     Notes
     -----
-    Privacy: cutting a score at a fixed depth below the best keeps its sensitivity, since the
-    maximum of two functions that move by at most s moves by at most s; so this is the
-    exponential mechanism of a score of the same sensitivity [1]_, and a rate rounded down only
-    lessens the loss.
+    Privacy: a score that is cut at a fixed depth below the best keeps its sensitivity, since the
+    maximum of two functions that change by at most s changes by at most s. So this is the
+    exponential mechanism of a score of the same sensitivity [1]_. A rate that is rounded down only
+    reduces the loss.
 
     Law: write a * gap = t + r with an integer t and r in [0, 1). A candidate is proposed with the
     integer weight w(t), at least 2**b exp(-t), and accepted with probability
     2**b exp(-t) / w(t) * exp(-r): the product is 2**b exp(-a gap). The first factor is a coin of
-    certified thresholds (`_coin_floor`), the second one of `bernoulli_exp`. A proposal is
-    accepted with a probability of at least about exp(-1) in groups of up to 2**30 candidates; in
-    one of 2**36, where weights have 26 bits and none is below 1, of at least about 2**-10.
+    certified thresholds (`_coin_floor`), the second is a coin of `bernoulli_exp`. A
+    proposal is accepted with a probability of at least about exp(-1) in groups of up to 2**30
+    candidates. In a group of 2**36, where weights have 26 bits and are at least 1, this probability
+    is at least about 2**-10.
 
     References
     ----------
@@ -206,9 +207,9 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
 def _depths(
     candidates: Candidates, epsilon: Integers, sensitivity: Integers
 ) -> tuple[Integers, Integers, NDArray[np.intp]]:
-    """Whole part and 2**50-ths of rate times gap, and where each group starts."""
+    """Integer part and 2**50-ths of rate times gap, and the index where each group starts."""
     starts = np.searchsorted(candidates.group, np.arange(len(epsilon)))
-    # An empty interval has a score too, which must not be the best.
+    # An empty interval also has a score, which must not count as the best.
     score = np.where(candidates.length > 0, candidates.score, np.iinfo(np.int64).min)
     best = np.maximum.reduceat(score, starts)[candidates.group]
     gap = np.where(candidates.length > 0, best - candidates.score, 0)
@@ -219,7 +220,7 @@ def _depths(
 
 
 def _rates(epsilon: Integers, sensitivity: Integers) -> Integers:
-    """floor(2**50 epsilon / (2 sensitivity)), worked out once per different pair."""
+    """floor(2**50 epsilon / (2 sensitivity)), computed once per distinct pair."""
     pairs, which = np.unique(np.stack([epsilon, sensitivity]), axis=1, return_inverse=True)
     rates = [(int(e) << _RATE_BITS) // (2 * NANO * int(s)) for e, s in pairs.T]
     rates = [min(rate, _DEEPEST << _RATE_BITS) for rate in rates]
@@ -232,7 +233,7 @@ def _proposed(
     starts: NDArray[np.intp],
     stops: NDArray[np.intp],
 ) -> tuple[NDArray[np.intp], Integers]:
-    """Interval of a uniform point below each group's weight, and the offset inside it.
+    """Draw a point below the weight of each group; return its interval and its offset in that.
 
     Running totals wrap modulo 2**64; differences within a group do not.
     """
@@ -255,7 +256,7 @@ def _weights(bits: int) -> Integers:
 
 @lru_cache(maxsize=256)
 def _coin_floor(depth: int, bits: int, precision: int) -> int:
-    """floor(2**precision * p) for p = 2**bits exp(-depth) / w(depth), by proved enclosure."""
+    """floor(2**precision * p) for p = 2**bits exp(-depth) / w(depth), by a certified enclosure."""
     weight, guard = int(_weights(bits)[depth]), 64
     while True:
         low, high = exp_enclosure(depth, 1, bits + precision + guard)
@@ -277,7 +278,7 @@ def _coins(depth: Integers, bits: int) -> NDArray[np.bool_]:
 
 
 def _lies_below(prefix: int, depth: int, bits: int) -> bool:
-    """Whether a uniform number that begins with the prefix lies below p: read until it differs."""
+    """Whether a uniform number with this prefix is below p; bits are read until they differ."""
     precision = _WORD_BITS
     while prefix == (floor := _coin_floor(depth, bits, precision)):
         prefix, precision = prefix << 64 | int(random_words(1)[0]), precision + 64

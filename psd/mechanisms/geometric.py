@@ -17,7 +17,7 @@ Attempt = Callable[[NDArray[np.intp]], tuple[Integers, NDArray[np.bool_]]]
 
 
 def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
-    """Draw G with P(G >= k) = exp(-k * denominator / numerator), each of its own scale.
+    """Draw G with P(G >= k) = exp(-k * denominator / numerator), each with its own scale.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
 
     Notes
     -----
-    From Algorithm 2 of [1]_. For the scale t / s, let U be uniform over [0, t), kept with
-    probability exp(-U / t), and let P(V >= k) = exp(-k). Then P(U + t V = x) is proportional to
-    exp(-x / t) for every x >= 0, so that P(U + t V >= x) = exp(-x / t), and
+    From Algorithm 2 of [1]_. For the scale t / s, let U be uniform over [0, t) and
+    accepted with probability exp(-U / t), and let P(V >= k) = exp(-k). Then P(U + t V = x) is
+    proportional to exp(-x / t) for every x >= 0, so that P(U + t V >= x) = exp(-x / t), and
     G = floor((U + t V) / s) has P(G >= k) = P(U + t V >= k s) = exp(-k s / t). The fraction need
     not be in lowest terms.
 
@@ -71,10 +71,10 @@ def until_kept(size: int, attempt: Attempt) -> Integers:
 
 
 def refuse_beyond_limit(magnitude: int) -> None:
-    """Raise OverflowError from 2**62 on: counts can still be added below it in int64."""
+    """Raise OverflowError from 2**62 on; counts can be added to smaller draws in int64."""
     if magnitude >= LIMIT:
         raise OverflowError(
-            "a draw of noise reached 2**62; this is chance and says nothing about the data"
+            "a draw of noise reached 2**62; this happens by chance and does not depend on the data"
         )
 
 

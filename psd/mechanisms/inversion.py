@@ -10,29 +10,29 @@ _UNIT = Survival(1, 1, two_sided=False)
 
 
 def invert(words: NDArray[np.uint64], law: Survival) -> NDArray[np.int64]:
-    """Turn uniform 63-bit words into draws of a law, as far as its table goes.
+    """Turn uniform 63-bit words into draws of a law, up to the length of its table.
 
     Parameters
     ----------
     words : ndarray, shape (n,), uint64
         Independent and uniform over [0, 2**63).
     law : Survival
-        The law to draw from, of scale at most `MAX_TABLE_SCALE`.
+        Law to draw from; its scale is at most `MAX_TABLE_SCALE`.
 
     Returns
     -------
     ndarray, shape (n,), int64
-        Independent, each exactly of the law of min(X, m), m being the length of the table. A
-        draw of m calls for an independent geometric excess, see `Survival`.
+        Independent draws, each with exactly the law of min(X, m), where m is the length of the
+        table. A draw of m needs an independent geometric excess, see `Survival`.
 
     Notes
     -----
-    Read a word W as the first 63 bits of a uniform real number R in [0, 1), and let
+    Take a word W as the first 63 bits of a uniform real number R in [0, 1), and let
     S_k = P(X >= k). By inversion [1]_ the number of k with R < S_k has the law. Let T_k be the
     floor of 2**63 * S_k. If W < T_k then R < (W + 1) / 2**63 <= S_k; if W > T_k then
-    R >= W / 2**63 >= (T_k + 1) / 2**63 > S_k; so only W = T_k leaves k open, and then R is read
-    further until it leaves the expansion of S_k. Since the T_k are distinct, that happens for
-    one k at most.
+    R >= W / 2**63 >= (T_k + 1) / 2**63 > S_k. So only W = T_k leaves k undecided. Then
+    more bits of R are read until they differ from the expansion of S_k. Since the T_k are distinct,
+    that happens for at most one k.
 
     References
     ----------
@@ -59,7 +59,7 @@ def unit_geometric(size: int) -> NDArray[np.int64]:
 
 
 def _lies_below(prefix: int, k: int, law: Survival) -> bool:
-    """Whether R < S_k, where R begins with the prefix: read R on until they differ."""
+    """Whether R < S_k, where R starts with the prefix; bits of R are read until they differ."""
     bits = WORD_BITS
     while prefix == (threshold := law.floor(k, bits)):
         prefix, bits = prefix << 64 | int(random_words(1)[0]), bits + 64

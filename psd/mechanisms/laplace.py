@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _MAX = 2**63 - 1
-_BLOCK = 2**16  # draws made at a time, so that what a step leaves is still in the cache
+_BLOCK = 2**16  # draws per block, so that the arrays of a block stay in the cache
 _SMALL_TABLE = 2**10
 _SHORT_RUN = 2**10
 
@@ -45,7 +45,7 @@ class LaplaceMechanism:
 
     Guarantees
     ----------
-    - Where the counts of two data sets differ by d in sum over the answers, weighted by their
+    - If the counts of two data sets differ by d in sum over the answers, weighted by their
       epsilons, the loss is at most d / sensitivity [1]_.
 
     Parameters
@@ -71,7 +71,7 @@ class LaplaceMechanism:
 
     @staticmethod
     def neighbours() -> tuple[LaplaceMechanism, LaplaceMechanism]:
-        """Counts of two cells, and the same with one unit of privacy more in the first."""
+        """Counts of two cells, and the same with one more unit of privacy in the first cell."""
         true, epsilon = np.array([3, 0]), np.array([NANO, NANO // 2])
         first = LaplaceMechanism(true=true, epsilon=epsilon, sensitivity=2)
         return first, replace(first, true=true + np.array([2, 0]))
@@ -114,7 +114,7 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     Guarantees
     ----------
     - P(X = x) = (1 - q) / (1 + q) * q**abs(x) exactly, q = exp(-denominator / numerator).
-    - Draws are independent, of each other and of every earlier call, also in forked processes.
+    - Draws are independent of each other and of all earlier calls, also in forked processes.
     - Only integers decide an outcome, and every random bit comes from `os.urandom`.
 
     Parameters
@@ -122,7 +122,7 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     numerator, denominator : int
         The scale is their quotient. Positive, and below 2**63 in lowest terms. **Public.**
     size : int
-        How many draws. **Public.**
+        Number of draws. **Public.**
 
     Returns
     -------
@@ -136,19 +136,19 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     OverflowError
         A draw reached 2**62. That does not depend on any data; its probability per draw is
         about exp(-2**62 / scale), which is below exp(-2**20) for scales up to 2**42, and 1 % at
-        10**18. Cutting the law off there costs, strictly, a delta of that order.
+        10**18. Strictly, this cut of the law costs a delta of that order.
 
     Notes
     -----
-    One word of 64 bits makes one draw: 63 bits decide the magnitude M by inversion, see
-    `psd.mechanisms.inversion.invert`, and the last bit, independent of them, the sign. The
-    magnitude has P(M >= k) = 2 q**k / (1 + q) for k >= 1, and so P(M = 0) = (1 - q) / (1 + q) and
-    P(M = k) = 2 q**k (1 - q) / (1 + q). The sign halves the latter and leaves zero alone, which
-    is the law stated above.
+    One word of 64 bits gives one draw. 63 bits decide the magnitude M by inversion, see
+    `psd.mechanisms.inversion.invert`. The last bit, which is independent of them, decides the sign.
+    The magnitude has P(M >= k) = 2 q**k / (1 + q) for k >= 1, and so P(M = 0) = (1 - q) / (1 + q)
+    and P(M = k) = 2 q**k (1 - q) / (1 + q). The sign halves the latter and does not change zero,
+    which gives the law stated above.
 
-    The table is built for scales up to 2**12 and kept for the calls to come; for larger scales,
-    and where the table would be longer than the draws are many, the draws are those of
-    `discrete_laplace_each`, of the same law. Time is not constant: it depends on the draws.
+    The table is built for scales up to 2**12 and cached for later calls. For larger scales, and if
+    the table would be too long for the number of draws, the draws are those of
+    `discrete_laplace_each`, which have the same law. Time is not constant: it depends on the draws.
 
     References
     ----------
@@ -172,13 +172,13 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
 
 
 def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integers:
-    """Draw discrete Laplace noise, each of its own scale.
+    """Draw discrete Laplace noise, each draw with its own scale.
 
     Guarantees
     ----------
     - The i-th draw has the law of `discrete_laplace` at scale numerators[i] / denominators[i],
       exactly, whether or not the fraction is in lowest terms.
-    - No product wraps: what int64 does not hold is computed in Python integers, never cut off.
+    - No product wraps: a product that does not fit into int64 is computed in Python integers.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     Raises
     ------
     TypeError
-        An array is not of integers that int64 holds.
+        An array does not have integers that fit into int64.
     ValueError
         The shapes differ, or a numerator or a denominator is not positive.
     OverflowError
@@ -201,13 +201,13 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
 
     Notes
     -----
-    Algorithm 2 of [1]_, all elements at once and only the unfinished again. The magnitude is
-    geometric, see `psd.mechanisms.geometric.geometric_each`. A fair sign makes it two-sided; of the
-    two ways to zero the negative one is refused and drawn again, so that zero is not counted
+    Algorithm 2 of [1]_ runs on all elements at once, and repeats only those that are not accepted.
+    The magnitude is geometric, see `psd.mechanisms.geometric.geometric_each`. A fair sign makes it
+    two-sided. A zero with a negative sign is rejected and drawn again, so zero is not counted
     twice: P(X = x) is proportional to q**abs(x) / 2 for every x, zero included.
 
-    Where equal scales come in long runs, as the levels of a tree have them, each run goes to
-    the table of `discrete_laplace`. Time is not constant: it depends on the draws.
+    If equal scales form long runs, as those of the levels of a tree do, each run is drawn by
+    `discrete_laplace`. Time is not constant: it depends on the draws.
 
     References
     ----------
@@ -242,7 +242,7 @@ def _lowest_terms(numerator: int, denominator: int) -> tuple[int, int]:
 
 
 def _one_scale(numerator: int, denominator: int, size: int) -> Integers:
-    """Draw by the table where it may be built and is not longer than its use."""
+    """Draw by the table if the scale allows one and it is not too long for the draws."""
     longest = min(9 * MAX_TABLE_SCALE, max(size, _SMALL_TABLE))
     if 9 * numerator <= longest * denominator:
         return _by_table(numerator, denominator, size)
@@ -261,14 +261,14 @@ def _run_starts(numerators: Integers, denominators: Integers) -> NDArray[np.intp
 
 
 def _run_by_run(numerators: Integers, denominators: Integers, starts: list[int]) -> Integers:
-    """Draw each run of equal fractions at its one scale."""
+    """Draw each run of equal fractions at its scale."""
     runs = pairwise([*starts, numerators.size])
     draws = (discrete_laplace(int(numerators[a]), int(denominators[a]), b - a) for a, b in runs)
     return np.concatenate(list(draws))
 
 
 def _by_table(numerator: int, denominator: int, size: int) -> Integers:
-    """Draw by inversion; the excess over the table is geometric."""
+    """Draw by inversion; the excess beyond the table is geometric."""
     law = Survival(numerator, denominator, two_sided=True)
     words = random_words(size)
     magnitudes = invert(words >> np.uint64(1), law)
@@ -280,7 +280,7 @@ def _by_table(numerator: int, denominator: int, size: int) -> Integers:
 
 
 def _by_rejection(numerators: Integers, denominators: Integers) -> Integers:
-    """Draw a geometric magnitude and a sign, again where they make a negative zero."""
+    """Draw a geometric magnitude and a sign; a negative zero is drawn again."""
 
     def attempt(pending: NDArray[np.intp]) -> tuple[Integers, NDArray[np.bool_]]:
         magnitudes = geometric_each(numerators[pending], denominators[pending])
@@ -291,6 +291,6 @@ def _by_rejection(numerators: Integers, denominators: Integers) -> Integers:
 
 
 def _signed(magnitudes: Integers, negative: NDArray[np.bool_]) -> Integers:
-    """Put the signs on."""
+    """Apply the signs; refuse magnitudes beyond the limit."""
     refuse_beyond_limit(int(magnitudes.max()))
     return np.where(negative, -magnitudes, magnitudes)

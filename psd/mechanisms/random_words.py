@@ -1,7 +1,7 @@
-"""Random words of the operating system, and exact uniform integers made of them.
+"""Random words of the operating system, and exact uniform integers from them.
 
-Every random bit of the library comes through `random_words` or `random_bits`, that is, from
-`os.urandom`: there is no seed, no state that a fork could copy, and no float.
+Every random bit of the library comes from `os.urandom`, through `random_words` or `random_bits`.
+There is no seed, no state that a fork could copy, and no float.
 """
 
 import os
@@ -22,7 +22,7 @@ def random_words(size: int) -> NDArray[np.uint64]:
     Parameters
     ----------
     size : int
-        How many. **Public.**
+        Number of words. **Public.**
 
     Returns
     -------
@@ -49,7 +49,7 @@ def random_bits(size: int) -> NDArray[np.bool_]:
 
 
 def _random_bytes(size: int) -> bytes:
-    """Bytes of the operating system; no other source is used."""
+    """Draw bytes from the operating system; no other source is used."""
     try:
         return os.urandom(size)
     except (OSError, NotImplementedError):
@@ -70,7 +70,7 @@ def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.
     Returns
     -------
     ndarray, shape (n,), int64
-        Independent, the i-th exactly uniform over [0, bounds[i]).
+        Independent integers; the i-th is exactly uniform over [0, bounds[i]).
 
     Raises
     ------
@@ -80,8 +80,8 @@ def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.
     Notes
     -----
     A word w with remainder r lies in the block [w - r, w - r + b). Blocks have b words each, so
-    the remainder is uniform given that w lies in a block which ends within the 2**64 words; the
-    words past the last such block, fewer than b, are drawn again.
+    the remainder is uniform given that w lies in a block that ends within the 2**64 words. Words
+    past the last such block, which are fewer than b, are drawn again.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.
 
 
 def _remainders(limits: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Reduce a word by each limit, and say whether the word lies past the last whole block."""
+    """Reduce a word modulo each limit; return whether the word lies past the last full block."""
     words = random_words(limits.size)
     below = words % limits
     return below, words - below > _MAX_WORD - (limits - _UINT64_ONE)

@@ -18,5 +18,5 @@ class SecureSampler:
     __slots__ = ()
 
     def draw(self, mechanism: Mechanism[Answer]) -> Answer:
-        """Answer of a mechanism, from the randomness of the operating system."""
+        """Draw the answer of a mechanism with the randomness of the operating system."""
         return mechanism.sample()

@@ -1,4 +1,4 @@
-"""Comparisons of noisy numbers with 0, of which the outcome alone leaves the mechanism."""
+"""Comparisons of noisy numbers with 0; the mechanism returns only their outcomes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ThresholdMechanism:
 
     Guarantees
     ----------
-    - The noise has scale numerator / denominator exactly, and does not leave the mechanism: a
-      noisy number that was compared would have to be paid for as a count.
+    - The noise has scale numerator / denominator exactly. The noisy numbers are not returned: a
+      noisy number that is returned would have to be charged as a count.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ThresholdMechanism:
 
     @staticmethod
     def neighbours() -> tuple[ThresholdMechanism, ThresholdMechanism]:
-        """Comparisons of two numbers, and the same where the first is larger by 2."""
+        """Comparisons of two numbers, and the same with a first number that is larger by 2."""
         values, cost = np.array([-1, 2]), np.array([NANO, NANO])
         first = ThresholdMechanism(values=values, numerator=2 * NANO, denominator=cost, cost=cost)
         return first, replace(first, values=values + np.array([2, 0]))
@@ -56,7 +56,7 @@ class ThresholdMechanism:
         return ("threshold", self.numerator, self.denominator)
 
     def sample(self) -> NDArray[np.bool_]:
-        """Compare each number, with fresh noise, with 0."""
+        """Add fresh noise to each number and compare the sum with 0."""
         above: NDArray[np.bool_] = (
             self.values + noise_of_scales(self.numerator, self.denominator) > 0
         )
@@ -67,8 +67,8 @@ class ThresholdMechanism:
 
         Notes
         -----
-        P(v + L > 0) = P(L >= 1 - v), and the contrary is P(L >= v): the upper tail at n is
-        q^n / (1 + q) for n above 0 and 1 - q^(1 - n) / (1 + q) else, q = exp(-1 / scale).
+        P(v + L > 0) = P(L >= 1 - v), and the other outcome has P(L >= v). The upper tail at n is
+        q^n / (1 + q) for n above 0 and 1 - q^(1 - n) / (1 + q) otherwise, q = exp(-1 / scale).
         """
         scale = self.numerator / self.denominator
         n = np.where(answer, 1 - self.values, self.values)
