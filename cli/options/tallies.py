@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
     from psd.ingest.partial_tally import PartialTally
-    from psd.ingest.sources import Columns
+    from psd.ingest.sources import Columns, OnCopy
     from psd.ingest.tally import Tally
     from psd.ledger.account import Account
     from psd.publish.observer import Observer
@@ -35,6 +35,7 @@ def tallies_in(
         If the account cannot be charged; no count was read then.
     """
     from psd.ingest.input_names import tally_names
+    from psd.ingest.sources import resolve_inputs
     from psd.ingest.tally_file import is_tally, read_origins
     from psd.ledger.charges import ChargeRequest
     from psd.privacy.epsilon import parse_epsilon
@@ -48,9 +49,14 @@ def tallies_in(
         raise click.UsageError(
             "inputs must be all tallies or all records, got both; tally the records first"
         )
+    files = resolve_inputs(list(inputs))  # refuses a repeated file with its name
     if account is None:
-        return read_tallies(inputs)
-    unit, origins = withhold_faults(lambda: read_origins(inputs), observer)
+        return read_tallies(files)
+
+    def ignore_copy(message: str) -> None:
+        """Leave the report to the second reading."""
+
+    unit, origins = withhold_faults(lambda: read_origins(files, on_copy=ignore_copy), observer)
     charges = [
         PendingCharge(
             account,
@@ -64,15 +70,20 @@ def tallies_in(
         )
         for epsilon in epsilons
     ]
-    return withhold_faults(lambda: read_tallies(inputs), observer, charge=charges[0].charge)
+    return withhold_faults(
+        lambda: read_tallies(files, on_copy=observer.private_fault),
+        observer,
+        charge=charges[0].charge,
+    )
 
 
-def read_tallies(inputs: Sequence[str]) -> PartialTally:
-    """Tally of several files together."""
+def read_tallies(inputs: Sequence[str], *, on_copy: OnCopy | None = None) -> PartialTally:
+    """Tally of several files together; files of equal content are refused without ``on_copy``."""
     from psd.ingest.partial_tally import merge
     from psd.ingest.tally_file import read_tally
 
-    return merge([read_tally(item) for item in inputs])
+    tallies = [read_tally(item) for item in inputs]
+    return merge(tallies) if on_copy is None else merge(tallies, on_copy=on_copy)
 
 
 def write_build_tally(

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from psd.errors import InputDataError
 from psd.ingest.reading import Reading
+from psd.ingest.sources import OnCopy, refuse_copy
 from psd.ingest.tally import Tally, add_tallies
 from psd.ingest.user_rows import UserRows, merge_user_rows
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit, counted_unit
@@ -19,6 +21,7 @@ from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "EMPTY",
+    "PART",
     "CountingRules",
     "PartOrigin",
     "PartialTally",
@@ -28,6 +31,9 @@ __all__ = [
 
 EMPTY = "empty"
 """Among the names of a part in which no record was read; several such parts may be merged."""
+
+PART = "part "
+"""Begins the name that the caller gave a part; other names are digests of its files."""
 
 # Fields that must be equal in all tallies, and their names in messages.
 _RULES = {
@@ -181,7 +187,7 @@ def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
     return sum(origin.contributions for origin in origins)
 
 
-def merge(tallies: Sequence[PartialTally]) -> PartialTally:
+def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> PartialTally:
     """Merge the tallies of several parts.
 
     Guarantees
@@ -197,6 +203,9 @@ def merge(tallies: Sequence[PartialTally]) -> PartialTally:
     ----------
     tallies : sequence of PartialTally
         At least one. Private.
+    on_copy : callable
+        Called with a PRIVATE message if two parts have files of equal content, as in
+        `psd.ingest.sources._copies`; by default they are refused.
 
     Returns
     -------
@@ -220,7 +229,7 @@ def merge(tallies: Sequence[PartialTally]) -> PartialTally:
     first = tallies[0]
     _check_rules([tally.rules for tally in tallies])
     origins = tuple(sorted((o for t in tallies for o in t.origins), key=lambda origin: origin.run))
-    _check_parts(origins)
+    _check_parts(origins, on_copy)
     user_rows = [tally.counts for tally in tallies if isinstance(tally.counts, UserRows)]
     if user_rows:
         _check_user_rows(origins, complete=len(user_rows) == len(tallies))
@@ -241,8 +250,8 @@ def _check_rules(rules: Sequence[CountingRules]) -> None:
             raise InputDataError(f"the tallies have different {description}; count them alike")
 
 
-def _check_parts(origins: Sequence[PartOrigin]) -> None:
-    """Refuse repeated parts, and parts without a name."""
+def _check_parts(origins: Sequence[PartOrigin], on_copy: OnCopy) -> None:
+    """Refuse repeated parts, and parts without a name; report files of equal content."""
     if any(not origin.names for origin in origins):
         raise InputDataError(
             "a tally of data that is not a file must have a name, so that it is not merged twice; "
@@ -250,13 +259,20 @@ def _check_parts(origins: Sequence[PartOrigin]) -> None:
         )
     if len({origin.run for origin in origins}) < len(origins):
         raise InputDataError(
-            "a tally is repeated, or part of a merged one; its records would count twice"
+            "a tally is repeated, or part of a merged one; its records would count twice, so give "
+            "it once"
         )
     names = [name for origin in origins if EMPTY not in origin.names for name in {*origin.names}]
-    if len({*names}) < len(names):
+    repeated = {name for name, number in Counter(names).items() if number > 1}
+    if any(name.startswith(PART) for name in repeated):
         raise InputDataError(
-            "two tallies are of the same file or of a part of the same name; its records would "
-            "count twice"
+            "two tallies are of a part of the same name; its records would count twice, so leave "
+            "one out, or name other records differently when they are counted"
+        )
+    if repeated:
+        on_copy(
+            "two tallies are of the same file, or of files of the same content; its records would "
+            "count twice, so leave one out"
         )
 
 

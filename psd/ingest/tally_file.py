@@ -27,6 +27,7 @@ from psd.errors import (
 from psd.ingest.contribution_bounding import number_units, rows_per_unit
 from psd.ingest.partial_tally import PartialTally, PartOrigin, merge
 from psd.ingest.row_hash import PRIME
+from psd.ingest.sources import OnCopy, refuse_copy
 from psd.ingest.tally import Tally
 from psd.ingest.tally_header import expect, header_of, origins_of, parse_header, rules_of
 from psd.ingest.user_rows import UserRows
@@ -123,15 +124,19 @@ def read_tally(path: str | os.PathLike[str]) -> PartialTally:
 
 def read_origins(
     paths: Sequence[str | os.PathLike[str]],
+    *,
+    on_copy: OnCopy = refuse_copy,
 ) -> tuple[PrivacyUnit, tuple[PartOrigin, ...]]:
     """Unit of privacy and parts of several tallies together; no count is read.
+
+    ``on_copy`` is as in `psd.ingest.partial_tally.merge`.
 
     Raises
     ------
     InputDataError
         If a header cannot be read, or the tallies cannot be merged.
     """
-    merged = merge([_read_header(path) for path in paths])
+    merged = merge([_read_header(path) for path in paths], on_copy=on_copy)
     return merged.unit, merged.origins
 
 

@@ -10,7 +10,7 @@ from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
 from psd.ingest.partial_tally import CountingRules, PartialTally, merge
-from psd.ingest.sources import check_input, check_repeatable
+from psd.ingest.sources import OnCopy, check_input, check_repeatable, refuse_copy
 from psd.ledger.charges import ChargeRequest
 from psd.privacy.epsilon import epsilon_text
 from psd.publish.charging import charge_request
@@ -247,7 +247,11 @@ class TallyInput:
 
 
 def count_input(
-    data: Any, *, engine: Engine | None = None, memory: str | int | None = None
+    data: Any,
+    *,
+    engine: Engine | None = None,
+    memory: str | int | None = None,
+    on_copy: OnCopy = refuse_copy,
 ) -> CountInput:
     """Return the input of a build for some data.
 
@@ -259,6 +263,8 @@ def count_input(
         Where records are counted.
     memory : str or int, optional
         Limit on the memory that reading takes.
+    on_copy : callable
+        Called with a PRIVATE message if two tallies are of files of equal content.
 
     Raises
     ------
@@ -267,7 +273,7 @@ def count_input(
     InputDataError
         If tallies cannot be merged.
     """
-    source = data if isinstance(data, CountInput) else _as_tallies(data)
+    source = data if isinstance(data, CountInput) else _as_tallies(data, on_copy)
     if source is None and engine is None:
         return RecordInput(data=data, memory=memory)
     if memory is not None or (source is not None and engine is not None):
@@ -279,12 +285,12 @@ def count_input(
     return EngineInput(data=data, engine=engine)
 
 
-def _as_tallies(data: Any) -> TallyInput | None:
+def _as_tallies(data: Any, on_copy: OnCopy) -> TallyInput | None:
     """Source of tallies, or None if the data are something else."""
     items = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
     if not items or not all(isinstance(item, PartialTally) for item in items):
         return None
-    return TallyInput(tally=items[0] if len(items) == 1 else merge(list(items)))
+    return TallyInput(tally=merge(list(items), on_copy=on_copy))
 
 
 def _check_complete(request: BuildRequest) -> None:

@@ -102,7 +102,7 @@ def publish(
     refuse_class("sampler", sampler)
     if account is not None:  # a refusal would tell whether files are equal, at no cost
         observer = replace(observer, private_copy=observer.private_fault)
-    source = _count_input(data, engine, memory, None if account is None else observer)
+    source = _count_input(data, engine, memory, observer, withholds=account is not None)
     source, fault = (source, None) if account is None else _follow_links(source)
     request = source.complete(request)
     inputs = _read_public_inputs(request)
@@ -147,12 +147,19 @@ def _budget_of(
 
 
 def _count_input(
-    data: Any, engine: Engine | None, memory: str | int | None, observer: Observer | None
+    data: Any,
+    engine: Engine | None,
+    memory: str | int | None,
+    observer: Observer,
+    *,
+    withholds: bool,
 ) -> CountInput:
-    """Where the counts come from; with an observer, faults of tallies are reported to it alone."""
-    if observer is None:
-        return count_input(data, engine=engine, memory=memory)
-    return withhold_faults(lambda: count_input(data, engine=engine, memory=memory), observer)
+    """Where the counts come from; faults of tallies may be withheld from all but the observer."""
+
+    def count_of_data() -> CountInput:
+        return count_input(data, engine=engine, memory=memory, on_copy=observer.private_copy)
+
+    return withhold_faults(count_of_data, observer) if withholds else count_of_data()
 
 
 def _follow_links(source: CountInput) -> tuple[CountInput, InputDataError | None]:

@@ -17,7 +17,7 @@ from psd.api.series import SeriesRelease
 from psd.errors import ParameterError
 from psd.ingest.hash_key import key_fingerprint
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
-from psd.ingest.partial_tally import EMPTY, CountingRules, PartialTally, PartOrigin
+from psd.ingest.partial_tally import EMPTY, PART, CountingRules, PartialTally, PartOrigin
 from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, files_of, read
 from psd.ingest.sources._copies import content_digest
@@ -218,7 +218,7 @@ def _part_files(items: Sequence[Any], part: str | None) -> list[Path]:
 
 def _part_names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:
     """Names of a part: the one of the caller, and digests of its files."""
-    stated = () if part is None else (f"part {part}",)
+    stated = () if part is None else (f"{PART}{part}",)
     digests = {digest for path in paths for digest in _content_digests(path)}
     return (*stated, *sorted(f"blake2b {digest}" for digest in digests))
 

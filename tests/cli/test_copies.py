@@ -102,6 +102,38 @@ def test_registered_inputs_and_their_copies(ledger):
     passes("build", "v.csv", "v2.csv", "-o", "r", *NOISY, *PAID)
 
 
+def test_with_a_ledger_tallies_of_copies_are_counted_and_told_in_the_private_report(ledger, here):
+    """As for the files themselves: whether they are equal is shown by the private report alone."""
+    (here / "v4.csv").write_text((here / "v.csv").read_text().replace("2,2", "2,3"))
+    for name in ("v", "v2", "v4"):
+        passes("tally", f"{name}.csv", "-o", f"{name}.tally", *BOUNDS)
+    build = ("-o", "r", *NOISY[:6], *PAID, "--overwrite")
+    assert "of the same file" in fails(8, "build", "v.tally", "v2.tally", *build[:8])
+    copied, other = (cli("build", "v.tally", f"{name}.tally", *build) for name in ("v2", "v4"))
+    assert copied.code == other.code == 0
+    assert copied.err == other.err == ""
+    assert copied.out.partition("ledger head")[0] == other.out.partition("ledger head")[0]
+    passes("ledger", "register", "city.ledger", "more", "--budget", "1000")
+    certain = ("-o", "r", *CERTAIN, "--set", "height=0", "--ledger", "city.ledger", "--overwrite")
+    certain = (*certain, "--dataset", "more", "--report-private")
+    told = cli("build", "v.tally", "v2.tally", *certain).err
+    assert told.count("PRIVATE, do not publish: two tallies are of the same file") == 1
+    assert psd.load("r").tree.count.tolist() == [4]
+    parts = [psd.tally(here / name, domain=(-4, -4, 4, 4)) for name in ("v.csv", "v2.csv")]
+    psd.build(parts, epsilon=1, account=psd.Account("city.ledger", "rows"))
+    with pytest.raises(psd.errors.InputDataError, match="of the same file"):
+        psd.build(parts, epsilon=1)
+
+
+@pytest.mark.parametrize("paid", [(), PAID])
+def test_a_tally_that_is_given_twice_is_named(paid, ledger, here):
+    passes("tally", "v.csv", "-o", "v.tally", *BOUNDS)
+    (here / "link").symlink_to("v.tally")
+    for other in ("v.tally", "link"):
+        told = fails(8, "build", "v.tally", other, "-o", "r", "--epsilon", 1, *paid)
+        assert f"input {other} is repeated; its records would count twice" in told
+
+
 def test_a_tally_of_a_compressed_file_is_one_of_the_file(here):
     shutil.copy("v3.csv.gz", "other.csv.gz")
     for name in ("v.csv", "v2.csv", "v3.csv.gz"):

@@ -452,10 +452,11 @@ def test_a_recipe_and_tallies_say_the_same_sentence(room):
     write(room.folder / "good.csv", BASE)
     for name, bounds in (("a", (126, 37, 128, 38)), ("b", (126, 37, 128, 39))):
         assert cli("tally", "good.csv", "-o", f"{name}.tally", "--bounds", *bounds).code == 0
+    assert cli("merge", "a.tally", "-o", "m.tally").code == 0
     lines = [
         ("run", "r.toml"),
         ("build", "a.tally", "b.tally", "-o", "r.psd", "--epsilon", 1, *paid),
-        ("build", "a.tally", "a.tally", "-o", "r.psd", "--epsilon", 1, *paid),
+        ("build", "a.tally", "m.tally", "-o", "r.psd", "--epsilon", 1, *paid),
     ]
     for line in lines:
         outcome = cli(*line)
