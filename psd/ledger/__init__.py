@@ -1,1 +1,1 @@
-"""Budgets over many releases. Holds no records."""
+"""Budgets of datasets over many releases. The package stores no records."""

@@ -1,8 +1,9 @@
-"""A dataset of a ledger, as one analyst spends from it. Private side.
+"""Account of an analyst with a dataset of a ledger. Private side.
 
-The order of a build: 1. check that the dataset could pay; 2. read and tally; 3. charge, on the
-disk; 4. draw; 5. write; 6. record that the charge is done. A build that ends before step 3 has
-cost nothing and drawn nothing. A build that ends later is charged, with or without a release.
+Steps of a build: 1. check that the budget is sufficient; 2. read and tally; 3. write the charge to
+the disk; 4. draw; 5. write the release; 6. record that the charge is done. A build that ends before
+step 3 costs nothing and draws nothing. A build that ends later is charged, with or without a
+release.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["Account"]
 
 
 class Account:
-    """A dataset of a ledger, as one analyst spends from it.
+    """Account of an analyst with a dataset of a ledger.
 
     Parameters
     ----------
@@ -34,14 +35,14 @@ class Account:
     dataset : str
         A dataset that is registered in it.
     analyst : str, optional
-        Name of the person who spends; needed if the dataset has caps.
+        Name of the analyst who spends; required if the dataset has caps.
     warn : callable
-        Called with a sentence about what is allowed but risky.
+        Called with a warning about use that is allowed but risky.
 
     Raises
     ------
     LedgerError
-        If the ledger cannot be used, or has no such dataset.
+        If the ledger cannot be used, or the dataset is not registered in it.
 
     Examples
     --------
@@ -79,8 +80,8 @@ class Account:
         kind = network_file_system(self.ledger.path)
         if kind is not None:
             warn(
-                f"ledger {self.ledger.path} lies on a network file system ({kind}), where locks "
-                "may fail and a budget be spent twice; keep it on a local disk"
+                f"ledger {self.ledger.path} is on a network file system ({kind}), where locks may "
+                "fail and a budget may be spent twice; move it to a local disk"
             )
 
     @property
@@ -93,49 +94,49 @@ class Account:
     def head(self) -> str:
         """Number and hash of the last entry of the ledger, which cover all charges so far.
 
-        Keep it outside the machine: `psd.ledger.ledger.Ledger.verify` detects by it that an entry
-        up to this one was changed or removed.
+        Keep a copy outside the machine. With it, `psd.ledger.ledger.Ledger.verify` detects that an
+        entry up to this one was changed or removed.
         """
         return self.ledger.state().head_text
 
     def check(self, request: ChargeRequest) -> Reading | None:
-        """Refuse a charge that could not be paid now; see `psd.ledger.ledger.Ledger.check`.
+        """Refuse a charge that the dataset cannot pay now; see `psd.ledger.ledger.Ledger.check`.
 
         Warns if a file was charged to another dataset, since the same people then have two budgets.
 
         Returns
         -------
         mapping or None
-            How the dataset registers that its records are read.
+            How the records of the dataset are read, as it registers.
         """
         state = self.ledger.check(self.dataset, request, analyst=self.analyst)
         for other in state.elsewhere(self.dataset, request):
             self._warn(
-                f"a file of this input was charged to dataset {other!r} too; the same records "
-                "under two names have two budgets, and epsilon adds up over both"
+                f"a file of this input was also charged to dataset {other!r}; the same records in "
+                "two datasets have two budgets, whose epsilons add up"
             )
         return state.dataset(self.dataset).reading
 
     def compare(self, folder: str | os.PathLike[str]) -> None:
         """Compare the ledger with the releases in a folder.
 
-        Every release states, by two random ids, which charge of which ledger paid for it. If the
-        build of a valid release ended before the charge was recorded as done, it is recorded now.
-        Nothing is refunded.
+        Every release states two random ids: that of the ledger and that of the charge that paid for
+        it. If the build of a valid release ended before it recorded the charge as done, this method
+        records it. Nothing is refunded.
 
         Raises
         ------
         LedgerError
-            If a release states a charge of this ledger that is not in it, because an older copy of
-            the ledger was restored, or another epsilon, unit, bound or area than its charge,
-            because the ledger was edited.
+            If a release states a charge that this ledger does not have, because an older copy of
+            the ledger was restored; or if a release and its charge differ in epsilon, unit, bound
+            or area, because the ledger was edited.
         """
         for path, charge in check_releases(self.ledger.state(), folder, self.ledger.path):
             if not charge.done:
                 self._complete(charge.id, path)
 
     def _complete(self, charge: str, path: Path) -> None:
-        """Record a charge as done that its build has not recorded."""
+        """Record as done a charge that its build did not record as done."""
         try:
             digest = verify(path)
         except ReleaseFormatError:  # damaged, or removed meanwhile: the charge stays open
@@ -147,25 +148,25 @@ class Account:
                 raise
 
     def charge(self, request: ChargeRequest) -> ChargeReceipt:
-        """Charge what is drawn next; see `psd.ledger.ledger.Ledger.charge`."""
+        """Charge the next draw; see `psd.ledger.ledger.Ledger.charge`."""
         self.last = self.ledger.charge(self.dataset, request, analyst=self.analyst)
         receipt = ChargeReceipt(ledger=self._id, charge=self.last)
         self._paid.add(receipt)
         return receipt
 
     def finish(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Record that a release was saved, or that the answer charged last was given.
+        """Record that a release was saved, or that the last charged answer was given.
 
         Parameters
         ----------
         path : path-like, optional
-            The release file, which states its charge. Its digest goes into the ledger; `psd info`
-            shows the same digest. Without a path, the last charge was for an answer.
+            The release file, which states its charge. Its digest is recorded in the ledger; `psd
+            info` shows the same digest. Without a path, the last charge was for an answer.
 
         Raises
         ------
         ParameterError
-            If nothing was charged by this account, or not this release.
+            If this account has charged nothing, or did not pay for this release.
         LedgerError
             If the ledger cannot be written; the charge stays.
         """
@@ -181,7 +182,7 @@ class Account:
             ) from None
 
     def _charge_of(self, path: str | os.PathLike[str]) -> str:
-        """Charge of a release that this account paid."""
+        """Find the charge of a release that this account paid for."""
         receipt = read_receipt(path)
         if receipt is None or receipt not in self._paid:
             raise ParameterError(

@@ -1,4 +1,4 @@
-"""A dataset, a charge to it, and what is charged before it is drawn. Private side.
+"""Datasets, charges to them, and requests for charges. Private side.
 
 Every field is public: names, epsilons, units, regions and columns. No field depends on a record.
 """
@@ -29,15 +29,15 @@ class ChargeRequest:
     unit : PrivacyUnit
         Unit of privacy.
     what : str
-        What is drawn, in a word or two.
+        What is drawn, in one or two words.
     region : Region, optional
         Region of its records; without one, the charge is for all points.
     chosen : bool
-        Whether the bound of the unit is chosen privately later; the stated one is not final then.
+        Whether the bound of the unit is chosen privately later; the stated bound is not final then.
     files : tuple of (int, int)
         Device and inode of each input file.
     readings : tuple of mapping
-        How the records are read, see `psd.ingest.reading`: one way, or several for tallies.
+        How the records are read, see `psd.ingest.reading`; tallies may have several readings.
     inputs : tuple of str
         Names of all inputs, see `psd.ingest.input_names`.
     """
@@ -65,17 +65,17 @@ class Dataset:
     unit : str
         Kind of the unit of all releases, since epsilons of different units do not add up.
     time_zone : str, optional
-        Zone of the clock whose days are the unit.
+        Time zone whose days are the unit.
     bound : int, optional
-        Contributions of one unit that all releases must have.
+        Contribution bound of one unit, which all releases must have.
     caps : mapping
-        Nano-epsilon of each analyst; if there are any, other analysts cannot spend.
+        Nano-epsilon that each analyst may spend; if there are caps, other analysts cannot spend.
     raised : tuple of str
         Times at which the budget was raised, with the earlier budgets.
     reading : mapping, optional
         How all records are read, see `psd.ingest.reading`; None in a ledger of an older version.
     inputs : tuple of str
-        Marks of the inputs that may be read, see `LedgerState.mark`; any input if there are none.
+        Marks of the inputs that may be read, see `LedgerState.mark`; without marks, any input.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Charge:
     Parameters
     ----------
     id : str
-        Random.
+        Random id.
     time : str
         Time by the clock of the machine; the order of charges is that of their entries.
     dataset, analyst, what : str
@@ -134,12 +134,12 @@ def is_name(name: str) -> bool:
 
 
 def check_name(kind: str, name: str) -> None:
-    """Refuse names that readers of a list could confuse.
+    """Refuse names that are easily confused in a list.
 
     Raises
     ------
     ParameterError
-        If the name is empty or long, or has characters that cannot be seen.
+        If the name is empty or too long, or has characters that are not printable.
     """
     if not is_name(name):
         raise ParameterError(

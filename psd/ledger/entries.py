@@ -27,7 +27,7 @@ __all__ = ["entry", "replay_entries"]
 
 
 def entry(hashes: tuple[str, ...], kind: str, body: Mapping[str, Any]) -> Row:
-    """The next entry after others, with its hash."""
+    """Make the next entry of a chain, with its hash."""
     number, time = len(hashes) + 1, _now()
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return number, time, kind, text, _hash(hashes[-1] if hashes else "", number, time, kind, text)
@@ -39,7 +39,7 @@ def _now() -> str:
 
 
 def _hash(before: str, *fields: int | str) -> str:
-    """Hash of an entry; it covers the hash before it, and so all earlier entries."""
+    """Hash of an entry; it covers the previous hash, and so all earlier entries."""
     text = json.dumps([before, *fields], ensure_ascii=True)
     return blake2b(text.encode(), digest_size=32).hexdigest()
 
@@ -74,12 +74,12 @@ def replay_entries(rows: Iterable[Row]) -> LedgerState:
                 _dataset(datasets, kind, time, body)
         except (ValueError, KeyError, TypeError, RecursionError):
             raise LedgerError(
-                f"entry {len(hashes) + 1} of the ledger was changed, removed or put in by hand; "
-                "nothing is granted from it"
+                f"entry {len(hashes) + 1} of the ledger was changed, removed or inserted; the "
+                "ledger allows no charges"
             ) from None
         hashes.append(stored)
     if not hashes:
-        raise LedgerError("entry 1 of the ledger is missing; nothing is granted from it")
+        raise LedgerError("entry 1 of the ledger is missing; the ledger allows no charges")
     return LedgerState(id=name, hashes=tuple(hashes), datasets=datasets, charges=charges)
 
 
@@ -103,7 +103,7 @@ def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:
 
 
 def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, Any]) -> None:
-    """Add a dataset, raise its budget, or add its columns."""
+    """Add a dataset, or change its budget, inputs or columns."""
     name = body["name"]
     if kind == "raise":
         datasets[name] = _raised(datasets[name], time, body["budget"])
@@ -121,14 +121,14 @@ def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str,
 
 
 def _with_columns(dataset: Dataset, reading: Reading) -> Dataset:
-    """Dataset of an older version of the library with its columns, which are registered once."""
+    """Add columns to a dataset of an older version of the library; they are registered once."""
     if dataset.reading is not None or not fits_unit(reading, dataset.unit):
         raise ValueError("columns that are registered a second time, or do not fit the unit")
     return replace(dataset, reading=reading)
 
 
 def _raised(dataset: Dataset, time: str, budget: int) -> Dataset:
-    """Dataset with a larger budget and a note of the earlier one."""
+    """Return the dataset with a larger budget and a note of the earlier one."""
     if budget <= dataset.budget:
         raise ValueError("a budget that does not grow")
     note = f"{time} from {epsilon_text(dataset.budget)}"

@@ -94,7 +94,7 @@ def _is_bounds(value: Any) -> bool:
 
 
 def _is_lattice(value: Any) -> bool:
-    """Whether a value is a number of columns and one of rows."""
+    """Whether a value is a number of columns and a number of rows."""
     return _is_list(partial(_is_integer, 1, MAX_LATTICE), value) and len(value) == 2
 
 

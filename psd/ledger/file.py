@@ -1,6 +1,6 @@
-"""The file of a ledger: one SQLite table, which is only appended to. Private side.
+"""The file of a ledger: one append-only SQLite table. Private side.
 
-All SQL is in this module. Error codes of SQLite become sentences here.
+All SQL of a ledger is in this module. It replaces error codes of SQLite by messages.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = [
 
 FORMAT = 1
 
-# Seconds that others may hold the file. One charge holds it for milliseconds.
+# Seconds to wait for the lock of another process. One charge locks the file for milliseconds.
 TIMEOUT = 20.0
 
 # Where Linux lists the mounted file systems, and names of network file systems.
 MOUNTS = Path("/proc/mounts")
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gluster", "fuse.sshfs")
 
-# Longest name of a file on common file systems, less "-journal", which SQLite appends.
+# Longest name of a file on common file systems, minus "-journal", which SQLite appends.
 _LONGEST = 255 - 8
 
 # Marks an SQLite file as a ledger: the bytes "psdL".
@@ -104,7 +104,7 @@ def create_file(path: str | os.PathLike[str], first: Row) -> None:
 
 @contextmanager
 def exclusive(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Lock a ledger for writing; appended entries are on the disk when the block has ended.
+    """Lock a ledger for writing; appended entries are on the disk when the block ends.
 
     Guarantees
     ----------
@@ -159,7 +159,7 @@ def snapshot(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
 
 
 def rows(ledger: sqlite3.Connection) -> Iterator[Row]:
-    """All entries in order, one by one: replaying them stops at the first wrong one."""
+    """Yield all entries in order; a replay stops at the first wrong entry."""
     return ledger.execute("SELECT number, time, kind, body, hash FROM entry ORDER BY number")
 
 
@@ -180,7 +180,7 @@ def is_intact(ledger: sqlite3.Connection) -> bool:
 
 
 def network_file_system(path: str | os.PathLike[str]) -> str | None:
-    """Kind of the network file system that a file lies on; None for a local or unknown one."""
+    """Kind of the network file system of a file; None for a local or unknown file system."""
     resolved = Path(path).resolve()
     try:
         mounted = [line.split() for line in MOUNTS.read_text(errors="replace").splitlines()]
@@ -195,7 +195,7 @@ def network_file_system(path: str | os.PathLike[str]) -> str | None:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Open an existing ledger of the known format; errors of SQLite become sentences."""
+    """Open an existing ledger of the known format; replace errors of SQLite by messages."""
     resolved = _existing(path)
     try:
         # Without mode=rw, SQLite would create a missing ledger, with nothing spent.
@@ -203,7 +203,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(uri, uri=True, timeout=TIMEOUT, isolation_level=None)
         with closing(connection) as ledger:
             ledger.execute("PRAGMA trusted_schema = OFF")
-            # As FULL, and the folder is flushed too: a commit must survive a power failure.
+            # EXTRA is FULL and also flushes the folder: a commit must survive a power failure.
             ledger.execute("PRAGMA synchronous = EXTRA")
             _check_format(path, ledger)
             yield ledger
@@ -227,11 +227,11 @@ def _existing(path: str | os.PathLike[str]) -> Path:
     if resolved.stat().st_nlink > 1:
         # SQLite finds the journal of a crashed process by the name under which it opened the file.
         raise LedgerError(
-            f"ledger {path} has a second name, a hard link, through which a charge could be lost; "
-            "remove one of the two"
+            f"ledger {path} has a second name (a hard link), through which a charge could be "
+            "lost; remove one of the two names"
         )
     if resolved.stat().st_size == 0:
-        raise LedgerError(f"ledger {path} is empty, so what was spent is lost; restore it")
+        raise LedgerError(f"ledger {path} is empty, so its charges are lost; restore a copy")
     return resolved
 
 
@@ -247,8 +247,8 @@ def _check_format(path: str | os.PathLike[str], ledger: sqlite3.Connection) -> N
         )
     if not _objects(ledger) <= _known_objects(_SCHEMA):
         raise LedgerError(
-            f"ledger {path} has tables, views or triggers that no ledger has, so nothing is "
-            "granted from it; restore it from a copy"
+            f"ledger {path} has tables, views or triggers that no ledger has, so it allows no "
+            "charges; restore it from a copy"
         )
 
 
@@ -259,7 +259,7 @@ def _objects(ledger: sqlite3.Connection) -> set[tuple[str, str, str]]:
 
 @cache
 def _known_objects(schema: str) -> frozenset[tuple[str, str, str]]:
-    """Objects of a ledger; a foreign trigger could drop a charge, a foreign view run forever."""
+    """Objects of a ledger. Another trigger could drop a charge; another view could run forever."""
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(schema)
         return frozenset(_objects(database))

@@ -1,7 +1,7 @@
 """The ledger: budgets of datasets, and all charges to them. Private side.
 
 A release is charged before it is drawn, in one transaction that checks the balance again. Charges
-are never refunded, because a draw that was seen cannot be taken back.
+are never refunded, because an answer that was seen cannot be withdrawn.
 """
 
 from __future__ import annotations
@@ -55,26 +55,26 @@ class Ledger:
 
     Guarantees
     ----------
-    - The releases of a dataset together never cost more than its budget, however many processes
-      charge it, and whenever these end. Epsilons are integer multiples of 1e-9.
+    - The releases of a dataset together never cost more than its budget, for any number of
+      processes that charge it, and at whatever step these end. Epsilons are integer multiples of
+      1e-9.
     - No entry depends on a record of a dataset.
-    - Charges of a dataset with users have one column of ids and one set of rules for them; charges
-      count in parallel only if their records are placed as the dataset registers.
-    - Entries are appended and never changed. An entry that is changed or removed while the later
-      hashes or the counter of entries stay is detected, and nothing is granted from such a ledger.
+    - All charges of a dataset with users have one column of ids and one set of rules for ids.
+      Charges count in parallel only if their records get their positions as the dataset registers.
+    - Entries are appended and never changed. If an entry is changed or removed and the later
+      hashes or the counter of entries stay, this is detected, and the ledger allows no charges.
 
     Parameters
     ----------
     path : path-like
-        A ledger that `create` made.
+        File that `create` wrote.
 
     Notes
     -----
-    The ledger guards against mistakes, not against its users: a person who may write the file can
-    restore an old copy, or change an entry and recompute the chain; a person who has the data can
-    build releases without a ledger. `verify` detects the first two by a head that was kept
-    elsewhere, by a seal, and by releases; entries after the last head and seal are covered by
-    releases alone.
+    The ledger protects against mistakes, not against its users. A person who may write the file can
+    restore an old copy, or change an entry and recompute the chain. A person who has the data can
+    build releases without a ledger. `verify` detects the first two by a head that was stored
+    elsewhere, by a seal, and by releases. Only releases cover entries after the last head and seal.
 
     Examples
     --------
@@ -127,19 +127,20 @@ class Ledger:
         unit : {"record", "user", "user-day"}
             Unit of privacy of all releases; epsilons of different ones do not add up.
         time_zone : str, optional
-            Zone of the clock whose days are the unit; UTC by default.
+            Time zone whose days are the unit; UTC by default.
         max_contributions : int, optional
-            k that all releases must have. Optional, since any k protects all records of a user.
+            Contribution bound k, which all releases must have. Optional, since any k protects all
+            records of a user.
         caps : mapping, optional
-            Epsilon of each analyst; if given, other analysts cannot spend.
+            Epsilon that each analyst may spend; with caps, other analysts cannot spend.
         columns : Columns, optional
             How all records are read; lon and lat by default. A charge with another column of ids
-            is refused, and one with another column of times, if one is registered. A charge that
-            differs in anything else counts everywhere. A unit with users needs a column of ids,
-            and one with days needs a column of times too.
+            is refused. So is a charge with another column of times, if a column of times is
+            registered. A charge that differs in another option counts everywhere. A unit with users
+            needs a column of ids; a unit with days needs a column of times too.
         inputs : sequence
             Files, folders, tables of a database or tallies, see `register_inputs`. If there are
-            any, all other inputs are refused; by default any input may be read.
+            registered inputs, all others are refused; by default any input may be read.
 
         Raises
         ------
@@ -161,18 +162,17 @@ class Ledger:
             state = _state_of(ledger)
             if comparable_name(name) in map(comparable_name, state.datasets):
                 raise LedgerError(
-                    f"dataset {name!r} is registered in {self.path} already, perhaps in other "
-                    "letters; a second budget would double the first"
+                    f"dataset {name!r} is already registered in {self.path}, perhaps in another "
+                    "spelling; a second budget would be added to the first"
                 )
             body["inputs"] = input_marks(state, inputs)
             _append(ledger, state, "register", body)
 
     def register_inputs(self, name: str, inputs: Sequence[Any]) -> int:
-        """Append inputs that may be read for a dataset; others are refused unread.
+        """Append inputs that may be read for a dataset; others are refused before they are read.
 
-        A file is recognised by its place in the file system (device and inode), a table by its
-        address, a tally by its parts. A copy of a file is another input. A folder stands for the
-        files that are in it now.
+        A file is recognised by its device and inode, a table by its address, a tally by its parts.
+        A copy of a file is another input. A folder stands for the files that are in it now.
 
         Parameters
         ----------
@@ -202,15 +202,15 @@ class Ledger:
         return len(added)
 
     def register_columns(self, name: str, columns: Columns | None = None) -> None:
-        """Append how the records of a dataset of an older ledger are read.
+        """Register how the records of a dataset of an older ledger are read.
 
         Parameters
         ----------
         name : str
             A dataset that was registered without columns.
         columns : Columns, optional
-            As in `register`. State the columns by which all earlier charges were read: the ledger
-            does not know them.
+            As in `register`. State the columns that all earlier charges used; the ledger does not
+            store them.
 
         Raises
         ------
@@ -243,7 +243,7 @@ class Ledger:
         Raises
         ------
         ParameterError
-            If the budget is out of range, or not above the present one.
+            If the budget is out of range, or not above the current budget.
         LedgerError
             If the dataset is not registered, or the ledger cannot be written.
         """
@@ -253,15 +253,15 @@ class Ledger:
             before = state.dataset(name).budget
             if nano <= before:
                 raise ParameterError(
-                    f"budget {epsilon_text(nano)} is not above {epsilon_text(before)}; a budget "
-                    "is raised and never lowered"
+                    f"budget must be above {epsilon_text(before)}, got {epsilon_text(nano)}; a "
+                    "budget is never lowered"
                 )
             _append(ledger, state, "raise", {"name": name, "budget": nano})
 
     def check(
         self, name: str, request: ChargeRequest, *, analyst: str | None = None
     ) -> LedgerState:
-        """Refuse a charge that could not be paid now. Costs nothing and reserves nothing.
+        """Refuse a charge that the dataset cannot pay now. The check costs and reserves nothing.
 
         Returns
         -------
@@ -281,12 +281,12 @@ class Ledger:
         return state
 
     def charge(self, name: str, request: ChargeRequest, *, analyst: str | None = None) -> str:
-        """Charge a release that is drawn next.
+        """Charge the release or answer that is drawn next.
 
         Guarantees
         ----------
-        - Balance and entry are one transaction: no other charge comes between the two.
-        - The entry is on the disk when this returns, and cannot be removed.
+        - One transaction checks the balance and writes the entry; no other charge comes between.
+        - The entry is on the disk when the method returns, and cannot be removed.
 
         Returns
         -------
@@ -317,8 +317,8 @@ class Ledger:
     def finish(self, charge: str, *, digest: str | None = None) -> None:
         """Record that a charged release was saved, or a charged answer given.
 
-        The build records it, or the next build that finds the release. A digest that is recorded
-        already is left unchanged.
+        The build calls this method, or the next build that finds the release. A digest that is
+        already recorded does not change.
 
         Parameters
         ----------
@@ -355,9 +355,9 @@ class Ledger:
     def seal(self, key: str | os.PathLike[str]) -> int:
         """Seal all entries with a key of the owner, see `psd.ledger.seal`.
 
-        The seal is written beside the ledger, with ``.seal`` after its name. Without the key, no
-        chain with a changed entry can be sealed. Keep the key where those who may write the ledger
-        cannot read it.
+        The file of the seal has the name of the ledger with ``.seal`` after it. Without the key, a
+        chain with a changed entry cannot be sealed. Keep the key where people who may write the
+        ledger cannot read it.
 
         Parameters
         ----------
@@ -392,10 +392,10 @@ class Ledger:
         Parameters
         ----------
         head : str, optional
-            A head that was written down elsewhere, alone or after its number. If it is not in the
+            A head that was stored elsewhere, alone or after its number. If it is not in the
             chain, the file is an older copy or another ledger, or was edited.
         key : path-like, optional
-            Key of the seal; all entries up to the seal are those that were sealed.
+            Key of the seal; all entries up to the seal must be those that were sealed.
         releases : path-like, optional
             Folder whose releases are compared with their charges.
 
@@ -425,7 +425,7 @@ class Ledger:
 def _append(
     ledger: sqlite3.Connection, state: LedgerState, kind: str, body: Mapping[str, Any]
 ) -> None:
-    """Append an entry that a reader accepts; another one would end the use of the ledger."""
+    """Validate and append an entry; an invalid entry would make the ledger unreadable."""
     row = entry(state.hashes, kind, body)
     validate_entry(kind, json.loads(row[3]))
     append(ledger, row)
@@ -434,8 +434,8 @@ def _append(
 def _state_of(ledger: sqlite3.Connection) -> LedgerState:
     """State of an open ledger; refused if entries at its end were removed.
 
-    SQLite keeps the largest number that an entry ever had, also if the entry is deleted. A next
-    entry would take the number again, so nothing is appended until both agree.
+    SQLite stores the largest number that an entry ever had, also after the entry is deleted. A new
+    entry would reuse the number of a deleted one, so nothing is appended if the two disagree.
 
     Raises
     ------
@@ -445,8 +445,8 @@ def _state_of(ledger: sqlite3.Connection) -> LedgerState:
     state = replay_entries(rows(ledger))
     if last_number(ledger) != len(state.hashes):
         raise LedgerError(
-            f"entry {len(state.hashes) + 1} of the ledger was removed, and all after it; "
-            "nothing is granted from it"
+            f"entry {len(state.hashes) + 1} of the ledger was removed, with all later entries; "
+            "the ledger allows no charges"
         )
     return state
 

@@ -1,8 +1,8 @@
-"""Whether records are read as their dataset registers. Private side, reads no points.
+"""Check that records are read as their dataset registers. Private side, reads no points.
 
-A dataset registers how its records are read. Whose a record is, and on which day, decides what a
-unit of privacy is, so the columns of ids and times must be the registered ones. Where a record
-lies decides which releases depend on it, so a charge that places records by another rule counts
+A dataset registers how its records are read. The user and the day of a record decide to which unit
+of privacy it belongs, so the columns of ids and times must be the registered ones. The position of
+a record decides which releases depend on it, so a charge with another rule for positions counts
 everywhere.
 """
 
@@ -42,8 +42,8 @@ def registered_reading(columns: Columns | None, unit: str, time_zone: str | None
     Raises
     ------
     ParameterError
-        If the unit has users and there is no column of ids, or the reverse; or days, and there is
-        no column of times; or times of another zone.
+        If the unit has users and there is no column of ids, or the reverse; or if the unit has
+        days and there is no column of times, or one of another zone.
     """
     columns = Columns() if columns is None else columns
     if (columns.user is None) != (unit == "record"):
@@ -78,14 +78,14 @@ def fits_unit(reading: Reading, unit: str) -> bool:
 
 
 def check_readings(name: str, registered: Reading | None, readings: Sequence[Reading]) -> None:
-    """Refuse records of other users or other times than those of a dataset.
+    """Refuse readings whose ids or times are not those that a dataset registers.
 
     Notes
     -----
-    Epsilons add up over the charges of one unit of privacy. If two builds take their users from
-    two columns, the records of one user of the first are records of many users of the second,
-    which protects each of these alone. So the ids come from one column, normalised by one set of
-    rules. The same holds for the times, where days are the unit.
+    Epsilons add up over the charges of one unit of privacy. If two builds take ids from two
+    columns, the records of one user of the first build are records of many users of the second
+    build, which protects each of these users separately. So all ids come from one column and are
+    normalised by one set of rules. The same holds for times if days are the unit.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def check_readings(name: str, registered: Reading | None, readings: Sequence[Rea
     """
     if registered is None:
         raise LedgerError(
-            f"dataset {name!r} has no registered columns, so nothing is granted; state how its "
+            f"dataset {name!r} has no registered columns, so it allows no charges; state how its "
             f"records are read with `psd ledger columns LEDGER {name}`"
         )
     if not readings:
@@ -115,17 +115,17 @@ def _check_same(name: str, what: str, registered: str | None, read: str | None) 
         values = ["none" if value is None else repr(value) for value in (registered, read)]
         raise LedgerError(
             f"dataset {name!r} has the registered {what} {values[0]}, got {values[1]}; the two "
-            "make different users or days, whose epsilons do not add up"
+            "define different users or days, whose epsilons do not add up"
         )
 
 
 def placing_options(reading: Reading) -> dict[str, str]:
-    """Part of a reading that decides where a record lies."""
+    """Part of a reading that decides the position of a record."""
     return {key: value for key, value in reading.items() if key not in (*_WHOSE, *_WHEN)}
 
 
 def is_placed_alike(registered: Reading | None, readings: Sequence[Reading]) -> bool:
-    """Whether records are placed in space and time as a dataset registers.
+    """Whether records get their positions and times as a dataset registers.
 
     Examples
     --------

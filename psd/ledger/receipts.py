@@ -1,7 +1,6 @@
 """Receipts: two random ids in a release that name the charge and the ledger that paid for it.
 
-A ledger that was replaced by an older copy is valid in itself. The releases still state the
-charges that the copy lacks.
+An older copy of a ledger is valid by itself, but lacks charges that releases still state.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ class ChargeReceipt:
 def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, ChargeReceipt]]:
     """Receipts of the releases in a folder, in the order of their names.
 
-    Other files and damaged releases are skipped. Only footers are read; check `is_sound` before
-    relying on one.
+    Other files and damaged releases are skipped. Only footers are read; check a file with
+    `is_sound` before you rely on its receipt.
     """
     for path in sorted(Path(folder).glob("*.parquet")):
         receipt = read_receipt(path)
@@ -115,15 +114,15 @@ def check_releases(
     """Compare the releases in a folder with the charges that they state.
 
     Epsilon, unit, time zone, contribution bound and area of a release are compared with its charge.
-    The bound is not compared where it was chosen after the charge, nor the area where the charge
-    counts everywhere.
+    The bound is not compared if it was chosen after the charge. The area is not compared if the
+    charge counts everywhere.
 
     Parameters
     ----------
     state : LedgerState
         State of the ledger.
     folder : path-like
-        Folder of the releases; those of other ledgers are skipped, and damaged ones.
+        Folder of the releases; damaged releases and those of other ledgers are skipped.
     ledger : path-like
         File of the ledger, for messages.
 
@@ -135,8 +134,8 @@ def check_releases(
     Raises
     ------
     LedgerError
-        If a release states a charge that the ledger does not have, or another epsilon, unit, bound
-        or area than its charge.
+        If a release states a charge that the ledger does not have, or differs from its charge in
+        epsilon, unit, bound or area.
     """
     paid = []
     for path, receipt in receipts(folder):
@@ -168,7 +167,7 @@ def _differing_field(
     """Name of a field of the guarantee in which a release and its charge differ."""
     if stated is None:
         return "guarantee"
-    # Slices that share epsilon have whole parts of it, so the rest of the division is not stated.
+    # Slices that share epsilon state equal integer parts of it, without the remainder.
     if stated.epsilon != charge.epsilon // stated.slices_with_shares:
         return "epsilon"
     if (stated.unit, stated.time_zone) != (dataset.unit, dataset.time_zone):
@@ -182,7 +181,7 @@ def _differing_field(
 
 
 def is_sound(path: str | os.PathLike[str]) -> bool:
-    """Whether a file loads as a release or a series; a footer alone is easily forged.
+    """Whether a file loads as a release or a series, since a footer alone is easily forged.
 
     A valid release can still state any charge.
 

@@ -1,8 +1,8 @@
 """How the epsilons of several releases of one dataset add up. Private side, reads no points.
 
-Where a record is the unit, releases of regions without a common point cost each record the epsilon
-of the one region that it is in. All other charges are added up, because no code can check another
-reason to count less.
+If a record is the unit of privacy, releases of regions without a common point cost each record only
+the epsilon of the region that contains it. All other charges add up, because code cannot check any
+other reason to count less.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["BY_FIELDS", "Region", "parse_region", "region_fields", "spent_within
 Bounds = tuple[float, float, float, float]
 
 BY_FIELDS = "reader=csv"
-"""Mark among the columns of a region: positions come from the fields of CSV alone."""
+"""Item among the columns of a region: positions come only from the fields of CSV."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +34,8 @@ class Region:
     crs : str
         CRS of the bounds, in its canonical text.
     columns : tuple of str
-        Reader, names of the columns and other options from which the position of a record comes.
-        Other options may give the same record another position.
+        Reader, names of the columns and other options that decide the position of a record. Other
+        options may give the same record another position.
     lattice : tuple of int
         Columns and rows that the release divides the region into; not used for sums.
     """
@@ -72,10 +72,10 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
 
     Guarantees
     ----------
-    - A record at a point is charged by every release whose region has that point; regions that
-      touch have points in common, since the far edges of a domain belong to it.
+    - A record at a point is charged by every release whose region contains that point. Regions
+      that touch have points in common, since the far edges of a domain belong to it.
     - Regions in another CRS or of other columns, and releases without a region, are treated as
-      if they had all points.
+      if they contained all points.
 
     Parameters
     ----------
@@ -91,17 +91,18 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
 
     Notes
     -----
-    Proof. Let record z lie at point p by frame f, and at some point by every other frame. A release
-    whose region does not have z's point does not depend on z, and any other loses at most its
-    epsilon, so by basic composition [1]_ the loss is at most the sum over the charges everywhere,
-    plus for each frame the sum over its regions that have z's point there. That is at most the
-    largest such sum of each frame, within the region for the frame of the region. The sum is
-    checked against a budget before every release, so it holds in every transcript, and the choice
-    of releases may depend on earlier answers: with pure epsilons that is a filter [2]_.
+    Proof. Let record z lie at point p in frame f, and at some point in every other frame. A release
+    whose region does not contain the point of z does not depend on z. Any other release loses at
+    most its epsilon. So by basic composition [1]_ the loss is at most the sum over the charges
+    everywhere plus, for each frame, the sum over its regions that contain the point of z in that
+    frame. The latter is at most the largest such sum of the frame, taken within the region for the
+    frame of the region. The sum is checked against a budget before every release, so the bound
+    holds in every transcript. The choice of releases may depend on earlier answers: with pure
+    epsilons the check is a filter [2]_.
 
-    A dataset registers how its records are read, and a charge that places them otherwise has no
-    region, see `psd.ledger.readings`. So the regions of its charges have one frame for each CRS,
-    and those of charges from before the registration may have others, which the proof covers.
+    A dataset registers how its records are read. A charge with another rule for positions has no
+    region, see `psd.ledger.readings`. So its charges have regions of one frame for each CRS.
+    Charges from before the registration may have other frames, which the proof covers.
 
     References
     ----------
@@ -147,7 +148,7 @@ def _largest_sum(charges: dict[Bounds, int], within: Bounds | None) -> int:
 def _largest_sum_on_line(
     south: NDArray[np.float64], north: NDArray[np.float64], nano: NDArray[np.int64]
 ) -> int:
-    """Largest sum over points of closed intervals: those begun, less those ended before."""
+    """Largest sum over points of closed intervals: those begun minus those ended before."""
     begun, ended = np.argsort(south), np.argsort(north)
     edges = south[begun]
     sums = np.append(0, np.cumsum(nano[begun])), np.append(0, np.cumsum(nano[ended]))

@@ -1,4 +1,4 @@
-"""Arguments of a registration, checked and in the form of an entry. Private side."""
+"""Check the arguments of a registration; convert them to fields of an entry. Private side."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def dataset_body(
 
 
 def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | None:
-    """Check the arguments of a unit; its contribution limit."""
+    """Check the arguments of a unit; return its contribution limit."""
     if unit not in get_args(UnitKind):
         raise ParameterError(f"unit must be one of {', '.join(get_args(UnitKind))}, got {unit!r}")
     if unit != "user-day" and time_zone is not None:
@@ -104,5 +104,5 @@ def input_marks(state: LedgerState, inputs: Sequence[Any]) -> list[str]:
 
 
 def comparable_name(name: str) -> str:
-    """A name in the form in which names are compared."""
+    """Normalise a name for comparisons."""
     return unicodedata.normalize("NFKC", name).casefold()

@@ -1,10 +1,10 @@
-"""The seal of a ledger: its head at one moment, under a key of the owner. Private side.
+"""The seal of a ledger: an authentication code of its head by a key of the owner. Private side.
 
 The hash chain has no key, so a person who may write the ledger can change an entry and recompute
 all later hashes. A seal is a message authentication code [1]_ of the number of entries and of the
 hash of the last one, in a file beside the ledger. Without the key, the seal of another chain cannot
-be computed, so the sealed entries cannot be changed unnoticed while the key and the seal are safe.
-Entries after the seal are not covered.
+be computed, so a change of a sealed entry is detected as long as the key is secret and the seal
+exists. Entries after the seal are not covered.
 
 References
 ----------
@@ -48,14 +48,14 @@ def seal_path(ledger: PathLike) -> Path:
 
 
 def write_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> Path:
-    """Seal the head of a ledger, in place of an earlier seal that the chain agrees with.
+    """Seal the head of a ledger; an earlier seal must agree with the chain and is replaced.
 
     Parameters
     ----------
     ledger : path-like
         File of the ledger.
     state : LedgerState
-        Its verified state.
+        Verified state of the ledger.
     key : path-like
         File of the key, 64 hexadecimal digits, readable by its owner only. It is created with
         random bytes if neither it nor a seal exists.
@@ -68,11 +68,11 @@ def write_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> Path:
     Raises
     ------
     LedgerError
-        If there is a seal that the chain or the key does not agree with.
+        If there is a seal that does not agree with the chain or the key.
     ParameterError
         If there is a seal and no key.
     InputDataError, WriteError
-        If the key cannot be read or a file not be written.
+        If the key cannot be read, or a file cannot be written.
     """
     target = seal_path(ledger)
     if target.exists():
@@ -89,12 +89,12 @@ def check_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> int:
     Returns
     -------
     int
-        Number of entries that are sealed; those after them are not.
+        Number of entries that are sealed; later entries are not.
 
     Raises
     ------
     LedgerError
-        If there is no seal, it was not made with this key, or the chain is another one.
+        If there is no seal, or it was made with another key or for another chain.
     ParameterError
         If there is no key.
     InputDataError

@@ -46,7 +46,7 @@ class LedgerState:
 
     @property
     def head_text(self) -> str:
-        """Number and hash of the last entry, to be kept elsewhere."""
+        """Number and hash of the last entry, to be stored elsewhere."""
         return f"{len(self.hashes)} {self.head}"
 
     def has_head(self, text: str) -> bool:
@@ -79,7 +79,7 @@ class LedgerState:
     def marks(self, request: ChargeRequest) -> list[str]:
         """Marks by which this ledger recognises the input files of a charge.
 
-        A file that is renamed or linked keeps its mark, a copy has another one.
+        A file that is renamed or linked keeps its mark; a copy has another mark.
         """
         return [self.mark(f"{device} {number}") for device, number in request.files]
 
@@ -106,8 +106,8 @@ class LedgerState:
         Returns
         -------
         ChargeRequest
-            The request as it is charged: without a region, which means everywhere, unless its
-            records are placed as the dataset registers.
+            The request as it is charged. It has no region, which means everywhere, unless its
+            records get their positions as the dataset registers.
 
         Raises
         ------
@@ -146,8 +146,8 @@ class LedgerState:
             if name == "" or self.mark(name) not in registered:
                 raise LedgerError(
                     f"dataset {dataset.name!r} has registered inputs, and input {number} of "
-                    f"{max(len(request.inputs), 1)} is not one of them, so nothing was read; a "
-                    f"file is added with `psd ledger inputs LEDGER {dataset.name} FILE`"
+                    f"{max(len(request.inputs), 1)} is not one of them, so nothing was read; "
+                    f"add a file with `psd ledger inputs LEDGER {dataset.name} FILE`"
                 )
 
     @staticmethod

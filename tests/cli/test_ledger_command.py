@@ -320,4 +320,4 @@ def test_raise(ledger):
     (rows,) = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
     assert (rows["budget"], rows["left"]) == ("2", "2")
     assert rows["raised"].endswith(" from 1")
-    assert "not above" in fails(2, "ledger", "raise", "city.ledger", "rows", "--budget", "1")
+    assert "must be above" in fails(2, "ledger", "raise", "city.ledger", "rows", "--budget", "1")

@@ -666,9 +666,9 @@ LEDGERS = (
         told="this is an older copy, or another ledger"),
     Fault(name="L05-deleted", given="an entry that was removed",
         setup=by_hand("DELETE FROM entry WHERE number = 2"), code=9, charged=None,
-        told="entry 2 of the ledger was changed, removed or put in by hand"),
+        told="entry 2 of the ledger was changed, removed or inserted"),
     Fault(name="L05-order", given="two entries that changed places", setup=by_hand(SWAP), code=9,
-        charged=None, told="entry 2 of the ledger was changed, removed or put in by hand"),
+        charged=None, told="entry 2 of the ledger was changed, removed or inserted"),
     Fault(name="L05-end", given="the last entry was removed, and `psd ledger verify`",
         args=f"ledger verify {LEDGER}", setup=by_hand("DELETE FROM entry WHERE number = 3"), code=9,
         told="entry 3 of the ledger was removed", charged=None),
@@ -691,8 +691,8 @@ LEDGERS = (
     Fault(name="L14-raised", given="a budget that is raised: refused before, paid after",
         run=raised_then_spent, charged=1, holds="an entry says when, and from what"),
     Fault(name="L14-lowered", given="a budget that is lowered",
-        args=f"ledger raise {LEDGER} rows --budget 9", code=2, told="is not above 10"),
+        args=f"ledger raise {LEDGER} rows --budget 9", code=2, told="budget must be above 10"),
     Fault(name="L14-again", given="a dataset that is registered again with more",
-        args=f"ledger register {LEDGER} rows --budget 20", code=9, told="is registered in"),
+        args=f"ledger register {LEDGER} rows --budget 20", code=9, told="is already registered in"),
 )
 # fmt: on

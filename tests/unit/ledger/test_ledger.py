@@ -377,7 +377,7 @@ def test_what_is_registered_is_kept(name, bound, ledger):
 
 @pytest.mark.parametrize("name", ["visits", "Visits", "\uff56isits"])
 def test_a_dataset_has_one_budget(name, ledger):
-    with pytest.raises(LedgerError, match=r"registered in .* already"):
+    with pytest.raises(LedgerError, match="already registered in"):
         ledger.register(name, 5)
 
 
@@ -749,7 +749,7 @@ def test_no_charge_hides_an_end_that_was_cut_off(ledger):
         "seal": lambda: ledger.seal(ledger.path.with_name("key")),
     }
     for use in uses.values():
-        with pytest.raises(LedgerError, match="entry 3 of the ledger was removed, and all after"):
+        with pytest.raises(LedgerError, match="entry 3 of the ledger was removed, with all later"):
             use()
 
 
@@ -828,7 +828,7 @@ def test_a_budget_is_raised_and_the_entry_stays(ledger):
 
 @pytest.mark.parametrize("budget", ["1", "0.5"])
 def test_a_budget_is_not_lowered(ledger, budget):
-    with pytest.raises(ParameterError, match="is not above 1"):
+    with pytest.raises(ParameterError, match="must be above 1"):
         ledger.raise_budget("visits", budget)
     assert len(ledger.state().hashes) == 2
 

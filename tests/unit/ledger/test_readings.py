@@ -45,7 +45,7 @@ def test_the_registered_reading_is_accepted(registered):
 def test_other_ids_and_times_are_refused(changes, words):
     other = {key: value for key, value in {**TIMED, **changes}.items() if value is not None}
     for readings in ([other], [TIMED, other]):
-        with pytest.raises(LedgerError, match=f"^dataset 'visits' has the {words}; the two make"):
+        with pytest.raises(LedgerError, match=f"^dataset 'visits' has the {words}; the two define"):
             check_readings("visits", TIMED, readings)
 
 

@@ -278,8 +278,8 @@ def test_a_file_under_a_second_name_is_warned_of(ledger, tmp_path):
     assert charged(ledger, "rows", first) == charged(ledger, "rows", first) == []
     (warning,) = charged(ledger, "again", link)
     assert warning == (
-        "a file of this input was charged to dataset 'rows' too; the same records under two names "
-        "have two budgets, and epsilon adds up over both"
+        "a file of this input was also charged to dataset 'rows'; the same records in two datasets "
+        "have two budgets, whose epsilons add up"
     )
     assert charged(ledger, "again", copy) == []  # nothing of the content is kept
 
@@ -328,8 +328,8 @@ def test_a_ledger_elsewhere_is_warned_of(monkeypatch, ledger):
     Account(ledger, "rows", warn=said.append)
     assert asked == [ledger.path]
     assert said == [
-        f"ledger {ledger.path} lies on a network file system (nfs4), where locks may fail and a "
-        "budget be spent twice; keep it on a local disk"
+        f"ledger {ledger.path} is on a network file system (nfs4), where locks may fail and a "
+        "budget may be spent twice; move it to a local disk"
     ]
     with pytest.warns(UserWarning, match=r"network file system \(nfs4\)"):
         Account(ledger, "rows")
