@@ -445,7 +445,7 @@ def again_under_another_name(args):
     shutil.move(INPUT, "renamed.csv")
     outcome = here([{INPUT: "renamed.csv", "rows": "others"}.get(arg, arg) for arg in args])
     assert outcome.err.count("psd: warning: ") == 1
-    assert "charged to dataset 'rows' too" in outcome.err
+    assert "also charged to dataset 'rows'" in outcome.err
     return outcome
 
 
