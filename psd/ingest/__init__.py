@@ -1,1 +1,1 @@
-"""From records to exact counts. Private."""
+"""Read records and count them per cell. Private side."""

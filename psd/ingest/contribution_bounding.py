@@ -1,6 +1,6 @@
 """Contribution bounding: keep at most k records of each unit, or weight records. Private side.
 
-Which records of a unit are kept depends on its own records and a key alone. So removing a user
+Which records of a unit are kept depends only on its own records and a key. So removing a user
 changes no kept record of another user, and the order of the records has no effect.
 """
 
@@ -123,7 +123,7 @@ def _smallest(
 def _sort(
     units: NDArray[np.int64], hashes: NDArray[np.int64], ties: tuple[NDArray[np.int64], ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Order by unit, hash, then the tie breakers; and the positions where there were ties."""
+    """Order by unit, hash and tie breakers; also return the positions of ties."""
     key = units << _HASH_BITS | hashes
     order = np.argsort(key)
     key = key[order]

@@ -1,9 +1,9 @@
 """Names by which a ledger recognises the inputs of a dataset. Private side, reads no records.
 
 A file is named by device and inode, so a renamed or linked file keeps its name and a copy has
-another one. A table of a database is named by its address, a tally by the random numbers of the
-runs that counted its parts. What cannot be recognised again, such as a table in memory, has no
-name.
+another name. A table of a database is named by its address, a tally by the random numbers of the
+runs that counted its parts. An input that cannot be recognised again, such as a table in
+memory, has no name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMELESS = ""
 
 
 def input_names(data: Any, *, has_tallies: bool = False) -> tuple[str, ...]:
-    """Names of all inputs, in their order: one of each file, table, address and part of a tally.
+    """Names of all inputs, in order: one for each file, table, address and part of a tally.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Limit of the memory of reading. Private side."""
+"""Limit of the memory that reading uses. Private side."""
 
 from __future__ import annotations
 

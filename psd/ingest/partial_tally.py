@@ -1,7 +1,7 @@
 """Mergeable tallies of parts of the records. Private side.
 
-`merge` adds the tallies of parts if that is sound, and refuses the rest;
-`combined_contribution_bound` says how many records of one user the result may hold.
+`merge` adds the tallies of parts if the guarantee allows it, and refuses them otherwise;
+`combined_contribution_bound` computes how many records of one user the result may have.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 EMPTY = "empty"
-"""Among the names of a part in which no record was read; several such parts may be merged."""
+"""Name of a part in which no record was read; several such parts may be merged."""
 
 PART = "part "
 """Begins the name that the caller gave a part; other names are digests of its files."""
@@ -58,7 +58,7 @@ class CountingRules:
     step : tuple of int
         Lattice columns and rows that were counted together.
     unit : PrivacyUnit
-        Unit of privacy without its contribution limit, which each part has of its own.
+        Unit of privacy without its contribution limit, which each part states separately.
     slices : TimeSlices, optional
         Time slices, counted separately.
     contribution_scope : {"series", "slice"}
@@ -115,11 +115,11 @@ class PartOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PartialTally:
-    """A tally with all that is needed to merge it and to build from it. Private.
+    """A tally with the data that are needed to merge it and to build from it. Private.
 
     Guarantees
     ----------
-    - `unit.contributions` is the most that one unit adds to its counts.
+    - `unit.contributions` is the largest amount that one unit adds to its counts.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ class PartialTally:
     def paid(self) -> int:
         """Nano-epsilon that every release of it spends before counting.
 
-        A contribution limit or bounds that were found in the records are part of every release,
-        so each release pays for them; for several parts the costs add up.
+        A contribution limit or bounds that were chosen privately from the records are part of
+        every release, so each release pays for them. The costs of several parts add up.
         """
         return sum(origin.paid for origin in self.origins)
 
@@ -178,7 +178,7 @@ def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
 
     Guarantees
     ----------
-    - It depends on the set of parts alone, not on the order or the steps of merging.
+    - It depends only on the set of parts, not on the order or the steps of merging.
 
     Notes
     -----
@@ -193,9 +193,9 @@ def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> 
     Guarantees
     ----------
     - Unit record: the result is the tally of all records, since no part is in it twice.
-    - Unit user, with kept records of users: the k records of each user with the smallest
-      hashes, of those in all parts; the tally of all records together, unless two parts hold
-      equal records of a user.
+    - Unit user, with kept records of users: the result has the k records of each user with the
+      smallest hashes among the records of all parts. It is the tally of all records together,
+      unless two parts have equal records of a user.
     - Otherwise its contribution limit is `combined_contribution_bound` of the parts.
     - The order and the steps of merging have no effect.
 
@@ -214,15 +214,15 @@ def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> 
     Raises
     ------
     InputDataError
-        If they were counted by different rules, share a part, or their contribution limits
-        cannot be combined.
+        If the tallies were counted by different rules, share a part, or have contribution limits
+        that cannot be combined.
 
     Notes
     -----
     The k smallest of a union are among the k smallest of its parts, so nothing is lost that a
     tally of all records would keep. Hashes follow from a user's own records and the key, so the
     kept records of a user depend on nothing else: removing the user removes at most k records and
-    changes no other user's.
+    changes no record of another user.
     """
     if len(tallies) == 1:
         return tallies[0]
@@ -247,7 +247,9 @@ def _check_rules(rules: Sequence[CountingRules]) -> None:
     first, *others = rules
     for name, description in _RULES.items():
         if any(getattr(other, name) != getattr(first, name) for other in others):
-            raise InputDataError(f"the tallies have different {description}; count them alike")
+            raise InputDataError(
+                f"the tallies have different {description}; count all by the same rules"
+            )
 
 
 def _check_parts(origins: Sequence[PartOrigin], on_copy: OnCopy) -> None:
@@ -280,7 +282,7 @@ def _check_user_rows(origins: Sequence[PartOrigin], *, complete: bool) -> None:
     """Refuse to mix records of users with counts, and hashes of different keys or limits."""
     if not complete:
         raise InputDataError(
-            "all tallies or none must carry the records of users, got both; count all in one way"
+            "all tallies or none must have the records of users, got both; count all in one way"
         )
     if len({origin.key for origin in origins}) > 1:
         raise InputDataError(
@@ -288,7 +290,7 @@ def _check_user_rows(origins: Sequence[PartOrigin], *, complete: bool) -> None:
         )
     if len({origin.contributions for origin in origins}) > 1:
         raise InputDataError(
-            "the tallies carry different numbers of records per user; count all with the same "
+            "the tallies have different numbers of records per user; count all with the same "
             "max_contributions"
         )
 

@@ -1,8 +1,8 @@
-"""How records are read, as texts: which columns, and what decides where or when a record lies.
+"""Description of how records are read, as texts: columns, and options for positions and times.
 
-A ledger registers it for a dataset, and a tally states it for each of its parts. Every field of
-`psd.ingest.sources.Columns` is a key, so an option that is added there is compared without a
-change of either format.
+A ledger registers the description for a dataset, and a tally states it for each of its parts. Every
+field of `psd.ingest.sources.Columns` is a key, so a new option is compared without a change of
+either format.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Reading", "is_reading", "reading_of", "reading_text"]
 Reading: TypeAlias = Mapping[str, str]
 """Keys are fields of `Columns`, and ``ids``, the rules by which ids are normalised. Public."""
 
-# Fields that decide neither where nor when a record lies, nor whose it is.
+# Fields that decide neither the position, nor the time, nor the user of a record.
 _RESOURCES = ("memory",)
 
 # Fields that are stated even with their default.
@@ -33,9 +33,9 @@ _LONGEST = 1000
 def reading_of(columns: Columns) -> dict[str, str]:
     """Describe how columns are read.
 
-    A field that has its default is left out, except x and y. So a description from before a field
-    existed is the description of a reading that leaves the field at its default. The time zone is
-    left out where no time is read.
+    A field with its default value is omitted, except x and y. So a description that was written
+    before a field existed equals one that has the default of this field. The time zone is omitted
+    if no time is read.
 
     Examples
     --------

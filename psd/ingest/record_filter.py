@@ -1,4 +1,4 @@
-"""Which records of a batch are counted, and the lattice cells in which they lie. Private side."""
+"""Select the records of a batch that are counted; compute their lattice cells. Private side."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class RecordFilter:
         """Select the records of a batch that are counted."""
         if batch.time is None and self._needs_time:
             raise InputDataError(
-                "records have no time, which days and slices need; name it with time="
+                "records have no time, and days and slices need one; name its column with time="
             )
         if batch.time is not None and np.isnat(batch.time).any():
             raise InputDataError("records have no time; remove them, or build without time=")

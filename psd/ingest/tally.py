@@ -46,7 +46,7 @@ class Tally:
     counts : ndarray, shape (n,), int64
         Records in each, above 0, or the sum of their weights.
     contributions : int
-        Most that one unit adds to the tally; 1 if a record is the unit.
+        Largest amount that one unit adds to the tally; 1 if a record is the unit.
     slice : ndarray, shape (n,), int64, or None
         Time slice of each count.
     report : dict of str to int

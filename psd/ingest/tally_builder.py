@@ -1,7 +1,7 @@
 """Build a tally from batches of records. Private side.
 
 Each record is checked and placed on the public lattice; under a contribution limit each unit keeps
-at most k records. Which records these are depends on the unit's own records and a key alone. So
+at most k records. Which records these are depends only on the unit's own records and a key. So
 removing a user changes no kept record of another user, and the order of the records has no effect.
 """
 
@@ -125,7 +125,7 @@ class TallyBuilder:
         return np.concatenate([np.empty(0, np.int64), *sizes])
 
     def build(self, key: bytes | None = None, unit: PrivacyUnit | None = None) -> Tally:
-        """Count the records; can be called once.
+        """Count the records. It can be called once.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ def tally_batches(
     -----
     Differential privacy holds for every fixed key, even a published one: the choice for user u
     reads records of u alone. The key keeps the choice unbiased: without it a user could choose
-    locations that are kept.
+    locations so that they are kept.
     """
     unit = PrivacyUnit() if unit is None else unit
     builder = TallyBuilder(domain, unit=unit, step=step, area=area, slices=slices, memory=memory)

@@ -65,7 +65,7 @@ _DAMAGED = (
 def write_tally(
     tally: PartialTally, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write a tally, marked PRIVATE, with permissions 0600; it appears complete or not at all.
+    """Write a tally atomically, marked PRIVATE, with permissions 0600.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def _read_header(path: str | os.PathLike[str]) -> PartialTally:
 
 @contextmanager
 def _explain_damage(path: Path) -> Iterator[Path]:
-    """Refuse a file that is not a tally, and turn errors of a damaged one into a sentence."""
+    """Refuse a file that is not a tally; replace the errors of a damaged file by a message."""
     if not path.is_file():
         raise InputDataError(f"tally {path} does not exist or is not a file")
     if not is_tally(path):
@@ -187,7 +187,7 @@ def read_tally_of_release(
         raise InputDataError(f"tally {path} is of another release; each build keeps its own tally")
     if tally.rules.step != (1, 1):
         raise InputDataError(
-            f"tally {path} counted several lattice cells together, so queries would cut them"
+            f"tally {path} counted several lattice cells together, so queries would split them"
         )
     return tally
 
@@ -254,7 +254,7 @@ def _user_rows_of(table: pa.Table) -> UserRows:
 
 
 def _check(tally: PartialTally) -> None:
-    """Refuse counts that no records can give, so that the contribution limit holds."""
+    """Refuse counts that cannot come from records, so that the contribution limit holds."""
     counts, rules = tally.counts, tally.rules
     for cells, size, width in zip(
         (counts.columns, counts.rows), rules.domain.lattice, rules.step, strict=True

@@ -1,4 +1,4 @@
-"""Header of the file of a tally: everything but its counts. Private side."""
+"""Header of the file of a tally: everything except its counts. Private side."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def expect(holds: bool) -> None:
     Raises
     ------
     ValueError
-        If it does not; the reader turns it into a sentence.
+        If it does not hold; the reader replaces the error by a message.
     """
     if not holds:
         raise ValueError

@@ -9,7 +9,7 @@ import numpy as np
 __all__ = ["ID_RULES", "INVISIBLE", "MISSING", "normalise_ids"]
 
 ID_RULES = "nfc-1"
-"""Name of the rules of `normalise_ids`. Other rules make other users, so they need another name."""
+"""Name of the rules of `normalise_ids`. Other rules define other users, so need another name."""
 
 # White space of Unicode, and zero-width characters that editors and exports insert.
 INVISIBLE = (

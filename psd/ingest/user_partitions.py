@@ -1,8 +1,8 @@
 """Partition records by user, spilling to temporary files. Private side.
 
-Partitions are chosen by a hash of the id, so each fits into memory when all records do not. Records
-beyond the memory limit go to temporary files without a name: no other process can open them, and
-the system removes them when the process ends, even if it is killed.
+Partitions are chosen by a hash of the id, so each fits into memory even if all records together do
+not. Records beyond the memory limit go to temporary files without a name: no other process can open
+them, and the system removes them when the process ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class UserPartition:
 
 
 class UserPartitions:
-    """Collects batches of records and gives them back by user.
+    """Collects batches of records and returns them by user.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class UserPartitions:
             self._spill()
 
     def partitions(self, *, again: bool = False) -> Iterator[UserPartition]:
-        """Give the records of all users, partition by partition; ``again`` keeps the files."""
+        """Yield the records of all users by partition; ``again`` keeps the files."""
         if not self._bytes and not self._files:  # too few to be partitioned
             yield from [_join(self._waiting)] if sum(map(len, self._waiting)) else []
             return
@@ -151,7 +151,7 @@ class UserPartitions:
         self._bytes = 0
 
     def _read(self, number: int, again: bool) -> list[Any]:
-        """Read the pieces of a partition from its file, which the last reading removes."""
+        """Read the pieces of a partition from its file; the last reading removes the file."""
         import pyarrow as pa
 
         file = self._files[number]

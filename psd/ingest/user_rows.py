@@ -1,9 +1,9 @@
 """Kept records of each user, so that parts with the same users can be merged. Private side.
 
 The k records with the smallest hashes of a union are among those of its parts. Users are identified
-by their ids, not by digests: two users with one digest would share one contribution limit, so
-removing one of them would bring back records of the other, which breaks the guarantee for data
-with such a pair, however rare it is.
+by their ids, not by digests: two users with the same digest would share one contribution limit.
+Removing one of them would then add records of the other, which breaks the guarantee for data with
+such a pair, even if such pairs are rare.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A file ``psd/ingest/engines/<name>.py`` offers ``open_engine(url)``, which returns an `Engine`; so
 does a module of another package, by an entry point of the group ``psd.engines``. Every engine makes
 the tally that `psd.ingest.tally_builder` makes of the same records, cell by cell; a release does
-not say which one was used.
+not state which engine was used.
 """
 
 from __future__ import annotations

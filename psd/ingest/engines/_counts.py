@@ -98,7 +98,7 @@ def tally_table(
 
 
 def _check(faults: dict[str, int], columns: Columns) -> None:
-    """Refuse what this process would refuse, in the same order."""
+    """Refuse the records that this process would refuse, in the same order."""
     for axis, name in (("x", columns.x), ("y", columns.y)):
         if faults[f"bad_{axis}"]:
             raise InputDataError(f"column {name!r} {_NUMBERS}")

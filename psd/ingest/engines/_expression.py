@@ -39,7 +39,7 @@ _SALT_DIGITS = 7
 
 
 def parse_rows(table: Any, domain: Domain) -> Any:
-    """Parse records: point, user, time, and why a record is refused.
+    """Parse records: point, user, time, and the reasons to refuse a record.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def count_cells(
 
 
 def to_sql(query: Any, dialect: str) -> str:
-    """SQL of an expression, step by step: merged, each step would be repeated many times.
+    """Write an expression as SQL, one query per step; merging would repeat each step many times.
 
     Parameters
     ----------

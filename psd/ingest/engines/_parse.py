@@ -1,8 +1,8 @@
 """Parse text and numbers in Ibis as the sources of `psd.ingest.sources` do. Private side.
 
-Regular expressions use only what RE2, Java and Rust interpret alike; numbers in a query are written
-as text, since engines round decimal literals differently. Time types of engines are not used: times
-are integers made of digits.
+Regular expressions use only syntax that RE2, Java and Rust interpret in the same way. Numbers in a
+query are written as text, since engines round decimal literals differently. Times are integers that
+are computed from digits, without the time types of engines.
 """
 
 from __future__ import annotations

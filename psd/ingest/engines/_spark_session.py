@@ -21,7 +21,7 @@ _SCHEMES = ("spark://", "sc://", "local", "yarn", "k8s://")
 _PORTS = {"sc": 15002, "spark": 7077}
 _WAIT = 20.0
 
-# Nothing about records on a console, and no page that shows queries.
+# Write nothing about records to a console, and serve no page that shows queries.
 _SETTINGS = {
     "spark.app.name": "psd",
     "spark.log.level": "OFF",
@@ -55,7 +55,7 @@ def check_url(url: str | None) -> None:
 
 @contextmanager
 def open_session(url: str | None) -> Iterator[Any]:
-    """Open a session and close it afterwards; without an address give the active session.
+    """Open a session and close it afterwards; without an address, use the active session.
 
     Raises
     ------
@@ -93,9 +93,10 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def explain_error(error: Exception) -> InputDataError:
-    """Replace an error by one that explains its kind; its message may quote records.
+    """Replace an error, whose message may quote records, by one that explains its kind.
 
-    What is not a known fault of the input may be a lack of memory, which is a `ResourceError`.
+    An error that is no known fault of the input may be a lack of memory, so it is a
+    `ResourceError`.
     """
     message = f"{getattr(error, 'getCondition', lambda: None)()} {error}"
     for pattern, explanation in _FAULTS.items():
@@ -204,7 +205,7 @@ def _silence() -> Iterator[None]:
 
 @contextmanager
 def _no_console() -> Iterator[None]:
-    """Redirect standard streams while Java starts, which keeps the streams it inherits."""
+    """Redirect standard streams while Java starts, since Java keeps the streams it inherits."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     copies = [os.dup(number) for number in (1, 2)]

@@ -147,7 +147,7 @@ def _file_identity(address: str) -> object:
 
 @contextmanager
 def register_view(frame: Any, name: str, zone: str) -> Iterator[Any]:
-    """Give a data frame as a table of Ibis, with times in the local time of a zone."""
+    """Register a data frame as a table of Ibis, with times in the local time of a zone."""
     import ibis
 
     spark, kinds = frame.sparkSession, dict(frame.dtypes)
@@ -195,7 +195,7 @@ def _check_quotes(spark: Any, path: str) -> None:
 
 
 def _select(item: Any, frame: Any, columns: Columns) -> Any:
-    """Select columns by their roles; by position, since Spark does not distinguish ann and Ann."""
+    """Select columns by their roles, by position since Spark ignores the case of names."""
     what = item.name if isinstance(item, SparkTable) else os.fspath(item)
     names = [name.removeprefix("\ufeff").strip() for name in frame.columns]
     by_role = {"x": columns.x, "y": columns.y, "user": columns.user, "time": columns.time}

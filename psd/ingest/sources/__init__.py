@@ -159,7 +159,7 @@ def _batches_of(
 
 
 def check_input(data: Any, columns: Columns) -> None:
-    """Refuse an input for what is known before a record is read: its paths and its kind.
+    """Check the paths and the kind of an input before a record is read.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def _sources_of(
 
 
 def _identity(item: Any) -> Any:
-    """What an input that is not a file is recognised by: its address, or the object itself."""
+    """Key of an input that is not a file: its address, or the identity of the object."""
     is_address = isinstance(item, str) or (is_dataclass(item) and isinstance(item, Hashable))
     return item if is_address else id(item)
 
@@ -199,10 +199,13 @@ def _identity(item: Any) -> Any:
 def _check_used(columns: Columns, used: set[str]) -> None:
     """Refuse a layer or a geometry that no input uses."""
     if columns.layer is not None and "layer" not in used:
-        raise ParameterError("layer= is for GeoPackage and other vector files, and no input is one")
+        raise ParameterError(
+            "layer= must be left out unless an input is a GeoPackage or another vector file"
+        )
     if columns.geometry is not None and "geometry" not in used:
         raise ParameterError(
-            "geometry= is for columns of points, and no input has one; name coordinates (x=, y=)"
+            "geometry= must be left out unless an input has a column of points; name coordinates "
+            "(x=, y=)"
         )
 
 
@@ -218,7 +221,7 @@ def check_repeatable(data: Any) -> None:
         if str(item) == STDIN if is_path(item) else _is_stream(item):
             raise InputDataError(
                 "private bounds read the input twice, and standard input or a stream can be read "
-                "once; write it to a file first, or give public bounds="
+                "only once; write it to a file first, or give public bounds="
             )
 
 

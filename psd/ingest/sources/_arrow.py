@@ -141,7 +141,7 @@ def check_names(what: str, names: list[str], required: Iterable[str]) -> None:
 
 
 def _likely_cause(name: str, names: list[str]) -> str:
-    """Explain why a column is missing; column names are structure and shown to the holder alone."""
+    """Explain why a column is missing; only the holder of the data sees the column names."""
     alike = [other for other in names if other.strip().casefold() == name.strip().casefold()]
     if alike:
         return f"it has {alike[0]!r}: names are case-sensitive"

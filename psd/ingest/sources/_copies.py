@@ -1,24 +1,25 @@
-"""Files of equal content among the files that one reading counts. Private side.
+"""Find files of equal content in an input. Private side.
 
-A record that stands in two files is counted twice, and its unit of privacy loses twice epsilon. A
-file under two names, or beside its compressed form, is refused by its name and inode before
-anything is read (`psd.ingest.sources._paths`). A copy has another inode, so its content is
-compared, after decompression, byte for byte.
+A record in two files is counted twice, and its unit of privacy loses twice epsilon. A file under
+two names, or beside its compressed form, is refused by its name and inode before anything is read
+(`psd.ingest.sources._paths`). A copy has another inode, so digests of the content after
+decompression are compared.
 
-Whether two files are equal is a function of private data. The comparison therefore has one effect,
-a call of ``on_copy``: no record is left out, and nothing else is read, counted, charged or printed
-in another way. Without a ledger ``on_copy`` refuses the input, and the holder of the data, who
-started the build, learns that two files are equal. With a ledger the person who builds may be
-another one, and a refusal would answer a question about the records at no cost. There ``on_copy``
-is `psd.publish.observer.Observer.private_fault`, whose text ``--report-private`` alone shows.
+Whether two files are equal is a function of private data. The comparison therefore has only one
+effect, a call of ``on_copy``: no record is left out, and nothing else is read, counted, charged or
+printed differently. Without a ledger ``on_copy`` refuses the input, and the holder of the data, who
+started the build, learns that two files are equal. With a ledger, another person may run the build,
+and a refusal would answer a question about the records at no cost. Then ``on_copy`` is
+`psd.publish.observer.Observer.private_fault`, whose text only ``--report-private`` shows.
 
-So with a ledger the exit of the build, its message, the ledger and the law of the release are those
-of a build that compares nothing, whether or not two files are equal. That build is epsilon-private
-for each record that is counted. A copy of a record is counted as a record of its own, so a person
-whose record is in two files loses twice epsilon; the private report is what tells of it.
+So with a ledger the exit code of the build, its message, the ledger and the law of the release are
+those of a build that compares nothing, whether or not two files are equal. That build is
+epsilon-private for each record that is counted. A copy of a record counts as a separate record, so
+a person whose record is in two files loses twice epsilon; only the private report states this.
 
-Not noticed: a copy with another order of rows, another record or another line end; a copy in
-another format; tables in memory, tables of databases, and files of a cluster.
+The comparison does not detect a copy with another order of rows, another record or another line
+end, or a copy in another format. It does not compare tables in memory, tables of databases, or
+files of a cluster.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ OnCopy = Callable[[str], None]
 """Called with a PRIVATE message that names two files of equal content."""
 
 _START = 2**16
-"""Bytes of a file by which it is compared before the rest of it is read."""
+"""Bytes at the start of a file that are compared before the rest is read."""
 
 # Files beside a file that hold a part of its records.
 _PARTS = {".shp": (".dbf",), ".gpkg": (".gpkg-wal",)}
@@ -61,13 +62,13 @@ def refuse_copy(message: str) -> None:
 
 
 class CopyCheck:
-    """Compares files that one reading counts.
+    """Compares the files of an input with each other.
 
     Guarantees
     ----------
     - `on_copy` is called for each file that has the content of an earlier one, and only then.
-    - A file is read for it only if an earlier one has the same length, and beyond its first
-      bytes only if those are equal, too.
+    - The check reads a file only if an earlier one has the same length, and reads beyond its
+      first bytes only if those are equal too.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ _LINE_END = re.compile(rb"[\r\n]")
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# First bytes of other formats that reach this source, and what to do about them.
+# First bytes of other formats that reach this source, and advice for each.
 _OTHER_FORMATS = {
     b"\xfd7zXZ\0": "a compressed file; decompress it first",
     b"BZh91AY&SY": "a compressed file; decompress it first",
@@ -54,7 +54,7 @@ _OTHER_FORMATS = {
 # First bytes of the compressions that are read.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
-# Tables of coordinates shrink to a third or a tenth.
+# Compression shrinks tables of coordinates to a third or a tenth of their size.
 _MAX_EXPANSION = 200
 
 
@@ -103,7 +103,8 @@ def check_columns(path: Path, header: list[str], columns: Columns) -> None:
     """Refuse missing and repeated columns, with the likely cause.
 
     Names that differ only in the case of letters are refused whether or not they are read: a
-    ledger registers the spelling of the header, and programs disagree on which of the two is meant.
+    ledger registers the spelling of the header, and programs disagree on which of the two names is
+    meant.
 
     Raises
     ------

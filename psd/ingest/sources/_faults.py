@@ -1,7 +1,7 @@
-"""Tell a lack of memory or disk from a fault of an input's form. Private side.
+"""Distinguish a lack of memory or disk space from a malformed input. Private side.
 
-A fault of the form is the same wherever records lie. A lack of memory is not: it comes sooner if
-more records are counted.
+Whether an input is malformed does not depend on where its records lie. A lack of memory does: it
+occurs earlier if more records are counted.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from psd.errors import InputDataError, ResourceError
 
 __all__ = ["fault_class"]
 
-# What libraries say of memory in errors that have no class of their own.
+# Parts of messages of libraries about memory, in errors without a class for it.
 _SHORTAGES = ("out of memory", "failed to allocate", "cannot allocate", "bad_alloc", "malloc of")
 
 
 def fault_class(error: Exception) -> type[InputDataError]:
-    """Class of the error that replaces one of a library, whose message is not passed on.
+    """Choose the class of the error that replaces an error of a library and its message.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def fault_class(error: Exception) -> type[InputDataError]:
     >>> fault_class(ValueError("expected 3 fields")).__name__
     'InputDataError'
     """
-    # An error of the system has a number; a damaged file has none.
+    # An error of the operating system has an errno; an error about a damaged file has none.
     is_shortage = isinstance(error, MemoryError) or (
         isinstance(error, OSError) and error.errno is not None
     )

@@ -104,7 +104,7 @@ def file_kind(item: Any) -> str | None:
 
 
 def has_known_ending(path: str | os.PathLike[str]) -> bool:
-    """Whether the ending of a name tells the source of this package that reads the file.
+    """Whether the ending of a name decides which source of this package reads the file.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def expand_paths(items: Iterable[Any]) -> list[Path]:
 
 
 def resolve_inputs(data: Any) -> Any:
-    """Replace the paths of an input by the files that they mean now, with no links left.
+    """Replace the paths of an input by the paths of their files, with all links resolved.
 
     With a ledger, a file is checked by its device and inode and read later by its name. A link
     that changes between the two would be checked as one file and read as another, so each link is
@@ -252,7 +252,7 @@ def _state_of(path: Path) -> os.stat_result | None:
 
 
 def _stems(path: Path) -> set[tuple[str, str]]:
-    """Folder and name without endings of compression, of a file and of what it links to."""
+    """Folder and name without endings of compression, of a file and of its link target."""
     links = {(os.path.realpath(path.parent), path.name), os.path.split(os.path.realpath(path))}
     return {(folder, uncompressed_name(name)) for folder, name in links}
 

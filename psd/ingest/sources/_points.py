@@ -131,7 +131,7 @@ def _decode_wkb(array: Any, name: str) -> Coordinates:
     import shapely
 
     try:
-        array.validate(full=True)  # in a faulty producer, values may overlap
+        array.validate(full=True)  # values of a faulty producer may overlap
         array = array.cast(pa.large_binary())
         plain = _decode_uniform_wkb(array.drop_null())
         if plain is None:

@@ -2,7 +2,7 @@
 
 Fields are parsed by an explicit schema, never by guessing: coordinates are plain ASCII decimal
 numbers, ids are text (007 is not 7). A record without a coordinate is left out and counted in the
-private report; text that is not a number stops the build, since the column is probably another
+private report; text that is not a number stops the build, since the column is probably a wrong
 one. No message quotes a field.
 """
 
@@ -51,7 +51,7 @@ _WELL_FORMED = (
     "one kind, and UTF-8 text"
 )
 
-# Rows arrive in any order, wait in memory while others are counted, and never in a file.
+# Rows may arrive in any order; they wait in memory while others are counted, never in a file.
 _SETTINGS = (
     "SET preserve_insertion_order = false; SET enable_progress_bar = false; "
     "SET temp_directory = ''; "
@@ -67,7 +67,7 @@ MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n"}
 
 
 STATES_LENGTHS = True
-"""Whether it tells the check of copies itself how long its files are after decompression."""
+"""Whether this source passes the length of its files after decompression to the check of copies."""
 
 USES: tuple[str, ...] = ()
 """Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
@@ -92,7 +92,7 @@ def batches(
     domain : Domain
         Not used; files of CSV state no CRS.
     copies : CopyCheck, optional
-        Told of each file and its length, which is known when the file was scanned once.
+        Receives each file and its length, which is known after one scan of the file.
 
     Raises
     ------
@@ -126,13 +126,13 @@ def _scan(path: Path) -> CsvContent:
 
 
 def _as_file(path: Path) -> contextlib.AbstractContextManager[Path]:
-    """Give a file as it is, and standard input as a file."""
+    """Return a file unchanged, and standard input as a file."""
     return _standard_input() if str(path) == _paths.STDIN else contextlib.nullcontext(path)
 
 
 @contextmanager
 def _standard_input() -> Iterator[Path]:
-    """Copy standard input to an unnamed file and give the path of that."""
+    """Copy standard input to an unnamed file and yield its path."""
     with tempfile.TemporaryFile() as spool:
         try:
             shutil.copyfileobj(sys.stdin.buffer, spool, BUFFER)
@@ -173,7 +173,7 @@ def _stream(
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         fault = _explain_fault(str(error).replace(str(path), "").lower())
         kind = fault_class(error)
-    if fault:  # raised here, where no context carries the message
+    if fault:  # raised here, so that no context carries the message
         raise kind(f"{path} {fault}: {_WELL_FORMED}")
 
 
@@ -201,9 +201,9 @@ def _explain_fault(message: str) -> str:
 def _query(header: list[str], columns: Columns, *, compression: str, content: CsvContent) -> str:
     """SQL that reads numbers strictly, and the text of fields that are not numbers.
 
-    A file with quotes is parsed by one thread: several would have to guess whether the position
-    where each starts lies inside quotes, and whether a guess fails would depend on the other
-    records. Without quotes there is nothing to guess.
+    A file with quotes is parsed by one thread. Several threads would have to guess whether their
+    start positions are inside quotes, and whether a guess fails would depend on other records.
+    Without quotes there is nothing to guess.
     """
     schema = ", ".join(f"{_quoted(f'c{index}')}: 'VARCHAR'" for index in range(len(header)))
     x, y = (f"c{header.index(name)}" for name in (columns.x, columns.y))
@@ -240,8 +240,8 @@ def _number(column: str) -> str:
 def _odd(axis: str, *, has_underscore: bool) -> str:
     """SQL of the text of a field unless it is a plain decimal number.
 
-    What DuckDB parses as a finite number is one, except with underscores between digits. DuckDB
-    sorts NaN above infinity.
+    A text that DuckDB parses as a finite number is a plain decimal number, unless it has
+    underscores between digits. DuckDB sorts NaN above infinity.
     """
     is_plain = f"{axis} < 'infinity'::DOUBLE"
     is_plain += f" AND NOT contains(text_{axis}, '_')" * has_underscore

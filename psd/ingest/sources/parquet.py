@@ -131,7 +131,7 @@ def _records(path: Path, file: Any, chosen: Layout) -> Iterator[Any]:
                 record = record.append_column(name, repeated)
             yield record
     except (pa.ArrowException, OSError) as error:
-        fault = fault_class(error)  # raised outside, where no context carries a message that quotes
+        fault = fault_class(error)  # raised below, so no context carries a message with values
     else:
         return
     raise fault(f"{path} is damaged, so nothing was published; write the file again")

@@ -60,7 +60,7 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
 def _layer(path: Path, requested: str | None) -> str:
     """Name of the layer to read: the requested one, or the only one with geometries.
 
-    Names of layers are structure, and the message is shown to the holder of the file alone.
+    Names of layers are not values of records, and only the holder of the file sees the message.
     """
     import pyogrio
 
@@ -144,9 +144,9 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
                 left -= len(batch.x)
                 yield batch
     except (RuntimeError, OSError, pa.ArrowException) as error:
-        fault = fault_class(error)  # raised outside, where no context carries a message that quotes
+        fault = fault_class(error)  # raised below, so no context carries a message with values
     else:
-        if left:  # GDAL treats some damages as the end of the file
+        if left:  # GDAL treats some kinds of damage as the end of the file
             fault = InputDataError
     if fault is not None:
         raise fault(_unsound(path))
