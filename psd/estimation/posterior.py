@@ -331,7 +331,8 @@ def _convolve(a: Floats, b: Floats) -> Floats:
 def _interpolate(values: NDArray[np.floating], position: Floats) -> Floats:
     """Values at fractional places by straight lines; 0 outside."""
     last = values.shape[1] - 1
-    index = np.clip(position.astype(np.int64), 0, last - 1)
+    # Clipped before the cast: a contradiction of huge counts lies farther off than 64 bits count.
+    index = np.clip(position, 0, last - 1).astype(np.int64)
     start = np.arange(len(values))[:, None] * values.shape[1]
     flat = values.ravel()
     left, right = flat[start + index], flat[start + index + 1]

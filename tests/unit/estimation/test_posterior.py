@@ -142,6 +142,18 @@ def test_measurements_that_contradict_each_other(root, leaves, nano):
     assert counts[tree.is_leaf] == pytest.approx(counts[0] / 16, rel=0.05, abs=1e-9)
 
 
+@pytest.mark.parametrize("nano", [1, NANO, 100 * NANO])
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_at_the_ends_of_64_bits(seed, nano):
+    """A file of a stranger may state any counts; their distances do not fit into 64 bits."""
+    tree = grid_tree(domain_of((8, 8)), 4)
+    random = np.random.default_rng(seed)
+    count = random.choice([-(2**62), 0, 2**62], len(tree))
+    epsilon = random.choice([1, nano], len(tree))
+    tree = with_values(tree, count, epsilon)
+    check_sound(tree, posterior_of(tree))
+
+
 def test_equal_siblings_are_alike():
     tree = grid_tree(domain_of((8, 8)), 4)
     tree = with_values(tree, np.where(tree.is_leaf, 50, 0), np.where(tree.is_leaf, NANO, 0))
