@@ -1,4 +1,4 @@
-"""Audits: attack real builds of synthetic data, and compare their success with the epsilon claimed.
+"""Audits: attack builds of synthetic data, and compare the success with the claimed epsilon.
 
 References
 ----------
@@ -124,7 +124,7 @@ class Audit:
     reach : float
         Largest loss of a recorded build of the small trees; 0 without recorded builds.
     steered : bool
-        Whether a build asked other questions of the second data set after the same answers.
+        Whether a build asked different questions of the two data sets after the same answers.
     """
 
     method: str
@@ -182,7 +182,7 @@ def audit(
     make: Callable[[Plot], Callable[[Path, Path], None]] | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Audit:
-    """Attack builds of synthetic data, and compare the results with the epsilon claimed.
+    """Attack builds of synthetic data, and compare the results with the claimed epsilon.
 
     Guarantees
     ----------
@@ -196,7 +196,7 @@ def audit(
     method : Decomposition or str
         Method to audit, with its public parameters.
     epsilon : str, int, float or Decimal
-        Epsilon of each build. Faults show best at 1 to 2.
+        Epsilon of each build. Values from 1 to 2 reveal faults best.
     unit : PrivacyUnit, optional
         A record, or a user with at most k records.
     canaries : int
@@ -334,7 +334,7 @@ def _event_result(
     pair: Pair,
     beta: float,
 ) -> AttackResult:
-    """Result of an event on other builds than those it was learned from."""
+    """Test an event on builds from which it was not learned."""
     low, high = ((int(hits.sum()), len(hits)) for hits in map(event.holds, (without, having)))
     likely, unlikely = (high, low) if event.more else (low, high)
     lower, upper = log_ratio_limits(likely, unlikely, beta)

@@ -40,7 +40,7 @@ def upper_limit(successes: int, trials: int, beta: float) -> float:
 
 
 def guess_accuracy(epsilon: float) -> float:
-    """Largest probability to guess a fair bit that epsilon protects: e^epsilon / (1 + e^epsilon).
+    """Largest probability of guessing a fair bit under epsilon: e^epsilon / (1 + e^epsilon).
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Canaries: units whose presence a coin decides, guessed from a release. Synthetic data only.
+"""Canaries: units whose presence a coin decides; an attack guesses it. Synthetic data only.
 
-A build has thousands of canaries at separate points, so it is thousands of trials of the entire
-pipeline: file, reading, tally, curator, noise, release file.
+A build has thousands of canaries at separate points, so one build tests the entire pipeline
+thousands of times: file, reading, tally, curator, noise, release file.
 
 References
 ----------
@@ -36,8 +36,8 @@ __all__ = ["Guesses", "Plot", "choose_plot", "guess_canaries", "run_canaries"]
 
 Build = Callable[[Path, Path], None]
 
-# Expected count of a point, in units of noise: as much as methods that size cells by noisy counts
-# require in a cell, so that points are in separate cells. Chosen by hand.
+# Expected count at a point, in units of the noise scale. Methods that size cells by noisy counts
+# require about this count in a cell, so points are in separate cells. Chosen by hand.
 _SIGNAL = 20
 _MAX_ROWS = 1_000_000
 _MIN_SIDE = 4
@@ -86,9 +86,9 @@ class Plot:
     def log_odds(self, release: Release) -> NDArray[np.float64]:
         """Compute the log-odds of each canary from the cells that contain its point and no other.
 
-        They follow from the release and the units that are always present: |c - b| - |c - b - k|
-        of a noisy count c, times epsilon / k as stated in the release. Cells with several points,
-        and the information in cuts, are not used.
+        A cell with noisy count c adds (|c - b| - |c - b - k|) x epsilon / k. Here b is the count of
+        the units that are always present, and epsilon is that of the cell in the release. Cells
+        with several points, and the information in cuts, are not used.
         """
         tree, k = release.tree, self.unit.contributions
         first, number = self._points_in_cells(tree, release.domain.lattice)
@@ -158,7 +158,7 @@ def choose_plot(
 ) -> Plot:
     """Choose the plot with the best expected bound, by one build of each size.
 
-    More points give more guesses; with fewer points, each has more cells of its own. The choice
+    More points give more guesses; with fewer points, more cells contain a single point. The choice
     depends on the epsilons in the releases only, and these builds are not used again.
     """
     sides, scores = [], []
@@ -181,7 +181,7 @@ def _bound(share: float, number: int, beta: float) -> float:
 
 
 def guess_canaries(odds: NDArray[np.float64], present: NDArray[np.bool_], beta: float) -> Guesses:
-    """Guess the clearest canaries, in the number with the best expected bound on epsilon.
+    """Guess the canaries with the largest log-odds, as many as give the best expected bound.
 
     The choice depends on the releases only, as theorem 5.2 of [1]_ requires.
     """

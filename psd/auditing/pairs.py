@@ -1,4 +1,4 @@
-"""Many builds of small trees on two data sets that differ in one unit, and an event between them.
+"""Builds of small trees on two data sets that differ in one unit, and an event to tell them apart.
 
 The classical black-box audit: an event is learned on half of the builds, and its frequencies on
 the other half bound epsilon from below, by the limits of Clopper and Pearson. Recorded builds give
@@ -89,13 +89,13 @@ class Pair:
         """
         height = getattr(method, "height", None)
         if isinstance(height, int):
-            with suppress(ParameterError):  # weights of a workload go with the height
+            with suppress(ParameterError):  # weights of a workload fit one height only
                 method = replace(cast(Any, method), height=min(height, _HEIGHT))
         return Pair(method=method, epsilon=epsilon, unit=unit)
 
     @property
     def domain(self) -> Domain:
-        """A small lattice."""
+        """Domain with a small lattice."""
         return Domain(bounds=(0, 0, _COLUMNS, _ROWS), crs="EPSG:3857", lattice=(_COLUMNS, _ROWS))
 
     def tally(self, more: bool) -> Tally:

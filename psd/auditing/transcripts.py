@@ -2,8 +2,8 @@
 
 A build on D is recorded, and the same answers are returned to a build on D'. If both ask the same
 questions, the log-ratio of the probabilities of these answers is the loss of the transcript. It is
-computed from the public scales of the draws; whether samplers follow them, an audit measures.
-Synthetic data only.
+computed from the public scales of the draws. An audit measures whether samplers follow these
+scales. Synthetic data only.
 """
 
 from __future__ import annotations

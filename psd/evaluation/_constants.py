@@ -1,7 +1,7 @@
-"""Constants of evaluations and where each is from. None was fitted by a command.
+"""Constants of evaluations and their sources. No command fitted any of them.
 
 The workload is that of the papers on private spatial decompositions, so that errors can be compared
-with theirs. The others are choices of presentation.
+with theirs. The other constants are choices of presentation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_ASPECT: Final = 4.0
 """Largest ratio of the sides of a rectangle, in units of the domain."""
 
 SANITY: Final = 0.001
-"""Relative errors of smaller counts are relative to this share of all records."""
+"""Share of all records below which this share replaces the count in relative errors."""
 
 # --- evaluation and comparison ------------------------------------------------------------------
 

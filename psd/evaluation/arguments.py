@@ -36,7 +36,7 @@ def parse_epsilons(epsilons: Sequence[str | float | Decimal]) -> tuple[int, ...]
 
 
 def _check_list(argument: str, values: object, example: str) -> None:
-    """Refuse a single value where a list belongs; a text would be read letter by letter."""
+    """Refuse a single value instead of a list; a text would be read letter by letter."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ParameterError(
             f"{argument} must be a list, got {type_text(values)}; write {example}", name=argument

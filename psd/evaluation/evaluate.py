@@ -123,7 +123,7 @@ def evaluate(
         Slice of the release if it is part of a series; records outside it are ignored.
     tally : Tally, optional
         Private tally of the build. Required if contributions were bounded, because only the tally
-        tells which records the release counts; a build passes it to
+        states which records the release counts; a build passes it to
         ``psd.Observer(private_tally=...)``.
     raster : int, optional
         Columns and rows of a raster, 1 to 256, whose cells are evaluated as further queries.
@@ -153,9 +153,10 @@ def evaluate(
 
     Notes
     -----
-    Perturbation: the estimate minus what the same cells would answer with the exact counts of
-    the tally. Non-uniformity: that answer minus the records of the tally in the query. Bounding:
-    the records of the tally minus all records in the query; 0 if a record is the unit of privacy.
+    The perturbation error is the estimate minus the answer of the same cells with the exact counts
+    of the tally. The non-uniformity error is that answer minus the records of the tally in the
+    query. The bounding error is the records of the tally minus all records in the query; it is 0 if
+    a record is the unit of privacy.
     """
     check_instance("release", release, Release, 'psd.load("r.psd.parquet")')
     _check_slice(time, during)

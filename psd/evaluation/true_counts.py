@@ -107,7 +107,7 @@ def true_counts(
     bounded : bool
         Whether the tally has fewer records than the input, because contributions were bounded.
     scale : int
-        What each user adds to the tally if users are counted; otherwise 1.
+        Amount that each user adds to the tally if users are counted; otherwise 1.
 
     Notes
     -----

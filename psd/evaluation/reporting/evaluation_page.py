@@ -96,9 +96,9 @@ def _size_section(evaluation: Evaluation) -> str:
             draw_error_parts(evaluation.summary),
             "Bars of the mean size of each part of the error by class; the table under Score has "
             "the numbers.",
-            "Perturbation is the error of the noise, non-uniformity that of cells that a query "
-            "covers in part, bounding that of records that the limit per user left out. Parts of "
-            "opposite signs cancel, so they may be larger than the total.",
+            "Perturbation is the error from noise, non-uniformity the error from cells that a "
+            "query covers in part, bounding the error from records that the limit per user left "
+            "out. Parts of opposite signs cancel, so a part may be larger than the total.",
         ),
     ]
     return section("Error by size of query", figure_block(figures, private=True))

@@ -40,7 +40,7 @@ __all__ = [
 _UNIFORM, _ON_DATA, _NEUTRAL = "#3b6fb6", "#d1762a", "#33404f"
 _BOX_WIDTH = 0.34
 
-# Smaller errors are drawn at the lower edge: the largest over this, and this number of records.
+# Errors below the largest one / _SPAN, or below _MIN_RECORDS, are drawn at the lower edge.
 _SPAN = 2_000
 _MIN_RECORDS = 0.1
 
@@ -158,9 +158,9 @@ def draw_predicted_against_true(answers: pandas.DataFrame) -> Figure:
 
 
 def draw_normalised_errors(answers: pandas.DataFrame) -> Figure:
-    """Draw a histogram of true errors over predicted errors, beside the normal density.
+    """Draw a histogram of true errors over predicted errors, with the normal density.
 
-    Only queries with a predicted error of at least one record are drawn; the others are empty.
+    Queries with a predicted error below one record are not drawn; they are almost empty.
     """
     figure, axes = private_figure("Error over its predicted standard deviation")
     bins = np.linspace(-_MAX_NORMALISED, _MAX_NORMALISED, 49)
