@@ -6,6 +6,7 @@ become local (wall clock) times of the zone.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -17,7 +18,7 @@ from psd.errors import InputDataError, ParameterError
 if TYPE_CHECKING:
     Times = NDArray[np.datetime64]
 
-__all__ = ["check_zone", "day", "hour", "month", "wall_clock"]
+__all__ = ["check_zone", "day", "hour", "is_zone_name", "month", "wall_clock"]
 
 _FORMATS = "2024-01-31, 2024-01-31 10:00:00 or 2024-01-31T10:00:00+09:00"
 
@@ -35,6 +36,23 @@ _ISO = (
 _UNSTABLE = ("localtime", "posixrules", "Factory", "right/", "posix/")
 
 _RANGE = (np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us"))
+
+
+_ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
+
+
+def is_zone_name(zone: object) -> bool:
+    """Whether a text has the form of a name in the IANA database, at most 100 characters.
+
+    The database of this machine is not read: another one may have newer zones, or none at all, and
+    a release that states them must load.
+
+    Examples
+    --------
+    >>> is_zone_name("America/North_Dakota/New_Salem"), is_zone_name("Seoul (local)")
+    (True, False)
+    """
+    return isinstance(zone, str) and len(zone) <= 100 and _ZONE_NAME.fullmatch(zone) is not None
 
 
 def check_zone(zone: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from psd._util.fields import integer_between
+from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
 __all__ = [
@@ -95,6 +96,11 @@ class PrivacyUnit:
             )
         if (self.kind == "user-day") != (self.time_zone is not None):
             raise ParameterError("time_zone must be given for unit user-day, and for no other unit")
+        if self.time_zone is not None and not is_zone_name(self.time_zone):
+            raise ParameterError(
+                f"time_zone must be the name of a time zone, such as Asia/Seoul, got "
+                f"{str(self.time_zone)[:80]!r}"
+            )
 
     @property
     def contributions(self) -> int:

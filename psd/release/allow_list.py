@@ -8,7 +8,6 @@ which only declared fields, picks and statements can fill.
 from __future__ import annotations
 
 import dataclasses
-import re
 from functools import cached_property
 from types import NoneType
 from typing import Any
@@ -19,7 +18,7 @@ from psd._util.declared_parameters import DeclaredParameters
 from psd.errors import ParameterError
 from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import PostProcessing
-from psd.release.record import ReleaseRecord
+from psd.release.record import ReleaseRecord, is_method_name
 from psd.release.series import SeriesRecord
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
@@ -27,8 +26,6 @@ from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["check_release", "check_series"]
-
-_NAME = re.compile("[a-z0-9-]{1,40}")
 
 _ARRAYS = {
     "boxes": "int32",
@@ -76,7 +73,7 @@ def check_release(record: ReleaseRecord) -> None:
             "a release from replayed answers, or from a seed, has no noise and is not saved or "
             "exported"
         )
-    if _NAME.fullmatch(record.method) is None:
+    if not is_method_name(record.method):
         raise ParameterError(
             f"method must be 1 to 40 small letters, digits and hyphens, got {record.method[:100]!r}"
         )

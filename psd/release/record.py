@@ -6,6 +6,7 @@ from it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -22,13 +23,15 @@ from psd.space.box_tree import Tree, check_tree
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
 
-__all__ = ["GIVEN_METHOD", "CountSource", "ReleaseRecord", "guarantee_note"]
+__all__ = ["GIVEN_METHOD", "CountSource", "ReleaseRecord", "guarantee_note", "is_method_name"]
 
 CountSource = Literal["curator", "given", "replay", "insecure"]
 """Where the counts of a release come from."""
 
 GIVEN_METHOD: Final = "given"
 """Name in place of a method where a tree and its counts were given; no method has it."""
+
+_METHOD_NAME = re.compile("[a-z0-9-]{1,40}")
 
 _NOTES: dict[CountSource, str] = {
     "curator": "",
@@ -162,3 +165,14 @@ def guarantee_note(source: CountSource) -> str:
     '; given: psd did not draw these counts and does not vouch for epsilon'
     """
     return _NOTES[source]
+
+
+def is_method_name(name: str) -> bool:
+    """Whether a text has the form of the name of a method, of this package or of another.
+
+    Examples
+    --------
+    >>> is_method_name("kd-standard"), is_method_name("[red]kd")
+    (True, False)
+    """
+    return _METHOD_NAME.fullmatch(name) is not None

@@ -13,12 +13,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, get_args
 
 from psd._util.declared_parameters import parameters_from_file
+from psd._util.wall_clock import is_zone_name
 from psd.errors import ReleaseFormatError
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
 from psd.release.covariate_codec import covariate_header, is_covariate
 from psd.release.post_processing import DENSITIES, ESTIMATES, PostProcessing
-from psd.release.record import GIVEN_METHOD, ReleaseRecord
+from psd.release.record import GIVEN_METHOD, ReleaseRecord, is_method_name
 from psd.space.domain import Domain
 
 __all__ = [
@@ -161,8 +162,8 @@ FIELDS: Final = (
     Field(
         name="method",
         json="string",
-        doc="name of the method",
-        is_valid=_is_text,
+        doc="name of the method: 1 to 40 small letters, digits and hyphens",
+        is_valid=lambda value: isinstance(value, str) and is_method_name(value),
         value_of=lambda record: record.method,
     ),
     Field(
@@ -227,7 +228,7 @@ FIELDS: Final = (
         name="time_zone",
         json="null or string",
         doc="time zone in which the days of a unit user-day begin",
-        is_valid=lambda value: value is None or _is_text(value),
+        is_valid=lambda value: value is None or is_zone_name(value),
         value_of=lambda record: record.unit.time_zone,
         since=3,
         default=None,

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
 __all__ = ["MAX_SLICES", "By", "TimeSlices"]
@@ -72,8 +73,7 @@ class TimeSlices:
             raise ParameterError(f"by must be one of {', '.join(get_args(By))}, got {self.by!r}")
         if not 0 < len(self.names) <= MAX_SLICES:
             raise ParameterError(f"slices must be 1 to {MAX_SLICES:,}, got {len(self.names):,}")
-        zone = self.time_zone
-        if not (isinstance(zone, str) and 0 < len(zone) <= 100 and zone.isprintable()):
+        if not is_zone_name(self.time_zone):
             raise ParameterError("time_zone must be the name of a time zone, such as Asia/Seoul")
         starts = np.array([_moment(self.by, name) for name in self.names])
         steps = np.diff(starts).astype(np.int64)

@@ -79,6 +79,7 @@ def test_what_does_not_go_together_is_refused(arguments, words):
         {"kind": "user-day"},
         {"kind": "user", "time_zone": "UTC"},
         {"kind": "user-day", "time_zone": "UTC", "weight": 5},
+        {"kind": "user-day", "time_zone": "Seoul (local)"},
     ],
 )
 def test_a_unit_whose_fields_contradict_is_refused(fields):
