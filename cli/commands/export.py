@@ -46,7 +46,8 @@ def command(
 
     Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv; rasters of counts,
     densities and errors: .tif (GeoTIFF), .npy (NumPy). An OUTPUT postgresql://... is a PostGIS
-    database, in which --table names the table.
+    database, in which --table names the table. The density is the estimate per square kilometre,
+    or per square unit of the CRS if its scale is not known.
 
     \b
     Examples:

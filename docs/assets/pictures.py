@@ -33,11 +33,11 @@ def draw(axes: Axes, release: psd.Release) -> None:
     cells = release.to_geopandas()
     west, south, east, north = cells.geometry.bounds.to_numpy().T
     corners = np.stack([[west, south], [east, south], [east, north], [west, north]])
-    density = np.maximum(cells["density"].to_numpy(), 1e3)
+    density = np.maximum(cells["density"].to_numpy(), 0.1)
     shown = PolyCollection(
         corners.transpose(2, 0, 1),
         array=density,
-        norm=mpl.colors.LogNorm(1e3, 3e6),
+        norm=mpl.colors.LogNorm(0.1, 300),
         cmap="YlGnBu",
         edgecolors="#55555566",
         linewidths=0.25,

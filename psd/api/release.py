@@ -559,7 +559,7 @@ class Release:
         -------
         GeoDataFrame
             ``cell, level, estimate, perturbation_error, density`` and the box as geometry;
-            density is records per unit of area of the CRS.
+            density is records per square kilometre, or square unit of a CRS of unknown scale.
         """
         from psd.export._cells import cells_table
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psd._util.fields import choice
+from psd.space.ground_areas import ground_areas
 
 if TYPE_CHECKING:
     import geopandas
@@ -19,6 +20,7 @@ __all__ = ["cells_table"]
 def cells_table(model: CountModel, cells: str = "leaves") -> geopandas.GeoDataFrame:
     """Cells with estimates and boxes as geometry; see `Release.to_geopandas`.
 
+    Densities are per area on the ground, the unit of rankings, class breaks and rasters.
     If the counts are not of the curator, a column ``release_source`` states it in every row, so
     that every format of a table has it.
     """
@@ -37,7 +39,8 @@ def cells_table(model: CountModel, cells: str = "leaves") -> geopandas.GeoDataFr
             "level": tree.level[which],
             "estimate": estimates.count[which],
             "perturbation_error": np.sqrt(estimates.variance[which]),
-            "density": estimates.count[which] / ((east - west) * (north - south)),
+            "density": estimates.count[which]
+            / ground_areas(model.domain, tree.boxes[which].astype(np.float64)),
             **stated,
         },
         geometry=shapely.box(west, south, east, north),

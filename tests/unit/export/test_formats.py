@@ -9,6 +9,7 @@ import pandas as pd
 import pyogrio
 import pytest
 import shapely
+from pyproj import Geod
 
 import psd
 from psd.errors import ParameterError, WriteError
@@ -19,6 +20,7 @@ from support.trees import SOUTH_UP, grid_release, random_tree, release_of
 
 COLUMNS = ["cell", "level", "estimate", "perturbation_error", "density"]
 METRES = "EPSG:5179"
+LOCAL = 'LOCAL_CS["site",UNIT["metre",1],AXIS["Easting",EAST],AXIS["Northing",NORTH]]'
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +64,8 @@ def test_leaves_tile_the_domain_and_hold_the_estimates(seoul):
     assert table.level.tolist() == seoul.tree.level[leaf].tolist()
     assert table.estimate.tolist() == seoul.estimates.count[leaf].tolist()
     assert list(table.perturbation_error) == pytest.approx(np.sqrt(seoul.estimates.variance[leaf]))
-    area = shapely.area(table.geometry.array)
-    assert list(table.density * area) == pytest.approx(table.estimate.tolist())
     assert table.union_all().equals(shapely.box(*seoul.domain.bounds))
-    assert area.sum() == pytest.approx(1.2)
+    assert shapely.area(table.geometry.array).sum() == pytest.approx(1.2)
 
 
 def test_all_levels_on_request(seoul):
@@ -73,6 +73,35 @@ def test_all_levels_on_request(seoul):
     assert len(table) == len(seoul.tree)
     assert table.geometry[0].equals(shapely.box(*seoul.domain.bounds))
     assert table.estimate.tolist() == seoul.estimates.count.tolist()
+
+
+def test_densities_in_degrees_are_per_square_kilometre_of_the_ellipsoid(seoul):
+    table = seoul.to_geopandas("all")
+    # Another rule for areas: sums of geodesic polygons whose parallels have many corners.
+    curved = table.geometry.segmentize(0.001)
+    km2 = curved.map(lambda shape: abs(Geod(ellps="WGS84").geometry_area_perimeter(shape)[0]) / 1e6)
+    assert km2[0] == pytest.approx(11_750, rel=0.01)
+    assert list(table.density * km2) == pytest.approx(table.estimate.tolist(), rel=1e-5)
+
+
+def test_densities_are_those_of_rankings_and_rasters(seoul):
+    table, ranked = seoul.to_geopandas(), seoul.top(25)
+    by_density = table.sort_values("estimate", ascending=False, kind="stable").density
+    assert ranked.density.tolist() == pytest.approx(by_density.tolist())
+    assert sorted(seoul.raster(5, 5).density.ravel()) == pytest.approx(
+        sorted(table.density), abs=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("crs", "area"), [("EPSG:2263", (100 * 1200 / 3937) ** 2 / 1e6), (LOCAL, 1e4)]
+)
+def test_densities_in_a_plane_are_per_square_kilometre_or_square_unit(crs, area):
+    # EPSG:2263 is in US survey feet; the other CRS does not state where on the earth it is.
+    domain = psd.Domain(bounds=(900_000, 200_000, 900_200, 200_200), crs=crs)
+    made = psd.Release.from_counts(psd.grid_tree(domain, 2), np.arange(4), 1, domain=domain)
+    table = made.to_geopandas()
+    assert table.density.tolist() == pytest.approx((table.estimate / area).tolist(), rel=1e-6)
 
 
 def test_cells_show_where_points_are_counted():
