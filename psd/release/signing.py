@@ -225,26 +225,34 @@ def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
     body = _read_signature(Path(path))
     if body["digest"] != digest:
         raise ReleaseFormatError(
-            f"signature {path} must be of digest {digest}, got {body['digest']}; it belongs to "
+            f"signature must be of digest {digest}, got {path} of {body['digest']}; it belongs to "
             "another release",
             path=path,
         )
     if body["key"] != _key_fingerprint(public):
         raise ReleaseFormatError(
-            f"signature {path} was made with another key than this one", path=path
+            f"signature must be of the stated key, got {path}, made with another key; use "
+            "the public key of the publisher",
+            path=path,
         )
     try:
         public.verify(bytes.fromhex(body["signature"]), _DOMAIN + digest.encode())
     except InvalidSignature:
         raise ReleaseFormatError(
-            f"signature {path} is not valid; it is forged or damaged", path=path
+            f"signature must be valid for the release and the key, got {path}, which is not valid; "
+            "it is forged or damaged",
+            path=path,
         ) from None
 
 
 def _read_signature(path: Path) -> dict[str, str]:
     """Fields of a file of a signature."""
     if not path.is_file():
-        raise ReleaseFormatError(f"signature {path} does not exist or is not a file", path=path)
+        raise ReleaseFormatError(
+            f"signature must be a file, got {path}, which does not exist or is not a file; is the "
+            "release signed, or its signature elsewhere?",
+            path=path,
+        )
     try:
         with path.open("rb") as file:
             body = strict_json(file.read(_LARGEST + 1), _LARGEST)
@@ -253,10 +261,14 @@ def _read_signature(path: Path) -> dict[str, str]:
     is_signature = isinstance(body, dict) and body.keys() == _FIELDS.keys() | {"version"}
     if not is_signature or type(body["version"]) is not int or body["version"] != VERSION:
         raise ReleaseFormatError(
-            f"signature {path} is not a signature file, or is of another version", path=path
+            f"signature must be a file that psd sign wrote, got {path}; it is of another kind or "
+            "of another version",
+            path=path,
         )
     if not all(_is_hex(body[name], length) for name, length in _FIELDS.items()):
-        raise ReleaseFormatError(f"signature {path} is damaged", path=path)
+        raise ReleaseFormatError(
+            f"signature must be a file that psd sign wrote, got {path}; it is damaged", path=path
+        )
     fields: dict[str, str] = body
     return fields
 

@@ -165,12 +165,16 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
 
 def _check_size(columns: int, rows: int) -> tuple[int, int]:
     """Check the size of a raster."""
-    for name, value in (("columns", columns), ("rows", rows)):
+    for value in (columns, rows):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ParameterError(f"{name} of the raster must be an integer above 0, got {value}")
+            raise ParameterError(
+                "size must be two integers above 0, the columns and the rows of the raster, got "
+                f"{columns} and {rows}"
+            )
     if int(columns) * int(rows) > MAX_CELLS:
         raise ParameterError(
-            f"columns x rows of a raster must be at most {MAX_CELLS:,}, got {columns:,} x {rows:,}"
+            f"size must be at most {MAX_CELLS:,} cells of the raster, got {columns:,} x {rows:,}; "
+            "choose fewer columns or rows"
         )
     return int(columns), int(rows)
 

@@ -125,3 +125,19 @@ def test_as_a_process(tmp_path):
     ended = process("export", "r", "칸.gpkg", cwd=tmp_path)
     assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "wrote 칸.gpkg\n")
     assert len(gpd.read_file(tmp_path / "칸.gpkg", layer="cells")) == 9
+
+
+@pytest.mark.parametrize(
+    ("size", "rule"),
+    [
+        ((0, 5), "two integers above 0, the columns and the rows of the raster, got 0 and 5"),
+        (
+            (100_000, 100_000),
+            "at most 16,777,216 cells of the raster, got 100,000 x 100,000; choose fewer",
+        ),
+    ],
+)
+def test_a_size_that_is_refused_is_named_with_its_rule(size, rule, tmp_path):
+    three_by_three().save(tmp_path / "r.psd.parquet")
+    line = ("export", tmp_path / "r.psd.parquet", tmp_path / "r.npy", "--size", *size)
+    assert f"--size must be {rule}" in fails(2, *line)

@@ -126,6 +126,14 @@ def test_other_signatures_are_refused(place, changes, says):
     assert says in fails(5, "verify", "r.psd.parquet", "--key", "office.pub.pem")
 
 
+@pytest.mark.parametrize("name", ["absent", ".", "r.psd.parquet"])
+def test_a_signature_that_is_none_is_named_with_its_rule(place, name):
+    line = ("verify", "r.psd.parquet", "--key", "office.pub.pem", "--signature", name)
+    said = fails(5, *line)
+    assert "--signature must be a file" in said
+    assert f", got {name}" in said
+
+
 def test_a_signature_with_something_behind_it_is_refused(place):
     edited(place)
     with (place / "r.psd.parquet.sig").open("a") as file:
@@ -135,9 +143,10 @@ def test_a_signature_with_something_behind_it_is_refused(place):
 
 def test_no_signature_and_no_json_are_refused(place):
     said = fails(5, "verify", "r.psd.parquet", "--key", "office.pub.pem")
-    assert "r.psd.parquet.sig does not exist" in said
+    assert "must be a file, got r.psd.parquet.sig, which does not exist" in said
     (place / "r.psd.parquet.sig").write_bytes(b"\xff" * 64)
-    assert "not a signature file" in fails(5, "verify", "r.psd.parquet", "--key", "office.pub.pem")
+    said = fails(5, "verify", "r.psd.parquet", "--key", "office.pub.pem")
+    assert "must be a file that psd sign wrote, got r.psd.parquet.sig" in said
 
 
 def test_a_signature_elsewhere_is_named(place):
