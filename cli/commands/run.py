@@ -34,6 +34,7 @@ def command(recipe: str, dry_run: bool, overwrite: bool) -> None:
       dataset = "visits"
       sign_key = "office.pem"
 
+    \b
       [release]
       output = "seoul.psd.parquet"
       export = ["seoul.gpkg"]

@@ -55,15 +55,23 @@ def _context(command: click.Command, name: str) -> click.Context:
 
 def _description(text: str) -> str:
     """Paragraphs of a help text; one that click is not to wrap is a block of code."""
-    parts = []
+    parts: list[str] = []
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
-        if paragraph.startswith("\b\n"):
-            title, *lines = paragraph.removeprefix("\b\n").splitlines()
-            code = "\n".join(line.removeprefix("  ") for line in lines)
-            parts.append(f"{title}\n\n```sh\n{code}\n```\n")
+        if paragraph.startswith("\b\n  "):  # goes on with the block above
+            parts[-1] = parts[-1].removesuffix("```\n") + f"\n{_code(paragraph)}\n```\n"
+        elif paragraph.startswith("\b\n"):
+            title = paragraph.splitlines()[1]
+            code = _code(paragraph.replace(f"{title}\n", "", 1))
+            language = "toml" if code.startswith("[") else "sh"
+            parts.append(f"{title}\n\n```{language}\n{code}\n```\n")
         else:
             parts.append(_escaped(" ".join(paragraph.split())) + "\n")
     return "\n".join(parts)
+
+
+def _code(paragraph: str) -> str:
+    """Lines of a paragraph that click is not to wrap, without its mark and their indent."""
+    return "\n".join(line.removeprefix("  ") for line in paragraph.splitlines()[1:])
 
 
 def _options(command: click.Command, context: click.Context) -> str:

@@ -1,9 +1,12 @@
 """Pages that are generated are what their generators write now."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
+
+from psd.publish.recipe import Recipe
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -23,3 +26,11 @@ PAGES = generate().PAGES
 def test_page_is_what_the_generator_writes(name):
     written = (DOCS / name).read_text(encoding="utf-8")
     assert written == PAGES[name](), "run: python docs/generate.py"
+
+
+def test_the_recipe_of_the_help_loads(tmp_path):
+    (code,) = re.findall(r"```toml\n(.*?)```", PAGES["reference/command-line.md"](), re.S)
+    path = tmp_path / "release.toml"
+    path.write_text(code, encoding="utf-8")
+    (release,) = Recipe.load(path).releases
+    assert Path(release.output).name == "seoul.psd.parquet"
