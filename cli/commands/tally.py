@@ -15,7 +15,7 @@ from ..options.common import overwrite
 from ..options.reading import INPUTS, inputs_of, local_files, read_option
 from ..options.time_slices import slices_option
 from ..options.unit import unit_options
-from ..options.values import NUMBER, parse_settings
+from ..options.values import INTEGER, NUMBER, parse_settings
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ __all__ = ["command"]
 @unit_options(
     bound="Largest number of records kept of each user, or of each day or slice with --per.",
     per=("day", "slice"),
+    bound_type=INTEGER,
 )
 @slices_option
 @read_option(*READ_KEYS)
@@ -131,38 +132,27 @@ def command(
 def _tally_request(domain: Domain, key: str | None, options: dict[str, Any]) -> TallyRequest:
     """Request of the options."""
     from psd.decompositions import method as method_by_name
-    from psd.ingest.hash_key import load_key
-    from psd.publish.drawing import coarsest_step
     from psd.publish.option_text import slices_from_text
-    from psd.publish.request_arguments import reading_fields
-    from psd.publish.tally_parts import TallyRequest
+    from psd.publish.tallies import tally_request
 
     options = {name: value for name, value in options.items() if value is not None}
-    method, settings = options.get("method"), options["settings"]
+    method, settings = options.pop("method", None), options.pop("settings")
+    carry_users, slices = options.pop("carry_users"), options.pop("slices", None)
     if settings and method is None:
         raise click.UsageError("--set must be given with --method")
     if key is not None and "user" not in options:
         raise click.UsageError(
             "--key must be given with --user; records as units of privacy need no key"
         )
-    if key is None and options["carry_users"]:
+    if key is None and carry_users:
         raise click.UsageError("--carry-users must be given with --key, the same key for all parts")
-    step = (1, 1)
-    if method is not None:
-        step = coarsest_step(method_by_name(method, parse_settings(settings)), domain.lattice)
-    slices = options.pop("slices", None)
-    if slices is not None:
-        slices = slices_from_text(slices, options.get("time_zone", "UTC"))
-    fields = reading_fields(options, slices)
-    return TallyRequest(
+    return tally_request(
+        options,
         domain=domain,
-        unit=fields["unit"],
-        columns=fields["columns"],
-        slices=slices,
-        contribution_scope=fields["contribution_scope"],
-        step=step,
-        carry=options["carry_users"],
-        key=None if key is None else load_key(key),
+        method=None if method is None else method_by_name(method, parse_settings(settings)),
+        slices=slices and slices_from_text(slices, options.get("time_zone", "UTC")),
+        key=key,
+        carry_users=carry_users,
     )
 
 

@@ -14,7 +14,9 @@ __all__ = ["unit_options"]
 _option = options_of("Unit of privacy")
 
 
-def unit_options(*, bound: str, per: tuple[str, ...]) -> Callable[..., Any]:
+def unit_options(
+    *, bound: str, per: tuple[str, ...], bound_type: click.ParamType[Any] = click.STRING
+) -> Callable[..., Any]:
     """``--user`` and the options that go with it.
 
     Parameters
@@ -23,11 +25,13 @@ def unit_options(*, bound: str, per: tuple[str, ...]) -> Callable[..., Any]:
         Help text of ``--max-contributions``.
     per : tuple of str
         What ``--per`` takes; no such option if empty.
+    bound_type : ParamType
+        Type of ``--max-contributions``; a text where a bound may be chosen privately.
     """
     options = [
         _option("--user", metavar="COLUMN", help="Column of user ids: all records of a user are "
                 "protected together. Without it, each record is protected separately."),
-        _option("--max-contributions", metavar="K", help=bound),
+        _option("--max-contributions", metavar="K", type=bound_type, help=bound),
     ]  # fmt: skip
     if per:
         options += [

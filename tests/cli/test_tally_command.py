@@ -254,3 +254,12 @@ def test_an_input_of_no_file_needs_a_name(folder, monkeypatch):
 def fails_twice(folder):
     passes("tally", "v2.csv", "-o", "y", *BOUNDS, "--part", "January")
     return fails(8, "merge", "x", "y", "-o", "z")
+
+
+@pytest.mark.parametrize("bound", ["auto", "auto:limit=5", "2.5"])
+def test_a_tally_has_a_bound_that_is_a_number(bound, tmp_path):
+    """A bound is chosen privately by a build alone; a tally would silently take the largest one."""
+    (tmp_path / "u.csv").write_text("lon,lat,user_id\n127,37.5,a\n")
+    line = ("tally", tmp_path / "u.csv", "-o", tmp_path / "t", *BOUNDS, "--user", "user_id")
+    assert "is not a whole number" in fails(2, *line, "--max-contributions", bound)
+    assert not (tmp_path / "t").exists()
