@@ -24,7 +24,7 @@ __all__ = ["EXIT_CODES", "cli", "main"]
 SECTIONS: dict[str, dict[str, str]] = {
     "Publish": {
         "plan": "Predict errors from public parameters, before data is read.",
-        "build": "Build a private release from locations.",
+        "build": "Build a differentially private release of locations.",
         "run": "Build the releases of a recipe file.",
         "tally": "Count part of the records for a later build (PRIVATE).",
         "merge": "Merge tallies into one (PRIVATE).",

@@ -21,9 +21,7 @@ __all__ = ["command"]
 @click.option(
     "--box", required=True, nargs=4, type=NUMBER, metavar="W S E N", help="Box to count in."
 )
-@click.option(
-    "--epsilon", required=True, help="Privacy-loss budget of the answer, a decimal such as 0.1."
-)
+@click.option("--epsilon", required=True, help="Epsilon of this answer, a decimal such as 0.1.")
 @click.option(
     "--crs",
     default="EPSG:4326",

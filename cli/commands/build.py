@@ -24,7 +24,7 @@ _private = options_of("Private output")
 
 _OPTIONS = (
     _release("-o", "--output", required=True, type=click.Path(), help="Release file to write."),
-    _release("--epsilon", required=True, help="Privacy-loss budget, a decimal such as 0.5."),
+    _release("--epsilon", required=True, help="Epsilon of this release, a decimal such as 0.5."),
     _release(
         "--method",
         type=click.Choice(methods()),
@@ -68,7 +68,7 @@ _OPTIONS = (
 @SOURCES
 @chain_options(*_OPTIONS)
 def command(inputs: tuple[str, ...], **options: Any) -> None:
-    """Build an epsilon-differentially private release from locations.
+    """Build a differentially private release of locations.
 
     Inputs are CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf and GeoJSON files, folders of such
     files, file name patterns, and PostGIS addresses postgresql://... with --read table=NAME or

@@ -31,7 +31,7 @@ Kind = Literal["record", "user", "user-day", "user-slice"]
 Per = Literal["day"]
 """Part of a user that is bounded and protected separately."""
 
-Count = Literal["rows", "users"]
+Count = Literal["records", "users"]
 """What is counted."""
 
 
@@ -155,7 +155,7 @@ def privacy_unit(
     per: Per | None = None,
     time: str | None = None,
     time_zone: str = "UTC",
-    count: Count = "rows",
+    count: Count = "records",
 ) -> PrivacyUnit:
     """Unit of privacy from the arguments of a build.
 
@@ -171,7 +171,7 @@ def privacy_unit(
         Column of times.
     time_zone : str
         Zone of the clock whose days are the unit.
-    count : {"rows", "users"}
+    count : {"records", "users"}
         What is counted.
 
     Raises
@@ -224,7 +224,7 @@ def _check(
     user: str | None, bound: int | None, per: str | None, time: str | None, count: str
 ) -> None:
     """Refuse arguments that contradict each other."""
-    for name, value, words in (("per", per, (None, "day")), ("count", count, ("rows", "users"))):
+    for name, value, words in (("per", per, (None, "day")), ("count", count, ("records", "users"))):
         if value not in words:
             raise ParameterError(
                 f"{name} must be one of {', '.join(filter(None, words))}, got {value!r}"
@@ -243,7 +243,7 @@ def _check(
         ),
         'time must name the column of times with per="day"': per is not None and time is None,
         "max_contributions must be given with user; else one user could change every count": (
-            user is not None and bound is None and count == "rows"
+            user is not None and bound is None and count == "records"
         ),
     }
     for fault, applies in faults.items():

@@ -99,7 +99,7 @@ def build(
         Bounds, CRS and lattice, never taken from the points; or how bounds are estimated for a
         share of epsilon, see `psd.curator.private_bounds`. Public.
     epsilon : str, int, float or Decimal
-        Privacy-loss budget of the release, or of the whole series; see
+        Epsilon of the release, or of the whole series; see
         `psd.privacy.epsilon.parse_epsilon`. Public.
     method : Decomposition or str
         How space is divided, such as ``psd.decompositions.Quadtree(height=8)`` or ``"grid"``.

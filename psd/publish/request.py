@@ -131,7 +131,7 @@ class BuildRequest:
         south, east, north in degrees. Left out only for a build from tallies, which state their
         own; see `complete`.
     epsilon : str, int, float or Decimal
-        Privacy-loss budget of the whole build; kept as a Decimal.
+        Epsilon of the whole build; kept as a Decimal.
     method : Decomposition or str
         How space is divided.
     columns, unit, contribution_choice, contribution_scope, slices

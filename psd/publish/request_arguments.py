@@ -81,7 +81,7 @@ class ReadArguments(ColumnArguments, total=False):
     per : {"day", "slice"}
         With "day", each day of a user is protected separately: a user with T days has T epsilon.
         With "slice", k holds in each time slice, and the slices share epsilon.
-    count : {"rows", "users"}
+    count : {"records", "users"}
         With "users", all records of a user share one count, and answers are in users.
     """
 
@@ -193,7 +193,7 @@ def reading_fields(arguments: Mapping[str, Any], slices: TimeSlices | None) -> d
         per=None if per == "slice" else per,
         time=columns.time,
         time_zone=columns.time_zone,
-        count=arguments.get("count", "rows"),
+        count=arguments.get("count", "records"),
     )
     return {
         "columns": columns,
