@@ -51,7 +51,7 @@ def guess_accuracy(epsilon: float) -> float:
 
 
 def epsilon_from_accuracy(probability: float) -> float:
-    """Epsilon whose `guess_accuracy` is the probability; at least 0.
+    """Compute the epsilon whose `guess_accuracy` is the probability; at least 0.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def epsilon_from_accuracy(probability: float) -> float:
 def log_ratio_limits(
     likely: tuple[int, int], unlikely: tuple[int, int], beta: float
 ) -> tuple[float, float]:
-    """Confidence limits of ln(p / q); each is wrong with a probability of at most beta.
+    """Compute confidence limits of ln(p / q); each is wrong with probability <= beta.
 
     Parameters
     ----------

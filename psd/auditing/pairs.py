@@ -99,7 +99,7 @@ class Pair:
         return Domain(bounds=(0, 0, _COLUMNS, _ROWS), crs="EPSG:3857", lattice=(_COLUMNS, _ROWS))
 
     def tally(self, more: bool) -> Tally:
-        """Tally with or without the unit that differs."""
+        """Return the tally with or without the unit that differs."""
         cells = [(0, 0), (_MIDDLE, 0), (_COLUMNS - 1, _ROWS - 1)][: 3 if more else 2]
         columns, rows = np.array(cells, np.int32).T
         k = self.unit.contributions
@@ -128,7 +128,7 @@ class Samples:
 
     @staticmethod
     def join(parts: list[Samples]) -> Samples:
-        """Samples one after another."""
+        """Concatenate samples."""
         return Samples(
             shape=np.concatenate([part.shape for part in parts]),
             log_odds=np.concatenate([part.log_odds for part in parts]),
@@ -154,7 +154,7 @@ class Threshold:
     more: bool
 
     def holds(self, samples: Samples) -> NDArray[np.bool_]:
-        """Which releases belong to the event."""
+        """Whether each release belongs to the event."""
         hits: NDArray[np.bool_] = _event_scores(samples, self.shapes, self.more) >= self.least
         return hits
 

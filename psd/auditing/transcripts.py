@@ -146,7 +146,7 @@ class _TranscriptSampler:
         return answer
 
     def answer(self, draw: Draw) -> Any:
-        """Answer of a draw."""
+        """Answer a draw."""
         raise NotImplementedError
 
 
@@ -213,7 +213,7 @@ class ReplayingSampler(_TranscriptSampler):
         self.recorded = recorded
 
     def answer(self, draw: Draw) -> Any:
-        """Recorded answer of the draw with this number."""
+        """Return the recorded answer of the draw with this number."""
         if len(self.draws) == len(self.recorded):
             raise LeakError("more questions than on the other data set")
         first = self.recorded[len(self.draws)]
@@ -251,7 +251,7 @@ class ReplayingSampler(_TranscriptSampler):
 
 
 def answer_ratio(draw: Draw, other: Draw) -> float:
-    """Log-ratio of the probabilities of the first draw's answer, by the laws of two draws."""
+    """Compute the log-ratio of the probabilities of the first answer, by two laws of draws."""
     first, second = (d.mechanism.log_probability(draw.answer) for d in (draw, other))
     return float((first - second).sum())
 

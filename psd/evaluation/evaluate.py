@@ -209,12 +209,12 @@ def _raster_cells(side: int, domain: Domain) -> Workload:
 
 
 def geometric_mean(errors: NDArray[np.float64]) -> float:
-    """Score: geometric mean of the mean relative errors of the classes."""
+    """Compute the score: the geometric mean of the mean relative errors of the classes."""
     return float(np.exp(np.log(np.maximum(errors, MIN_CLASS_ERROR)).mean()))
 
 
 def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
-    """Mean true relative error of each class of queries, without its parts.
+    """Compute the mean true relative error of each class of queries, without its parts.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def true_counts(
 
 
 def relative_base(true: NDArray[np.int64 | np.float64], total: float) -> NDArray[np.float64]:
-    """Denominator of relative errors.
+    """Compute the denominators of relative errors.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def count_in_boxes(
 def cell_centres(
     domain: Domain, counts: Tally
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Centre of each occupied lattice cell and the count of the cell."""
+    """Return the centre of each occupied lattice cell and the count of the cell."""
     x, y = (
         (domain.edges(axis, cells) + domain.edges(axis, cells + 1)) / 2
         for axis, cells in enumerate((counts.columns, counts.rows))

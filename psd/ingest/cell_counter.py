@@ -31,7 +31,7 @@ class CellCounter(Protocol):
         """Count records, each once or with its weight."""
 
     def counts(self) -> CellCounts:
-        """Give occupied cells and their counts."""
+        """Return the occupied cells and their counts."""
 
 
 def cell_counter(cells: int, memory: int | None = None) -> CellCounter:

@@ -31,7 +31,7 @@ def number_units(
     time: NDArray[np.int64],
     slices: TimeSlices | None,
 ) -> NDArray[np.int64]:
-    """Number of the unit of each record: its user, or the day or slice of the user."""
+    """Number the unit of each record: its user, or the day or slice of the user."""
     if unit.kind == "user-day":
         group = time // _DAY
     elif unit.kind == "user-slice" and slices is not None:
@@ -49,7 +49,7 @@ def rows_per_unit(units: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def user_weights(units: NDArray[np.int64], weight: int) -> NDArray[np.int64]:
-    """Weight floor(M / k_u) of each record, where k_u is the number of records of its unit.
+    """Compute the weight floor(M / k_u) of each record; its unit has k_u records.
 
     Guarantees
     ----------
@@ -66,7 +66,7 @@ def keep_smallest(
     time: NDArray[np.int64],
     k: int,
 ) -> NDArray[np.int64]:
-    """Indices of the k records of each unit with the smallest hashes.
+    """Return the indices of the k records of each unit with the smallest hashes.
 
     Equal records of a unit are distinguished by their occurrence number, so nothing depends on
     their positions; records with the same hash are ordered by cell, time and occurrence.

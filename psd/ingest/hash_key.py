@@ -28,7 +28,7 @@ def load_key(path: str | os.PathLike[str]) -> bytes:
     Raises
     ------
     InputDataError
-        If the file does not hold a key, or others may read it.
+        If the file does not contain a key, or other users may read it.
     WriteError
         If it cannot be created.
     """
@@ -55,5 +55,5 @@ def load_key(path: str | os.PathLike[str]) -> bytes:
 
 
 def key_fingerprint(key: bytes) -> str:
-    """Fingerprint of a key, which does not reveal the key."""
+    """Compute a fingerprint of a key, which does not reveal the key."""
     return hmac.new(key, b"psd: which key", hashlib.sha256).hexdigest()[:32]

@@ -28,7 +28,7 @@ NAMELESS = ""
 
 
 def input_names(data: Any, *, has_tallies: bool = False) -> tuple[str, ...]:
-    """Names of all inputs, in order: one for each file, table, address and part of a tally.
+    """Name all inputs, in order: one name for each file, table, address and part of a tally.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def input_names(data: Any, *, has_tallies: bool = False) -> tuple[str, ...]:
 
 
 def tally_names(origins: Iterable[PartOrigin]) -> tuple[str, ...]:
-    """Names of the parts of a tally."""
+    """Name the parts of a tally."""
     return tuple(f"tally {origin.run}" for origin in origins)
 
 

@@ -45,5 +45,5 @@ def parse_memory(text: str | int) -> int:
 
 
 def memory_for_rows(memory: int | None) -> int | None:
-    """Bytes of a limit that remain for records, cells and the parser."""
+    """Return the bytes of a limit that remain for records, cells and the parser."""
     return None if memory is None else memory - _LIBRARIES

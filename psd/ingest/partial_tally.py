@@ -174,7 +174,7 @@ class PartialTally:
 
 
 def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
-    """Limit of the records of one user in the tallies of several parts together.
+    """Compute the limit of the records of one user in the tallies of several parts.
 
     Guarantees
     ----------

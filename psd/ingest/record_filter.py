@@ -54,7 +54,7 @@ class RecordFilter:
 
     Guarantees
     ----------
-    - Whether a record is dropped depends on that record alone.
+    - Whether a record is dropped depends only on that record.
     - Whether the input is refused does not depend on where records lie: a record without a time
       is refused wherever it lies, and records that all lie outside are not refused. A coordinate
       beyond the limits of the CRS is outside.

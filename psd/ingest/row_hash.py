@@ -29,7 +29,7 @@ TIME_OFFSET = 2**61
 
 
 def user_salts(names: Iterable[str], key: bytes) -> NDArray[np.int64]:
-    """Three numbers below 2^28 for each id, from MD5 of the key, a bar, and the id.
+    """Compute three numbers below 2^28 for each id, from MD5 of the key, a bar, and the id.
 
     They are hexadecimal digits 1 to 7, 9 to 15 and 17 to 23 of the 32. MD5 is used because every
     engine has it; privacy does not depend on it.
@@ -62,7 +62,7 @@ def row_hashes(
     time: NDArray[np.int64],
     occurrence: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Hashes of records, 0 to 2^31 - 2: a polynomial with salts of the user, to the fifth power.
+    """Hash records to 0 to 2^31 - 2: a polynomial with salts of the user, to the fifth power.
 
     x = salt0; x = (x salt1 + v) mod p for v = column, row, t div 2^31, t mod 2^31, occurrence
     with t = time + 2^61; the hash is (x^5 + salt2) mod p. The fifth power is one to one, since

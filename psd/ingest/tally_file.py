@@ -96,7 +96,7 @@ def _slices_of(counts: Tally) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """Digest of the content of a file, in hexadecimal."""
+    """Compute the digest of the content of a file, in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 
@@ -127,7 +127,7 @@ def read_origins(
     *,
     on_copy: OnCopy = refuse_copy,
 ) -> tuple[PrivacyUnit, tuple[PartOrigin, ...]]:
-    """Unit of privacy and parts of several tallies together; no count is read.
+    """Read the unit of privacy and the parts of several tallies, without their counts.
 
     ``on_copy`` is as in `psd.ingest.partial_tally.merge`.
 

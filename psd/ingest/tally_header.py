@@ -34,7 +34,7 @@ _ORIGIN_FIELDS = {"run", "names", "contributions", "key", "paid", "reading"}
 
 
 def header_of(tally: PartialTally) -> dict[str, Any]:
-    """Fields of the header of a tally."""
+    """Return the fields of the header of a tally."""
     rules, slices = tally.rules, tally.rules.slices
     return {
         "format": FORMAT,
@@ -88,7 +88,7 @@ def parse_header(text: bytes) -> dict[str, Any]:
 
 
 def rules_of(header: dict[str, Any]) -> CountingRules:
-    """Counting rules of a header.
+    """Parse the counting rules of a header.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def rules_of(header: dict[str, Any]) -> CountingRules:
 
 
 def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
-    """Origins of a header, at least one.
+    """Parse the origins of a header, at least one.
 
     Raises
     ------

@@ -169,7 +169,7 @@ def append(ledger: sqlite3.Connection, row: Row) -> None:
 
 
 def last_number(ledger: sqlite3.Connection) -> int:
-    """Largest number that an entry ever had; that entry may have been removed."""
+    """Read the largest number that an entry ever had; that entry may have been removed."""
     last = ledger.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
     return int(last[0]) if last else 0
 
@@ -180,7 +180,7 @@ def is_intact(ledger: sqlite3.Connection) -> bool:
 
 
 def network_file_system(path: str | os.PathLike[str]) -> str | None:
-    """Kind of the network file system of a file; None for a local or unknown file system."""
+    """Find the kind of the network file system of a file; None if local or unknown."""
     resolved = Path(path).resolve()
     try:
         mounted = [line.split() for line in MOUNTS.read_text(errors="replace").splitlines()]

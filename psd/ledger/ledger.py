@@ -342,7 +342,7 @@ class Ledger:
             _append(ledger, state, "done", {"id": charge, "digest": digest})
 
     def state(self) -> LedgerState:
-        """State of the ledger now.
+        """Read the current state of the ledger.
 
         Raises
         ------

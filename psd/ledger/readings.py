@@ -120,7 +120,7 @@ def _check_same(name: str, what: str, registered: str | None, read: str | None) 
 
 
 def placing_options(reading: Reading) -> dict[str, str]:
-    """Part of a reading that decides the position of a record."""
+    """Return the part of a reading that decides the position of a record."""
     return {key: value for key, value in reading.items() if key not in (*_WHOSE, *_WHEN)}
 
 

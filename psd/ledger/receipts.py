@@ -38,12 +38,12 @@ class ChargeReceipt:
     charge: str
 
     def parameters(self) -> dict[str, int | str]:
-        """Parameters under which the release states it."""
+        """Return the parameters under which the release states it."""
         return {"ledger": self.ledger, "charge": self.charge}
 
 
 def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, ChargeReceipt]]:
-    """Receipts of the releases in a folder, in the order of their names.
+    """Yield the receipts of the releases in a folder, in the order of their names.
 
     Other files and damaged releases are skipped. Only footers are read; check a file with
     `is_sound` before you rely on its receipt.
@@ -55,7 +55,7 @@ def receipts(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, ChargeRecei
 
 
 def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
-    """Receipt of a release or a series; None for a file without one.
+    """Read the receipt of a release or a series; None for a file without one.
 
     Examples
     --------

@@ -52,12 +52,12 @@ class Region:
 
 
 def region_fields(region: Region | None) -> dict[str, Any] | None:
-    """Fields of a region, for the entry of a charge."""
+    """Return the fields of a region, for the entry of a charge."""
     return None if region is None else asdict(region)
 
 
 def parse_region(fields: Mapping[str, Any] | None) -> Region | None:
-    """Region of the entry of a charge; None if geometries may have given the positions.
+    """Parse the region of the entry of a charge; None if geometries may have given the positions.
 
     A geometry may differ from the columns beside it, so such a charge counts everywhere.
     """
@@ -68,7 +68,7 @@ def parse_region(fields: Mapping[str, Any] | None) -> Region | None:
 
 
 def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | None) -> int:
-    """Largest sum of epsilon over the points of a region.
+    """Compute the largest sum of epsilon over the points of a region.
 
     Guarantees
     ----------

@@ -35,7 +35,7 @@ def dataset_body(
     caps: Mapping[str, Amount],
     columns: Columns | None,
 ) -> dict[str, Any]:
-    """Fields of a dataset from the arguments of `psd.ledger.ledger.Ledger.register`.
+    """Make the fields of a dataset from the arguments of `psd.ledger.ledger.Ledger.register`.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | 
 
 
 def budget_nano(name: str, value: str | float | Decimal) -> int:
-    """Nano-epsilon of a budget or a cap."""
+    """Parse a budget or a cap to nano-epsilon."""
     try:
         return parse_epsilon(value)
     except ParameterError as error:
@@ -91,7 +91,7 @@ def _cap_nano(who: str, value: str | float | Decimal, budget: int) -> int:
 
 
 def input_marks(state: LedgerState, inputs: Sequence[Any]) -> list[str]:
-    """Marks of inputs, each once."""
+    """Compute the marks of inputs, each once."""
     names = input_names(list(inputs), has_tallies=True)
     for number, name in enumerate(names, 1):
         if name == NAMELESS:

@@ -37,7 +37,7 @@ PathLike = str | os.PathLike[str]
 
 
 def seal_path(ledger: PathLike) -> Path:
-    """File of the seal of a ledger: its name with ``.seal`` after it.
+    """Return the file of the seal of a ledger: its name with ``.seal`` after it.
 
     Examples
     --------

@@ -58,7 +58,7 @@ class LedgerState:
         return 0 < at <= len(self.hashes) and self.hashes[at - 1] == head
 
     def dataset(self, name: str) -> Dataset:
-        """Dataset with a name.
+        """Return the dataset with a name.
 
         Raises
         ------
@@ -72,29 +72,29 @@ class LedgerState:
         return self.datasets[name]
 
     def charges_of(self, name: str, analyst: str | None = None) -> list[Charge]:
-        """Charges to a dataset, or those of one analyst, in their order."""
+        """List the charges to a dataset, or those of one analyst, in their order."""
         charges = [charge for charge in self.charges.values() if charge.dataset == name]
         return [charge for charge in charges if analyst is None or charge.analyst == analyst]
 
     def marks(self, request: ChargeRequest) -> list[str]:
-        """Marks by which this ledger recognises the input files of a charge.
+        """Compute the marks by which this ledger recognises the input files of a charge.
 
         A file that is renamed or linked keeps its mark; a copy has another mark.
         """
         return [self.mark(f"{device} {number}") for device, number in request.files]
 
     def mark(self, name: str) -> str:
-        """Mark of an input in this ledger: a hash of its name, see `psd.ingest.input_names`."""
+        """Compute the mark of an input: a hash of its name, see `psd.ingest.input_names`."""
         return blake2b(f"{self.id} {name}".encode(), digest_size=8).hexdigest()
 
     def elsewhere(self, name: str, request: ChargeRequest) -> list[str]:
-        """Other datasets that were charged for one of the same files."""
+        """List other datasets that were charged for one of the same files."""
         marks = set(self.marks(request))
         datasets = {c.dataset for c in self.charges.values() if marks.intersection(c.files)}
         return sorted(datasets - {name})
 
     def spent(self, name: str, region: Region | None = None, analyst: str | None = None) -> int:
-        """Nano-epsilon spent on a dataset, at the point of a region with the largest sum."""
+        """Sum nano-epsilon spent on a dataset, at the point of a region with the largest sum."""
         charges = self.charges_of(name, analyst)
         if self.dataset(name).unit != "record":  # a user has records at many points
             return sum(charge.epsilon for charge in charges)

@@ -44,7 +44,7 @@ class Mechanism(Protocol[Answer]):
         """Draw one answer for each element."""
 
     def log_probability(self, answer: Answer) -> NDArray[np.float64]:
-        """Logarithm of the probability of each answer; -inf where it is impossible.
+        """Compute the log-probability of each answer; -inf if the answer is impossible.
 
         Audits, replays and tests of the law use it. It decides no draw, so it may use floats.
         """

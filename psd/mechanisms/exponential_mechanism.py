@@ -110,7 +110,7 @@ class ExponentialMechanism:
         return exponential(self.candidates, self.epsilon, self.sensitivity)
 
     def log_probability(self, answer: Integers) -> NDArray[np.float64]:
-        """Logarithm of the probability of the answer of each group; -inf for another number.
+        """Compute the log-probability of the answer of each group; -inf for another number.
 
         It is computed from the epsilons and sensitivities, independently of the integers that
         `sample` uses, so an audit can compare the two.

@@ -71,7 +71,7 @@ class LaplaceMechanism:
 
     @staticmethod
     def neighbours() -> tuple[LaplaceMechanism, LaplaceMechanism]:
-        """Counts of two cells, and the same with one more unit of privacy in the first cell."""
+        """Return counts of two cells, and the same with one more unit in the first cell."""
         true, epsilon = np.array([3, 0]), np.array([NANO, NANO // 2])
         first = LaplaceMechanism(true=true, epsilon=epsilon, sensitivity=2)
         return first, replace(first, true=true + np.array([2, 0]))
@@ -87,11 +87,11 @@ class LaplaceMechanism:
         return ("counts", self.noise_law, self.epsilon, self.sensitivity)
 
     def sample(self) -> Integers:
-        """Noisy counts; they may be negative."""
+        """Draw noisy counts; they may be negative."""
         return self.true + noise_of_scales(self.sensitivity * NANO, self.epsilon)
 
     def log_probability(self, answer: Integers) -> NDArray[np.float64]:
-        """Logarithm of the probability of each noisy count."""
+        """Compute the log-probability of each noisy count."""
         law = noise_law(self.noise_law)
         return law.log_density(answer - self.true, self.epsilon, self.sensitivity)
 

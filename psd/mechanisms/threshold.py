@@ -45,7 +45,7 @@ class ThresholdMechanism:
 
     @staticmethod
     def neighbours() -> tuple[ThresholdMechanism, ThresholdMechanism]:
-        """Comparisons of two numbers, and the same with a first number that is larger by 2."""
+        """Return comparisons of two numbers, and the same with a first number larger by 2."""
         values, cost = np.array([-1, 2]), np.array([NANO, NANO])
         first = ThresholdMechanism(values=values, numerator=2 * NANO, denominator=cost, cost=cost)
         return first, replace(first, values=values + np.array([2, 0]))
@@ -63,7 +63,7 @@ class ThresholdMechanism:
         return above
 
     def log_probability(self, answer: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Logarithm of the probability of each outcome.
+        """Compute the log-probability of each outcome.
 
         Notes
         -----

@@ -56,7 +56,7 @@ def private_figure(title: str, size: tuple[float, float] = (5.4, 4.0)) -> tuple[
 
 
 def method_styles(comparison: Comparison) -> dict[str, dict[str, Any]]:
-    """Colour, marker and dashes of each method."""
+    """Choose colour, marker and dashes of each method."""
     names = comparison.table["method"].unique().tolist()
     return {
         name: {

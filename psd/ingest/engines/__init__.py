@@ -38,7 +38,7 @@ class Engine(Protocol):
 
 
 def engines() -> tuple[str, ...]:
-    """Names of the engines.
+    """Return the names of the engines.
 
     Examples
     --------

@@ -49,14 +49,14 @@ _OFFSET = " ?(z|[+-][0-9]{2}(:?[0-9]{2})?)"
 
 
 def literal_double(value: float) -> Any:
-    """Literal that every engine reads as the same double."""
+    """Write a literal that every engine reads as the same double."""
     import ibis
 
     return ibis.literal(repr(float(value))).cast("float64")
 
 
 def as_integer(condition: Any) -> Any:
-    """1 if a condition is true, 0 if it is false or NULL."""
+    """Return 1 if a condition is true, 0 if it is false or NULL."""
     import ibis
 
     return ibis.ifelse(condition.fill_null(False), ibis.literal(1, "int64"), 0)
@@ -128,7 +128,7 @@ def parse_moment(text: Any) -> tuple[Any, Any, Any]:
 
 
 def split_moment(text: Any) -> dict[str, Any]:
-    """Numbers in the text of a time, NULL for NULL."""
+    """Parse the numbers in the text of a time, NULL for NULL."""
     return {name: text.substr(*position).cast("int64") for name, position in _POSITIONS.items()}
 
 
@@ -146,7 +146,7 @@ def is_valid_moment(rows: Any) -> Any:
 
 
 def count_days(rows: Any) -> Any:
-    """Days since 1970 in the Gregorian calendar; years are counted from March."""
+    """Count days since 1970 in the Gregorian calendar; years are counted from March."""
     import ibis
 
     year = rows.year - ibis.ifelse(rows.month <= 2, 1, 0)
@@ -156,7 +156,7 @@ def count_days(rows: Any) -> Any:
 
 
 def count_microseconds(rows: Any) -> Any:
-    """Microseconds since 1970."""
+    """Count microseconds since 1970."""
     seconds = rows.hour * 3600 + rows.minute * 60 + rows.second
     return (rows.days * _DAY_SECONDS + seconds) * 1_000_000 + rows.micro
 

@@ -76,7 +76,7 @@ def open_session(url: str | None) -> Iterator[Any]:
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """Errors of Spark and of its clients."""
+    """Return the errors of Spark and of its clients."""
     import pyarrow as pa
     from pyspark.errors import PySparkException
 

@@ -51,7 +51,7 @@ class Source(Protocol):
     """Interface of the module of a source. Private side."""
 
     USES: tuple[str, ...]
-    """Fields of `Columns` that it uses beside the column names: geometry, layer."""
+    """Fields of `Columns` that it uses in addition to column names: geometry, layer."""
 
     SUFFIXES: tuple[str, ...]
     """Endings of the names of its files, such as ``(".kml",)``; for sources of other packages."""
@@ -242,7 +242,7 @@ def files_of(items: Iterable[Any]) -> list[Path]:
 
 
 def sources() -> tuple[str, ...]:
-    """Names of all sources: those of this package, then those of others."""
+    """Return the names of all sources: those of this package, then those of others."""
     return plugins.names(__name__)
 
 

@@ -219,7 +219,7 @@ def _plain(array: Any) -> tuple[Any, Any]:
 
 
 def geometry_columns(schema: Any) -> dict[str, Any]:
-    """Columns that GeoArrow metadata marks as geometries, and their CRS."""
+    """Find the columns that GeoArrow metadata marks as geometries, and their CRS."""
     return {field.name: crs for field in schema for crs in _geoarrow(field)}
 
 

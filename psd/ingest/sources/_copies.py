@@ -139,7 +139,7 @@ class _File:
 
 
 def content_digest(path: Path, end: int | None = None) -> str:
-    """Digest of the content of a file after decompression, in hexadecimal.
+    """Compute the digest of the content of a file after decompression, in hexadecimal.
 
     Parameters
     ----------

@@ -138,7 +138,7 @@ def _likely_cause(header: list[str]) -> str:
 
 
 def find_compression(path: Path) -> str:
-    """Compression of a file by its first bytes; ``"none"`` if it is not compressed."""
+    """Find the compression of a file by its first bytes; ``"none"`` if it is not compressed."""
     with path.open("rb") as file:
         start = file.read(4)
     kinds = (kind for signature, kind in _COMPRESSIONS.items() if start.startswith(signature))

@@ -258,7 +258,7 @@ def _stems(path: Path) -> set[tuple[str, str]]:
 
 
 def uncompressed_name(name: str) -> str:
-    """Name or address of a file without endings of compression.
+    """Remove endings of compression from the name or address of a file.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def _states(path: Path) -> list[State]:
 
 
 def partition_values(path: Path, column: str) -> tuple[str | None, ...]:
-    """Value of a column in the names of folders, as in ``day=2024-01-31/part-0.parquet``.
+    """Find the value of a column in names of folders, as in ``day=2024-01-31/part-0.parquet``.
 
     Returns
     -------

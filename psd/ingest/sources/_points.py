@@ -162,7 +162,7 @@ def _decode_uniform_wkb(array: Any) -> Coordinates | None:
 
 
 def point_coordinates(shapes: Any, name: str) -> Coordinates:
-    """Coordinates of an array of shapely points; NaN for missing and empty points.
+    """Return the coordinates of an array of shapely points; NaN for missing and empty points.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Arrow tables and streams of any library, and relations of DuckDB. Private side.
 
-PyArrow, Polars, Ibis, GeoArrow and others give their records by one interface, the Arrow C stream,
+PyArrow, Polars, Ibis, GeoArrow and others provide records by one interface, the Arrow C stream,
 batch by batch. Columns of GeoArrow types or WKB that state their CRS are points.
 """
 
@@ -24,7 +24,7 @@ _ROWS = 250_000
 
 
 USES: tuple[str, ...] = ("geometry",)
-"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
 def accepts(item: Any) -> bool:

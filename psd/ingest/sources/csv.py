@@ -70,7 +70,7 @@ STATES_LENGTHS = True
 """Whether this source passes the length of its files after decompression to the check of copies."""
 
 USES: tuple[str, ...] = ()
-"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
 def accepts(data: Any) -> bool:

@@ -22,7 +22,7 @@ __all__ = ["accepts", "batches"]
 
 
 USES: tuple[str, ...] = ("geometry",)
-"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
 def accepts(item: Any) -> bool:

@@ -33,7 +33,7 @@ _LONLAT = "OGC:CRS84"
 
 
 USES: tuple[str, ...] = ("geometry",)
-"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
 def accepts(item: Any) -> bool:
@@ -104,7 +104,7 @@ def _folder_values(path: Path, file: Any, columns: Columns) -> dict[str, str | N
 def _geometries(path: Path, schema: Any, columns: Columns) -> dict[str, Any]:
     """Columns of geometries and their CRS, by GeoParquet metadata, else by GeoArrow metadata.
 
-    GeoParquet with several geometries gives its primary one, unless ``columns`` names another.
+    If GeoParquet has several geometries, the primary one is used, unless ``columns`` names another.
     """
     stated = (schema.metadata or {}).get(b"geo")
     if stated is None:

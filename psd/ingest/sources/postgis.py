@@ -89,7 +89,7 @@ class PostGIS:
 
 
 USES: tuple[str, ...] = ("geometry",)
-"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
 def accepts(item: Any) -> bool:

@@ -30,7 +30,7 @@ _POINTS = ("Point", "2.5D Point", "Unknown")
 
 
 USES: tuple[str, ...] = ("geometry", "layer")
-"""Fields of `psd.ingest.sources.Columns` that this source uses beside the column names."""
+"""Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
 def accepts(item: Any) -> bool:
