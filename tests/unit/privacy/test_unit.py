@@ -61,7 +61,7 @@ def test_what_the_arguments_say(arguments, unit):
         pytest.param(
             {"user": "u", "max_contributions": 4, "per": "hour"}, "one of day, got", id="per"
         ),
-        pytest.param({"user": "u", "count": "people"}, "one of rows, users, got", id="counted"),
+        pytest.param({"user": "u", "count": "people"}, "one of records, users, got", id="counted"),
         pytest.param({"user": "u", "max_contributions": "x"}, "integer", id="bound as text"),
     ],
 )
