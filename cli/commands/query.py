@@ -90,6 +90,10 @@ def command(
     in part; both are predicted standard deviations. Boxes are west south east north in the CRS
     of the release. Records outside its bounds were not counted and are not in the answers.
 
+    Relative errors are divided by the larger of the estimate and the sanity bound, which is 0.001
+    of the total of the release and at least 1. An answer is reliable if its relative error is at
+    most --threshold.
+
     For a series of time slices, every slice is answered, or the one that --slice names.
 
     With --joint, all intervals joint_lower to joint_upper hold together with the stated
@@ -183,11 +187,12 @@ def _answer_regions(
 
 def _print_result(result: _Result) -> None:
     """Print answers for people."""
-    from ..output.answers import print_answers
+    from ..output.answers import note_sanity_bound, print_answers
     from ..output.explanation import print_explanation
     from ..output.joint import EXTRA, print_joint
 
     print_answers(result.answers, extra=EXTRA.get(result.kind, ()))
+    note_sanity_bound(result.answers, result.loaded)
     if result.joint is not None:
         print_joint(result.joint)
     for (_, answer), explanation in zip(

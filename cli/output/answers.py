@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.api.series import SeriesRelease
 
-__all__ = ["add_geometry", "answers_text", "print_answers", "warn_of_regions_beyond"]
+__all__ = [
+    "add_geometry",
+    "answers_text",
+    "note_sanity_bound",
+    "print_answers",
+    "warn_of_regions_beyond",
+]
 
 # Columns that a narrow terminal leaves out, in this order, so that no number is cut.
 _DISPENSABLE = (
@@ -58,6 +64,35 @@ def _value_text(name: str, value: Any) -> str:
         return f"{100 * value:.1f}%"
     is_text = isinstance(value, str | int) or name == "id"
     return printable(str(value)) if is_text else f"{value:,.1f}"
+
+
+def note_sanity_bound(answers: pandas.DataFrame, loaded: Release | SeriesRelease) -> None:
+    """State what relative errors are relative to, if it is not the estimate in every row."""
+    from psd.api.series import SeriesRelease
+
+    if isinstance(loaded, SeriesRelease):
+        parts = [(answers[answers["slice"] == name], loaded[name]) for name in loaded]
+    else:
+        parts = [(answers, loaded)]
+    bounds = [bound for rows, release in parts for bound in _bounds_above(rows, release)]
+    if bounds:
+        low, high = _count_text(min(bounds)), _count_text(max(bounds))
+        counted = ("user" if loaded.unit.weight else "record") + "s" * (high != "1")
+        limit = f"{low} {counted}" if low == high else f"{low} to {high} {counted}, by slice"
+        click.echo(f"(relative errors are relative to at least {limit})", err=True)
+
+
+def _bounds_above(rows: pandas.DataFrame, release: Release) -> list[float]:
+    """The sanity bound of a release, if an estimate is below it."""
+    from psd.query.answer_table import sanity_bound
+
+    bound = sanity_bound(release.total)
+    return [bound] if (rows["estimate"] < bound).any() else []
+
+
+def _count_text(bound: float) -> str:
+    """A sanity bound as people read it."""
+    return f"{bound:,.0f}" if bound >= 10 else f"{bound:.2g}"
 
 
 def answers_text(answers: Any, form: str) -> str:

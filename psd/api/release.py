@@ -242,7 +242,8 @@ class Release:
             perturbation_error, nonuniformity_error, error, lower, upper,
             relative_perturbation_error, relative_nonuniformity_error, relative_error, reliable``.
             Errors are predicted standard deviations in records; where users are counted, all of
-            these are in users.
+            these are in users. Relative errors are divided by the larger of the estimate and the
+            sanity bound, which is 0.001 of the total of the release and at least 1.
 
         Raises
         ------

@@ -10,7 +10,7 @@ from psd.query._constants import SANITY_SHARE
 from psd.query.intervals import answer_intervals
 from psd.query.totals import QueryTotals
 
-__all__ = ["COLUMNS", "answer_columns", "check_levels"]
+__all__ = ["COLUMNS", "answer_columns", "check_levels", "sanity_bound"]
 
 COLUMNS = (
     "estimate",
@@ -40,6 +40,17 @@ def check_levels(confidence: float, threshold: float) -> None:
         raise ParameterError(f"threshold must be above 0, got {threshold}; it is a relative error")
 
 
+def sanity_bound(total: float) -> float:
+    """Smallest count that relative errors are relative to, for an estimated total of the domain.
+
+    Examples
+    --------
+    >>> sanity_bound(55_000.0), sanity_bound(20.0)
+    (55.0, 1.0)
+    """
+    return max(1.0, SANITY_SHARE * total)
+
+
 def answer_columns(
     totals: QueryTotals, total: float, *, confidence: float, threshold: float
 ) -> dict[str, NDArray[np.float64] | NDArray[np.bool_]]:
@@ -64,7 +75,7 @@ def answer_columns(
     nonuniformity = np.sqrt(totals.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
     lower, upper = answer_intervals(totals, confidence)
-    base = np.maximum(estimate, max(1.0, SANITY_SHARE * total))
+    base = np.maximum(estimate, sanity_bound(total))
     values = (
         estimate,
         perturbation,

@@ -393,3 +393,15 @@ def test_a_local_crs_has_no_way_to_another(release):
     ):
         assert fails(3, *args).endswith("; is one of the two a local CRS?\n")
     assert files(release.parent) == ["p.wkt", "r.psd.parquet"]
+
+
+def test_a_note_states_the_sanity_bound_where_an_estimate_is_below_it(tmp_path):
+    domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857")
+    made = psd.Release.from_counts(
+        psd.grid_tree(domain, 2), [20_000, 3, 20_000, 20_000], "5", domain=domain
+    )
+    as_drawn(made).save(tmp_path / "r")
+    few = cli("query", tmp_path / "r", *boxes_args([(0, 0, 2, 2), (1, 0, 2, 1)]))
+    assert few.err.splitlines() == ["(relative errors are relative to at least 60 records)"]
+    many = cli("query", tmp_path / "r", *boxes_args([(0, 0, 2, 2), (0, 0, 1, 1)]))
+    assert many.err == ""
