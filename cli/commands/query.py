@@ -46,6 +46,12 @@ FORMATS = ("table", "csv", "json", "geojson")
     "--polygons-crs", metavar="CRS", help="CRS of --polygons, where the file states none."
 )
 @click.option(
+    "--repair",
+    is_flag=True,
+    help="Repair invalid polygons of --polygons. They are refused otherwise, since a repair may "
+    "change their area.",
+)
+@click.option(
     "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
 )
 @click.option(

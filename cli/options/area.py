@@ -47,9 +47,18 @@ _boundary = _option(
 )
 
 
+_repair = _option(
+    "--repair",
+    is_flag=True,
+    default=None,
+    help="Repair invalid polygons of --boundary. They are refused otherwise, since a repair may "
+    "change their area.",
+)
+
+
 def area_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--bounds``, ``--crs``, ``--boundary`` and ``--covariate``."""
-    return chain_options(bounds_option, crs_option, _boundary, covariate_option)(command)
+    """``--bounds``, ``--crs``, ``--boundary``, ``--repair`` and ``--covariate``."""
+    return chain_options(bounds_option, crs_option, _boundary, _repair, covariate_option)(command)
 
 
 def read_covariate(text: str | None, domain: Domain) -> Covariate | None:

@@ -11,7 +11,11 @@ __all__ = ["read_regions"]
 
 
 def read_regions(
-    box: tuple[Any, ...], boxes: str | None, polygons: str | None, polygons_crs: str | None
+    box: tuple[Any, ...],
+    boxes: str | None,
+    polygons: str | None,
+    polygons_crs: str | None,
+    repair: bool = False,
 ) -> Any:
     """Boxes or polygons, from exactly one of the three options.
 
@@ -22,10 +26,12 @@ def read_regions(
     InputDataError, ParameterError
         If the file cannot be read as regions.
     """
-    from psd.space import region_files
+    from psd.space import region_files, region_repair
 
     if sum(map(bool, (box, boxes, polygons))) != 1:
         raise click.UsageError("exactly one of --box, --boxes and --polygons must be given")
+    if repair and not polygons:
+        raise click.UsageError("--repair must be given with --polygons; boxes need no repair")
     if polygons_crs is not None and not polygons:
         raise click.UsageError(
             "--polygons-crs must be given with --polygons; boxes are in the CRS of the release"
@@ -34,4 +40,5 @@ def read_regions(
         return list(box)
     if boxes:
         return region_files.read_boxes(Path(boxes))
-    return region_files.read_polygons(Path(polygons or ""), crs=polygons_crs)
+    table = region_files.read_polygons(Path(polygons or ""), crs=polygons_crs)
+    return region_repair.repair_polygons(table, "polygons") if repair else table

@@ -46,6 +46,7 @@ def table_from_request(request: BuildRequest, *, folder: Path | None = None) -> 
         "epsilon": request.epsilon,
         **_area_keys(request),
         "boundary": None if request.boundary is None else _file_text(request.boundary, folder),
+        "repair": True if getattr(request.boundary, "repair", False) else None,
         "method": request.method.name,
         "set": _method_settings(request),
         "user": None if columns is None else columns.user,

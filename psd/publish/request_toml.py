@@ -52,14 +52,14 @@ __all__ = [
 ]
 
 KEYS = (
-    "epsilon", "bounds", "crs", "lattice", "boundary", "method", "set", "user",
+    "epsilon", "bounds", "crs", "lattice", "boundary", "repair", "method", "set", "user",
     "max_contributions", "per", "count", "slices", "read", "covariate",
 )  # fmt: skip
 """Keys of a request."""
 
 _ABOUT_ROWS = (
-    "bounds", "crs", "lattice", "boundary", "user", "max_contributions", "per", "count", "slices",
-    "read",
+    "bounds", "crs", "lattice", "boundary", "repair", "user", "max_contributions", "per", "count",
+    "slices", "read",
 )  # fmt: skip
 
 _AREA_OF_USE = "area-of-use"
@@ -169,8 +169,14 @@ def _inner_table(
 
 def _boundary_file(table: Mapping[str, Any], folder: Path | None) -> BoundaryFile | None:
     """Boundary of the table."""
-    path = table.get("boundary")
-    return None if path is None else BoundaryFile(path=path_within(folder, str(path)))
+    path, repair = table.get("boundary"), table.get("repair", False)
+    if type(repair) is not bool:
+        raise ParameterError(f"repair must be true or false, got {str(repair)[:80]!r}")
+    if path is None:
+        if repair:
+            raise ParameterError("repair must be left out without a boundary")
+        return None
+    return BoundaryFile(path=path_within(folder, str(path)), repair=repair)
 
 
 def _domain_from_table(

@@ -81,7 +81,7 @@ class Boundary:
         Raises
         ------
         ParameterError
-            If a polygon is not valid, or there is no polygon.
+            If a polygon is not valid, with its number and id, or there is no polygon.
         DomainError
             If the polygons have no CRS, or lie outside the bounds.
         """

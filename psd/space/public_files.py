@@ -11,6 +11,7 @@ from psd.errors import ParameterError
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.raster_files import RASTERS, read_raster
 from psd.space.region_files import read_polygons
+from psd.space.region_repair import repair_polygons
 
 if TYPE_CHECKING:
     import geopandas
@@ -87,9 +88,13 @@ class BoundaryFile:
     ----------
     path : str
         Polygons in any vector format. Public.
+    repair : bool
+        Whether invalid polygons are repaired, see `psd.space.region_repair`; else they are refused.
+        Public.
     """
 
     path: str
+    repair: bool = False
 
     def polygons(self) -> geopandas.GeoDataFrame:
         """Read the file.
@@ -98,10 +103,13 @@ class BoundaryFile:
         ------
         InputDataError
             If the file is missing or cannot be read.
+        ParameterError
+            If a polygon cannot be repaired.
         DomainError
             If its CRS is missing.
         """
-        return read_polygons(Path(self.path), "boundary")
+        table = read_polygons(Path(self.path), "boundary")
+        return repair_polygons(table, "boundary") if self.repair else table
 
     def read(self, domain: Domain) -> Boundary:
         """Boundary of a domain.

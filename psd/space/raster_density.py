@@ -14,6 +14,7 @@ from psd.space.crs import explain_proj_errors, parse_crs
 from psd.space.polygon_areas import clip_outlines
 from psd.space.polygon_pieces import cover_by_pieces
 from psd.space.region_checks import reproject
+from psd.space.region_repair import describe_polygon
 
 if TYPE_CHECKING:
     import geopandas
@@ -141,12 +142,20 @@ def polygons_in_domain(
     if not len(shapes):
         raise ParameterError(f"the {what} must hold at least one polygon")
     kinds = shapely.get_type_id(shapes.array)
-    for fault, is_faulty in {
-        "is not a polygon": ~np.isin(kinds, (3, 6)),
-        "is not valid; repair it first": ~shapely.is_valid(shapes.array),
-    }.items():
-        if is_faulty.any():
-            raise ParameterError(f"polygon {int(is_faulty.argmax()) + 1} of the {what} {fault}")
+    other = ~np.isin(kinds, (3, 6))
+    if other.any():
+        raise ParameterError(
+            f"{describe_polygon(polygons, int(other.argmax()), what)} is not a polygon"
+        )
+    invalid = ~shapely.is_valid(shapes.array)
+    if invalid.any():
+        index = int(invalid.argmax())
+        reason = shapely.is_valid_reason(shapes.iloc[index])
+        choice = ", or pass repair=True" if what == "boundary" else ""
+        raise ParameterError(
+            f"{describe_polygon(polygons, index, what)} is not valid ({reason}); repair it first"
+            f"{choice}"
+        )
     projected = reproject(_clip_near(shapes, domain), domain)
     check_overlap(tuple(shapely.total_bounds(projected)), domain, what)
     return projected

@@ -24,6 +24,8 @@ __all__ = [
     "MAX_PAIRS",
     "MAX_VERTICES",
     "SEGMENTS",
+    "check_kinds",
+    "check_sizes",
     "outline_lengths",
     "reproject",
     "to_release_crs",
@@ -53,7 +55,7 @@ def to_release_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.ob
 
     Guarantees
     ----------
-    - A polygon that is not valid is refused with the reason, never repaired.
+    - A polygon that is not valid is refused with the reason, not repaired.
     - A polygon that would take GEOS seconds is refused by its size first.
 
     Parameters
@@ -185,8 +187,8 @@ def _check(shapes: NDArray[np.object_], where: str = "") -> None:
     """Refuse shapes that are not polygons, then large ones, then invalid ones."""
     import shapely
 
-    _check_kinds(shapes)
-    _check_sizes(shapes)
+    check_kinds(shapes)
+    check_sizes(shapes)
     invalid = ~shapely.is_valid(shapes)
     if invalid.any():
         number = _first(invalid)
@@ -194,8 +196,14 @@ def _check(shapes: NDArray[np.object_], where: str = "") -> None:
         raise ParameterError(f"region {number} is not valid{where} ({reason}); repair it first")
 
 
-def _check_kinds(shapes: NDArray[np.object_]) -> None:
-    """Refuse shapes that are not polygons, and empty ones."""
+def check_kinds(shapes: NDArray[np.object_]) -> None:
+    """Refuse shapes that are not polygons, and empty ones.
+
+    Raises
+    ------
+    ParameterError
+        Naming the first region that is refused.
+    """
     import shapely
 
     kinds = shapely.get_type_id(shapes)
@@ -209,8 +217,14 @@ def _check_kinds(shapes: NDArray[np.object_]) -> None:
         raise ParameterError(f"region {_first(empty)} must not be empty")
 
 
-def _check_sizes(shapes: NDArray[np.object_]) -> None:
-    """Refuse shapes that GEOS must not get: too many vertices or pairs of sides, or NaN."""
+def check_sizes(shapes: NDArray[np.object_]) -> None:
+    """Refuse shapes that GEOS must not get: too many vertices or pairs of sides, or NaN.
+
+    Raises
+    ------
+    ParameterError
+        Naming the first region that is refused.
+    """
     import shapely
 
     vertices = shapely.get_num_coordinates(shapes)

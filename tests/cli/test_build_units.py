@@ -118,6 +118,19 @@ def test_a_boundary_is_a_place_where_nobody_else_is(points, plot, out):
     assert table.splitlines()[1].split(",")[1:7] == ["0.0"] * 6
 
 
+def test_a_boundary_is_repaired_where_that_is_chosen(points, tmp_path, out):
+    bow = shapely.Polygon([(-2, -2), (2, 2), (2, -2), (-2, 2)])
+    plot = tmp_path / "bow.gpkg"
+    gpd.GeoDataFrame({"id": ["land"]}, geometry=[bow], crs="EPSG:4326").to_file(plot)
+    args = ["build", points, "-o", out, *CERTAIN, "--set", "height=1"]
+    told = fails(2, *args, "--boundary", plot)
+    assert "polygon 1 of the boundary (id 'land') is not valid" in told
+    assert "pass --repair" in told
+    passes(*args, "--boundary", plot, "--repair")
+    assert facts(out)["boundary"] == "50.1% of the bounds; records outside were dropped"
+    assert "--repair must be left out" in fails(2, *args, *BOUNDS, "--repair", "--overwrite")
+
+
 def test_private_bounds_and_the_area_of_use(tmp_path, out):
     rows = [(126.9 + number / 5000, 37.4 + number % 7 / 50) for number in range(1000)]
     points = write_points(tmp_path / "p.csv", rows)

@@ -300,6 +300,15 @@ def test_polygons_that_are_refused(release, table, code, words):
     assert words in fails(code, "query", release, "--polygons", path)
 
 
+def test_polygons_are_repaired_where_that_is_chosen(release):
+    path = write_vector(shaped(BOW_TIE), release.parent / "bow.gpkg")
+    args = ("query", release, "--polygons", path, "--format", "csv")
+    assert len(read_csv(passes(*args, "--repair"))) == 2
+    assert "--repair must be given with" in fails(
+        2, "query", release, "--box", 0, 0, 1, 1, "--repair"
+    )
+
+
 def test_a_crs_of_a_layer_that_is_not_known(release):
     """GDAL takes numbers from PROJ's list that name no CRS of places."""
     triangle = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}

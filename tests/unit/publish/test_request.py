@@ -9,7 +9,7 @@ import shapely
 import psd
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
-from psd.errors import PsdError
+from psd.errors import ParameterError, PsdError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.request import BuildRequest, ReadRequest
@@ -49,6 +49,7 @@ REQUESTS = {
     "columns": {"x": "east", "y": "north", "geometry": "geom", "layer": "visits"},
     "post-processing": {"method": "cascade", "estimate": "signed", "density": "uniform"},
     "a covariate": {"covariate": CovariateFile(path="land.gpkg", column="people", size=64)},
+    "a repaired boundary": {"boundary": BoundaryFile(path="old.gpkg", repair=True)},
     "a boundary": {"boundary": BoundaryFile(path="city: old.gpkg"), "density": "uniform"},
 }
 
@@ -86,6 +87,21 @@ def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
         path=str(tmp_path / "land.npy"), size=9
     )
     assert str(tmp_path / "land.npy") in to_toml(given, folder=tmp_path)
+
+
+def test_a_repair_is_of_a_boundary():
+    table = {"epsilon": 1, "bounds": list(BOUNDS)}
+    given = request_from_table({**table, "boundary": "city.gpkg", "repair": True})
+    assert given.boundary == BoundaryFile(path="city.gpkg", repair=True)
+    assert request_from_table({**table, "boundary": "city.gpkg", "repair": False}) == (
+        request_from_table({**table, "boundary": "city.gpkg"})
+    )
+    for fault, words in (
+        ({"repair": True}, "left out without a boundary"),
+        ({"boundary": "city.gpkg", "repair": "yes"}, "true or false, got 'yes'"),
+    ):
+        with pytest.raises(ParameterError, match=f"repair must be {words}"):
+            request_from_table({**table, **fault})
 
 
 def test_polygons_in_memory_are_no_file():
