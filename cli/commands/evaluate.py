@@ -55,7 +55,9 @@ def command(
     Queries are 500 boxes in each of eight classes (0.01, 0.1, 1 and 10 % of the area, with centres
     placed uniformly or on records), or the boxes of --boxes. The error of a query is the sum of
     its parts: perturbation error (from the noise), non-uniformity error (from cells that the
-    query covers in part) and, if --max-contributions dropped records, bounding error.
+    query covers in part) and, if --max-contributions dropped records, bounding error. Parts have
+    signs; the table shows the means of their sizes, which may exceed that of the error. Its
+    column `covers` is the share of queries whose 95 % interval contains the true count.
 
     \b
     Examples:
@@ -114,6 +116,10 @@ def _print_summary(evaluation: Evaluation) -> None:
     out = open_console()
     out.print(table)
     out.print(f"score (geometric mean of the classes): {evaluation.score:.4f}")
+    click.echo(
+        "For each query the parts, with their signs, add up to the error; the means of their\n"
+        "sizes may exceed it. covers: 95 % intervals that contain the true count."
+    )
 
 
 def _write_answers(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
