@@ -55,8 +55,8 @@ def command(
 ) -> None:
     """Subtract the counts in OTHER from those in RELEASE, or divide them, with predicted errors.
 
-    Both releases must have the same bounds, CRS and lattice. The comparison costs no epsilon. A
-    person whose records are in both releases has the sum of both epsilons.
+    Both releases must have the same bounds, CRS, coordinate resolution and lattice. The comparison
+    costs no epsilon. A person whose records are in both releases has the sum of both epsilons.
 
     \b
     Examples:

@@ -70,6 +70,7 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "bounds": list(release.domain.bounds),
         "crs": release.domain.crs,
         "lattice": list(release.domain.lattice),
+        "coordinate_resolution": release.domain.coordinate_resolution or "none",
         "cells": len(release.tree),
         "leaves": int(release.tree.is_leaf.sum()),
         "estimated_total": round(release.total, 1),

@@ -19,8 +19,9 @@ __all__ = ["command"]
 def command(inputs: tuple[str, ...], output: str, overwrite: bool) -> None:
     """Merge tallies into one, for `psd build` or for further merges; PRIVATE.
 
-    Tallies can be merged if they have the same bounds, CRS, lattice, unit of privacy and time
-    slices, and no part in common. `psd tally --help` says how --max-contributions combines.
+    Tallies can be merged if they have the same bounds, CRS, coordinate resolution, lattice, unit of
+    privacy and time slices, and no part in common. `psd tally --help` says how --max-contributions
+    combines.
 
     \b
     Examples:

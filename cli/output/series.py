@@ -56,6 +56,7 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
         "bounds": list(series.domain.bounds),
         "crs": series.domain.crs,
         "lattice": list(series.domain.lattice),
+        "coordinate_resolution": series.domain.coordinate_resolution or "none",
         "estimate": first.post_processing.estimate,
         "density": first.post_processing.density,
         "library": first.library,

@@ -44,7 +44,7 @@ def difference(
     Raises
     ------
     DomainError
-        If bounds, CRS or lattice differ.
+        If bounds, CRS, coordinate resolution or lattice differ.
     ParameterError
         If an argument is not a release, a region is malformed or outside, one release counts
         users and the other records, or both are the same release.
@@ -97,7 +97,7 @@ def ratio(
     Raises
     ------
     DomainError
-        If bounds, CRS or lattice differ.
+        If bounds, CRS, coordinate resolution or lattice differ.
     ParameterError
         If an argument is not a release, a region is malformed or outside, one release counts
         users and the other records, or both are the same release.

@@ -166,9 +166,9 @@ def count_in_boxes(
 def cell_centres(
     domain: Domain, counts: Tally
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return the centre of each occupied lattice cell and the count of the cell."""
-    x, y = (
-        (domain.edges(axis, cells) + domain.edges(axis, cells + 1)) / 2
-        for axis, cells in enumerate((counts.columns, counts.rows))
-    )
+    """Centre of each occupied lattice cell and the count of the cell.
+
+    With a coordinate resolution the centre is the value that the records of the cell have.
+    """
+    x, y = (domain.centres(axis, cells) for axis, cells in enumerate((counts.columns, counts.rows)))
     return x, y, counts.counts

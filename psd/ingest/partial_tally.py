@@ -37,7 +37,7 @@ PART = "part "
 
 # Fields that must be equal in all tallies, and their names in messages.
 _RULES = {
-    "domain": "bounds, CRS or lattice",
+    "domain": "bounds, CRS, lattice or coordinate resolution",
     "step": "steps of the lattice",
     "unit": "units of privacy",
     "slices": "time slices",
@@ -54,7 +54,7 @@ class CountingRules:
     Parameters
     ----------
     domain : Domain
-        Bounds, CRS and lattice.
+        Bounds, CRS, lattice and coordinate resolution.
     step : tuple of int
         Lattice columns and rows that were counted together.
     unit : PrivacyUnit

@@ -2,7 +2,7 @@
 
 A ledger registers the description for a dataset, and a tally states it for each of its parts. Every
 field of `psd.ingest.sources.Columns` is a key, so a new option is compared without a change of
-either format.
+either format. So is the coordinate resolution, which decides the cell of a record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from psd.ingest.user_ids import ID_RULES
 __all__ = ["Reading", "is_reading", "reading_of", "reading_text"]
 
 Reading: TypeAlias = Mapping[str, str]
-"""Keys are fields of `Columns`, and ``ids``, the rules by which ids are normalised. Public."""
+"""Keys are fields of `Columns`, ``ids``, the rules by which ids are normalised, and
+``coordinate_resolution``. Public."""
 
 # Fields that decide neither the position, nor the time, nor the user of a record.
 _RESOURCES = ("memory",)
@@ -30,8 +31,8 @@ _ORDER = (*_STATED, "user", "ids", "time", "time_zone")
 _LONGEST = 1000
 
 
-def reading_of(columns: Columns) -> dict[str, str]:
-    """Describe how columns are read.
+def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> dict[str, str]:
+    """Describe how columns are read, and to which step their coordinates are rounded.
 
     A field with its default value is omitted, except x and y. So a description that was written
     before a field existed equals one that has the default of this field. The time zone is omitted
@@ -52,6 +53,8 @@ def reading_of(columns: Columns) -> dict[str, str]:
         reading.pop("time_zone", None)
     if columns.user is not None:
         reading["ids"] = ID_RULES
+    if coordinate_resolution is not None:
+        reading["coordinate_resolution"] = coordinate_resolution
     return reading
 
 

@@ -17,10 +17,11 @@ from psd.space.time_slices import TimeSlices
 
 __all__ = ["FORMAT", "expect", "header_of", "origins_of", "parse_header", "rules_of"]
 
-FORMAT = 3
-"""Version that is written. Version 2, whose parts do not state how they were read, is read too."""
+FORMAT = 4
+"""Newest version. A tally without a coordinate resolution is written in version 3, without the
+field. Version 2, whose parts do not state how they were read, is read too."""
 
-_READABLE = (2, 3)
+_READABLE = (2, 3, FORMAT)
 
 _MAX_HEADER = 2**24
 
@@ -30,14 +31,17 @@ _FIELDS = {
     "format", "notice", "bounds", "crs", "lattice", "step", "unit", "weight", "by", "slices",
     "contribution_scope", "time_zone", "boundary", "has_user_rows", "origins", "release",
 }  # fmt: skip
+_RESOLUTION = "coordinate_resolution"
 _ORIGIN_FIELDS = {"run", "names", "contributions", "key", "paid", "reading"}
 
 
 def header_of(tally: PartialTally) -> dict[str, Any]:
     """Return the fields of the header of a tally."""
     rules, slices = tally.rules, tally.rules.slices
+    resolution = rules.domain.coordinate_resolution
+    added = {} if resolution is None else {_RESOLUTION: resolution}
     return {
-        "format": FORMAT,
+        "format": FORMAT if added else FORMAT - 1,
         "notice": _NOTICE,
         "bounds": rules.domain.bounds,
         "crs": rules.domain.crs,
@@ -55,6 +59,7 @@ def header_of(tally: PartialTally) -> dict[str, Any]:
             {name: getattr(origin, name) for name in _ORIGIN_FIELDS} for origin in tally.origins
         ],
         "release": tally.release,
+        **added,
     }
 
 
@@ -79,8 +84,10 @@ def parse_header(text: bytes) -> dict[str, Any]:
         If it is malformed.
     """
     header = strict_json(text, _MAX_HEADER)
-    expect(isinstance(header, dict) and header.keys() == _FIELDS)
+    expect(isinstance(header, dict) and header.keys() - {_RESOLUTION} == _FIELDS)
     expect(type(header["format"]) is int and header["format"] in _READABLE)
+    expect((_RESOLUTION in header) == (header["format"] == FORMAT))
+    expect(_RESOLUTION not in header or isinstance(header[_RESOLUTION], str))
     expect(isinstance(header["has_user_rows"], bool))
     expect(header["contribution_scope"] in get_args(ContributionScope))
     expect(header["release"] is None or isinstance(header["release"], str))
@@ -105,8 +112,14 @@ def rules_of(header: dict[str, Any]) -> CountingRules:
     slices = None
     if names is not None:
         slices = TimeSlices(by=header["by"], names=tuple(names), time_zone=zone)
+    resolution = header.get(_RESOLUTION)
+    domain = Domain(
+        bounds=bounds, crs=header["crs"], lattice=lattice, coordinate_resolution=resolution
+    )
+    expect(domain.lattice == lattice)
+    expect(domain.coordinate_resolution == resolution)
     return CountingRules(
-        domain=Domain(bounds=bounds, crs=header["crs"], lattice=lattice),
+        domain=domain,
         step=step,
         unit=PrivacyUnit(
             kind=header["unit"], weight=header["weight"], time_zone=zone if has_days else None
@@ -126,7 +139,7 @@ def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
     ValueError, TypeError, ParameterError
         If a field is malformed.
     """
-    missing = set() if header["format"] == FORMAT else {"reading"}
+    missing = {"reading"} if header["format"] == min(_READABLE) else set()
     origins = tuple(_origin_of(fields, _ORIGIN_FIELDS - missing) for fields in header["origins"])
     expect(len(origins) > 0)
     return origins

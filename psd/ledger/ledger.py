@@ -112,6 +112,7 @@ class Ledger:
         max_contributions: int | None = None,
         caps: Mapping[str, str | float | Decimal] | None = None,
         columns: Columns | None = None,
+        coordinate_resolution: str | float | Decimal | None = None,
         inputs: Sequence[Any] = (),
     ) -> None:
         """Register a dataset with its budget and with how its records are read.
@@ -138,6 +139,9 @@ class Ledger:
             is refused. So is a charge with another column of times, if a column of times is
             registered. A charge that differs in another option counts everywhere. A unit with users
             needs a column of ids; a unit with days needs a column of times too.
+        coordinate_resolution : str, int, float or Decimal, optional
+            Step to which all coordinates are rounded, as in `psd.Domain`. A charge with another
+            one, or without one, counts everywhere.
         inputs : sequence
             Files, folders, tables of a database or tallies, see `register_inputs`. If there are
             registered inputs, all others are refused; by default any input may be read.
@@ -157,6 +161,7 @@ class Ledger:
             max_contributions=max_contributions,
             caps=caps or {},
             columns=columns,
+            coordinate_resolution=coordinate_resolution,
         )
         with exclusive(self.path) as ledger:
             state = _state_of(ledger)
@@ -201,7 +206,13 @@ class Ledger:
                 _append(ledger, state, "inputs", {"name": name, "inputs": added})
         return len(added)
 
-    def register_columns(self, name: str, columns: Columns | None = None) -> None:
+    def register_columns(
+        self,
+        name: str,
+        columns: Columns | None = None,
+        *,
+        coordinate_resolution: str | float | Decimal | None = None,
+    ) -> None:
         """Register how the records of a dataset of an older ledger are read.
 
         Parameters
@@ -211,6 +222,8 @@ class Ledger:
         columns : Columns, optional
             As in `register`. State the columns that all earlier charges used; the ledger does not
             store them.
+        coordinate_resolution : str, int, float or Decimal, optional
+            As in `register`.
 
         Raises
         ------
@@ -222,7 +235,9 @@ class Ledger:
         with exclusive(self.path) as ledger:
             state = _state_of(ledger)
             dataset = state.dataset(name)
-            reading = registered_reading(columns, dataset.unit, dataset.time_zone)
+            reading = registered_reading(
+                columns, dataset.unit, dataset.time_zone, coordinate_resolution
+            )
             if dataset.reading is not None:
                 raise LedgerError(
                     f"dataset {name!r} has registered columns, {reading_text(dataset.reading)}, "

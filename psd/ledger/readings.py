@@ -3,17 +3,19 @@
 A dataset registers how its records are read. The user and the day of a record decide to which unit
 of privacy it belongs, so the columns of ids and times must be the registered ones. The position of
 a record decides which releases depend on it, so a charge with another rule for positions counts
-everywhere.
+everywhere. A coordinate resolution is such a rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from psd.errors import LedgerError, ParameterError
 from psd.ingest.reading import Reading, is_reading, reading_of
 from psd.ingest.sources import Columns
+from psd.space.lattice_axis import parse_resolution
 
 __all__ = [
     "check_readings",
@@ -27,7 +29,12 @@ _WHOSE = ("user", "ids")
 _WHEN = ("time", "time_zone")
 
 
-def registered_reading(columns: Columns | None, unit: str, time_zone: str | None) -> dict[str, str]:
+def registered_reading(
+    columns: Columns | None,
+    unit: str,
+    time_zone: str | None,
+    coordinate_resolution: str | float | Decimal | None = None,
+) -> dict[str, str]:
     """Describe the columns of a dataset that is registered.
 
     Parameters
@@ -38,9 +45,13 @@ def registered_reading(columns: Columns | None, unit: str, time_zone: str | None
         Kind of the unit of the dataset.
     time_zone : str, optional
         Zone of the days of the unit, which is that of the times.
+    coordinate_resolution : str, int, float or Decimal, optional
+        Step to which the coordinates are rounded.
 
     Raises
     ------
+    DomainError
+        If the coordinate resolution is not a decimal number above 0.
     ParameterError
         If the unit has users and there is no column of ids, or the reverse; or if the unit has
         days and there is no column of times, or one of another zone.
@@ -59,7 +70,10 @@ def registered_reading(columns: Columns | None, unit: str, time_zone: str | None
         raise ParameterError(
             f"time_zone must be that of the days, {zone}, got {columns.time_zone} for the times"
         )
-    reading = reading_of(replace(columns, time_zone=zone) if unit == "user-day" else columns)
+    if unit == "user-day":
+        columns = replace(columns, time_zone=zone)
+    step = coordinate_resolution
+    reading = reading_of(columns, None if step is None else parse_resolution(step))
     if not is_reading(reading):
         raise ParameterError("columns must have names of 1 to 1,000 characters")
     return reading

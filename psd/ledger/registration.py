@@ -34,6 +34,7 @@ def dataset_body(
     max_contributions: int | None,
     caps: Mapping[str, Amount],
     columns: Columns | None,
+    coordinate_resolution: Amount | None,
 ) -> dict[str, Any]:
     """Make the fields of a dataset from the arguments of `psd.ledger.ledger.Ledger.register`.
 
@@ -52,7 +53,7 @@ def dataset_body(
         "time_zone": (time_zone or "UTC") if unit == "user-day" else None,
         "bound": bound,
         "caps": {who: _cap_nano(who, cap, nano) for who, cap in caps.items()},
-        "reading": registered_reading(columns, unit, time_zone),
+        "reading": registered_reading(columns, unit, time_zone, coordinate_resolution),
     }
 
 

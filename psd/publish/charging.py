@@ -103,7 +103,7 @@ def charge_request(
         files=tuple(files.values()),
         readings=tally_readings(origins)
         if request.columns is None
-        else (reading_of(request.columns),),
+        else (reading_of(request.columns, _resolution_of(request)),),
         inputs=tally_names(origins) if request.columns is None else input_names(data),
     )
 
@@ -133,9 +133,16 @@ def _file_states(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
     return {path: (state.st_dev, state.st_ino) for path, state in states.items()}
 
 
+def _resolution_of(request: BuildRequest) -> str | None:
+    """Coordinate resolution of a build; private bounds have none."""
+    domain = request.domain
+    return domain.coordinate_resolution if isinstance(domain, Domain) else None
+
+
 def csv_region(domain: Domain, columns: Columns) -> Region:
     """Region of a domain for rows of CSV, with everything that gives their positions."""
-    placing = (f"{key}={value}" for key, value in placing_options(reading_of(columns)).items())
+    reading = reading_of(columns, domain.coordinate_resolution)
+    placing = (f"{key}={value}" for key, value in placing_options(reading).items())
     return Region(
         bounds=domain.bounds,
         crs=domain.crs,

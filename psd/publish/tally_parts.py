@@ -199,7 +199,7 @@ def origin_of(request: TallyRequest, names: Sequence[str]) -> PartOrigin:
         names=tuple(names),
         contributions=request.unit.max_contributions,
         key=key_fingerprint(request.key) if has_user and request.key is not None else None,
-        reading=reading_of(request.columns),
+        reading=reading_of(request.columns, request.domain.coordinate_resolution),
     )
 
 
@@ -270,7 +270,7 @@ def tally_of_build(
         names=_part_names(paths, None) if all_files else (),
         contributions=built.unit.max_contributions,
         paid=_spent_before_counting(built),
-        reading=reading_of(columns),
+        reading=reading_of(columns, built.domain.coordinate_resolution),
     )
     return PartialTally(rules=rules, origins=(origin,), counts=counts, release=file_digest(release))
 

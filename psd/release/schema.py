@@ -14,13 +14,14 @@ from typing import Any, Final, get_args
 
 from psd._util.declared_parameters import parameters_from_file
 from psd._util.wall_clock import is_zone_name
-from psd.errors import ReleaseFormatError
+from psd.errors import DomainError, ReleaseFormatError
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
 from psd.release.covariate_codec import covariate_header, is_covariate
 from psd.release.post_processing import DENSITIES, ESTIMATES, PostProcessing
 from psd.release.record import GIVEN_METHOD, ReleaseRecord, is_method_name
 from psd.space.domain import Domain
+from psd.space.lattice_axis import parse_resolution
 
 __all__ = [
     "FIELDS",
@@ -39,7 +40,7 @@ OLDEST_FORMAT: Final = 2
 WRITTEN_FORMAT: Final = 4
 """The lowest format that is written; it is the first with a digest."""
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """The newest format that is read and written."""
 
 _MAX_CRS = 2**15
@@ -132,6 +133,14 @@ def _is_domain(value: object) -> bool:
         and len(crs) <= _MAX_CRS
         and crs.isprintable()
     )
+
+
+def _is_resolution(value: object) -> bool:
+    """Whether a JSON value is null or the canonical text of a coordinate resolution."""
+    try:
+        return value is None or (_is_text(value) and parse_resolution(value) == value)
+    except DomainError:
+        return False
 
 
 def _domain_header(domain: Domain) -> dict[str, Any]:
@@ -251,6 +260,15 @@ FIELDS: Final = (
         since=5,
         default=_source_before,
     ),
+    Field(
+        name="coordinate_resolution",
+        json="null or string, a decimal",
+        doc="step to which the coordinates are rounded; the lattice follows from it",
+        is_valid=_is_resolution,
+        value_of=lambda record: record.domain.coordinate_resolution,
+        since=6,
+        default=None,
+    ),
 )
 """Every field of the header but ``format`` itself."""
 
@@ -293,7 +311,7 @@ def record_fields(header: Any) -> dict[str, Any]:
         **{name: values[name] for name in ("covariate", "boundary", "source")},
         "parameters": parameters_from_file(values["parameters"]),
         "epsilon": parse_epsilon(values["epsilon"]),
-        "domain": _domain_of(values["domain"]),
+        "domain": _domain_of(values["domain"], values["coordinate_resolution"]),
         "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),
         "post_processing": PostProcessing(**values["view"]),
     }
@@ -317,7 +335,12 @@ def _fill_defaults(header: Any) -> Mapping[str, Any]:
     return {**missing, **header}
 
 
-def _domain_of(value: dict[str, Any]) -> Domain:
-    """Domain of a header."""
-    bounds, lattice = value["bounds"], value["lattice"]
-    return Domain(bounds=tuple(bounds), crs=value["crs"], lattice=tuple(lattice))
+def _domain_of(value: dict[str, Any], resolution: str | None) -> Domain:
+    """Domain of a header, whose lattice must be the one that a coordinate resolution gives."""
+    bounds, lattice = tuple(value["bounds"]), tuple(value["lattice"])
+    domain = Domain(
+        bounds=bounds, crs=value["crs"], lattice=lattice, coordinate_resolution=resolution
+    )
+    if domain.lattice != lattice:
+        raise ReleaseFormatError("header field lattice does not follow from coordinate_resolution")
+    return domain

@@ -103,6 +103,8 @@ class Boundary:
     def contains(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Whether points inside the bounds lie in the polygon, its outline included.
 
+        With a coordinate resolution, whether their rounded coordinates do.
+
         Parameters
         ----------
         x, y : ndarray, shape (n,), float64
@@ -120,6 +122,8 @@ class Boundary:
         states = [self.state[row, column] for row in touched[1] for column in touched[0]]
         inside: NDArray[np.bool_] = np.minimum.reduce(states) == _INSIDE
         unclear = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
+        if self.mask.domain.coordinate_resolution is not None:
+            x, y = self.mask.domain.centres(0, columns), self.mask.domain.centres(1, rows)
         inside[unclear] = shapely.intersects_xy(self.shape, x[unclear], y[unclear])
         return inside
 

@@ -6,11 +6,8 @@ from the caller or a public file, never from the points.
 
 from __future__ import annotations
 
-import math
 import operator
-import sys
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,19 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd._util.instances import type_text
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import explain_proj_errors, parse_crs
+from psd.space.bounds import area_of_use, check_bounds, check_degrees, meets_area_of_use
+from psd.space.crs import parse_crs
+from psd.space.lattice_axis import (
+    MAX_LATTICE,
+    EvenAxis,
+    LatticeAxis,
+    SteppedAxis,
+    parse_resolution,
+)
 
-__all__ = ["DEFAULT_LATTICE", "Domain", "public_domain"]
+__all__ = ["DEFAULT_LATTICE", "MAX_LATTICE", "Domain", "public_domain"]
 
 DEFAULT_LATTICE = (2**20, 2**20)
-MAX_LATTICE = 2**30
-
-# An edge this close to a lattice line, in cells, is taken as that line, since callers may copy
-# edges from printed tables.
-_SNAP = 1e-6
-
-# Rounding moves an edge by less than two units in the last place; a cell keeps its width.
-_ULPS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +41,8 @@ class Domain:
       west and south edge, and the far edges of the domain belong to the last cells.
     - A point and a published cell edge are compared as the same floating-point numbers, so
       the cell that holds a point is the cell that a map shows it in.
+    - Bounds come first: a point is inside if its coordinates, as they come, are within the bounds.
+      Then a `coordinate_resolution` decides its cell, by the nearest value.
 
     Parameters
     ----------
@@ -52,43 +51,49 @@ class Domain:
     crs : str
         Anything that pyproj understands, such as ``"EPSG:4326"``. Public.
     lattice : tuple of int
-        Columns and rows of the lattice, each 1 to 2^30. Public.
+        Columns and rows of the lattice, each 1 to 2^30. Public. Left out with a
+        `coordinate_resolution`, from which it follows.
+    coordinate_resolution : str, int, float or Decimal, optional
+        Step to which the coordinates come rounded, such as ``"0.0001"``, in units of the CRS; kept
+        as text. Each lattice cell then holds one multiple of the step, in its middle. Public: a
+        fact about the source, never derived from the points.
 
     Raises
     ------
     DomainError
-        If the bounds are not finite, have no area or lie outside the CRS, or if the CRS is
-        unknown.
+        If the bounds are not finite, have no area or lie outside the CRS, if the CRS is unknown,
+        or if the coordinate resolution does not fit the bounds.
 
     Examples
     --------
     >>> domain = Domain(bounds=(126.40, 37.00, 127.60, 38.00))
     >>> domain.width, domain.crs
     (1.1999999999999886, 'EPSG:4326')
+    >>> Domain(bounds=(126.40, 37.00, 127.60, 38.00), coordinate_resolution="0.001").lattice
+    (1201, 1001)
     """
 
     bounds: tuple[float, float, float, float]
     crs: str = "EPSG:4326"
     lattice: tuple[int, int] = DEFAULT_LATTICE
+    coordinate_resolution: str | None = None
     geographic: bool = field(init=False, repr=False, compare=False)
+    axes: tuple[LatticeAxis, LatticeAxis] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the fields; the CRS is kept in its canonical text."""
-        object.__setattr__(self, "bounds", _check_bounds(self.bounds))
+        """Check the fields; CRS and coordinate resolution are kept in their canonical text."""
+        object.__setattr__(self, "bounds", check_bounds(self.bounds))
         crs, geographic = _check_crs(self.crs)
         object.__setattr__(self, "crs", crs)
         object.__setattr__(self, "geographic", geographic)
         if geographic:
-            _check_degrees(self.bounds)
+            check_degrees(self.bounds)
         object.__setattr__(self, "lattice", _check_lattice(self.lattice))
-        if not all(self._has_room(axis) for axis in (0, 1)):
-            raise DomainError(
-                f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
-                f"{self.lattice[1]} cells; widen the bounds or use a coarser lattice",
-                name="bounds",
-                value=self.bounds,
-            )
-        if not geographic and not _meets_area_of_use(self.bounds, crs):
+        if self.coordinate_resolution is None:
+            self._set_even_axes()
+        else:
+            self._set_stepped_axes(parse_resolution(self.coordinate_resolution))
+        if not geographic and not meets_area_of_use(self.bounds, crs):
             raise DomainError(
                 f"bounds {self.bounds} lie outside the area of use of {crs}; are they in degrees, "
                 "or is the CRS wrong?",
@@ -96,11 +101,38 @@ class Domain:
                 value=self.bounds,
             )
 
-    def _has_room(self, axis: int) -> bool:
-        """Whether the lattice lines of an axis are different floating-point numbers."""
-        low, high, cells = self.bounds[axis], self.bounds[axis + 2], self.lattice[axis]
-        coarsest = math.ulp(max(abs(low), abs(high)))
-        return (high - low) / cells >= max(_ULPS * coarsest, sys.float_info.min)
+    def _set_even_axes(self) -> None:
+        """Divide the bounds into equal cells."""
+        x, y = (
+            EvenAxis(low=self.bounds[axis], high=self.bounds[axis + 2], cells=self.lattice[axis])
+            for axis in (0, 1)
+        )
+        if not (x.has_room and y.has_room):
+            raise DomainError(
+                f"bounds {self.bounds} are too narrow for a lattice of {self.lattice[0]} x "
+                f"{self.lattice[1]} cells; widen the bounds or use a coarser lattice",
+                name="bounds",
+                value=self.bounds,
+            )
+        object.__setattr__(self, "axes", (x, y))
+
+    def _set_stepped_axes(self, resolution: str) -> None:
+        """Give each multiple of the resolution its cell; the lattice follows from it."""
+        x, y = (
+            SteppedAxis.within(self.bounds[axis], self.bounds[axis + 2], resolution)
+            for axis in (0, 1)
+        )
+        lattice = (x.cells, y.cells)
+        if self.lattice not in (DEFAULT_LATTICE, lattice):
+            raise DomainError(
+                f"lattice must be left out with coordinate_resolution, from which it follows, got "
+                f"{self.lattice}",
+                name="lattice",
+                value=self.lattice,
+            )
+        object.__setattr__(self, "coordinate_resolution", resolution)
+        object.__setattr__(self, "lattice", lattice)
+        object.__setattr__(self, "axes", (x, y))
 
     @classmethod
     def area_of_use(cls, crs: str, *, lattice: tuple[int, int] = DEFAULT_LATTICE) -> Domain:
@@ -123,7 +155,7 @@ class Domain:
         >>> Domain.area_of_use("EPSG:4326").bounds
         (-180.0, -90.0, 180.0, 90.0)
         """
-        area = _area_of_use(_check_crs(crs)[0])
+        area = area_of_use(_check_crs(crs)[0])
         if area is None:
             raise DomainError(
                 f"crs {crs!r} has no area of use; give bounds=", name="crs", value=crs
@@ -155,9 +187,24 @@ class Domain:
         ndarray, shape (n,), float64
             Coordinates in units of the CRS; the last line is exactly the far bound.
         """
-        lines = np.asarray(lines)
-        low, high, cells = self.bounds[axis], self.bounds[axis + 2], self.lattice[axis]
-        return np.where(lines == cells, high, low + lines * ((high - low) / cells))
+        return self.axes[axis].edges(np.asarray(lines))
+
+    def centres(self, axis: int, cells: ArrayLike) -> NDArray[np.float64]:
+        """Coordinates of the middle of lattice cells.
+
+        Parameters
+        ----------
+        axis : int
+            0 for x, 1 for y.
+        cells : array_like of int, shape (n,)
+            Columns or rows.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+            With a coordinate resolution, exactly the values of the cells.
+        """
+        return self.axes[axis].centres(np.asarray(cells))
 
     def quantise(
         self, x: NDArray[np.float64], y: NDArray[np.float64]
@@ -183,16 +230,8 @@ class Domain:
         return self._cells(0, x), self._cells(1, y), inside
 
     def _cells(self, axis: int, values: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Cell of each value: a floating-point guess, corrected by the published edges."""
-        low, high, cells = self.bounds[axis], self.bounds[axis + 2], self.lattice[axis]
-        guess = np.clip(np.floor((values - low) * (cells / (high - low))), 0, cells - 1)
-        index = guess.astype(np.int32)
-        # Lines as in `edges`, except the last, which no index exceeds.
-        step = (high - low) / cells
-        index -= values < low + index * step
-        index += values >= low + (index + 1) * step
-        # The far edge belongs to the last cell.
-        return np.minimum(index, cells - 1)
+        """Cell of each value inside the bounds."""
+        return self.axes[axis].find_cells(values)
 
     def to_lattice(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert boxes to lattice units, clipped to the domain.
@@ -206,17 +245,13 @@ class Domain:
         -------
         ndarray, shape (n, 4), float64
             The same edges in lattice cells from the south-west corner; an edge within 1e-6 of a
-            cell from a lattice line, or published as one, becomes that line.
+            cell from a lattice line, or published as one, becomes that line. With a coordinate
+            resolution every edge becomes a line, such that a box has the records whose rounded
+            coordinates lie in it: it holds the values on its west and south edge, and not those
+            on its east and north edge, except at the far bounds of the domain. A box between two
+            values becomes empty.
         """
-        columns, rows = self.lattice
-        origin = np.array([self.bounds[0], self.bounds[1]] * 2)
-        scale = np.array([columns / self.width, rows / self.height] * 2)
-        lattice = (np.clip(boxes, origin, self.bounds[2:] * 2) - origin) * scale
-        nearest = np.rint(lattice)
-        on_line = (np.abs(lattice - nearest) < _SNAP) | (self.from_lattice(nearest) == boxes)
-        lattice = np.where(on_line, nearest, lattice)
-        clipped: NDArray[np.float64] = np.clip(lattice, 0.0, [columns, rows] * 2)
-        return clipped
+        return np.stack([self.axes[side % 2].to_lines(boxes[:, side]) for side in range(4)], axis=1)
 
     def from_lattice(self, boxes: NDArray[np.integer | np.floating]) -> NDArray[np.float64]:
         """Convert boxes of lattice lines to coordinates: west, south, east, north."""
@@ -247,42 +282,6 @@ def public_domain(value: Any) -> Domain:
     )
 
 
-def _check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:
-    """Check for four finite numbers, west < east and south < north."""
-    try:
-        west, south, east, north = (float(edge) for edge in bounds)
-    except (TypeError, ValueError, OverflowError):
-        raise DomainError(
-            f"bounds must be four numbers, west south east north, got {str(bounds)[:80]}",
-            name="bounds",
-        ) from None
-    if not all(math.isfinite(edge) for edge in (west, south, east, north)):
-        raise DomainError(
-            f"bounds must be finite, got {west} {south} {east} {north}", name="bounds", value=bounds
-        )
-    if west >= east:
-        raise DomainError(
-            f"bounds must have west below east, got {west} and {east}; the order is west south "
-            "east north, and a domain across the antimeridian must be split in two",
-            name="bounds",
-            value=bounds,
-        )
-    if south >= north:
-        raise DomainError(
-            f"bounds must have south below north, got {south} and {north}; the order is west south "
-            "east north",
-            name="bounds",
-            value=bounds,
-        )
-    if not (math.isfinite(east - west) and math.isfinite(north - south)):
-        raise DomainError(
-            f"bounds must have a finite width and height, got {west} {south} {east} {north}",
-            name="bounds",
-            value=bounds,
-        )
-    return west, south, east, north
-
-
 def _check_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
     """Check for two integers in range."""
     try:
@@ -308,52 +307,3 @@ def _check_crs(text: str) -> tuple[str, bool]:
         )
     authority = crs.to_authority(min_confidence=100)
     return (":".join(authority) if authority else crs.to_wkt()), bool(crs.is_geographic)
-
-
-@cache
-def _area_of_use(crs: str) -> tuple[float, float, float, float] | None:
-    """Area of use of a projected CRS in its own units, if it states one."""
-    from pyproj import CRS, Transformer
-
-    parsed = CRS.from_user_input(crs)
-    if parsed.area_of_use is None or parsed.geodetic_crs is None:
-        return None
-    with explain_proj_errors("the area of use", crs):
-        projection = Transformer.from_crs(parsed.geodetic_crs, parsed, always_xy=True)
-        bounds: tuple[float, float, float, float] = projection.transform_bounds(
-            *parsed.area_of_use.bounds
-        )
-    return bounds if all(map(math.isfinite, bounds)) else None
-
-
-def _meets_area_of_use(bounds: tuple[float, float, float, float], crs: str) -> bool:
-    """Whether bounds overlap the area of use, or a margin of a quarter of it on each side."""
-    area = _area_of_use(crs)
-    if area is None:
-        return True
-    reach_x, reach_y = (area[2] - area[0]) / 4, (area[3] - area[1]) / 4
-    return (
-        bounds[0] < area[2] + reach_x
-        and bounds[2] > area[0] - reach_x
-        and bounds[1] < area[3] + reach_y
-        and bounds[3] > area[1] - reach_y
-    )
-
-
-def _check_degrees(bounds: tuple[float, float, float, float]) -> None:
-    """Refuse bounds beyond the limits of longitude and latitude."""
-    west, south, east, north = bounds
-    if max(abs(south), abs(north)) > 90:
-        raise DomainError(
-            f"bounds must have latitudes within 90 degrees, got {south} to {north}; are x and y "
-            "swapped, or are these metres of a projected CRS (give crs=)?",
-            name="bounds",
-            value=bounds,
-        )
-    if max(abs(west), abs(east)) > 180:
-        raise DomainError(
-            f"bounds must have longitudes within 180 degrees, got {west} to {east}; are these "
-            "metres of a projected CRS (give crs=), or longitudes from 0 to 360?",
-            name="bounds",
-            value=bounds,
-        )

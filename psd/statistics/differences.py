@@ -62,7 +62,8 @@ def count_pair(
     Raises
     ------
     DomainError
-        If bounds, CRS or lattice differ, or the CRS of the regions is missing.
+        If bounds, CRS, coordinate resolution or lattice differ, or the CRS of the regions is
+        missing.
     ParameterError
         If a region is malformed or outside, one release counts users and the other records, both
         are the same release, or a column of the regions has the name of a column of the result.
@@ -146,10 +147,11 @@ def ratios(pair: CountPair) -> pandas.DataFrame:
 def _check_pair(first: QueryIndex, second: QueryIndex) -> None:
     """Refuse releases whose cells are not comparable, or whose noise is the same."""
     a, b = first.model.domain, second.model.domain
-    for name in ("bounds", "crs", "lattice"):
+    for name in ("bounds", "crs", "coordinate_resolution", "lattice"):
         if getattr(a, name) != getattr(b, name):
+            what = name.replace("_", " ")
             raise DomainError(
-                f"the releases have different {name}, {getattr(a, name)} and {getattr(b, name)}; "
+                f"the releases have different {what}, {getattr(a, name)} and {getattr(b, name)}; "
                 "only releases of one domain can be compared"
             )
     if (first.model.record.unit.scale == 1) != (second.model.record.unit.scale == 1):

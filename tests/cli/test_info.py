@@ -32,6 +32,7 @@ def test_json_holds_the_facts(release):
         "bounds": [-4.0, -4.0, 5.0, 5.0],
         "crs": "EPSG:4326",
         "lattice": [3, 3],
+        "coordinate_resolution": "none",
         "cells": len(psd.Release.load(release).tree),
         "leaves": 9,
         "estimated_total": 22.0,

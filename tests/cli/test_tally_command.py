@@ -181,7 +181,7 @@ def make_tallies():
 
 
 REFUSED = {
-    "the domain of the release": (8, "bounds, CRS or lattice", "build a other -o x --epsilon 1"),
+    "the domain of the release": (8, "bounds, CRS, lattice or", "build a other -o x --epsilon 1"),
     "the same tally": (8, "repeated", "build a a -o x --epsilon 1"),
     "a link": (8, "of the same file", "build a linked -o x --epsilon 1"),
     "cut short": (8, "is not a tally", "merge cut b -o x"),

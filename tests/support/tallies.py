@@ -49,6 +49,10 @@ VARIANTS = {
     "rows": ROWS,
     "user": recipe(),
     "carried": recipe(carry=True),
+    "stepped": dataclasses.replace(
+        ROWS,
+        domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", coordinate_resolution="0.25"),
+    ),
     "coarse": dataclasses.replace(ROWS, step=(8, 4)),
     "shares": recipe(unit=PrivacyUnit(kind="user", weight=720_720)),
     "slices": recipe(

@@ -247,6 +247,7 @@ def _release_section(release: Release) -> str:
         "cells": f"{int(release.tree.is_leaf.sum()):,} leaves of {len(release.tree):,} nodes",
         "bounds": " ".join(f"{edge:.10g}" for edge in release.domain.bounds),
         "CRS": release.domain.crs,
+        "coordinate resolution": release.domain.coordinate_resolution or "none",
         "covariate": "none" if release.covariate is None else "yes, stored in the release",
         "software": f"psd {release.library}",
     }

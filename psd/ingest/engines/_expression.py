@@ -170,23 +170,23 @@ def _add_cells(rows: Any, domain: Domain) -> Any:
         }
     )
     last = {cell: domain.lattice[axis] - 1 for cell, (_, axis) in axes.items()}
-    return rows.mutate(**{cell: rows[cell].clip(upper=limit) for cell, limit in last.items()})
+    return rows.mutate(**{cell: rows[cell].clip(0, limit) for cell, limit in last.items()})
 
 
 def _guess(values: Any, domain: Domain, axis: int) -> Any:
     """Cell by a division, which may be off by one."""
-    low, high, cells = domain.bounds[axis], domain.bounds[axis + 2], domain.lattice[axis]
-    scaled = (values - literal_double(low)) * literal_double(cells / (high - low))
-    return scaled.clip(literal_double(0), literal_double(cells - 1)).floor().cast("int64")
+    last = literal_double(domain.lattice[axis] - 1)
+    scaled = domain.axes[axis].guess_cell(values, literal_double)
+    return scaled.clip(literal_double(0), last).floor().cast("int64")
 
 
 def _edge(lines: Any, domain: Domain, axis: int) -> Any:
     """Coordinate of a lattice line."""
     import ibis
 
-    low, high, cells = domain.bounds[axis], domain.bounds[axis + 2], domain.lattice[axis]
-    between = literal_double(low) + lines.cast("float64") * literal_double((high - low) / cells)
-    return ibis.ifelse(lines == cells, literal_double(high), between)
+    lattice_axis = domain.axes[axis]
+    inner = lattice_axis.inner_line(lines.cast("float64"), literal_double)
+    return ibis.ifelse(lines == lattice_axis.cells, literal_double(lattice_axis.high), inner)
 
 
 def _add_weights(rows: Any, unit: PrivacyUnit) -> Any:

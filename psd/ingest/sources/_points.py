@@ -55,7 +55,8 @@ def make_projection(crs: Any, domain: Domain, what: str) -> Projection:
     Raises
     ------
     DomainError
-        If the CRS is missing or unknown.
+        If the CRS is missing or unknown, or it is not the CRS of the domain, and the domain has a
+        coordinate resolution.
     """
     from pyproj import Transformer
     from pyproj.exceptions import ProjError
@@ -72,6 +73,8 @@ def make_projection(crs: Any, domain: Domain, what: str) -> Projection:
             f"{what} has a CRS that cannot be transformed to {domain.crs}; is it a local CRS?"
         ) from None
 
+    _check_rounding(domain, what)
+
     def project(points: Coordinates) -> Coordinates:
         x, y = transformer.transform(*points)
         valid = np.isfinite(x) & np.isfinite(y)
@@ -81,6 +84,16 @@ def make_projection(crs: Any, domain: Domain, what: str) -> Projection:
         return np.where(valid, x, elsewhere), np.where(valid, y, elsewhere)
 
     return project
+
+
+def _check_rounding(domain: Domain, what: str) -> None:
+    """Refuse to transform coordinates that are rounded: the step is in the CRS of the input."""
+    if domain.coordinate_resolution is not None:
+        raise DomainError(
+            f"coordinate_resolution must be left out where coordinates are transformed, and {what} "
+            f"has another CRS than the bounds, {domain.crs}; give bounds in the CRS of the input",
+            name="coordinate_resolution",
+        )
 
 
 def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:

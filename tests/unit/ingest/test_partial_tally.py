@@ -63,6 +63,11 @@ def test_bounds_of_parts_add_up():
         ({}, {"domain": dataclasses.replace(DOMAIN, lattice=(32, 32))}, "different bounds, CRS"),
         ({}, {"domain": dataclasses.replace(DOMAIN, bounds=(0, 0, 8, 9))}, "different bounds, CRS"),
         ({}, {"domain": dataclasses.replace(DOMAIN, crs="EPSG:3395")}, "different bounds, CRS"),
+        (
+            {},
+            {"domain": psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", coordinate_resolution="1")},
+            "or coordinate resolution",
+        ),
         ({}, {"step": (2, 2)}, "steps of the lattice"),
         (
             {},

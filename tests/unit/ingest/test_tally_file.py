@@ -140,6 +140,11 @@ def first_origin(**changes):
         first_origin(reading={"x": "lon"}),
         first_origin(reading=[]),
         edit(format=2),
+        edit(format=4),
+        edit(coordinate_resolution="0.25"),
+        edit(format=4, coordinate_resolution="0.25"),
+        edit(format=4, coordinate_resolution=None),
+        edit(format=4, coordinate_resolution=0.25),
     ],
 )
 def test_headers_are_read_strictly(tmp_path, header):
@@ -148,6 +153,13 @@ def test_headers_are_read_strictly(tmp_path, header):
         read_tally(path)
     with suppress(InputDataError):  # the header alone may be sound
         read_origins([path])
+
+
+@pytest.mark.parametrize("value", ["0.250", "0.5", 0.25, ""])
+def test_a_coordinate_resolution_is_read_strictly(tmp_path, value):
+    path = rewritten(tmp_path, counted(VARIANTS["stepped"]), edit(coordinate_resolution=value))
+    with pytest.raises(InputDataError, match="is damaged, or of another version"):
+        read_tally(path)
 
 
 def without_readings(header):

@@ -72,6 +72,7 @@ def test_a_reading_that_is_not_stated_is_refused():
         ({**TIMED, "y": "LAT"}, False),
         ({**TIMED, "geometry": "g"}, False),
         ({**TIMED, "delimiter": ";"}, False),
+        ({**TIMED, "coordinate_resolution": "0.001"}, False),
     ],
 )
 def test_anything_else_that_differs_places_records_otherwise(read, alike):
@@ -120,6 +121,30 @@ def test_what_is_registered(columns, unit, zone, reading):
 def test_columns_that_do_not_fit_the_unit(columns, unit, words):
     with pytest.raises(ParameterError, match=words):
         registered_reading(columns, unit, None)
+
+
+@pytest.mark.parametrize("registered", [None, "0.001", "0.01"])
+def test_a_charge_of_another_coordinate_resolution_counts_everywhere(registered, tmp_path):
+    paths = [tmp_path / name for name in ("west.csv", "east.csv")]
+    for path, x in zip(paths, (0.5, 2.5), strict=True):
+        path.write_text(f"lon,lat\n{x},0.5\n")
+    ledger = Ledger.create(tmp_path / "l")
+    ledger.register("visits", 2, coordinate_resolution=registered)
+    for path, bounds in zip(paths, ((0, 0, 1, 1), (2, 0, 3, 1)), strict=True):
+        domain = psd.Domain(bounds=bounds, coordinate_resolution="0.001")
+        account = Account(ledger, "visits")
+        psd.build(path, domain=domain, epsilon=1, method="grid", account=account)
+    # Disjoint bounds cost a record one of the two, unless either counts everywhere.
+    spent = 1 if registered == "0.001" else 2
+    assert ledger.state().spent("visits") == spent * 10**9
+
+
+def test_a_coordinate_resolution_is_registered_in_its_shortest_text(tmp_path):
+    ledger = Ledger.create(tmp_path / "l")
+    ledger.register("visits", 1, coordinate_resolution="1e-3")
+    assert ledger.state().dataset("visits").reading["coordinate_resolution"] == "0.001"
+    with pytest.raises(psd.errors.DomainError, match="coordinate_resolution must be"):
+        ledger.register("other", 1, coordinate_resolution=0)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 1001])

@@ -18,6 +18,7 @@ from psd.errors import ReleaseFormatError, WriteError
 from psd.privacy.unit import PrivacyUnit
 from psd.release.file import SCHEMA
 from psd.release.post_processing import ESTIMATES, PostProcessing
+from psd.release.schema import record_header
 from support.forged_releases import stamped
 from support.releases import changed, decode, encode, release_from
 from support.trees import domain_of, random_tree, release_of
@@ -133,6 +134,24 @@ def test_the_header_holds_public_values_and_nothing_else(content):
         "covariate": None,
         "boundary": False,
     }
+
+
+def test_a_coordinate_resolution_comes_back_and_needs_format_6():
+    domain = psd.Domain(bounds=(126.4, 37, 127.6, 38), coordinate_resolution="0.010")
+    tree = psd.grid_tree(domain, 4)
+    release = psd.Release.from_counts(tree, range(16), 1, domain=domain)
+    header = record_header(release.record)
+    assert (header["format"], header["coordinate_resolution"]) == (6, "0.01")
+    assert header["domain"]["lattice"] == [121, 101]
+    again = decode(encode(release))
+    assert again.domain == domain
+    assert encode(again) == encode(release)
+    box = [(126.5, 37.2, 126.71, 37.4)]
+    assert again.query(box).equals(release.query(box))
+    plain = psd.Domain(bounds=domain.bounds, lattice=domain.lattice)
+    without = psd.Release.from_counts(tree, range(16), 1, domain=plain)
+    assert record_header(without.record)["format"] == 4
+    assert without.digest != release.digest
 
 
 # --- saving -------------------------------------------------------------------------------
@@ -363,7 +382,7 @@ def test_the_unedited_header_is_read():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        pytest.param({"format": 6}, "format version 6 is not known", id="format of the future"),
+        pytest.param({"format": 7}, "format version 7 is not known", id="format of the future"),
         pytest.param({"format": 1}, "format version 1 is not known", id="format without a view"),
         pytest.param({"format": 0}, "format version 0", id="format 0"),
         pytest.param({"format": "2"}, "format version '2'", id="format as text"),
@@ -379,6 +398,37 @@ def test_the_unedited_header_is_read():
             {"format": 5, "source": "curator", "method": "given"},
             "must not be curator",
             id="given counts of the curator",
+        ),
+        pytest.param({"coordinate_resolution": None}, "other fields", id="format 4 with a step"),
+        *(
+            pytest.param(
+                {"format": 6, "source": "curator", "coordinate_resolution": value},
+                says,
+                id=f"coordinate resolution {value}",
+            )
+            for value, says in {
+                "0.1": "lattice must be left out",
+                "0.10": "coordinate_resolution is not valid",
+                "1e-1": "coordinate_resolution is not valid",
+                "0": "coordinate_resolution is not valid",
+                "": "coordinate_resolution is not valid",
+                0.1: "coordinate_resolution is not valid",
+                True: "coordinate_resolution is not valid",
+            }.items()
+        ),
+        pytest.param(
+            {
+                "format": 6,
+                "source": "curator",
+                "coordinate_resolution": "0.1",
+                "domain": {
+                    "bounds": [126.4, 37.0, 127.6, 38.0],
+                    "crs": "EPSG:4326",
+                    "lattice": [2**20, 2**20],
+                },
+            },
+            "lattice does not follow from coordinate_resolution",
+            id="the default lattice with a coordinate resolution",
         ),
         pytest.param({"inference": 2}, "must be 1, got 2", id="inference of the future"),
         pytest.param({"inference": 0}, "inference", id="inference 0"),

@@ -84,6 +84,9 @@ def test_planted_differences_are_noticed(monkeypatch, name, value):
     psd.Domain(bounds=(-180, -90, 180, 90)),
     psd.Domain(bounds=(0.1, 0.1, 0.7, 0.3), crs="EPSG:3857", lattice=(7, 2**30)),
     psd.Domain(bounds=(1e-300, -1e300, 2e-300, 1e300), crs='LOCAL_CS["here"]', lattice=(3, 5)),
+    psd.Domain(bounds=(-180, -90, 180, 90), coordinate_resolution="0.0001"),
+    psd.Domain(bounds=(0.12, -0.1, 0.71, 0.3), crs="EPSG:3857", coordinate_resolution="0.1"),
+    psd.Domain(bounds=(-7, 1, 7, 9e6), crs="EPSG:3857", coordinate_resolution="0.3"),
 ])  # fmt: skip
 def test_points_at_lattice_lines(domain):
     rng = np.random.default_rng(3)

@@ -1,0 +1,96 @@
+"""Checks of the bounds of a domain: finite numbers, in order, where the CRS is used."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+from psd.errors import DomainError
+from psd.space.crs import explain_proj_errors
+
+__all__ = ["area_of_use", "check_bounds", "check_degrees", "meets_area_of_use"]
+
+
+def check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:
+    """Check for four finite numbers, west < east and south < north."""
+    try:
+        west, south, east, north = (float(edge) for edge in bounds)
+    except (TypeError, ValueError, OverflowError):
+        raise DomainError(
+            f"bounds must be four numbers, west south east north, got {str(bounds)[:80]}",
+            name="bounds",
+        ) from None
+    if not all(math.isfinite(edge) for edge in (west, south, east, north)):
+        raise DomainError(
+            f"bounds must be finite, got {west} {south} {east} {north}", name="bounds", value=bounds
+        )
+    if west >= east:
+        raise DomainError(
+            f"bounds must have west below east, got {west} and {east}; the order is west south "
+            "east north, and a domain across the antimeridian must be split in two",
+            name="bounds",
+            value=bounds,
+        )
+    if south >= north:
+        raise DomainError(
+            f"bounds must have south below north, got {south} and {north}; the order is west south "
+            "east north",
+            name="bounds",
+            value=bounds,
+        )
+    if not (math.isfinite(east - west) and math.isfinite(north - south)):
+        raise DomainError(
+            f"bounds must have a finite width and height, got {west} {south} {east} {north}",
+            name="bounds",
+            value=bounds,
+        )
+    return west, south, east, north
+
+
+@cache
+def area_of_use(crs: str) -> tuple[float, float, float, float] | None:
+    """Area of use of a projected CRS in its own units, if it states one."""
+    from pyproj import CRS, Transformer
+
+    parsed = CRS.from_user_input(crs)
+    if parsed.area_of_use is None or parsed.geodetic_crs is None:
+        return None
+    with explain_proj_errors("the area of use", crs):
+        projection = Transformer.from_crs(parsed.geodetic_crs, parsed, always_xy=True)
+        bounds: tuple[float, float, float, float] = projection.transform_bounds(
+            *parsed.area_of_use.bounds
+        )
+    return bounds if all(map(math.isfinite, bounds)) else None
+
+
+def meets_area_of_use(bounds: tuple[float, float, float, float], crs: str) -> bool:
+    """Whether bounds overlap the area of use, or a margin of a quarter of it on each side."""
+    area = area_of_use(crs)
+    if area is None:
+        return True
+    reach_x, reach_y = (area[2] - area[0]) / 4, (area[3] - area[1]) / 4
+    return (
+        bounds[0] < area[2] + reach_x
+        and bounds[2] > area[0] - reach_x
+        and bounds[1] < area[3] + reach_y
+        and bounds[3] > area[1] - reach_y
+    )
+
+
+def check_degrees(bounds: tuple[float, float, float, float]) -> None:
+    """Refuse bounds beyond the limits of longitude and latitude."""
+    west, south, east, north = bounds
+    if max(abs(south), abs(north)) > 90:
+        raise DomainError(
+            f"bounds must have latitudes within 90 degrees, got {south} to {north}; are x and y "
+            "swapped, or are these metres of a projected CRS (give crs=)?",
+            name="bounds",
+            value=bounds,
+        )
+    if max(abs(west), abs(east)) > 180:
+        raise DomainError(
+            f"bounds must have longitudes within 180 degrees, got {west} to {east}; are these "
+            "metres of a projected CRS (give crs=), or longitudes from 0 to 360?",
+            name="bounds",
+            value=bounds,
+        )

@@ -1,0 +1,274 @@
+"""One axis of the lattice: where its lines are, and which cell holds a value.
+
+Without a coordinate resolution the lines divide the bounds into equal cells. With one, each cell
+holds one value that a coordinate can have, a multiple of the resolution, in its middle.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats
+from psd.errors import DomainError
+
+__all__ = ["MAX_LATTICE", "EvenAxis", "LatticeAxis", "SteppedAxis", "parse_resolution"]
+
+MAX_LATTICE = 2**30
+
+# An edge this close to a lattice line, in cells, or to a value, in steps, is taken as that one,
+# since callers may copy edges from printed tables.
+_SNAP = 1e-6
+
+# Rounding moves an edge by less than two units in the last place; a cell keeps its width.
+_ULPS = 4
+
+# Largest product of a bound and the denominator of the resolution. Below it, all integers of the
+# computation are exact as doubles, and a step is at least 16 units in the last place.
+_MAX_PRODUCT = 2**48
+
+_MAX_DIGITS = 15
+
+
+class LatticeAxis(ABC):
+    """Lattice lines along one axis, from `low` to `high`."""
+
+    low: float
+    high: float
+    cells: int
+
+    @abstractmethod
+    def inner_line(self, lines: Any, number: Callable[[float], Any] = float) -> Any:
+        """Coordinate of lattice lines but the outermost; also for expressions of a database.
+
+        Parameters
+        ----------
+        lines : float, array or expression
+            As doubles.
+        number : callable
+            Constant of the kind of ``lines``.
+        """
+
+    @abstractmethod
+    def guess_cell(self, values: Any, number: Callable[[float], Any] = float) -> Any:
+        """Quotient whose floor is the cell of a value, or beside it; see `inner_line`."""
+
+    @abstractmethod
+    def centres(self, cells: NDArray[np.integer]) -> Floats:
+        """Middle of cells: the value that a record of the cell has, if there is only one."""
+
+    @abstractmethod
+    def to_lines(self, edges: Floats) -> Floats:
+        """Convert edges of queries to lattice units, clipped to the axis."""
+
+    def edges(self, lines: NDArray[Any]) -> Floats:
+        """Coordinates of lattice lines; the outermost are exactly the bounds."""
+        inner = self.inner_line(lines.astype(np.float64))
+        return np.where(lines == self.cells, self.high, np.where(lines == 0, self.low, inner))
+
+    def find_cells(self, values: Floats) -> NDArray[np.int32]:
+        """Cell of values inside the bounds: a guess, corrected by the published edges."""
+        guess = np.clip(np.floor(self.guess_cell(values)), 0, self.cells - 1)
+        index: NDArray[np.int32] = guess.astype(np.int32)
+        # Lines as in `edges`, except the outermost, which no index passes.
+        index -= values < self.inner_line(index.astype(np.float64))
+        index += values >= self.inner_line((index + 1).astype(np.float64))
+        # The near and the far edge belong to the first and the last cell.
+        return np.asarray(np.clip(index, 0, self.cells - 1), np.int32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvenAxis(LatticeAxis):
+    """Cells of equal width.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds.
+    cells : int
+        Number of cells.
+    """
+
+    low: float
+    high: float
+    cells: int
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the lattice lines are different floating-point numbers."""
+        coarsest = math.ulp(max(abs(self.low), abs(self.high)))
+        return self._step >= max(_ULPS * coarsest, sys.float_info.min)
+
+    @property
+    def _step(self) -> float:
+        """Width of a cell."""
+        return (self.high - self.low) / self.cells
+
+    def inner_line(self, lines: Any, number: Callable[[float], Any] = float) -> Any:
+        """See `LatticeAxis`."""
+        return number(self.low) + lines * number(self._step)
+
+    def guess_cell(self, values: Any, number: Callable[[float], Any] = float) -> Any:
+        """See `LatticeAxis`."""
+        return (values - number(self.low)) * number(self.cells / (self.high - self.low))
+
+    def centres(self, cells: NDArray[np.integer]) -> Floats:
+        """See `LatticeAxis`."""
+        return np.asarray((self.edges(cells) + self.edges(cells + 1)) / 2)
+
+    def to_lines(self, edges: Floats) -> Floats:
+        """See `LatticeAxis`; an edge close to a line, or published as one, becomes that line."""
+        inside = np.clip(edges, self.low, self.high) - self.low
+        lines = inside * (self.cells / (self.high - self.low))
+        nearest = np.rint(lines)
+        on_line = (np.abs(lines - nearest) < _SNAP) | (self.edges(nearest) == edges)
+        return np.clip(np.where(on_line, nearest, lines), 0.0, self.cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteppedAxis(LatticeAxis):
+    """Cells that hold one multiple of the coordinate resolution each, in their middle.
+
+    Guarantees
+    ----------
+    - The values are exactly the doubles nearest to the multiples of the resolution that are inside
+      the bounds, as a parser reads them from decimal text.
+    - Lines are half-way between two values; the first and the last are the bounds.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds.
+    cells : int
+        Number of values.
+    first : int
+        The first value, in steps from 0.
+    numerator, denominator : int
+        The resolution as a fraction; both are exact as doubles.
+    """
+
+    low: float
+    high: float
+    cells: int
+    first: int
+    numerator: int
+    denominator: int
+
+    @classmethod
+    def within(cls, low: float, high: float, resolution: str) -> SteppedAxis:
+        """Axis of all values between two bounds, these included.
+
+        Raises
+        ------
+        DomainError
+            If there is no value, or there are more than 2^30, or doubles cannot hold them.
+        """
+        step = Fraction(resolution)
+        if max(abs(low), abs(high)) * step.denominator > _MAX_PRODUCT:
+            raise DomainError(
+                f"coordinate_resolution must be coarser than the rounding of floating-point "
+                f"numbers from {low} to {high}, got {resolution}",
+                name="coordinate_resolution",
+                value=resolution,
+            )
+        first, last = math.ceil(Fraction(low) / step), math.floor(Fraction(high) / step)
+        # A bound such as 0.1 is a double, which is not exactly the multiple that it states.
+        first -= float((first - 1) * step) >= low
+        last += float((last + 1) * step) <= high
+        if not 1 <= last - first + 1 <= MAX_LATTICE:
+            raise DomainError(
+                f"coordinate_resolution must give 1 to 2^30 values along each axis, got "
+                f"{max(last - first + 1, 0):,} multiples of {resolution} from {low} to {high}; is "
+                "it in units of the CRS?",
+                name="coordinate_resolution",
+                value=resolution,
+            )
+        return cls(
+            low=low,
+            high=high,
+            cells=last - first + 1,
+            first=first,
+            numerator=step.numerator,
+            denominator=step.denominator,
+        )
+
+    def inner_line(self, lines: Any, number: Callable[[float], Any] = float) -> Any:
+        """See `LatticeAxis`; half a step below the value of the cell that begins there."""
+        halves = lines * number(2.0) + number(float(2 * self.first - 1))
+        return halves * number(float(self.numerator)) / number(float(2 * self.denominator))
+
+    def guess_cell(self, values: Any, number: Callable[[float], Any] = float) -> Any:
+        """See `LatticeAxis`."""
+        steps = values * number(float(self.denominator)) / number(float(self.numerator))
+        return steps - number(self.first - 0.5)
+
+    def centres(self, cells: NDArray[np.integer]) -> Floats:
+        """See `LatticeAxis`."""
+        return self._values(np.asarray(cells, np.float64) + self.first)
+
+    def _values(self, steps: Floats) -> Floats:
+        """Values at a number of steps from 0."""
+        return np.asarray(steps * float(self.numerator) / float(self.denominator))
+
+    def edges(self, lines: NDArray[Any]) -> Floats:
+        """Coordinates of lattice lines; between lines, of that part of the cell."""
+        below = np.floor(lines)
+        edge = LatticeAxis.edges(self, below)
+        if (below == lines).all():
+            return edge
+        width = LatticeAxis.edges(self, np.minimum(below + 1, self.cells)) - edge
+        return np.asarray(edge + (lines - below) * width)
+
+    def to_lines(self, edges: Floats) -> Floats:
+        """See `LatticeAxis`; an edge becomes the line below the first value that is not below it.
+
+        So a box holds the values on its west and south edge, and not those on its east and north
+        edge. The far bound becomes the last line, whatever value is on it.
+        """
+        inside = np.clip(edges, self.low, self.high)
+        steps = inside * float(self.denominator) / float(self.numerator)
+        nearest, above = np.rint(steps), np.ceil(steps)
+        above -= self._values(above - 1) >= inside
+        above += self._values(above) < inside
+        on_value = (np.abs(steps - nearest) < _SNAP) | (self._values(nearest) == inside)
+        lines = np.where(on_value, nearest, above) - self.first
+        return np.clip(np.where(edges >= self.high, self.cells, lines), 0.0, self.cells)
+
+
+def parse_resolution(value: Any) -> str:
+    """Canonical decimal text of a coordinate resolution.
+
+    Raises
+    ------
+    DomainError
+        If it is not a decimal number above 0 of at most 15 digits.
+
+    Examples
+    --------
+    >>> parse_resolution("1e-4"), parse_resolution(0.10), parse_resolution(25)
+    ('0.0001', '0.1', '25')
+    """
+    is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
+    try:
+        step = Decimal(str(value).strip()) if is_number else Decimal("NaN")
+    except InvalidOperation:
+        step = Decimal("NaN")
+    if step.is_finite() and step > 0 and abs(step.adjusted()) <= _MAX_DIGITS:
+        _, digits, exponent = step.normalize().as_tuple()
+        assert isinstance(exponent, int)
+        if exponent >= -_MAX_DIGITS and len(digits) + max(exponent, 0) <= _MAX_DIGITS:
+            return f"{step.normalize():f}"
+    raise DomainError(
+        "coordinate_resolution must be a decimal number above 0 with at most 15 digits, such as "
+        f"0.0001, got {str(value)[:80]!r}; it is the step to which the coordinates are rounded",
+        name="coordinate_resolution",
+    )
