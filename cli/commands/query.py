@@ -206,7 +206,7 @@ def _print_result(result: _Result) -> None:
     ):
         print_explanation(answer, explanation)
     if result.loaded.unit.kind != "record":
-        each = " in each slice" * (getattr(result.loaded, "scope", "") == "slice")
+        each = getattr(result.loaded.record, "bound_text", "")
         click.echo(f"(counts are {result.loaded.unit.counted_text}{each})", err=True)
 
 

@@ -41,14 +41,13 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
     from psd.privacy.epsilon import epsilon_text
 
     first = series.releases[0]
-    each = " in each slice" * (series.scope == "slice")
     return {
         "method": first.method,
         "epsilon": epsilon_text(series.record.epsilon),
         "unit": series.unit.kind,
         "guarantee": series.guarantee_text,
         "source": series.source,
-        "counts": series.unit.counted_text + each,
+        "counts": series.unit.counted_text + series.record.bound_text,
         "max_contributions": series.unit.max_contributions,
         "bound_per": series.scope,
         "slices_by": series.slices.by,

@@ -15,7 +15,7 @@ from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import ContributionScope, PrivacyUnit
 from psd.release.node_limit import MAX_NODES
 from psd.release.record import guarantee_note
-from psd.release.series import SeriesRecord
+from psd.release.series import SeriesRecord, receipt_of
 from psd.release.series_file import digest_of, read_series, write_series
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
@@ -57,21 +57,28 @@ class SeriesRelease:
     record: SeriesRecord
 
     @classmethod
-    def of(
-        cls,
-        slices: TimeSlices,
-        releases: list[Release] | tuple[Release, ...],
-        scope: ContributionScope = "series",
-    ) -> SeriesRelease:
-        """Make a series of one release per slice.
+    def of(cls, slices: TimeSlices, releases: list[Release] | tuple[Release, ...]) -> SeriesRelease:
+        """Join one release per slice to a series.
+
+        Guarantees
+        ----------
+        - `epsilon` is the sum over all releases, since they may count the same records. A series
+          under the epsilon of one slice is built from records: ``psd.build(..., slices=...)``.
 
         Raises
         ------
         ParameterError
-            If the releases do not belong together.
+            If the releases do not belong together, or one of them states a charge of a ledger: the
+            series would state more epsilon than that charge.
         """
         records = tuple(release.record for release in releases)
-        return cls(SeriesRecord(slices=slices, releases=records, scope=scope))
+        if any(receipt_of(record) is not None for record in records):
+            raise ParameterError(
+                "releases must not state a charge of a ledger, since their series would state more "
+                "epsilon than the charge; save each as a file of its own, or build the series with "
+                "slices="
+            )
+        return cls(SeriesRecord(slices=slices, releases=records, scope="slice"))
 
     def __repr__(self) -> str:
         return (

@@ -65,11 +65,12 @@ def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
     footer = footer_keys(path)
     try:
         header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"")
-        # A series has parameters of each slice, all with the same receipt.
-        parameters = header["parameters"][0] if SERIES_KEY in footer else header["parameters"]
-        return ChargeReceipt(ledger=str(parameters["ledger"]), charge=str(parameters["charge"]))
-    except (ReleaseFormatError, KeyError, IndexError, TypeError):
+        # A series has parameters of each slice. A reader refuses it if their receipts differ.
+        slices = header["parameters"] if SERIES_KEY in footer else [header["parameters"]]
+        [receipt] = {(str(each["ledger"]), str(each["charge"])) for each in slices}
+    except (ReleaseFormatError, KeyError, TypeError, ValueError):
         return None
+    return ChargeReceipt(ledger=receipt[0], charge=receipt[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

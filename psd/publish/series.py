@@ -15,6 +15,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.drawing import draw_release
+from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
@@ -126,7 +127,9 @@ def draw_series(
         )
         for number, part in enumerate(budgets)
     ]
-    return SeriesRelease.of(slices, releases, scope)
+    # Not `SeriesRelease.of`, which adds the epsilons: a record is in the tally of one slice only.
+    records = tuple(release.record for release in releases)
+    return SeriesRelease(SeriesRecord(slices=slices, releases=records, scope=scope))
 
 
 def slice_tally(counts: Tally, number: int) -> Tally:

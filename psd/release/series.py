@@ -10,7 +10,7 @@ from psd.privacy.unit import ContributionScope
 from psd.release.record import ReleaseRecord, guarantee_note
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["SeriesRecord"]
+__all__ = ["SeriesRecord", "receipt_of"]
 
 _OF_EACH_SLICE = ("tree", "parameters", "covariate")
 _SHARED = [field.name for field in fields(ReleaseRecord) if field.name not in _OF_EACH_SLICE]
@@ -23,7 +23,8 @@ class SeriesRecord:
     Guarantees
     ----------
     - Every slice of the list has a release, even if it has no record.
-    - The releases agree in domain, unit, method, post-processing and epsilon.
+    - The releases agree in domain, unit, method, post-processing and epsilon, and state the same
+      charge of a ledger, or none.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ class SeriesRecord:
     releases : tuple of ReleaseRecord
         One for each slice.
     scope : {"series", "slice"}
-        Whether the contribution bound holds for all slices together, or for each slice.
+        Whether epsilon and the contribution bound hold for all slices together, or for each slice.
 
     Raises
     ------
@@ -56,9 +57,10 @@ class SeriesRecord:
                 raise ParameterError(f"the releases of a series differ in {name}")
         if len({_raster_bytes(record) for record in self.releases}) > 1:
             raise ParameterError("the releases of a series differ in covariate")
-        if self.scope == "slice" and first.unit.kind != "user":
+        if len(set(map(receipt_of, self.releases))) > 1:
             raise ParameterError(
-                f"unit must be user where the scope is a slice, got {first.unit.kind}"
+                "the releases of a series state different charges of a ledger; a series is paid "
+                "for by one charge"
             )
 
     @property
@@ -70,11 +72,24 @@ class SeriesRecord:
     @property
     def guarantee_text(self) -> str:
         """Epsilon of all slices, unit of privacy and, unless the curator drew them, the source."""
-        first, each = self.releases[0], " in each slice" * (self.scope == "slice")
+        first = self.releases[0]
         return (
-            f"epsilon {epsilon_text(self.epsilon)} {first.unit.guarantee_text}{each}"
+            f"epsilon {epsilon_text(self.epsilon)} {first.unit.guarantee_text}{self.bound_text}"
             f"{guarantee_note(first.source)}"
         )
+
+    @property
+    def bound_text(self) -> str:
+        """Words after a contribution bound that holds in each slice."""
+        unit = self.releases[0].unit
+        return " in each slice" * (self.scope == "slice" and unit.has_user and not unit.weight)
+
+
+def receipt_of(record: ReleaseRecord) -> tuple[object, object] | None:
+    """Ledger and charge that a release states, or None."""
+    parameters = record.parameters
+    receipt = parameters.get("ledger"), parameters.get("charge")
+    return None if receipt == (None, None) else receipt
 
 
 def _raster_bytes(record: ReleaseRecord) -> bytes | None:

@@ -19,7 +19,9 @@ import psd.ledger.seal
 import psd.ledger.state
 import psd.publish.count_inputs
 import psd.publish.pipeline
+import psd.release.series
 from privacy.planted_bugs.bug import planted, replaced
+from psd.api.series import SeriesRelease
 from psd.errors import BudgetError
 from psd.ledger.account import Account
 from psd.ledger.entries import entry, replay_entries
@@ -29,6 +31,7 @@ from psd.ledger.state import LedgerState
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.publish.charging import PendingCharge
+from psd.release.series import SeriesRecord
 
 PROTOCOL = "tests/privacy/test_ledger_protocol.py::"
 DRAWS = PROTOCOL + "test_every_draw_finds_its_charge_on_the_disk"
@@ -274,6 +277,29 @@ def charges_that_no_release_is_compared_with():
 def seals_of_any_chain():
     """A seal is checked by its code alone, and not compared with the chain."""
     return replaced(psd.ledger.ledger, "check_seal", lambda ledger, state, key: 0)
+
+
+@planted(
+    test="tests/unit/api/test_series.py::test_joined_builds_of_the_same_records_state_the_sum",
+    like="30 builds of the same records, joined to a series of the epsilon of one",
+)
+def releases_joined_as_disjoint():
+    """Releases of the same records are joined as if no record were in two of them."""
+
+    def of(slices, releases):
+        records = tuple(release.record for release in releases)
+        return SeriesRelease(SeriesRecord(slices=slices, releases=records))
+
+    return replaced(SeriesRelease, "of", staticmethod(of))
+
+
+@planted(
+    test="tests/unit/api/test_series.py::test_a_series_states_one_charge",
+    like="receipts of which only the first is read",
+)
+def series_of_several_charges():
+    """A series states several charges, and the ledger compares the first."""
+    return replaced(psd.release.series, "receipt_of", lambda record: None)
 
 
 @planted(test="tests/unit/ledger/test_seal.py::test_seals_of_other_keys_and_ledgers", like=EDITED)

@@ -6,16 +6,19 @@ import json
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
 
 import psd
+from psd._util.declared_parameters import parameters_from_file
 from psd.decompositions.adaptive_grid import AdaptiveGrid
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
+from psd.ledger.receipts import read_receipt
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.unit import PrivacyUnit, counted_unit
@@ -211,8 +214,51 @@ def test_releases_that_do_not_belong_together():
         changed(series, releases=tuple(one.record for one in (odd, *others)))
     with pytest.raises(ParameterError, match=r"one per slice \(4\), got 3"):
         changed(series, releases=tuple(one.record for one in others))
-    with pytest.raises(ParameterError, match="unit must be user"):
-        changed(made(PrivacyUnit()), scope="slice")
+
+
+@pytest.mark.parametrize("unit", [PrivacyUnit(), K3, PrivacyUnit(kind="user", weight=6)])
+def test_releases_that_are_joined_may_count_the_same_records(unit, tmp_path):
+    """The epsilons of releases that any code joins add up, in the object, the text and the file."""
+    built = made(unit, epsilon=SURE).releases
+    joined = psd.SeriesRelease.of(MONTHS, [built[0]] * 4)
+    joined.save(tmp_path / "s")
+    for series in (joined, psd.SeriesRelease.load(tmp_path / "s")):
+        assert series.record.epsilon == 4 * SURE
+        assert series.guarantee_text.startswith(f"epsilon 4000 {unit.guarantee_text}")
+        assert ("in each slice" in series.guarantee_text) == (unit == K3)
+
+
+def test_joined_builds_of_the_same_records_state_the_sum(tmp_path):
+    table = pd.DataFrame({"lon": [1.0] * 5, "lat": [1.0] * 5})
+    options = {"domain": (0, 0, 2, 2), "epsilon": 1, "method": "grid"}
+    builds = [psd.build(table, **options) for _ in MONTHS]
+    joined = psd.SeriesRelease.of(MONTHS, builds)
+    assert (joined.source, joined.guarantee_text) == ("curator", "epsilon 4 per record")
+    ledger = psd.Ledger.create(tmp_path / "l")
+    ledger.register("rows", 10)
+    account = psd.Account(ledger, "rows")
+    paid = [psd.build(table, **options, account=account) for _ in MONTHS]
+    for releases in (paid, [paid[0]] * 4, [*builds[:3], paid[0]]):
+        with pytest.raises(ParameterError, match="must not state a charge of a ledger"):
+            psd.SeriesRelease.of(MONTHS, releases)
+
+
+def test_a_series_states_one_charge(tmp_path):
+    """A series of releases with different receipts is neither made nor read."""
+    built = made()
+    receipts = [{"ledger": "a", "charge": "b"}] * 3 + [{"ledger": "a", "charge": "c"}]
+    records = [
+        changed(release, parameters=parameters_from_file(receipt)).record
+        for release, receipt in zip(built.releases, receipts, strict=True)
+    ]
+    with pytest.raises(ParameterError, match="state different charges of a ledger"):
+        changed(built, releases=tuple(records))
+    for last, is_sound in ((receipts[0], True), (receipts[3], False), ({}, False)):
+        path = tmp_path / "s"
+        path.write_bytes(rewritten(built, edit(parameters=[*receipts[:3], last])))
+        assert (read_receipt(path) is not None) == is_sound
+        with contextlib.nullcontext() if is_sound else pytest.raises(ReleaseFormatError):
+            psd.SeriesRelease.load(path)
 
 
 def test_queries_answer_slice_by_slice():
