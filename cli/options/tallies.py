@@ -73,7 +73,7 @@ def tallies_in(
     return withhold_faults(
         lambda: read_tallies(files, on_copy=observer.private_fault),
         observer,
-        charge=charges[0].charge,
+        charge=charges[0].charge_fault,
     )
 
 

@@ -71,6 +71,8 @@ class TallyBuilder:
         Public.
     memory : int, optional
         Limit in bytes for records and cells; records of users get a third.
+    limits_cells : bool
+        Whether occupied cells that do not fit into the limit are refused.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class TallyBuilder:
         area: Area | None = None,
         slices: TimeSlices | None = None,
         memory: int | None = None,
+        limits_cells: bool = True,
     ) -> None:
         self.domain, self.unit, self.step = domain, unit, step
         self.slices = slices
@@ -96,7 +99,9 @@ class TallyBuilder:
                 f"lattice {domain.lattice[0]} x {domain.lattice[1]} is too fine for {self._number} "
                 "slices; use a coarser one"
             )
-        self._counter = cell_counter(self._number * self._columns * self._rows, memory)
+        self._counter = cell_counter(
+            self._number * self._columns * self._rows, memory if limits_cells else None
+        )
         self._partitions = UserPartitions(None if memory is None else memory // 3)
         self._workers = os.cpu_count() or 1
         if memory is not None:

@@ -154,6 +154,10 @@ class Account:
         self._paid.add(receipt)
         return receipt
 
+    def charge_fault(self, request: ChargeRequest) -> None:
+        """Charge a fault of a build; see `psd.ledger.ledger.Ledger.charge_fault`."""
+        self.ledger.charge_fault(self.dataset, request, analyst=self.analyst)
+
     def finish(self, path: str | os.PathLike[str] | None = None) -> None:
         """Record that a release was saved, or that the last charged answer was given.
 

@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -319,15 +320,27 @@ class Ledger:
         with exclusive(self.path) as ledger:
             state = _state_of(ledger)
             request = state.check(name, request, analyst)
-            body = {
-                "id": _random_id(),
-                "dataset": name,
-                "analyst": analyst,
-                "files": state.marks(request)[:_MOST_FILES],
-                **_body(request),
-            }
-            _append(ledger, state, "charge", body)
-        return str(body["id"])
+            return _append_charge(ledger, state, name, request, analyst)
+
+    def charge_fault(
+        self, name: str, request: ChargeRequest, *, analyst: str | None = None
+    ) -> None:
+        """Charge what a fault of a build costs beyond its own charge, which was made before.
+
+        A fault that depends on where records lie shows a bit that epsilon does not cover, so it has
+        a price that the person who builds cannot choose; see `LedgerState.fault_price`.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be written, or the dataset is not registered.
+        """
+        with exclusive(self.path) as ledger:
+            state = _state_of(ledger)
+            price = state.fault_price(name, request, analyst)
+            if price:
+                fault = replace(request, epsilon=price, what="fault", region=None)
+                _append_charge(ledger, state, name, fault, analyst)
 
     def finish(self, charge: str, *, digest: str | None = None) -> None:
         """Record that a charged release was saved, or a charged answer given.
@@ -444,6 +457,25 @@ def _append(
     row = entry(state.hashes, kind, body)
     validate_entry(kind, json.loads(row[3]))
     append(ledger, row)
+
+
+def _append_charge(
+    ledger: sqlite3.Connection,
+    state: LedgerState,
+    name: str,
+    request: ChargeRequest,
+    analyst: str | None,
+) -> str:
+    """Append a charge that was checked; return its id."""
+    body = {
+        "id": _random_id(),
+        "dataset": name,
+        "analyst": analyst,
+        "files": state.marks(request)[:_MOST_FILES],
+        **_body(request),
+    }
+    _append(ledger, state, "charge", body)
+    return str(body["id"])
 
 
 def _state_of(ledger: sqlite3.Connection) -> LedgerState:

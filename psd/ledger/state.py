@@ -15,7 +15,11 @@ from psd.ledger.readings import check_readings, is_placed_alike
 from psd.ledger.regions import Region, spent_within
 from psd.privacy.epsilon import epsilon_decimal, epsilon_text
 
-__all__ = ["LedgerState"]
+__all__ = ["MAX_FAULTS", "LedgerState"]
+
+MAX_FAULTS = 20
+"""Faults of builds, such as a lack of memory, that use up a whole budget. A convention: each fault
+may show one bit that epsilon does not cover."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +140,19 @@ class LedgerState:
         spent = self.spent(name, request.region)
         self._check_left(f"dataset {name!r}", dataset.budget, spent, request)
         return request
+
+    def fault_price(self, name: str, request: ChargeRequest, analyst: str | None) -> int:
+        """Nano-epsilon that a fault of a build costs beyond the charge of the build.
+
+        Both together are 1 / `MAX_FAULTS` of the budget, or of the cap of the analyst, unless the
+        build costs more or less is left.
+        """
+        dataset = self.dataset(name)
+        budget, left = dataset.budget, dataset.budget - self.spent(name)
+        if analyst is not None and analyst in dataset.caps:
+            cap = dataset.caps[analyst]
+            budget, left = min(budget, cap), min(left, cap - self.spent(name, None, analyst))
+        return max(min(-(-budget // MAX_FAULTS) - request.epsilon, left), 0)
 
     def _check_inputs(self, dataset: Dataset, request: ChargeRequest) -> None:
         """Refuse inputs that are not registered, if any are."""

@@ -66,6 +66,18 @@ class PendingCharge:
             self._receipt = self._account.charge(self._request)
         return self._receipt.parameters()
 
+    def charge_fault(self) -> None:
+        """Charge a build that a fault ended, at a price that its request cannot lower.
+
+        Raises
+        ------
+        BudgetError, LedgerError
+            If the build was not charged yet, and cannot be.
+        """
+        self.charge()
+        if self._account is not None:
+            self._account.charge_fault(self._request)
+
 
 def charge_request(
     request: BuildRequest,

@@ -68,10 +68,14 @@ class RecordInput:
         As in `psd.build`. Private.
     memory : str or int, optional
         Limit on the memory that reading takes.
+    limits_cells : bool
+        Whether more occupied cells than fit into the limit are refused. How many are occupied
+        depends on the records, so with a ledger they are not.
     """
 
     data: Any
     memory: str | int | None = None
+    limits_cells: bool = True
     paid: ClassVar[Cost] = 0
 
     def complete(self, request: BuildRequest) -> BuildRequest:
@@ -113,6 +117,7 @@ class RecordInput:
             area=boundary,
             on_copy=observer.private_copy,
             memory=memory_for_rows(None if self.memory is None else parse_memory(self.memory)),
+            limits_cells=self.limits_cells,
         )
         return _report_counts(counted, observer)
 

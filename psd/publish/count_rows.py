@@ -54,6 +54,7 @@ class _Reading:
     unit: PrivacyUnit
     sampler: Sampler
     memory: int | None
+    limits_cells: bool
 
     def count(
         self,
@@ -74,6 +75,7 @@ class _Reading:
             area=area,
             slices=self.request.slices,
             memory=self.memory and self.memory * 2 // 3,
+            limits_cells=self.limits_cells,
         )
         for batch in read(
             self.data,
@@ -100,6 +102,7 @@ def count_rows(
     area: Area | None = None,
     on_copy: OnCopy = refuse_copy,
     memory: int | None = None,
+    limits_cells: bool = True,
 ) -> CountedRows:
     """Read a source, choose a bound and estimate bounds if the request says so, and tally.
 
@@ -129,6 +132,8 @@ def count_rows(
         Called with a PRIVATE message if two files have equal content.
     memory : int, optional
         Bytes that reading may take, a third of them for the source.
+    limits_cells : bool
+        As in `psd.ingest.tally_builder.TallyBuilder`. Public.
 
     Returns
     -------
@@ -143,7 +148,14 @@ def count_rows(
     """
     for_choice, for_bounds = allot_shares(domain, request, budget)
     unit = counted_unit(request.unit, request.contribution_scope)
-    reader = _Reading(data=data, request=request, unit=unit, sampler=sampler, memory=memory)
+    reader = _Reading(
+        data=data,
+        request=request,
+        unit=unit,
+        sampler=sampler,
+        memory=memory,
+        limits_cells=limits_cells,
+    )
     if not isinstance(domain, PrivateBounds):
         return reader.count(domain, for_choice, step=step, area=area, on_copy=on_copy)
     assert for_bounds is not None

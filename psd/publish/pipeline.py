@@ -130,7 +130,7 @@ def publish(
     rehearse(request, inputs, _budget_of(request, source))
     if not pending.reads_as_registered:
         budget.open()
-    return withhold_faults(count_and_draw, observer, charge=pending.charge)
+    return withhold_faults(count_and_draw, observer, charge=pending.charge_fault)
 
 
 def _budget_of(
@@ -163,11 +163,14 @@ def _count_input(
 
 
 def _follow_links(source: CountInput) -> tuple[CountInput, InputDataError | None]:
-    """Follow the links of input files once; the fault if a file is missing or repeated."""
+    """Follow the links of input files once; the fault if a file is missing or repeated.
+
+    A limit of memory no longer refuses occupied cells, whose number depends on the records.
+    """
     if not isinstance(source, RecordInput):
         return source, None
     try:
-        return replace(source, data=resolve_inputs(source.data)), None
+        return replace(source, data=resolve_inputs(source.data), limits_cells=False), None
     except InputDataError as error:
         return source, error
 

@@ -12,16 +12,18 @@ every input of the same form, wherever the records lie.
 3. With a ledger a refusal is one fixed sentence, `UNREADABLE`. Its reason goes to
    `psd.publish.observer.Observer.private_fault` alone.
 4. What stops a build otherwise (memory, disk, an engine, a defect) may depend on how many records
-   lie inside. With a ledger it is charged, and answered by the same sentence.
+   lie inside. With a ledger it is charged, at least a twentieth of the budget, and answered by the
+   same sentence. A limit that the request sets, `memory=`, does not stop a build with a ledger.
 
 Proof: let D and D' be two inputs that differ in one unit of privacy and have the same form. By 2 no
 refusal of form separates them. By 4 all other ends of a build before its draws are charged like the
-release. Such an end shows one bit, which is not covered by the guarantee of the release; because it
-is charged, the budget bounds how often it is shown. Inputs of another form are distinguished at no
-cost: the person who builds learns whether every record has an id, a time in range and numbers, and
-no more than that, since the sentence is fixed. It is one bit for the input and the columns that a
-ledger registers, for all bounds. A build that reads other columns, or another time zone, is charged
-before it reads, so that each of their bits is paid for.
+release, and at a price that the request cannot lower (`LedgerState.fault_price`). Such an end shows
+one bit, which is not covered by the guarantee of the release; at most `psd.ledger.state.MAX_FAULTS`
+such ends use up the budget. Inputs of another form are distinguished at no cost: the person who
+builds learns whether every record has an id, a time in range and numbers, and no more than that,
+since the sentence is fixed. It is one bit for the input and the columns that a ledger registers,
+for all bounds. A build that reads other columns, or another time zone, is charged before it reads,
+so that each of their bits is paid for.
 
 Not covered: how long a build takes, and a process that the system ends by a signal, which charges
 nothing because no code runs after it.
@@ -84,7 +86,7 @@ def withhold_faults(
     ----------
     - The sentence and the class of the error do not depend on the fault, and the error carries no
       other one as its context.
-    - A fault that is not of the form is charged before it is answered.
+    - A fault that is not of the form is charged before it is answered, as ``charge`` does.
 
     Parameters
     ----------

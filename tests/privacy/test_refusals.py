@@ -17,11 +17,16 @@ from shapely import Point
 
 import psd
 from psd.decompositions import Quadtree
-from psd.errors import BudgetError, InputDataError, ParameterError
+from psd.errors import BudgetError, InputDataError, ParameterError, ResourceError
 from psd.ingest.sources import Columns
 from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.user_partitions import UserPartitions
+from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
+from psd.ledger.state import MAX_FAULTS
+from psd.mechanisms.sampler import SecureSampler
+from psd.privacy.epsilon import NANO
+from psd.privacy.unit import PrivacyUnit
 from psd.publish.observer import Observer
 from psd.publish.refusals import UNREADABLE
 from support.cli_runner import cli, files
@@ -86,6 +91,10 @@ def random_bounds(rng, column="lon"):
         x, y = rng.uniform(-150, 150), rng.uniform(-70, 70)
     x, y = x + rng.uniform(-1, 1) * half, y + rng.uniform(-1, 1) * half
     return (max(x - half, -180), max(y - half, -90), min(x + half, 180), min(y + half, 90))
+
+
+# What a fault costs under the budget of a room, with the charge of its build.
+PRICE = 1000 * NANO // MAX_FAULTS
 
 
 class Room:
@@ -338,7 +347,7 @@ def test_a_lack_of_memory_or_disk_is_charged_and_shows_no_more_than_a_fault(
     assert short[:3] == fault[:3] == (8, "", f"psd: error: {UNREADABLE}\n")
     assert short[4] == fault[4]
     assert fault[3] == ()
-    assert short[3] == ((1000, False),)
+    assert short[3] == ((1000, False), (PRICE - 1000, False))
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
@@ -361,7 +370,65 @@ def test_a_lack_of_memory_while_tallies_are_read_is_charged(room, monkeypatch):
     line = ("build", "in.tally", "-o", "r.psd", *QUADTREE)
     outcome = cli(*line, "--ledger", "city.ledger", "--dataset", "rows")
     assert (outcome.code, outcome.err) == (8, f"psd: error: {UNREADABLE}\n")
-    assert room.charges() == [(1000, False)]
+    assert room.charges() == [(1000, False), (PRICE - 1000, False)]
+
+
+@pytest.mark.parametrize("at", ["reading", "drawing"])
+def test_twenty_faults_use_up_a_budget(room, monkeypatch, at):
+    """A fault shows a bit that depends on records, so an epsilon of 1e-9 does not buy it."""
+    room.register("few", "record", budget=1)
+    path = room.folder / "in.csv"
+    write(path, BASE)
+
+    def fail(*_, **__):
+        raise MemoryError
+
+    owner, name = {"reading": (TallyBuilder, "add_batch"), "drawing": (SecureSampler, "draw")}[at]
+    monkeypatch.setattr(owner, name, fail)
+    build = {"domain": (126, 37, 128, 38), "epsilon": "0.000000002", "method": "grid"}
+    for _ in range(MAX_FAULTS):
+        with pytest.raises(InputDataError, match=UNREADABLE):
+            psd.build(path, account=psd.Account(room.ledger, "few"), **build)
+    assert psd.Account(room.ledger, "few").left == 0
+    with pytest.raises(BudgetError, match="has epsilon 0 left"):
+        psd.build(path, account=psd.Account(room.ledger, "few"), **build)
+
+
+def test_a_fault_costs_no_more_than_is_left_to_an_analyst(room):
+    room.ledger.register("shared", 1, caps={"ann": "0.2", "bob": 1}, columns=Columns())
+    ann, bob = (psd.Account(room.ledger, "shared", analyst=name) for name in ("ann", "bob"))
+    reading = room.ledger.state().dataset("shared").reading
+    request = ChargeRequest(epsilon=3, unit=PrivacyUnit(), what="build", readings=(reading,))
+    for account in (ann, bob):
+        account.charge(request)
+        account.charge_fault(request)
+    spent = [charge.epsilon for charge in room.ledger.state().charges_of("shared")]
+    assert spent == [3, NANO // 100 - 3, 3, NANO // 20 - 3]
+    for account in (ann, bob):
+        for _ in range(2 * MAX_FAULTS):
+            account.charge_fault(request)
+    state = room.ledger.state()
+    assert state.spent("shared", None, "ann") == NANO // 5
+    assert state.spent("shared") == NANO
+
+
+def test_a_limit_of_memory_finds_no_record_with_a_ledger(room, monkeypatch):
+    """A limit that allows the cells of one input and not those of its neighbour."""
+    monkeypatch.setattr(psd.ingest.cell_counter, "_MERGE_BYTES", 2 * 10**8)
+    small, large = BASE[:1], BASE
+    arguments = {"epsilon": "0.000001", "method": "kd-standard", "memory": "1200MB"}
+    for paid in (False, True):
+        ends = []
+        for rows in (small, large):
+            write(room.folder / "in.csv", rows)
+            try:
+                account = psd.Account(room.ledger, "rows") if paid else None
+                data = room.folder / "in.csv"
+                psd.build(data, domain=(126, 37, 128, 38), account=account, **arguments)
+                ends.append("built")
+            except ResourceError:
+                ends.append("refused")
+        assert ends == ["built", "built" if paid else "refused"]
 
 
 # What is public comes first; the reason is for the holder.

@@ -106,6 +106,34 @@ def lack_of_memory_is_free():
     )
 
 
+@planted(
+    test=REFUSALS + "test_twenty_faults_use_up_a_budget[reading]",
+    like="a fault of memory that was bought for 1e-9 as often as wanted",
+)
+def fault_costs_what_its_build_asks():
+    """A build that runs out of memory costs its own epsilon, which the analyst chooses."""
+    return replaced(
+        psd.publish.pipeline.PendingCharge,
+        "charge_fault",
+        psd.publish.pipeline.PendingCharge.charge,
+    )
+
+
+@planted(
+    test=REFUSALS + "test_a_limit_of_memory_finds_no_record_with_a_ledger",
+    like="--read memory, which told whether a lone record occupies one cell more",
+)
+def limit_of_memory_refuses_cells_with_a_ledger():
+    """The analyst sets the limit of memory, and whether it is exceeded depends on records."""
+    original = psd.publish.pipeline.replace
+
+    def changed(source, **changes):
+        changes.pop("limits_cells", None)
+        return original(source, **changes)
+
+    return replaced(psd.publish.pipeline, "replace", changed)
+
+
 @planted(test=PUBLIC + "[method]", like="checks that come with the first use")
 def parameters_are_checked_after_reading():
     """Parameters of a method are first used after records were read and epsilon was charged."""
