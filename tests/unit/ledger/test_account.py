@@ -1,6 +1,7 @@
 """What a build claims: where its rows lie, as far as that can be held against other releases."""
 
 import os
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from psd.ledger.account import Account
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.ledger import Ledger
 from psd.ledger.regions import Region
+from psd.ledger.state import MAX_FAULTS
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
@@ -138,6 +140,38 @@ def test_the_first_spend_pays_once_and_for_all(ledger):
         assert ledger.state().spent("rows") == 7
     (charge,) = ledger.state().charges
     assert budget.statement["charge"] == charge
+
+
+def test_a_fault_is_charged_after_its_build_and_everywhere(ledger):
+    pending = PendingCharge(Account(ledger, "rows"), claim("a.csv"))
+    pending.charge_fault()
+    build, fault = ledger.state().charges.values()
+    assert (build.epsilon, build.what) == (7, claim("a.csv").what)
+    assert (fault.epsilon, fault.what, fault.region) == (
+        ledger.state().datasets["rows"].budget // MAX_FAULTS - 7,
+        "fault",
+        None,
+    )
+    assert (fault.analyst, fault.bound, fault.done) == (None, 1, False)
+
+
+def test_a_fault_without_a_price_adds_no_charge(ledger):
+    account = Account(ledger, "rows")
+    request = replace(claim("a.csv"), epsilon=ledger.state().datasets["rows"].budget)
+    account.charge(request)
+    account.charge_fault(request)
+    assert len(ledger.state().charges) == 1
+
+
+def test_a_fault_is_that_of_its_analyst(ledger):
+    ledger.register("capped", 1, caps={"ann": "0.5"}, columns=Columns())
+    PendingCharge(Account(ledger, "capped", analyst="ann"), claim("a.csv")).charge_fault()
+    charges = ledger.state().charges_of("capped", "ann")
+    assert [charge.epsilon for charge in charges] == [7, NANO // 40 - 7]
+
+
+def test_a_fault_without_an_account_costs_nothing():
+    PendingCharge(None, claim("a.csv")).charge_fault()
 
 
 def test_a_charge_that_is_refused_spends_nothing(ledger):

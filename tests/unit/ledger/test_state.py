@@ -211,3 +211,42 @@ def test_names_that_could_be_confused_are_refused(name):
     with pytest.raises(ParameterError, match=r"^dataset must be a name") as refusal:
         check_name("dataset", name)
     assert len(str(refusal.value)) < 250
+
+
+PRICED = dataset_of(name="priced", budget=1001, unit="record")
+PRICED_WITH_CAPS = dataset_of(
+    name="priced", budget=1001, unit="record", caps={"ann": 201, "bob": 9999}
+)
+
+
+@pytest.mark.parametrize(
+    ("spent", "epsilon", "price"),
+    [(0, 0, 51), (0, 1, 50), (0, 50, 1), (0, 51, 0), (0, 60, 0), (970, 1, 31), (1001, 1, 0)],
+)
+def test_a_fault_costs_a_twentieth_with_its_build_and_no_more_than_is_left(spent, epsilon, price):
+    state = state_of([PRICED], charge("priced", spent))
+    assert state.fault_price("priced", request(epsilon), None) == price
+    assert state.fault_price("priced", request(epsilon), "ann") == price
+
+
+def test_an_overspent_budget_has_no_price_of_a_fault():
+    assert state_of([PRICED], charge("priced", 1002)).fault_price("priced", request(0), None) == 0
+
+
+@pytest.mark.parametrize(
+    ("spent", "analyst", "price"),
+    [(0, "ann", 11), (195, "ann", 6), (201, "ann", 0), (0, "bob", 51), (970, "bob", 31)],
+)
+def test_a_fault_of_an_analyst_costs_a_share_of_the_cap(spent, analyst, price):
+    state = state_of([PRICED_WITH_CAPS], charge("priced", spent, analyst=analyst))
+    assert state.fault_price("priced", request(0), analyst) == price
+
+
+def test_charges_of_regions_leave_what_they_leave_everywhere():
+    charges = (charge("priced", 990, bounds=WEST), charge("priced", 3, bounds=EAST))
+    price = state_of([PRICED], *charges).fault_price("priced", request(0, bounds=EAST), None)
+    assert price == 11
+    state = state_of([PRICED_WITH_CAPS], charge("priced", 190, bounds=WEST, analyst="ann"))
+    assert state.fault_price("priced", request(0), "ann") == 11
+    state = state_of([PRICED_WITH_CAPS], charge("priced", 195, bounds=WEST, analyst="ann"))
+    assert state.fault_price("priced", request(0, bounds=EAST), "ann") == 6
