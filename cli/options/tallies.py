@@ -34,6 +34,7 @@ def tallies_in(
     BudgetError, LedgerError
         If the account cannot be charged; no count was read then.
     """
+    from psd.errors import InputDataError
     from psd.ingest.input_names import tally_names
     from psd.ingest.sources import resolve_inputs
     from psd.ingest.tally_file import is_tally, read_origins
@@ -42,14 +43,19 @@ def tallies_in(
     from psd.publish.charging import PendingCharge, tally_readings
     from psd.publish.refusals import withhold_faults
 
-    which = [is_tally(item) for item in inputs]
+    try:
+        files = resolve_inputs(list(inputs))  # of folders and patterns, too
+    except InputDataError:
+        if any(map(is_tally, inputs)):
+            raise  # names a repeated file
+        return None  # reading the records has the same fault
+    which = [is_tally(item) for item in files]
     if not any(which):
         return None
     if not all(which):
         raise click.UsageError(
             "inputs must be all tallies or all records, got both; tally the records first"
         )
-    files = resolve_inputs(list(inputs))  # refuses a repeated file with its name
     if account is None:
         return read_tallies(files)
 

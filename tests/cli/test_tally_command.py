@@ -125,6 +125,17 @@ def test_slices_are_counted_apart(folder):
     assert "different time slices" in fails(8, "merge", "1.tally", "other", "-o", "x")
 
 
+def test_tallies_of_a_pattern_or_a_folder_are_tallies(folder):
+    (folder / "in").mkdir()
+    for month in (1, 2):
+        passes("tally", f"v{month}.csv", "-o", f"in/{month}.tally", *BOUNDS)
+    as_records = ("--read", "x=count", "--read", "y=row", "--bounds", 0, 0, 9, 9)
+    for number, data in enumerate(("in/*.tally", "in", "in/[1]*")):
+        passes("build", data, "-o", f"r{number}", *SURE)
+        fails(2, "build", data, "-o", "x", "--epsilon", 1, *as_records)
+    assert "tally the records first" in fails(2, "build", "in", "v3.csv", "-o", "x", *SURE)
+
+
 def test_a_tally_for_one_method_is_smaller_and_refuses_others(folder):
     fine = ("--method", "quadtree", "--set", "height=3")
     passes("tally", "v1.csv", "-o", "coarse", *BOUNDS, *fine)

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources._paths import uncompressed_name
+from psd.ingest.sources._tally_marks import refuse_tally_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -181,7 +182,9 @@ def _frame(spark: Any, item: Any) -> Any:
         return spark.table(item.name)
     path = os.fspath(item)
     if not _IS_CSV.search(path):
-        return spark.read.parquet(path)
+        frame = spark.read.parquet(path)
+        refuse_tally_columns(path, frame.columns)
+        return frame
     _check_quotes(spark, path)
     return spark.read.options(**_CSV).csv(path)
 

@@ -15,6 +15,7 @@ from psd.errors import InputDataError
 from psd.ingest.sources._arrow import Layout, find_columns, geometry_columns
 from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._paths import file_kind, partition_values, refuse_changes
+from psd.ingest.sources._tally_marks import refuse_private_footer
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -47,7 +48,7 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
     Raises
     ------
     InputDataError
-        If a file is truncated, lacks a column or changes while it is read.
+        If a file is truncated, lacks a column, is a tally or changes while it is read.
     DomainError
         If geometries have no CRS.
     """
@@ -71,16 +72,20 @@ def have_same_rows(first: Path, second: Path, columns: Columns) -> bool:
 
 
 def _open_file(path: Path) -> Any:
-    """Open a Parquet file and read its footer."""
+    """Open a Parquet file and read its footer, which must not mark it as private."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(
+        file = pq.ParquetFile(
             path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
         )
+        keys = {**(file.metadata.metadata or {}), **(file.schema_arrow.metadata or {})}
     except (pa.ArrowException, OSError) as error:
         fault = fault_class(error)  # the message may quote the content
+    else:
+        refuse_private_footer(path, keys)
+        return file
     raise fault(f"{path} cannot be read as Parquet; is it truncated or incomplete?")
 
 

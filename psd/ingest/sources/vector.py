@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psd._util.untrusted_parquet import footer_keys
 from psd.errors import InputDataError
 from psd.ingest.sources._arrow import check_names, find_columns
 from psd.ingest.sources._faults import fault_class
 from psd.ingest.sources._paths import file_kind, refuse_changes
+from psd.ingest.sources._tally_marks import refuse_private_footer
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -64,6 +66,7 @@ def _layer(path: Path, requested: str | None) -> str:
     """
     import pyogrio
 
+    refuse_private_footer(path, footer_keys(path))  # some builds of GDAL read Parquet
     try:
         with _quiet():
             types = {str(name): geometry for name, geometry in pyogrio.list_layers(path)}

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from privacy.planted_bugs.bug import planted, replaced
 from psd.ingest import partial_tally
+from psd.ingest.sources import parquet
 
 USERS = "tests/privacy/test_merge_replay.py::test_a_user_of_several_parts_costs_epsilon"
 UNIT = "tests/unit/ingest/test_partial_tally.py::"
@@ -40,6 +41,15 @@ def part_merged_twice():
 def hashes_of_two_keys():
     """Rows that were chosen by different keys are merged as if by one."""
     return replaced(partial_tally, "_check_user_rows", lambda origins, *, complete: None)
+
+
+@planted(
+    test="tests/unit/ingest/sources/test_tally_marks.py::test_a_tally_is_not_read_as_records",
+    like="a tally behind a pattern, read with x=count: a loss of twice epsilon",
+)
+def tallies_read_as_records():
+    """Cells of a tally are counted as records, at coordinates that are counts."""
+    return replaced(parquet, "refuse_private_footer", lambda path, keys: None)
 
 
 @planted(test=USERS + "[carry-1]", like="ids that are told apart by a short hash")
