@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, answer_columns
+from psd.query.polygon_values import has_few_values, value_shares
 from psd.query.totals import concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.polygon_areas import clip_outlines, divide_outlines
@@ -127,7 +128,7 @@ class _Descent:
     """Covered fractions level by level: cells are cut out of those of the level above."""
 
     def __init__(self, model: CountModel, shapes: NDArray[np.object_]) -> None:
-        self._model = model
+        self._model, self._shapes = model, shapes
         bounds = np.array([model.domain.bounds])
         self._outlines = clip_outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
         self._pairs = np.arange(len(shapes)) * len(model.tree)
@@ -141,9 +142,13 @@ class _Descent:
         self._pairs = query * len(tree) + node
         cut, leaf = self._outlines.cut, tree.is_leaf[node]
         area = np.where(cut & ~leaf, 0.5, self._outlines.fraction)
-        share = area.copy()
         partly = np.flatnonzero(leaf & (area > 0) & (area < 1))
+        by_value = has_few_values(self._model, node[partly])
+        few, partly = partly[by_value], partly[~by_value]
+        share = area.copy()
         share[partly] = self._leaf_shares(node[partly], partly, area[partly])
+        if len(few):
+            share[few], area[few] = value_shares(self._model, self._shapes, query[few], node[few])
         return share, area
 
     def _leaf_shares(self, node: Integers, which: Integers, fraction: Floats) -> Floats:

@@ -29,6 +29,9 @@ MAX_LATTICE = 2**30
 # since callers may copy edges from printed tables.
 _SNAP = 1e-6
 
+# A slope that outlines do not have; any irrational number does.
+_DIAGONAL = (math.sqrt(5) - 1) / 2
+
 # Rounding moves an edge by less than two units in the last place; a cell keeps its width.
 _ULPS = 4
 
@@ -67,6 +70,10 @@ class LatticeAxis(ABC):
         """Middle of cells: the value that a record of the cell has, if there is only one."""
 
     @abstractmethod
+    def probe(self, cells: NDArray[np.integer], axis: int) -> Floats:
+        """Coordinates by which it is decided whether cells lie in a polygon; see `SteppedAxis`."""
+
+    @abstractmethod
     def to_lines(self, edges: Floats) -> Floats:
         """Convert edges of queries to lattice units, clipped to the axis."""
 
@@ -74,6 +81,12 @@ class LatticeAxis(ABC):
         """Coordinates of lattice lines; the outermost are exactly the bounds."""
         inner = self.inner_line(lines.astype(np.float64))
         return np.where(lines == self.cells, self.high, np.where(lines == 0, self.low, inner))
+
+    def position(self, coordinates: Floats) -> Floats:
+        """Lattice units of coordinates inside the bounds: the inverse of `edges`."""
+        cell = self.find_cells(coordinates).astype(np.int64)
+        low, high = self.edges(cell), self.edges(cell + 1)
+        return np.asarray(cell + (coordinates - low) / (high - low))
 
     def find_cells(self, values: Floats) -> NDArray[np.int32]:
         """Cell of values inside the bounds: a guess, corrected by the published edges."""
@@ -124,6 +137,10 @@ class EvenAxis(LatticeAxis):
     def centres(self, cells: NDArray[np.integer]) -> Floats:
         """See `LatticeAxis`."""
         return np.asarray((self.edges(cells) + self.edges(cells + 1)) / 2)
+
+    def probe(self, cells: NDArray[np.integer], axis: int) -> Floats:
+        """See `LatticeAxis`; the middle of the cells."""
+        return self.centres(cells)
 
     def to_lines(self, edges: Floats) -> Floats:
         """See `LatticeAxis`; an edge close to a line, or published as one, becomes that line."""
@@ -214,6 +231,18 @@ class SteppedAxis(LatticeAxis):
     def centres(self, cells: NDArray[np.integer]) -> Floats:
         """See `LatticeAxis`."""
         return self._values(np.asarray(cells, np.float64) + self.first)
+
+    def probe(self, cells: NDArray[np.integer], axis: int) -> Floats:
+        """Points just north-east of the values, so that a value on an outline is on one side of it.
+
+        They are as far from the values as an edge may be to be taken as one, and farther along x
+        than along y, so that they leave a diagonal as well. At the far bound they are south-west of
+        the value, since nothing lies beyond.
+        """
+        values, step = self.centres(cells), self.numerator / self.denominator
+        aside = max(_SNAP * step, 2 * math.ulp(max(abs(self.low), abs(self.high))))
+        aside *= _DIAGONAL if axis else 1.0
+        return np.where(values + aside > self.high, values - aside, values + aside)
 
     def _values(self, steps: Floats) -> Floats:
         """Values at a number of steps from 0."""

@@ -129,6 +129,8 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     Guarantees
     ----------
     - The parts of a leaf have shares that sum to 1, so the counts of all cells sum to the total.
+    - Counts and errors are those of `Release.query` for the cells. So with a coordinate resolution
+      a cell has the values inside it, and no lattice cell is divided.
 
     Raises
     ------
@@ -136,6 +138,8 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
         If the size is out of range.
     """
     size = _check_size(columns, rows)
+    if model.domain.coordinate_resolution is not None:
+        return _value_overlay(model, size)
     leaves = np.flatnonzero(model.tree.is_leaf)
     boxes = model.tree.boxes[leaves].astype(np.int64)
     # Units in which the sides of leaves and cells are integers, so that edges coincide exactly.
@@ -163,6 +167,38 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     )
 
 
+def _value_overlay(model: CountModel, size: tuple[int, int]) -> Overlay:
+    """Overlay whose cells have the lattice cells of the values inside them."""
+    leaves = np.flatnonzero(model.tree.is_leaf)
+    boxes, axes = model.tree.boxes[leaves].astype(np.int64), model.domain.axes
+    edges = [np.linspace(axes[axis].low, axes[axis].high, size[axis] + 1) for axis in (0, 1)]
+    lines = [axes[axis].to_lines(edges[axis]).astype(np.int64) for axis in (0, 1)]
+    pairs = list(zip(lines, boxes.T[:2], boxes.T[2:], strict=True))
+    first = np.stack([np.searchsorted(line, low, "right") - 1 for line, low, _ in pairs], axis=1)
+    stop = np.stack([np.searchsorted(line, high, "left") for line, _, high in pairs], axis=1)
+    across = stop - first
+    owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
+    number = ranges(np.zeros(len(leaves), np.int64), across.prod(axis=1))
+    cell = first[owner] + np.stack(np.divmod(number, across[owner, 0])[::-1], axis=1)
+    west, east = (np.stack([lines[axis][cell[:, axis] + n] for axis in (0, 1)], 1) for n in (0, 1))
+    low, high = np.maximum(west, boxes[owner, :2]), np.minimum(east, boxes[owner, 2:])
+    filled = (low < high).all(axis=1)
+    owner, cell, low, high = owner[filled], cell[filled], low[filled], high[filled]
+    corner, extent = boxes[owner, :2], boxes[owner, 2:] - boxes[owner, :2]
+    low, high = (low - corner) / extent, (high - corner) / extent
+    share = _part_shares(model, leaves[owner], low, high)
+    x, y = (axes[axis].position(edges[axis]) for axis in (0, 1))
+    return Overlay(
+        model=model,
+        cells=size[0] * size[1],
+        cell=cell[:, 1] * size[0] + cell[:, 0],
+        node=leaves[owner],
+        share=share / sum_by(owner, share, len(leaves))[owner],
+        area=(high - low).prod(axis=1),
+        boxes=_mesh_boxes(x, y),
+    )
+
+
 def _check_size(columns: int, rows: int) -> tuple[int, int]:
     """Check the size of a raster."""
     for value in (columns, rows):
@@ -182,7 +218,13 @@ def _check_size(columns: int, rows: int) -> tuple[int, int]:
 def _raster_boxes(size: tuple[int, int], lattice: tuple[int, int]) -> Floats:
     """Cells of a raster in lattice units, row by row from the south-west."""
     x, y = (np.arange(n + 1) * cells / n for n, cells in zip(size, lattice, strict=True))
-    row, column = np.divmod(np.arange(size[0] * size[1]), size[0])
+    return _mesh_boxes(x, y)
+
+
+def _mesh_boxes(x: Floats, y: Floats) -> Floats:
+    """Boxes between lines along x and lines along y, row by row from the south-west."""
+    columns, rows = len(x) - 1, len(y) - 1
+    row, column = np.divmod(np.arange(columns * rows), columns)
     return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
 
 

@@ -1,0 +1,105 @@
+"""Polygons over rounded coordinates: a lattice cell is in a polygon if its value is.
+
+With a coordinate resolution, records lie on values alone. A leaf that an outline cuts has the share
+of its values inside, not the share of its area: a street along which no value lies takes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers, ranges, sum_by
+
+if TYPE_CHECKING:
+    from psd.estimation.model import CountModel
+
+__all__ = ["MAX_VALUES", "has_few_values", "value_shares"]
+
+MAX_VALUES = 1024
+"""Values of a leaf up to which each is tested; larger leaves are measured by area."""
+
+# Values tested together, about 50 MB.
+_VALUES_PER_BATCH = 2**17
+
+
+def has_few_values(model: CountModel, node: Integers) -> NDArray[np.bool_]:
+    """Whether a share of values is used for leaves: a coordinate resolution, and few values.
+
+    Parameters
+    ----------
+    model : CountModel
+        Model of the cells.
+    node : ndarray, shape (n,), int64
+        Leaves.
+    """
+    if model.domain.coordinate_resolution is None:
+        return np.zeros(len(node), bool)
+    few: NDArray[np.bool_] = model.tree.area[node] <= MAX_VALUES
+    return few
+
+
+def value_shares(
+    model: CountModel, shapes: NDArray[np.object_], query: Integers, node: Integers
+) -> tuple[Floats, Floats]:
+    """Shares of the records and of the values of leaves that lie in polygons.
+
+    A value on the outline is inside where the polygon continues to the north-east, so a polygon
+    that is a box has the answer of the box, and polygons that tile share no value.
+
+    Parameters
+    ----------
+    model : CountModel
+        Model of the cells, whose domain has a coordinate resolution.
+    shapes : ndarray of geometries, shape (m,)
+        Polygons in the CRS of the release.
+    query, node : ndarray, shape (n,), int64
+        Polygon and leaf of each pair.
+
+    Returns
+    -------
+    share, area : ndarray, shape (n,), float64
+        Of the records, by the density of the model, and of the values.
+    """
+    import shapely
+
+    shapely.prepare(shapes)
+    values = model.tree.area[node]
+    share, area = np.empty(len(node)), np.empty(len(node))
+    batch = np.cumsum(values) // _VALUES_PER_BATCH
+    for pairs in np.split(np.arange(len(node)), np.flatnonzero(np.diff(batch)) + 1):
+        if len(pairs):
+            share[pairs], area[pairs] = _batch_shares(model, shapes, query[pairs], node[pairs])
+    return share, area
+
+
+def _batch_shares(
+    model: CountModel, shapes: NDArray[np.object_], query: Integers, node: Integers
+) -> tuple[Floats, Floats]:
+    """Shares of some pairs; see `value_shares`."""
+    import shapely
+
+    tree, domain = model.tree, model.domain
+    boxes, values = tree.boxes[node].astype(np.int64), tree.area[node]
+    owner = np.repeat(np.arange(len(node)), values)
+    row, column = np.divmod(ranges(np.zeros(len(node), np.int64), values), _width(boxes)[owner])
+    corner = np.stack([column, row], axis=1)
+    cell = boxes[owner, :2] + corner
+    x, y = (domain.axes[axis].probe(cell[:, axis], axis) for axis in (0, 1))
+    inside = np.flatnonzero(shapely.contains_xy(shapes[query[owner]], x, y))
+    owner, corner = owner[inside], corner[inside]
+    area = np.bincount(owner, minlength=len(node)) / values
+    if model.density is None:
+        return area, area
+    size = (boxes[:, 2:] - boxes[:, :2])[owner]
+    part = model.density.part(tree, node[owner], corner / size, (corner + 1) / size)
+    share = np.minimum(sum_by(owner, part, len(node)), 1.0)
+    return np.where((area > 0) & (area < 1), share, area), area
+
+
+def _width(boxes: Integers) -> Integers:
+    """Columns of boxes."""
+    width: Integers = boxes[:, 2] - boxes[:, 0]
+    return width
