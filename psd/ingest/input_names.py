@@ -1,9 +1,13 @@
 """Names by which a ledger recognises the inputs of a dataset. Private side, reads no records.
 
 A file is named by device and inode, so a renamed or linked file keeps its name and a copy has
-another name. A table of a database is named by its address, a tally by the random numbers of the
-runs that counted its parts. An input that cannot be recognised again, such as a table in
-memory, has no name.
+another name. A file with a second hard link has no name if its records may depend on its path: a
+vector file is read with the files beside it, such as the table of a Shapefile, and a file in
+folders such as ``user=ann`` may take ids and times from their names (Parquet, and CSV with Spark).
+A person who reads such a file by another hard link would choose its ids.
+
+A table of a database is named by its address, a tally by the random numbers of the runs that
+counted its parts. An input that cannot be recognised again, such as a table in memory, has no name.
 """
 
 from __future__ import annotations
@@ -15,11 +19,18 @@ from psd._util.postgres import display_name
 from psd.errors import InputDataError
 from psd.ingest.engines._spark_tables import SparkTable
 from psd.ingest.partial_tally import PartialTally, PartOrigin
-from psd.ingest.sources._paths import STDIN, expand_paths, is_path
+from psd.ingest.sources._paths import (
+    STDIN,
+    expand_paths,
+    file_kind,
+    has_partition_values,
+    is_path,
+)
 from psd.ingest.sources.postgis import PostGIS
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
 __all__ = ["NAMELESS", "input_names", "tally_names"]
 
@@ -78,10 +89,22 @@ def _file_names(path: str | os.PathLike[str], *, has_tallies: bool) -> Iterator[
             if has_tallies and is_tally(file):
                 yield from tally_names(read_origins([file])[1])
             else:
-                state = file.stat()
-                yield f"{state.st_dev} {state.st_ino}"
+                yield _file_name(file)
     except (InputDataError, OSError):  # refused when it is read
         yield NAMELESS
+
+
+def _file_name(file: Path) -> str:
+    """Device and inode of a file whose records do not depend on which hard link is read."""
+    state = file.stat()
+    if state.st_nlink > 1 and _depends_on_path(file):
+        return NAMELESS
+    return f"{state.st_dev} {state.st_ino}"
+
+
+def _depends_on_path(file: Path) -> bool:
+    """Whether files beside a file, or the names of its folders, may decide its records."""
+    return file_kind(file) == "vector" or has_partition_values(file)
 
 
 def _table_name(source: PostGIS) -> str:

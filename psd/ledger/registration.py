@@ -98,8 +98,9 @@ def input_marks(state: LedgerState, inputs: Sequence[Any]) -> list[str]:
         if name == NAMELESS:
             raise ParameterError(
                 f"inputs must be files, tables or tallies that can be recognised again, but input "
-                f"{number} of {len(names)} cannot; a file must exist, and a table in memory has no "
-                "name"
+                f"{number} of {len(names)} cannot; a file must exist, a table in memory has no "
+                "name, and a vector file, or a file in folders such as day=2024-01-31, must have "
+                "no second hard link"
             )
     return list(dict.fromkeys(map(state.mark, names)))
 

@@ -22,6 +22,7 @@ __all__ = [
     "expand_paths",
     "file_kind",
     "has_known_ending",
+    "has_partition_values",
     "is_path",
     "partition_values",
     "refuse_changes",
@@ -294,6 +295,17 @@ def _states(path: Path) -> list[State]:
     files = (path, *(path.with_name(path.stem + end) for end in ends))
     states = [_stat(each) for each in files]
     return [s and (s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in states]
+
+
+def has_partition_values(path: Path) -> bool:
+    """Whether a folder of a path gives the value of a column, as in ``day=2024-01-31``.
+
+    Examples
+    --------
+    >>> has_partition_values(Path("/data/user=ann/part-0.parquet"))
+    True
+    """
+    return any("=" in part for part in path.absolute().parts[:-1])
 
 
 def partition_values(path: Path, column: str) -> tuple[str | None, ...]:

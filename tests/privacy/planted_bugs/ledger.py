@@ -10,6 +10,7 @@ import time
 from hashlib import blake2b
 from pathlib import Path
 
+import psd.ingest.input_names
 import psd.ledger.entries
 import psd.ledger.file
 import psd.ledger.ledger
@@ -243,6 +244,16 @@ def places_of_any_columns():
 def inputs_of_any_place():
     """Inputs that a dataset does not register are read."""
     return replaced(LedgerState, "_check_inputs", lambda self, dataset, request: None)
+
+
+@planted(
+    test="tests/unit/ledger/test_registered_inputs.py::"
+    "test_a_table_beside_a_second_hard_link_is_not_read",
+    like="a hard link to a registered Shapefile, with a table of other ids beside it",
+)
+def inputs_of_any_hard_link():
+    """A registered file is read with the files beside any of its hard links."""
+    return replaced(psd.ingest.input_names, "_depends_on_path", lambda file: False)
 
 
 @planted(

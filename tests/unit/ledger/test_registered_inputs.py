@@ -2,6 +2,7 @@
 
 import shutil
 
+import geopandas as gpd
 import pandas as pd
 import pytest
 
@@ -104,3 +105,60 @@ def test_what_cannot_be_recognised_again_is_not_registered(item, ledger, visits)
         with pytest.raises(ParameterError, match="but input 2 of 2 cannot; a file must exist"):
             register()
         assert ledger.state().head == head
+
+
+def ask(ledger, data, **options):
+    account = psd.Account(ledger, "rows")
+    unit = {"user": "user", "max_contributions": 1, **options}
+    return psd.ask(data, box=(0, 0, 2, 2), epsilon=1, account=account, **unit)
+
+
+def is_refused(ledger, data):
+    with pytest.raises(LedgerError, match="input 1 of 1 is not one of them"):
+        ask(ledger, data)
+    with pytest.raises(ParameterError, match="must have no second hard link"):
+        ledger.register_inputs("rows", [data])
+
+
+@pytest.mark.parametrize("ending", ["shp", "gpkg", "geojson", "fgb"])
+def test_a_table_beside_a_second_hard_link_is_not_read(ending, ledger, tmp_path):
+    """Ids come from the table of a Shapefile, and rows from the log of a GeoPackage."""
+    points = gpd.GeoSeries.from_xy([1.0] * 9, [1.0] * 9, crs="EPSG:4326")
+    for name, ids in (("data", ["ann"] * 9), ("mine", list("abcdefghi"))):
+        (tmp_path / name).mkdir()
+        gpd.GeoDataFrame({"user": ids}, geometry=points).to_file(tmp_path / name / f"v.{ending}")
+    registered, link = tmp_path / "data" / f"v.{ending}", tmp_path / "mine" / f"v.{ending}"
+    columns = psd.Columns(user="user")
+    ledger.register("rows", 9, unit="user", columns=columns, inputs=[registered])
+    ask(ledger, registered)
+    link.unlink()
+    link.hardlink_to(registered)
+    for data in (link, tmp_path / "mine" / f"*.{ending}", registered):
+        is_refused(ledger, data)
+    link.unlink()
+    ask(ledger, registered)
+
+
+def test_names_of_folders_of_a_second_hard_link_are_not_read(ledger, tmp_path, monkeypatch):
+    """Ids come from the names of folders, where a file has no such column."""
+    for name in ("data", "mine"):
+        (tmp_path / name / "user=ann").mkdir(parents=True)
+    registered = tmp_path / "data" / "user=ann" / "part-0.parquet"
+    pd.DataFrame({"lon": [1.0], "lat": [1.0]}).to_parquet(registered)
+    columns = psd.Columns(user="user")
+    ledger.register("rows", 9, unit="user", columns=columns, inputs=[registered])
+    ask(ledger, registered)
+    link = tmp_path / "mine" / "user=ann" / "v"
+    link.hardlink_to(registered)
+    monkeypatch.chdir(link.parent)
+    for data in (link, "v", tmp_path / "mine", registered):
+        is_refused(ledger, data)
+
+
+def test_other_files_may_have_several_hard_links(ledger, visits, tmp_path):
+    """All that a CSV file says is in the file."""
+    ledger.register("rows", 9, inputs=[visits])
+    link = tmp_path / "b" / "link.csv"
+    link.parent.mkdir()
+    link.hardlink_to(visits)
+    build(ledger, link)
