@@ -17,7 +17,8 @@ from psd.decompositions import methods
 
 from ..options.command import Command
 from ..options.values import INTEGER, NUMBER, parse_settings
-from ..output.terminal import open_console, show_stage
+from ..output.columns import Column, print_columns
+from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
     from psd.auditing.audit import Audit
@@ -186,16 +187,17 @@ def _as_json(outcome: Audit) -> str:
 
 def _print_audit(outcome: Audit) -> None:
     """The audit as a table, and its outcome."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("attack", "samples", "seen", "lower", "upper", "expected", "verdict"):
-        table.add_column(heading, justify="left" if heading in ("attack", "verdict") else "right")
+    rows = []
     for row in outcome.results:
         figures = (row.seen, row.lower, row.upper, row.expected)
         shown = ("-" if math.isnan(figure) else f"{figure:.3f}" for figure in figures)
-        table.add_row(row.attack, f"{row.samples:,}", *shown, row.verdict)
-    open_console().print(table)
+        rows.append((row.attack, f"{row.samples:,}", *shown, row.verdict))
+    headings = ("attack", "samples", "seen", "lower", "upper", "expected", "verdict")
+    columns = []
+    for heading, values in zip(headings, zip(*rows, strict=True), strict=True):
+        words = heading in ("attack", "verdict")
+        columns.append(Column(heading=heading, values=list(values), left=words, folds=words))
+    print_columns(columns)
     if outcome.reach:
         click.echo(f"the attack on pairs of small trees can measure at most {outcome.reach:.3f}")
     click.echo(

@@ -12,7 +12,8 @@ from ..options.command import Command
 from ..options.common import overwrite
 from ..options.reading import INPUTS, POINT_KEYS, inputs_of, local_files, read_option
 from ..options.values import INTEGER, NUMBER, parse_settings, split_commas
-from ..output.terminal import make_room, open_console, show_builds
+from ..output.columns import Column, print_columns
+from ..output.terminal import show_builds
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
@@ -174,20 +175,13 @@ _DISPENSABLE = (
 
 def _print_table(comparison: Comparison) -> None:
     """The table for people; the best of each column and epsilon is bold and has a star."""
-    from rich.table import Table
-    from rich.text import Text
-
-    out, columns = open_console(), _text_columns(comparison)
-    left_out = [name for name in _DISPENSABLE if make_room(columns, name, out.width)]
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in columns:
-        justify: Any = "left" if name == "method" else "right"
-        table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=True)
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*(Text(value, "bold" * value.endswith("*")) for value in row))
-    out.print("PRIVATE: mean true relative errors")
-    out.print(table)
-    out.print("score: geometric mean of the eight classes; *: smallest of its epsilon")
+    columns = [
+        Column(heading=name, values=values, left=name == "method")
+        for name, values in _text_columns(comparison).items()
+    ]
+    title = "PRIVATE: mean true relative errors"
+    left_out = print_columns(columns, dispensable=_DISPENSABLE, title=title, bold="*")
+    click.echo("score: geometric mean of the eight classes; *: smallest of its epsilon")
     if left_out:
         named = ", ".join(name.replace("_", " ") for name in left_out)
         click.echo(f"(too narrow for {named}; see the file)", err=True)

@@ -12,7 +12,8 @@ from ..options.common import RELEASE, overwrite
 from ..options.reading import INPUTS, POINT_KEYS, inputs_of, local_files, read_option
 from ..options.tallies import read_slice_tally
 from ..options.time_slices import SLICE, release_at, slice_at
-from ..output.terminal import open_console, show_stage
+from ..output.columns import Column, print_columns
+from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -105,17 +106,14 @@ def command(
 
 def _print_summary(evaluation: Evaluation) -> None:
     """Summary: relative errors in percent."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, title="PRIVATE: mean true relative errors")
+    columns = []
     for name in evaluation.summary.columns:
-        heading = name.replace("true_relative_", "").replace("_", "\n")
-        table.add_column(heading, justify="left" if name == "class" else "right")
-    for name, *values in evaluation.summary.itertuples(index=False):
-        table.add_row(name, *(f"{100 * value:.2f}%" for value in values))
-    out = open_console()
-    out.print(table)
-    out.print(f"score (geometric mean of the classes): {evaluation.score:.4f}")
+        values, words = evaluation.summary[name], name == "class"
+        texts = list(values) if words else [f"{100 * value:.2f}%" for value in values]
+        heading = name.replace("true_relative_", "")
+        columns.append(Column(heading=heading, values=texts, left=words, folds=words))
+    print_columns(columns, title="PRIVATE: mean true relative errors")
+    click.echo(f"score (geometric mean of the classes): {evaluation.score:.4f}")
     click.echo(
         "For each query the parts, with their signs, add up to the error; the means of their\n"
         "sizes may exceed it. covers: 95 % intervals that contain the true count."

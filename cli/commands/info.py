@@ -11,7 +11,7 @@ import numpy as np
 from ..options.command import Command
 from ..options.common import RELEASE
 from ..options.time_slices import SLICE, release_or_series_at
-from ..output.terminal import open_console
+from ..output.columns import print_facts, print_rows
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -127,18 +127,10 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
 
 def _print_facts(release: Release) -> None:
     """Facts and levels as two tables."""
-    from rich.table import Table
-
-    facts, out = Table(box=None, show_header=False, pad_edge=False), open_console()
+    facts = {}
     for name, value in _release_facts(release).items():
         shown = ", ".join(f"{k}={v}" for k, v in value.items()) if name == "parameters" else value
-        facts.add_row(name, " ".join(map(str, shown)) if isinstance(shown, list) else str(shown))
-    out.print(facts)
-    levels = Table(box=None, pad_edge=False)
-    rows = _level_rows(release)
-    for name in rows[0]:
-        levels.add_column(name, justify="right")
-    for row in rows:
-        levels.add_row(*("-" if value is None else str(value) for value in row.values()))
-    out.print()
-    out.print(levels)
+        facts[name] = " ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
+    print_facts(facts)
+    click.echo()
+    print_rows(_level_rows(release))

@@ -10,7 +10,8 @@ import click
 from ..options.command import Command
 from ..options.reading import INPUTS, inputs_of, read_option
 from ..options.values import INTEGER, parse_settings
-from ..output.terminal import open_console, printable
+from ..output.columns import Column, print_columns
+from ..output.terminal import printable
 
 if TYPE_CHECKING:
     from psd.ledger.charges import Charge
@@ -378,16 +379,32 @@ def _charge_row(charge: Charge) -> dict[str, Any]:
     }
 
 
+# Texts that may continue on the next line.
+_WORDS = (
+    "dataset",
+    "unit",
+    "columns",
+    "raised",
+    "left_of_caps",
+    "analyst",
+    "what",
+    "where",
+    "state",
+)
+
+
 def _print_rows(lines: list[dict[str, Any]], form: str) -> None:
-    """Lines as a table, the long names cut, or as JSON."""
+    """Lines as a table, with the start of each digest, or as JSON."""
     if form == "json":
         click.echo(json.dumps(lines, indent=1))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for name in lines[0] if lines else ():
-        table.add_column(name.replace("_", " "))
-    for line in lines:
-        table.add_row(*(value[: 12 if name == "digest" else 40] for name, value in line.items()))
-    open_console().print(table if lines else "the ledger has no entries of this kind yet")
+    if not lines:
+        click.echo("the ledger has no entries of this kind yet")
+        return
+    columns = []
+    for name in lines[0]:
+        values = [line[name][: 12 if name == "digest" else None] for line in lines]
+        if name == "raised":
+            values = [value.replace("T", " ") for value in values]  # a time may be broken there
+        columns.append(Column(heading=name, values=values, left=True, folds=name in _WORDS))
+    print_columns(columns)

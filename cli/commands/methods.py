@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import click
 
 from ..options.command import Command
-from ..output.terminal import open_console
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from ..output.columns import Column, print_columns
 
 __all__ = ["command"]
 
@@ -24,26 +20,28 @@ def command() -> None:
     Example:
       psd methods
     """  # noqa: D301
-    from rich.table import Table
-
     from psd._util import plugins
     from psd.decompositions import methods
     from psd.errors import ParameterError
 
-    table = Table(box=None, pad_edge=False)
-    for heading in ("method", "parameter", "default", "meaning"):
-        table.add_column(heading, overflow="fold")
+    rows: list[tuple[str, ...]] = []
     for name in methods():
         try:
-            _add_rows(table, name)
+            rows += _method_rows(name)
         except ParameterError as error:
-            table.add_row(name, "", "", str(error))
-    open_console().print(table)
+            rows.append((name, "", "", str(error)))
+    headings = ("method", "parameter", "default", "meaning")
+    print_columns(
+        [
+            Column(heading=heading, values=list(values), left=True, folds=True)
+            for heading, values in zip(headings, zip(*rows, strict=True), strict=True)
+        ]
+    )
     for problem in plugins.problems("psd.decompositions", "method"):
         click.echo(f"Note: {problem}.", err=True)
 
 
-def _add_rows(table: Table, name: str) -> None:
+def _method_rows(name: str) -> list[tuple[str, ...]]:
     """Rows of a method and its parameters.
 
     Raises
@@ -55,7 +53,8 @@ def _add_rows(table: Table, name: str) -> None:
 
     kind = method_class(name)
     about = (kind.__doc__ or "").splitlines()[0].replace(", as in [1]_.", ".")
-    table.add_row(name, "", "", f"{about} ({kind.paper})")
+    rows: list[tuple[str, ...]] = [(name, "", "", f"{about} ({kind.paper})")]
     for field in dataclasses.fields(kind):
         default = "" if field.default is None else str(field.default)
-        table.add_row("", field.name, default, field.metadata["doc"])
+        rows.append(("", field.name, default, field.metadata["doc"]))
+    return rows

@@ -13,7 +13,8 @@ from ..options.command import Command
 from ..options.common import overwrite
 from ..options.table import FORMAT
 from ..options.values import INTEGER, NUMBER, parse_number, split_commas
-from ..output.terminal import make_room, open_console, show_builds
+from ..output.columns import Column, print_columns
+from ..output.terminal import show_builds
 from ..output.text_files import output_format, write_text
 
 if TYPE_CHECKING:
@@ -228,8 +229,6 @@ _DISPENSABLE = (
 
 def _print_plan(result: Plan) -> None:
     """Ranges as a table for people, and what they mean in words."""
-    from rich.table import Table
-
     from psd.planning.text import (
         COLUMNS_NOTE,
         plan_sentences,
@@ -237,16 +236,12 @@ def _print_plan(result: Plan) -> None:
         range_columns,
     )
 
-    out, columns = open_console(), range_columns(result)
-    left_out = [name for name in _DISPENSABLE if make_room(columns, name, out.width)]
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in columns:
-        justify: Any = "left" if name == "method" else "right"
-        table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=True)
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*row)
+    columns = [
+        Column(heading=name, values=values, left=name == "method")
+        for name, values in range_columns(result).items()
+    ]
     click.echo(f"Expected relative errors: {plan_setting(result)}.")
-    out.print(table)
+    left_out = print_columns(columns, dispensable=_DISPENSABLE)
     click.echo(textwrap.fill(f"{COLUMNS_NOTE} No data was read.", 90))
     for sentence in plan_sentences(result):
         click.echo(f"- {sentence}.")

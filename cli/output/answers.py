@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.terminal import make_room, open_console, print_warning, printable
+from ..output.columns import Column, print_columns
+from ..output.terminal import print_warning, printable
 
 if TYPE_CHECKING:
     import pandas
@@ -34,24 +35,20 @@ _DISPENSABLE = (
 
 def print_answers(answers: pandas.DataFrame, extra: tuple[str, ...]) -> None:
     """Print answers as a table: counts rounded, relative errors in percent."""
-    from rich.table import Table
-
     from psd.query.answer_table import COLUMNS
 
-    screen = open_console()
     names = [name for name in ("id", "name", "NAME") if name in answers.columns][:1]
     names = [*(name for name in ("slice",) if name in answers.columns), *names]
-    shown = (*names, *COLUMNS, *extra)
-    columns = {name: [_value_text(name, value) for value in answers[name]] for name in shown}
-    left_out = [name for name in _DISPENSABLE if name in columns]
-    left_out = [name for name in left_out if make_room(columns, name, screen.width)]
-    table = Table(box=None, pad_edge=False)
-    for name in columns:
-        justify: Any = "left" if name in names else "right"
-        table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=name not in names)
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*row)
-    screen.print(table)
+    columns = [
+        Column(
+            heading=name,
+            values=[_value_text(name, value) for value in answers[name]],
+            left=name in names,
+            folds=name in names,
+        )
+        for name in (*names, *COLUMNS, *extra)
+    ]
+    left_out = print_columns(columns, dispensable=_DISPENSABLE)
     if left_out:
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.terminal import open_console, printable
+from ..output.columns import Column, print_columns
+from ..output.terminal import printable
 
 if TYPE_CHECKING:
     import pandas
@@ -62,15 +63,16 @@ def _cells_text(explanation: Explanation) -> str:
 
 def _print_table(title: str, rows: pandas.DataFrame) -> None:
     """A small table."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
-    for name in rows.columns:
-        justify: Any = "left" if name == "change" else "right"
-        table.add_column(name.replace("_", "\n"), justify=justify, no_wrap=True)
-    for row in rows.to_dict("records"):
-        table.add_row(*(_value_text(str(name), value) for name, value in row.items()))
-    open_console().print(table)
+    columns = [
+        Column(
+            heading=str(name),
+            values=[_value_text(str(name), value) for value in rows[name]],
+            left=name == "change",
+            folds=name == "change",
+        )
+        for name in rows.columns
+    ]
+    print_columns(columns, title=title)
 
 
 def _value_text(name: str, value: Any) -> str:
@@ -78,7 +80,7 @@ def _value_text(name: str, value: Any) -> str:
     if name == "covered":
         return f"{100 * value:.0f}%"
     if name in ("west", "south", "east", "north"):
-        return f"{value:.8g}"
+        return f"{value:.10g}"
     return f"{value:,.1f}" if isinstance(value, float) else str(value)
 
 

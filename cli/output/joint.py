@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.terminal import open_console, printable
+from ..output.columns import Column, print_columns
+from ..output.terminal import printable
 
 if TYPE_CHECKING:
     from psd.query.joint import Joint
@@ -27,24 +28,21 @@ _WIDEST = 12
 
 def print_joint(joint: Joint) -> None:
     """Correlations as a second table, and the total, on the screen."""
-    from rich.table import Table
-
-    screen, ids = open_console(), [printable(name) for name in _region_names(joint)]
+    ids = [printable(name) for name in _region_names(joint)]
     if 1 < len(joint) <= _WIDEST:
-        table = Table(box=None, pad_edge=False)
-        table.add_column("correlation")
-        for name in ids:
-            table.add_column(name, justify="right", no_wrap=True)
-        for name, row in zip(ids, joint.correlation, strict=True):
-            # Adding 0.0 removes the minus sign of a rounded -0.0.
-            table.add_row(name, *(f"{round(value, 2) + 0.0:.2f}" for value in row))
-        screen.print()
-        screen.print(table)
+        # Adding 0.0 removes the minus sign of a rounded -0.0.
+        texts = [[f"{round(value, 2) + 0.0:.2f}" for value in row] for row in joint.correlation]
+        columns = [Column(heading="correlation", values=ids, left=True, folds=True)]
+        columns += [
+            Column(heading=name, values=text) for name, text in zip(ids, texts, strict=True)
+        ]
+        click.echo()
+        print_columns(columns)
     elif len(joint) > _WIDEST:
         click.echo("(too many regions for a table of correlations; see --format csv)", err=True)
     if joint.overlap is None and len(joint):
         total = joint.total()
-        screen.print(
+        click.echo(
             f"\ntotal {total.estimate:,.1f}, error {total.error:,.1f}, "
             f"{total.lower:,.1f} to {total.upper:,.1f}"
         )

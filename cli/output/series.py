@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.terminal import open_console
+from ..output.columns import print_facts, print_rows
 
 if TYPE_CHECKING:
     from psd.api.series import SeriesRelease
@@ -21,19 +21,14 @@ def print_series(series: SeriesRelease, form: str) -> None:
     if form == "json":
         click.echo(json.dumps({**facts, "slices": rows}, indent=2))
         return
-    from rich.table import Table
-
-    table, screen = Table(box=None, show_header=False, pad_edge=False), open_console()
-    for name, value in facts.items():
-        table.add_row(name, " ".join(map(str, value)) if isinstance(value, list) else str(value))
-    screen.print(table)
-    slices = Table(box=None, pad_edge=False)
-    for name in rows[0]:
-        slices.add_column(name, justify="right")
-    for row in rows:
-        slices.add_row(*map(str, row.values()))
-    screen.print()
-    screen.print(slices)
+    print_facts(
+        {
+            name: " ".join(map(str, value)) if isinstance(value, list) else str(value)
+            for name, value in facts.items()
+        }
+    )
+    click.echo()
+    print_rows(rows)
 
 
 def _series_facts(series: SeriesRelease) -> dict[str, Any]:

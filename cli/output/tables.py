@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..output.terminal import open_console, printable
+from ..output.columns import Column, print_columns
+from ..output.terminal import printable
 from ..output.text_files import write_text
 
 if TYPE_CHECKING:
@@ -40,19 +41,12 @@ def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overw
 
 def _print_table(table: pandas.DataFrame) -> None:
     """All columns, numbers rounded alike in a column."""
-    from rich.table import Table
-
-    out = Table(box=None, pad_edge=False)
-    columns: list[list[str]] = []
+    columns = []
     for name in table.columns:
-        numbers = table[name].dtype.kind in "iuf"
-        out.add_column(
-            printable(str(name)).replace("_", "\n"), justify="right" if numbers else "left"
-        )
-        columns.append(_column_texts(table[name], str(name)))
-    for row in zip(*columns, strict=True):
-        out.add_row(*row)
-    open_console().print(out)
+        values, words = _column_texts(table[name], str(name)), table[name].dtype.kind not in "iuf"
+        heading = printable(str(name))
+        columns.append(Column(heading=heading, values=values, left=words, folds=words))
+    print_columns(columns)
 
 
 def _column_texts(column: pandas.Series[Any], name: str) -> list[str]:

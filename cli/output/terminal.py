@@ -1,4 +1,4 @@
-"""Output on a terminal: progress, warnings, and tables that fit its width."""
+"""Output on a terminal: progress, warnings, and the screen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "make_room",
     "open_console",
     "print_warning",
     "printable",
@@ -74,14 +73,3 @@ def show_builds(first: str = "reading") -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: shown.update(
             task, description="builds finished", completed=done, total=total
         )
-
-
-def make_room(columns: dict[str, list[str]], name: str, width: int) -> bool:
-    """Leave a column out if the table is wider than the terminal; return whether it was.
-
-    The words of a heading are separated by underscores and printed one below the other.
-    """
-    widths = [
-        max(map(len, (*heading.split("_"), *values))) + 1 for heading, values in columns.items()
-    ]
-    return sum(widths) > width and columns.pop(name) is not None

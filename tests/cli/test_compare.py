@@ -80,7 +80,7 @@ def test_a_narrow_terminal_drops_columns_and_says_so(visits, tmp_path, monkeypat
     from rich.console import Console
 
     monkeypatch.setattr(
-        "psd_cli.commands.compare.open_console", lambda: Console(width=80, highlight=False)
+        "psd_cli.output.columns.open_console", lambda: Console(width=80, highlight=False)
     )
     outcome = cli("compare", visits, "-o", tmp_path / "e.csv", *QUICK)
     assert outcome.code == 0

@@ -80,7 +80,7 @@ def test_a_narrow_terminal_drops_columns_and_says_so(monkeypatch):
     from rich.console import Console
 
     monkeypatch.setattr(
-        "psd_cli.commands.plan.open_console", lambda: Console(width=70, highlight=False)
+        "psd_cli.output.columns.open_console", lambda: Console(width=70, highlight=False)
     )
     outcome = cli("plan", *PLACE, *QUICK, "--epsilon", 1)
     assert outcome.code == 0

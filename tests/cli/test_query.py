@@ -54,9 +54,9 @@ def test_a_region_beyond_the_bounds_is_answered_in_part_and_said_so(release):
 def test_a_narrow_terminal_loses_columns_and_no_digits(release, monkeypatch):
     from rich.console import Console
 
-    from psd_cli.output import answers
+    from psd_cli.output import columns
 
-    monkeypatch.setattr(answers, "open_console", lambda: Console(width=60, highlight=False))
+    monkeypatch.setattr(columns, "open_console", lambda: Console(width=60, highlight=False))
     outcome = cli("query", release, *boxes_args([(-4, -4, 5, 5)]))
     assert (outcome.code, "too narrow" in outcome.err) == (0, True)
     assert "…" not in outcome.out

@@ -1,0 +1,173 @@
+"""Tables on a terminal. Words may be broken, but no number or heading is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..output.terminal import open_console
+
+__all__ = ["Column", "print_columns", "print_facts", "print_rows"]
+
+# Narrowest column of words: longer words are broken.
+_WORDS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of texts.
+
+    Parameters
+    ----------
+    heading : str
+        Its parts are separated by underscores, and printed one below the other.
+    values : list of str
+        One for each row.
+    left : bool
+        Whether the values start at the left.
+    folds : bool
+        Whether the values are words, which may continue on the next line.
+    """
+
+    heading: str
+    values: list[str]
+    left: bool = False
+    folds: bool = False
+
+    @property
+    def least(self) -> int:
+        """Width without which a number or a heading is cut, or words below 16 letters break."""
+        if not self.folds:
+            return self.natural
+        words = [word for value in self.values for word in value.split()]
+        return max(_widest(self.heading.split("_")), min(_widest(words), _WORDS))
+
+    @property
+    def natural(self) -> int:
+        """Width that needs no line to be broken."""
+        return _widest([*self.heading.split("_"), *self.values])
+
+
+def _widest(texts: Sequence[str]) -> int:
+    """Width of the widest text in cells of a terminal."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, texts), default=0)
+
+
+def print_columns(
+    columns: Sequence[Column],
+    *,
+    dispensable: Sequence[str] = (),
+    title: str | None = None,
+    bold: str | None = None,
+) -> list[str]:
+    """Print columns side by side.
+
+    If they are wider than the terminal, the gaps and headings become narrower, the dispensable
+    columns are left out one by one, and words are broken, in this order. If that is not enough,
+    the lines are longer than the terminal.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        With equally many values.
+    dispensable : sequence of str
+        Headings of columns that may be left out, the first of them first.
+    title : str, optional
+        Line above the table.
+    bold : str, optional
+        Values that end in this mark are bold.
+
+    Returns
+    -------
+    list of str
+        Headings of the columns that are left out, in the order of ``dispensable``.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = open_console()
+    fitting, gap = _fit(columns, dispensable, screen.width)
+    widths = _fold([(c.least, c.natural) for c in fitting], screen.width - gap * (len(fitting) - 1))
+    screen.width = max(screen.width, sum(widths) + gap * (len(widths) - 1))
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
+    for column, width in zip(fitting, widths, strict=True):
+        table.add_column(
+            Text(column.heading.replace("_", "\n")),
+            justify="left" if column.left else "right",
+            no_wrap=not column.folds,
+            overflow="fold",
+            width=width,
+        )
+    for row in zip(*(column.values for column in fitting), strict=True):
+        marked = ("bold" if bold and value.endswith(bold) else "" for value in row)
+        table.add_row(*map(Text, row, marked))
+    if title is not None:
+        screen.print(Text(title, "bold"))
+    screen.print(table)
+    everything, remaining = (set(map(_plain, each)) for each in (columns, fitting))
+    left_out = everything - remaining
+    return [heading for heading in dispensable if heading.replace("_", " ") in left_out]
+
+
+def _plain(column: Column) -> str:
+    """Heading without line breaks."""
+    return column.heading.replace("_", " ")
+
+
+def _fit(
+    columns: Sequence[Column], dispensable: Sequence[str], width: int
+) -> tuple[list[Column], int]:
+    """Columns that fit the width, if any do, and the gap between them."""
+    if _least_width(columns, 2) <= width:
+        return list(columns), 2
+    fitting = list(columns)
+    if _least_width(fitting, 1) > width:
+        fitting = [_narrow_heading(column) for column in columns]
+    for heading in dispensable:
+        if _least_width(fitting, 1) > width:
+            fitting = [c for c in fitting if _plain(c) != heading.replace("_", " ")]
+    return fitting, 1
+
+
+def _narrow_heading(column: Column) -> Column:
+    """The column, with the words of its heading below each other if that makes it narrower."""
+    narrow = replace(column, heading=column.heading.replace(" ", "_"))
+    return narrow if narrow.least < column.least else column
+
+
+def _least_width(columns: Sequence[Column], gap: int) -> int:
+    """Width of a table of narrow columns."""
+    return sum(column.least for column in columns) + gap * (len(columns) - 1)
+
+
+def _fold(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
+    """Widths within the room, from the least and the natural ones; the widest are reduced first."""
+    reduced = [natural for _, natural in widths]
+    while sum(reduced) > room:
+        loose = [number for number, (least, _) in enumerate(widths) if reduced[number] > least]
+        if not loose:
+            break
+        reduced[max(loose, key=reduced.__getitem__)] -= 1
+    return reduced
+
+
+def print_rows(rows: Sequence[Mapping[str, object]]) -> None:
+    """Print rows of figures under the names of their columns; a missing figure is a dash."""
+    texts = [["-" if value is None else str(value) for value in row.values()] for row in rows]
+    columns = zip(rows[0], zip(*texts, strict=True), strict=True)
+    print_columns([Column(heading=name, values=list(values)) for name, values in columns])
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Print names and values below each other; a long value continues on the next line."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(Text(name), Text(value))
+    open_console().print(table)
