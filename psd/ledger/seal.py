@@ -17,6 +17,9 @@ import hashlib
 import hmac
 import json
 import os
+import re
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,7 @@ _DOMAIN = b"psd seal of a ledger 1\n"
 _FIELDS = {"version": int, "ledger": str, "entries": int, "head": str, "mac": str}
 _VERSION = 1
 _LARGEST = 2**12
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 PathLike = str | os.PathLike[str]
 
@@ -75,7 +79,7 @@ def write_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> Path:
         If the key cannot be read, or a file cannot be written.
     """
     target = seal_path(ledger)
-    if target.exists():
+    if os.path.lexists(target):
         check_seal(ledger, state, key)
     body = {"ledger": state.id, "entries": len(state.hashes), "head": state.head}
     sealed = {"version": _VERSION, **body, "mac": _mac(load_key(key), body)}
@@ -100,7 +104,7 @@ def check_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> int:
     InputDataError
         If the key cannot be read.
     """
-    if not Path(key).is_file():
+    if not os.path.isfile(key):
         raise ParameterError(f"key must be a file that exists, got {key}")
     path = seal_path(ledger)
     seal = _read_seal(path)
@@ -118,20 +122,32 @@ def check_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> int:
 
 def _read_seal(path: Path) -> dict[str, Any]:
     """Fields of the file of a seal."""
-    try:
-        with path.open("rb") as file:
-            seal = strict_json(file.read(_LARGEST + 1), _LARGEST)
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         raise LedgerError(
             f"seal {path} does not exist; restore it, or seal the ledger with `psd ledger seal`"
-        ) from None
-    except (OSError, ReleaseFormatError):
-        seal = None
+        )
+    seal: Any = None
+    with (
+        suppress(OSError, ReleaseFormatError),
+        open(path, "rb", opener=_open_at_once) as file,
+    ):
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            seal = strict_json(file.read(_LARGEST + 1), _LARGEST)
     is_seal = isinstance(seal, dict) and {name: type(v) for name, v in seal.items()} == _FIELDS
-    if not is_seal or seal["version"] != _VERSION or seal["entries"] < 1:
+    if not (is_seal and seal["version"] == _VERSION and seal["entries"] >= 1 and _is_mac(seal)):
         raise LedgerError(f"seal {path} is damaged, or of another version")
     fields: dict[str, Any] = seal
     return fields
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; opening a pipe would wait for its writer otherwise."""
+    return os.open(path, flags | _NO_WAIT)
+
+
+def _is_mac(seal: dict[str, Any]) -> bool:
+    """Whether the code of a seal has the form that `_mac` gives it."""
+    return re.fullmatch("[0-9a-f]{64}", seal["mac"]) is not None
 
 
 def _mac(key: bytes, body: dict[str, Any]) -> str:

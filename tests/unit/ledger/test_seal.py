@@ -1,6 +1,7 @@
 """A sealed entry cannot be changed unnoticed without the key."""
 
 import json
+import os
 import stat
 
 import pytest
@@ -72,7 +73,8 @@ def test_what_comes_after_the_seal_is_not_covered(ledger, key):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("entries", 2), ("head", "0" * 64), ("ledger", "0" * 32), ("mac", "0")]
+    ("field", "value"),
+    [("entries", 2), ("head", "0" * 64), ("ledger", "0" * 32), ("mac", "0" * 64)],
 )
 def test_a_seal_that_was_changed_is_refused(field, value, ledger, key):
     ledger.seal(key)
@@ -92,13 +94,38 @@ def test_a_file_that_is_no_seal_is_refused(text, ledger, key):
         ledger.verify(key=key)
 
 
-@pytest.mark.parametrize("changes", [{"version": 2}, {"entries": 0}, {"entries": True}, {"a": 1}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 2},
+        {"entries": 0},
+        {"entries": True},
+        {"a": 1},
+        {"mac": "0"},
+        {"mac": "é" * 64},
+        {"mac": "\ud800" * 64},
+        {"mac": "٣" * 64},
+        {"mac": "0" * 64 + "\n"},
+    ],
+)
 def test_fields_of_a_seal_are_checked(changes, ledger, key):
     ledger.seal(key)
     path = seal_path(ledger.path)
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
     with pytest.raises(LedgerError, match="is damaged, or of another version"):
         ledger.verify(key=key)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_seal_that_is_a_pipe_or_a_folder_is_refused_at_once(ledger, key):
+    ledger.seal(key)
+    path = seal_path(ledger.path)
+    for replace in (os.mkfifo, os.mkdir, lambda link: os.symlink("/dev/zero", link)):
+        path.rmdir() if path.is_dir() else path.unlink()
+        replace(path)
+        for use in (ledger.verify, ledger.seal):
+            with pytest.raises(LedgerError, match="is damaged, or of another version"):
+                use(key=key)
 
 
 def test_seals_of_other_keys_and_ledgers(ledger, key, tmp_path):
