@@ -71,7 +71,7 @@ def check_free(
             f"{path} is a broken symbolic link; remove it, or pass overwrite=True to replace it",
             path=path,
         )
-    if path.exists() and any(Path(item).exists() and path.samefile(item) for item in inputs):
+    if path.exists() and any(os.path.exists(item) and path.samefile(item) for item in inputs):
         raise WriteError(
             f"{path} is read as an input too; choose another name for the output", path=path
         )

@@ -78,7 +78,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int = MAX_FILE) -> bytes:
         If the file is missing, too large, or cannot be read.
     """
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ReleaseFormatError(f"release {path} does not exist or is not a file", path=path)
     try:
         with path.open("rb") as file:

@@ -103,7 +103,7 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 
 def is_tally(path: str | os.PathLike[str]) -> bool:
     """Whether the footer of a file marks it as a tally; False if it cannot be read."""
-    return Path(path).is_file() and KEY in footer_keys(path)
+    return os.path.isfile(path) and KEY in footer_keys(path)
 
 
 def read_tally(path: str | os.PathLike[str]) -> PartialTally:
@@ -150,7 +150,7 @@ def _read_header(path: str | os.PathLike[str]) -> PartialTally:
 @contextmanager
 def _explain_damage(path: Path) -> Iterator[Path]:
     """Refuse a file that is not a tally; replace the errors of a damaged file by a message."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputDataError(f"tally {path} does not exist or is not a file")
     if not is_tally(path):
         raise InputDataError(f"tally {path} is not a tally of psd, or is damaged")

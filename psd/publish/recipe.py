@@ -6,15 +6,15 @@ part of it enters a request or a release.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from psd._util.instances import type_text
 from psd._util.suggestions import check_names
 from psd._util.toml_text import toml_text
+from psd._util.toml_values import check_texts, read_toml, texts_of
 from psd.errors import InputDataError, ParameterError
 from psd.publish.option_text import path_beside, path_within
 from psd.publish.request import BuildRequest
@@ -82,7 +82,7 @@ class PrivateInputs:
         Raises
         ------
         ParameterError
-            If a key does not exist.
+            If a key does not exist, or its value is of another type.
         """
         table = {key: value for key, value in table.items() if value is not None}
         check_names("key of private", table, PRIVATE_KEYS)
@@ -90,11 +90,16 @@ class PrivateInputs:
         if not isinstance(read, Mapping):
             raise ParameterError("read of private must be a table of KEY = VALUE")
         check_names("key of private.read", read, PRIVATE_READ_KEYS)
-        inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+        check_texts("private", table, ("engine", "dataset", "analyst"))
+        check_texts("private.read", dict(read), ("table", "query"))
         for key in _FILES:
             if key in table:
                 table[key] = path_within(folder, str(table[key]))
-        return cls(inputs=tuple(path_within(folder, str(item)) for item in inputs), **read, **table)
+        return cls(
+            inputs=tuple(path_within(folder, item) for item in texts_of("inputs", inputs)),
+            **read,
+            **table,
+        )
 
     def to_table(self, *, folder: Path | None = None) -> dict[str, Any]:
         """The table ``[private]``."""
@@ -150,12 +155,15 @@ class PlannedRelease:
             )
         if "epsilon" not in table:
             raise ParameterError("epsilon must be given for every release, such as 0.5")
-        exports = table.get("export", ())
-        exports = [exports] if isinstance(exports, str) else exports
+        exports = texts_of("export", table.get("export", ()))
+        if not isinstance(table.get("set", {}), Mapping):
+            raise ParameterError(
+                f"set must be a table of KEY = VALUE, got {type_text(table['set'])}"
+            )
         return cls(
             output=path_within(folder, str(table["output"])),
             table={key: value for key, value in table.items() if key in KEYS},
-            export=tuple(path_within(folder, str(path)) for path in exports),
+            export=tuple(path_within(folder, path) for path in exports),
             folder=folder,
         )
 
@@ -251,10 +259,7 @@ class Recipe:
         Traceback (most recent call last):
         psd.errors.ParameterError: key of release 'epsilom' does not exist; did you mean 'epsilon'?
         """
-        try:
-            table = tomllib.loads(text, parse_float=Decimal)
-        except tomllib.TOMLDecodeError as error:
-            raise ParameterError(f"recipe must be TOML: {error}") from None
+        table = read_toml("recipe", text)
         check_names("table", table, ("private", "release"))
         releases = table.get("release", [])
         releases = releases if isinstance(releases, list) else [releases]

@@ -6,15 +6,14 @@ The keys are the names of the options of ``psd build``, and the values the texts
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from psd._util.suggestions import check_names
 from psd._util.toml_text import toml_text
+from psd._util.toml_values import read_toml, texts_of, values_of
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition
@@ -81,11 +80,7 @@ def from_toml(text: str, *, folder: Path | None = None) -> BuildRequest:
     >>> from_toml(to_toml(request)) == request
     True
     """
-    try:
-        table = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise ParameterError(f"request must be TOML, got an error: {error}") from None
-    return request_from_table(table, folder=folder)
+    return request_from_table(read_toml("request", text), folder=folder)
 
 
 def to_toml(request: BuildRequest, *, folder: Path | None = None) -> str:
@@ -142,7 +137,7 @@ def request_from_table(
         arguments["max_contributions"] = _contribution_bound(table["max_contributions"])
     slices = table.get("slices")
     if slices is not None:
-        text = slices if isinstance(slices, str) else ",".join(map(str, slices))
+        text = ",".join(texts_of("slices", slices))
         slices = slices_from_text(text, arguments.get("time_zone", "UTC"))
     return request_from_arguments(
         domain=area,
@@ -184,7 +179,7 @@ def _domain_from_table(
 ) -> Domain | PrivateBounds | None:
     """Domain of the table, or how its bounds are estimated."""
     bounds, crs = table.get("bounds"), str(table.get("crs", "EPSG:4326"))
-    lattice = tuple(table.get("lattice", DEFAULT_LATTICE))
+    lattice = values_of("lattice", table.get("lattice", DEFAULT_LATTICE))
     if bounds is None and boundary is None:
         return None
     if bounds is None:
@@ -201,7 +196,7 @@ def _domain_from_table(
             f"bounds must be four numbers, {_AREA_OF_USE} or {PRIVATE}:share=0.1, got "
             f"{bounds[:80]!r}"
         )
-    return Domain(bounds=tuple(bounds), crs=crs, lattice=lattice)
+    return Domain(bounds=values_of("bounds", bounds), crs=crs, lattice=lattice)
 
 
 @contextmanager

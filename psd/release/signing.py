@@ -247,7 +247,7 @@ def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
 
 def _read_signature(path: Path) -> dict[str, str]:
     """Fields of a file of a signature."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ReleaseFormatError(
             f"signature must be a file, got {path}, which does not exist or is not a file; is the "
             "release signed, or its signature elsewhere?",
@@ -309,7 +309,7 @@ def _load_key(path: Name, load: Any) -> Any:
     """Key of a file; None if it holds something else, or is protected by a password."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise ParameterError(f"key {path} does not exist or is not a file")
     try:
         with Path(path).open("rb") as file:

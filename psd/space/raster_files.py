@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ def read_raster(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds | None
     MissingExtraError
         If rasterio is needed and not installed.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputDataError(f"covariate {path} does not exist or is not a file")
     suffix = path.suffix.lower()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,7 +144,7 @@ def _csv(path: Path, name: str) -> pandas.DataFrame:
 
 def _check_file(path: Path) -> None:
     """Refuse a path that is not a file."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputDataError(f"{path} does not exist or is not a file")
 
 

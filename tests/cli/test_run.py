@@ -8,7 +8,7 @@ import pytest
 
 import psd
 from psd.ledger.ledger import Ledger
-from support.cli_runner import BOUNDS, fails, files, passes, write_points
+from support.cli_runner import BOUNDS, cli, fails, files, passes, write_points
 from support.ledger_edits import edit_charge
 
 RECIPE = """
@@ -169,6 +169,42 @@ def test_refusals(folder, code, told, change):
     there = files(folder)
     assert told in fails(code, "run", "release.toml")
     assert files(folder) == there
+
+
+LONG = '"' + "a" * 3_000 + '"'
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "change"),
+    [
+        (2, "inputs must be a list", ('["points.csv"]', "5")),
+        (2, "engine of private must be a text", ("[release]", "engine = 5\n[release]")),
+        (2, "dataset of private must be a text", ("[release]", "dataset = 5\n[release]")),
+        (2, "table of private.read must be", ("[release]", "read = {table = 5}\n[release]")),
+        (2, "export must be a list", ('["cells.csv"]', "5")),
+        (2, "bounds must be a list", ("[-4, -4, 4, 4]", "5")),
+        (2, "lattice must be a list", ("epsilon = 1", "epsilon = 1\nlattice = 5")),
+        (2, "slices must be a list", ("epsilon = 1", "epsilon = 1\nslices = 5")),
+        (2, "set must be a table", ('{height = 2, estimate = "signed"}', "5")),
+        (8, "does not exist or cannot be reached", ('["points.csv"]', LONG)),
+        (8, "does not exist or is not a file", ("epsilon = 1", f"epsilon = 1\nboundary = {LONG}")),
+        (8, "does not exist or is not a file", ("epsilon = 1", f"epsilon = 1\ncovariate = {LONG}")),
+        (2, "nested too deeply", ("epsilon = 1", f"epsilon = {'[' * 5_000}")),
+        (2, "too many digits", ("epsilon = 1", f"epsilon = {'1' * 5_000}")),
+        (2, "too many digits", ("epsilon = 1", f"epsilon = 1e{'9' * 50}")),
+    ],
+)
+def test_values_of_another_type_or_size_are_refused_in_a_sentence(folder, code, told, change):
+    (folder / "release.toml").write_text(RECIPE.replace(*change))
+    assert told in fails(code, "run", "release.toml")
+
+
+def test_a_key_with_a_long_name_does_not_exist(folder):
+    text = RECIPE.replace("[release]", f"sign_key = {LONG}\n[release]")
+    (folder / "release.toml").write_text(text)
+    outcome = cli("run", "release.toml")
+    assert outcome.code == 2
+    assert outcome.err.endswith("does not exist or is not a file\n")
 
 
 def test_no_recipe(folder):

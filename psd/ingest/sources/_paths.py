@@ -94,7 +94,7 @@ def file_kind(item: Any) -> str | None:
     suffix = Path(name).suffix.lower()
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
-    if suffix in _TEXT or not Path(name).is_file():
+    if suffix in _TEXT or not os.path.isfile(name):
         return "csv"
     try:
         with Path(name).open("rb") as file:
