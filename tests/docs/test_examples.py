@@ -3,7 +3,8 @@
 A block of code is ``sh``, ``python``, ``sql`` or ``toml``, and runs in the order of the page, in
 a folder with the sample data; a block that begins with ``# NAME.toml`` is written to that file.
 Before a block that needs more than that (a cluster, files of the reader) stands
-``<!-- not run: REASON -->``: its commands are parsed only.
+``<!-- not run: REASON -->``: its commands are parsed only. A page writes into a folder of its own
+under ``try``, so that pages run alone, and one after another in one folder.
 """
 
 import importlib.util
@@ -24,7 +25,7 @@ import pytest
 import psd
 import psd.testing
 from psd._util import plugins
-from psd.decompositions import register
+from psd.decompositions import methods, register
 from psd.ledger.ledger import Ledger
 from psd_cli.main import cli
 from support.postgres import execute, ingest, rows
@@ -41,6 +42,11 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```(\w*)\n(.*?)^```", re.M | re.S)
 INSTALLS = "python3 -m venv"
+FILE = re.compile(
+    r"[\w./*?-]+\.(?:parquet|csv|gpkg|npy|tif|json|wkt|html|tally|key|pem|ledger|toml)\b(?!\()"
+)
+POSTGIS = "needs a PostGIS server"
+METHOD = "docs/contributing/method.md"
 ADDRESS = "postgresql://ann@db.example.org/city"
 
 
@@ -99,6 +105,37 @@ def test_commands_parse(page):
                 parse(words)
 
 
+def folder_of(page):
+    """Folder into which a page writes; None if it writes nothing."""
+    folders = {name for b in blocks(page) for name in re.findall(r"mkdir -p (try\S*)", b.text)}
+    assert len(folders) <= 1
+    return folders.pop() if folders else None
+
+
+def paths_in(page):
+    """Texts of the examples of a page that may name files."""
+    for block in blocks(page):
+        if block.reason in ("", POSTGIS) and INSTALLS not in block.text:
+            # The paths of a recipe begin at its folder, so only its own name counts.
+            code = block.text.partition("\n")[0] if block.language == "toml" else block.text
+            yield re.sub(r'folder / f?"[^"]*"|  +# .*', "", code)
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - {"CONTRIBUTING.md", METHOD}))
+def test_a_page_writes_into_its_folder(page):
+    code = "".join(paths_in(page))
+    beginnings = ("data/", f"{folder_of(page)}/")
+    elsewhere = {name for name in FILE.findall(code) if not name.startswith(beginnings)}
+    assert elsewhere <= {"seoul.psd.parquet"}, "that of the first command of the README alone"
+    assert not re.search(r"(-o |save\(\"|create |> )seoul\.", code)
+
+
+def test_pages_share_no_folder():
+    folders = [folder for page in PAGES if (folder := folder_of(page))]
+    assert len(folders) > 10
+    assert len({*folders}) == len(folders)
+
+
 def run_shell(text):
     """Run a text of the shell with this Python; give what it prints."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -113,12 +150,12 @@ def run_shell(text):
     return done.stdout
 
 
-def run_page(page, replace=("", "")):
-    """Run the examples of a page in their order."""
+def run_page(page, replace=("", ""), ready=""):
+    """Run the examples of a page in their order, also those that wait for what is ready."""
     names = {}
     for block in blocks(page):
         code = block.text.replace(*replace) if replace[0] else block.text
-        if block.reason or INSTALLS in code:
+        if (block.reason and block.reason != ready) or INSTALLS in code:
             continue
         if block.language == "python":
             exec(code, names)
@@ -172,7 +209,7 @@ SPECIAL = {
     "docs/guide/sources.md",
     "docs/guide/ledger.md",
     "docs/guide/signing.md",
-    "docs/contributing/method.md",  # tests/contract/test_outside_packages.py runs it
+    METHOD,  # tests/contract/test_outside_packages.py runs it
 }
 
 
@@ -194,22 +231,32 @@ def test_examples_of_the_readme_run(release):
 
 @pytest.mark.nightly
 def test_examples_of_sources_run(folder, database):
-    run_page("docs/guide/sources.md", (ADDRESS, database))
+    run_page("docs/guide/sources.md", (ADDRESS, database), POSTGIS)
 
 
 @pytest.mark.nightly
 def test_examples_of_the_ledger_run(folder):
     run_page("docs/guide/ledger.md")
-    book = Ledger("city.ledger").verify()
+    book = Ledger("try/ledger/city.ledger").verify()
     assert [charge.done for charge in book.charges.values()] == [True] * 3
-    assert Ledger("town.ledger").state().spent("visits") == 600_000_000
+    assert Ledger("try/ledger/town.ledger").state().spent("visits") == 600_000_000
+
+
+@pytest.mark.nightly
+def test_all_pages_run_one_after_another_in_one_folder(release, database):
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    linked = (f"docs/{name}" for name in re.findall(r"\]\(([\w/-]+\.md)\)", index))
+    order = [page for page in ("README.md", *linked) if page in PAGES and folder_of(page)]
+    assert {*order} == {page for page in PAGES if folder_of(page)}
+    for page in order:
+        run_page(page, (ADDRESS, database), POSTGIS)
 
 
 @pytest.mark.nightly
 def test_releases_of_parts_have_the_bound_that_the_page_states(folder):
     run_page("docs/guide/tallies.md")
     names = ("whole", "parts", "users", "again")
-    releases = [psd.load(f"{name}.psd.parquet") for name in names]
+    releases = [psd.load(f"try/tallies/{name}.psd.parquet") for name in names]
     assert [release.unit.max_contributions for release in releases] == [1, 1, 4, 4]
 
 
@@ -218,7 +265,8 @@ def test_the_method_of_contributing_builds_a_release(monkeypatch):
     (code,) = (b.text for b in blocks("CONTRIBUTING.md") if b.language == "python")
     names = {}
     exec(code, names)
-    register(names["method"])
+    if "halves" not in methods():  # else it was saved beside the other methods
+        register(names["method"])
     domain = psd.Domain(bounds=(0, 0, 4, 4))
     points = pd.DataFrame({"lon": [1.0, 2.0, 3.0], "lat": [1.0, 2.0, 3.0]})
     release = psd.build(points, domain=domain, epsilon=1, method="halves")
