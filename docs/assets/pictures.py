@@ -1,17 +1,23 @@
-"""Draw the trees of the Seoul sample: `python docs/assets/pictures.py` writes trees.png beside it.
+"""Draw the trees of the Seoul sample: `python docs/assets/pictures.py OUTPUT.png`.
 
-The noise is fresh in every run, so the picture changes a little each time.
+It needs matplotlib, the extra `plot`. The noise is fresh in every run, so the picture changes a
+little each time; the picture of the README is docs/assets/trees.png.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.figure import Figure
+except ModuleNotFoundError:
+    sys.exit("pictures.py needs matplotlib; install it with pip install '.[plot]'")
 
 import psd
 from psd.decompositions import Grid, Quadtree
@@ -49,6 +55,8 @@ def draw(axes: Axes, release: psd.Release) -> None:
 
 def main() -> None:
     """Build the releases and draw them side by side."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python docs/assets/pictures.py OUTPUT.png")
     figure = Figure(figsize=(10, 15.6), layout="constrained")
     for axes, method in zip(figure.subplots(3, 2).flat, METHODS, strict=True):
         release = psd.build(
@@ -60,7 +68,9 @@ def main() -> None:
             max_contributions=4,
         )
         draw(axes, release)
-    figure.savefig(HERE / "trees.png", dpi=80)
+    output = Path(sys.argv[1])
+    output.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(output, dpi=80)
 
 
 if __name__ == "__main__":
