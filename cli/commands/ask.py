@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ..options.area import resolution_option
 from ..options.command import READ_KEYS, Command, options_of
 from ..options.ledger import account_of, ledger_options
 from ..options.reading import INPUTS, inputs_of, read_option
@@ -28,6 +29,7 @@ __all__ = ["command"]
     show_default=True,
     help="CRS of the box and of the coordinate columns.",
 )
+@resolution_option
 @unit_options(bound="Largest number of records of each user in the box.", per=("day",))
 @read_option(*READ_KEYS)
 @click.option(

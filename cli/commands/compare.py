@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..options.area import resolution_option
 from ..options.command import Command
 from ..options.common import overwrite
 from ..options.reading import INPUTS, POINT_KEYS, inputs_of, local_files, read_option
@@ -68,6 +69,7 @@ __all__ = ["command"]
     show_default=True,
     help="CRS of the bounds and of the coordinate columns.",
 )
+@resolution_option
 @read_option(*POINT_KEYS)
 @click.option("--user", help="Column of user ids: all records of a user are protected together.")
 @click.option(
@@ -86,7 +88,6 @@ def command(
     names: str,
     epsilons: str,
     settings: tuple[str, ...],
-    crs: str,
     plot: str | None,
     report: str | None,
     overwrite: bool,
@@ -121,7 +122,8 @@ def command(
     methods = _named_methods(
         names, parse_settings(settings, "METHOD.KEY=VALUE", "quadtree.height=9")
     )
-    domain = Domain(bounds=bounds, crs=crs)
+    resolution = options.pop("coordinate_resolution")
+    domain = Domain(bounds=bounds, crs=options.pop("crs"), coordinate_resolution=resolution)
     with show_builds() as finished:
         from psd.evaluation.compare import COMPARISON_NOTICE, compare
 

@@ -21,6 +21,11 @@ __all__ = ["command"]
 
 _FILE = click.argument("file", type=click.Path(readable=False))
 _READ = read_option("user", "x", "y", "time", "time_zone", "geometry", "layer")
+_RESOLUTION = click.option(
+    "--coordinate-resolution",
+    metavar="STEP",
+    help="Step to which the coordinates are rounded; charges with another one count everywhere.",
+)
 _FORM = click.option(
     "--format",
     "form",
@@ -105,6 +110,7 @@ def create_ledger(file: str) -> None:
     metavar="PATH",
     help="File or folder that may be read; may be repeated. With any, other inputs are refused.",
 )
+@_RESOLUTION
 @_READ
 def register_dataset(
     file: str,
@@ -115,6 +121,7 @@ def register_dataset(
     max_contributions: int | None,
     caps: tuple[str, ...],
     inputs: tuple[str, ...],
+    coordinate_resolution: str | None,
     read: dict[str, Any],
 ) -> None:
     """Add a dataset with its budget; only `psd ledger raise` changes the budget later.
@@ -145,6 +152,7 @@ def register_dataset(
         max_contributions=max_contributions,
         caps=cap_texts,
         columns=Columns(**read),
+        coordinate_resolution=coordinate_resolution,
         inputs=inputs,
     )
     click.echo(f"registered {dataset} in {file}: budget {budget} per {unit}")
@@ -178,9 +186,12 @@ def register_inputs(file: str, dataset: str, inputs: tuple[str, ...], read: dict
 @command.command("columns", cls=Command, short_help="Enter how the records of a dataset are read.")
 @_FILE
 @click.argument("dataset")
+@_RESOLUTION
 @_READ
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def register_columns(file: str, dataset: str, read: dict[str, Any], yes: bool) -> None:
+def register_columns(
+    file: str, dataset: str, coordinate_resolution: str | None, read: dict[str, Any], yes: bool
+) -> None:
     """Enter how the records of a dataset are read, if its ledger was made by an older version.
 
     `psd ledger register` enters it for new datasets. It is entered once and never changes. State
@@ -197,14 +208,16 @@ def register_columns(file: str, dataset: str, read: dict[str, Any], yes: bool) -
 
     ledger, columns = Ledger(file), Columns(**read)
     entered = ledger.state().dataset(dataset)
-    text = printable(reading_text(registered_reading(columns, entered.unit, entered.time_zone)))
+    step = coordinate_resolution
+    reading = registered_reading(columns, entered.unit, entered.time_zone, step)
+    text = printable(reading_text(reading))
     if not yes:
         click.confirm(
             f"All records of {dataset} were read by {text}, also those of earlier charges. This "
             "never changes. Register it?",
             abort=True,
         )
-    ledger.register_columns(dataset, columns)
+    ledger.register_columns(dataset, columns, coordinate_resolution=step)
     click.echo(f"registered in {file}: records of {dataset} are read by {text}")
 
 

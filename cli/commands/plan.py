@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.area import covariate_option, read_covariate
+from ..options.area import covariate_option, read_covariate, resolution_option
 from ..options.command import Command
 from ..options.common import overwrite
 from ..options.table import FORMAT
@@ -38,6 +38,7 @@ FORMATS = ("table", "csv", "json")
     help="Study area as bounds, instead of --area.",
 )
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of the bounds.")
+@resolution_option
 @click.option(
     "--count",
     required=True,
@@ -93,6 +94,7 @@ def command(
     area_km2: float | None,
     bounds: tuple[float, float, float, float] | None,
     crs: str,
+    coordinate_resolution: str | None,
     count: int,
     covariate: str | None,
     form: str | None,
@@ -128,7 +130,7 @@ def command(
     if plot:
         check_plan_plot(Path(plot))
     is_local = area_km2 is not None
-    domain, area_km2 = _plan_domain(area_km2, bounds, crs)
+    domain, area_km2 = _plan_domain(area_km2, bounds, crs, coordinate_resolution)
     if covariate and is_local:
         raise click.UsageError("--covariate needs a location: give --bounds instead of --area")
     density = read_covariate(covariate, domain)
@@ -162,9 +164,14 @@ def _covariate_files(covariate: str | None) -> list[str]:
 
 
 def _plan_domain(
-    area: float | None, bounds: tuple[float, float, float, float] | None, crs: str
+    area: float | None,
+    bounds: tuple[float, float, float, float] | None,
+    crs: str,
+    resolution: str | None,
 ) -> tuple[Domain, float]:
     """Domain of the plan and its area, from one of the two options."""
+    from dataclasses import replace
+
     from psd.planning.study_area import domain_area_km2, square_domain
     from psd.space.domain import Domain
 
@@ -172,8 +179,9 @@ def _plan_domain(
         raise click.UsageError("one of --area, in km2, and --bounds must be given")
     if bounds is None:
         assert area is not None
-        return square_domain(area), area
-    domain = Domain(bounds=bounds, crs=crs)
+        square = square_domain(area)  # in metres, and so is the resolution
+        return replace(square, coordinate_resolution=resolution), area
+    domain = Domain(bounds=bounds, crs=crs, coordinate_resolution=resolution)
     return domain, domain_area_km2(domain)
 
 
@@ -211,6 +219,7 @@ def _plan_json(result: Plan) -> str:
         "count": result.count,
         "max_contributions": result.max_contributions,
         "runs": result.runs,
+        "coordinate_resolution": result.coordinate_resolution,
         "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
         "words": plan_sentences(result),
     }

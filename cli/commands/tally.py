@@ -10,6 +10,7 @@ import click
 
 from psd.decompositions import methods
 
+from ..options.area import resolution_option
 from ..options.command import READ_KEYS, Command
 from ..options.common import overwrite
 from ..options.reading import INPUTS, inputs_of, local_files, read_option
@@ -48,6 +49,7 @@ __all__ = ["command"]
     show_default=True,
     help="CRS of the bounds and of the coordinate columns.",
 )
+@resolution_option
 @unit_options(
     bound="Largest number of records kept of each user, or of each day or slice with --per.",
     per=("day", "slice"),
@@ -85,6 +87,7 @@ def command(
     into: str | None,
     bounds: tuple[float, float, float, float],
     crs: str,
+    coordinate_resolution: str | None,
     key: str | None,
     part: str | None,
     overwrite: bool,
@@ -117,7 +120,8 @@ def command(
     check_targets(filter(None, (output,)), overwrite=overwrite, inputs=sources)
     data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
     memory = read.pop("memory", None)
-    request = _tally_request(Domain(bounds=bounds, crs=crs), key, options | read)
+    domain = Domain(bounds=bounds, crs=crs, coordinate_resolution=coordinate_resolution)
+    request = _tally_request(domain, key, options | read)
     with show_stage() as stage:
         stage("reading")
         if output is None:

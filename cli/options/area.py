@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
 
-__all__ = ["area_options", "bounds_option", "covariate_option", "crs_option", "read_covariate"]
+__all__ = [
+    "area_options",
+    "bounds_option",
+    "covariate_option",
+    "crs_option",
+    "read_covariate",
+    "resolution_option",
+]
 
 _option = options_of("Area")
 
@@ -29,6 +36,14 @@ bounds_option = click.option(
 
 crs_option = _option(
     "--crs", show_default="EPSG:4326", help="CRS of the bounds and of the coordinate columns."
+)
+
+resolution_option = _option(
+    "--coordinate-resolution",
+    metavar="STEP",
+    help="Step to which the coordinates are rounded in the input, such as 0.0001, in units of "
+    "--crs. Public: a fact about the source, never found in the data. Cells are no smaller, and "
+    "edges of queries move to the middle between two values.",
 )
 
 covariate_option = _option(
@@ -57,8 +72,10 @@ _repair = _option(
 
 
 def area_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--bounds``, ``--crs``, ``--boundary``, ``--repair`` and ``--covariate``."""
-    return chain_options(bounds_option, crs_option, _boundary, _repair, covariate_option)(command)
+    """``--bounds``, ``--crs``, ``--coordinate-resolution`` and those of public files."""
+    return chain_options(
+        bounds_option, crs_option, resolution_option, _boundary, _repair, covariate_option
+    )(command)
 
 
 def read_covariate(text: str | None, domain: Domain) -> Covariate | None:

@@ -19,8 +19,8 @@ _option = options_of("Recipe")
 
 # Options whose name is the key of a recipe.
 _RELEASE_KEYS = (
-    "output", "epsilon", "bounds", "crs", "boundary", "repair", "method", "user",
-    "max_contributions", "per", "count", "slices", "covariate",
+    "output", "epsilon", "bounds", "crs", "coordinate_resolution", "boundary", "repair", "method",
+    "user", "max_contributions", "per", "count", "slices", "covariate",
 )  # fmt: skip
 _PRIVATE_KEYS = (
     "engine", "ledger", "dataset", "analyst", "keep_tally", "report_private",

@@ -23,6 +23,7 @@ __all__ = [
     "TrueCounts",
     "cell_centres",
     "count_in_boxes",
+    "extend_to_edges",
     "relative_base",
     "true_counts",
 ]
@@ -114,7 +115,7 @@ def true_counts(
     The tally has lattice cells and no coordinates, so a record of the tally counts at the centre of
     its cell. If users are counted, the true count is the number of users.
     """
-    boxes = _extend_to_edges(queries.boxes, domain)
+    boxes = extend_to_edges(queries.boxes, domain)
     if scale > 1:
         users = count_in_boxes(*cell_centres(domain, counts), boxes) / scale
         base = relative_base(users, counts.counts.sum() / scale)
@@ -136,7 +137,7 @@ def relative_base(true: NDArray[np.int64 | np.float64], total: float) -> NDArray
     return np.maximum(true, SANITY * total)
 
 
-def _extend_to_edges(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
+def extend_to_edges(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
     """Boxes that contain the far edges of the domain if they reach them, as its cells do."""
     extended = boxes.copy()
     for side in (2, 3):

@@ -63,6 +63,8 @@ class Plan:
         Bound on the records of one user; 1 if a record is the unit of privacy.
     runs : int
         Populations of each density, each built once by each method at each epsilon.
+    coordinate_resolution : str, optional
+        Step to which coordinates are rounded, in units of the CRS.
     """
 
     table: pandas.DataFrame
@@ -70,6 +72,7 @@ class Plan:
     count: int
     max_contributions: int
     runs: int
+    coordinate_resolution: str | None = None
 
     @property
     def ranges(self) -> pandas.DataFrame:
@@ -109,7 +112,8 @@ def plan(
         Expected number of records, 1 to 10^11. Public: a guess or a published figure, never
         counted in the data.
     domain : Domain or tuple of four numbers, optional
-        Study area; by default a square of the area.
+        Study area; by default a square of the area. With a coordinate resolution, the simulated
+        records are rounded to it.
     epsilons : sequence of str, int, float or Decimal
         Epsilons of the builds, each once.
     area_km2 : float, optional
@@ -187,6 +191,7 @@ def plan(
         count=request.count,
         max_contributions=request.max_contributions or 1,
         runs=runs,
+        coordinate_resolution=domain.coordinate_resolution,
     )
 
 

@@ -11,7 +11,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,6 +82,12 @@ class AssumedDensity:
             return self.coarse_levels
         return self.coarse_levels + EXTRA_COVARIATE_LEVELS
 
+    def over(self, domain: Domain) -> AssumedDensity:
+        """Return the same density over the same bounds with another lattice."""
+        if self.covariate is None:
+            return self
+        return replace(self, covariate=replace(self.covariate, domain=domain))
+
     def draw_shares(
         self, columns: Integers, rows: Integers, level: int, random: np.random.Generator
     ) -> Floats:
@@ -149,7 +155,8 @@ def draw_population(
     count : int
         Number of records. Public.
     domain : Domain
-        Study area with the default lattice. Public.
+        Study area with the default lattice, or with a coordinate resolution, to which the
+        positions are then rounded. Public.
     density : AssumedDensity
         Density of the records. Public.
     random : numpy.random.Generator
@@ -165,7 +172,7 @@ def draw_population(
     Raises
     ------
     ParameterError
-        If the domain has another lattice than the default.
+        If the domain has another lattice than the default and no coordinate resolution.
 
     Notes
     -----
@@ -173,6 +180,12 @@ def draw_population(
     a cell has at most one group, which gets a random position in the cell. For single records that
     is their exact distribution: in a cell without another record all positions are equally likely.
     """
+    if domain.coordinate_resolution is not None:
+        even = Domain(bounds=domain.bounds, crs=domain.crs)
+        people = draw_population(
+            count, even, density.over(even), random, contributions=contributions
+        )
+        return _round_positions(people, even, domain)
     if domain.lattice != DEFAULT_LATTICE:
         raise ParameterError("domain must have the default lattice to draw a population on it")
     group = group_size(count)
@@ -212,15 +225,23 @@ def _divide_cells(
     return quarters[:, parts > 0], parts[parts > 0]
 
 
-def _sum_cells(groups: Integers, contributions: int) -> Tally:
+def _sum_cells(groups: Integers, contributions: int, width: int = DEFAULT_LATTICE[0]) -> Tally:
     """Tally of the groups: the records of each occupied lattice cell, in order."""
     columns, rows, records = groups
-    codes, inverse = np.unique(rows * DEFAULT_LATTICE[0] + columns, return_inverse=True)
+    codes, inverse = np.unique(rows * width + columns, return_inverse=True)
     counts = np.zeros(len(codes), np.int64)
     np.add.at(counts, inverse, records)
     return Tally(
-        columns=(codes % DEFAULT_LATTICE[0]).astype(np.int32),
-        rows=(codes // DEFAULT_LATTICE[0]).astype(np.int32),
+        columns=(codes % width).astype(np.int32),
+        rows=(codes // width).astype(np.int32),
         counts=counts,
         contributions=contributions,
     )
+
+
+def _round_positions(people: Tally, even: Domain, domain: Domain) -> Tally:
+    """Tally with each lattice cell moved to the value next to its centre."""
+    x, y = even.centres(0, people.columns), even.centres(1, people.rows)
+    columns, rows, _ = domain.quantise(x, y)
+    groups = np.stack([columns.astype(np.int64), rows.astype(np.int64), people.counts])
+    return _sum_cells(groups, people.contributions, domain.lattice[0])

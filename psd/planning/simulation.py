@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd.decompositions import Decomposition
-from psd.evaluation.true_counts import cell_centres, count_in_boxes, relative_base
+from psd.evaluation.true_counts import (
+    cell_centres,
+    count_in_boxes,
+    extend_to_edges,
+    relative_base,
+)
 from psd.evaluation.workload import draw_workload
 from psd.planning._constants import CENTRES, QUERIES
 from psd.planning.population import AssumedDensity, draw_population
@@ -129,7 +134,8 @@ def _draw_queries(
     )
     kinds = np.where(np.char.startswith(queries.classes, "on data"), "on data", "anywhere")
     sizes = np.tile(np.repeat(request.shares, QUERIES), 2)
-    return queries.boxes, kinds, sizes, count_in_boxes(x, y, weight, queries.boxes)
+    true = count_in_boxes(x, y, weight, extend_to_edges(queries.boxes, request.domain))
+    return queries.boxes, kinds, sizes, true
 
 
 def summarise_errors(request: PlanRequest, errors: list[pandas.DataFrame]) -> pandas.DataFrame:

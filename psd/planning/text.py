@@ -45,7 +45,14 @@ def plan_sentences(expected: Plan) -> list[str]:
     people = ranges[ranges["centres"] == "on data"].sort_values("size_share")
     groups = people.groupby(["epsilon", "method"])
     pairs = ranges[["epsilon", "method"]].drop_duplicates().to_numpy().tolist()
-    return [_size_sentence(e, m, groups.get_group((e, m))) for e, m in pairs]
+    sentences = [_size_sentence(e, m, groups.get_group((e, m))) for e, m in pairs]
+    step = expected.coordinate_resolution
+    if step is not None:
+        sentences.append(
+            f"coordinates are rounded to steps of {step}: no cell is smaller than a step, and a "
+            "query counts the records whose rounded coordinates lie in it"
+        )
+    return sentences
 
 
 def _size_sentence(epsilon: str, method: str, rows: pandas.DataFrame) -> str:

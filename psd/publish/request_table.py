@@ -70,7 +70,7 @@ def _column_names(columns: Columns) -> dict[str, Any] | None:
 
 
 def _area_keys(request: BuildRequest) -> dict[str, Any]:
-    """Bounds, CRS and lattice."""
+    """Bounds, CRS, and lattice or coordinate resolution."""
     area = request.domain
     if area is None:
         return {}
@@ -79,8 +79,14 @@ def _area_keys(request: BuildRequest) -> dict[str, Any]:
         if isinstance(area, PrivateBounds)
         else list(area.bounds)
     )
-    lattice = None if area.lattice == DEFAULT_LATTICE else list(area.lattice)
-    return {"bounds": bounds, "crs": area.crs, "lattice": lattice}
+    resolution = None if isinstance(area, PrivateBounds) else area.coordinate_resolution
+    is_plain = area.lattice == DEFAULT_LATTICE or resolution is not None
+    return {
+        "bounds": bounds,
+        "crs": area.crs,
+        "lattice": None if is_plain else list(area.lattice),
+        "coordinate_resolution": resolution,
+    }
 
 
 def _method_settings(request: BuildRequest) -> dict[str, Any]:

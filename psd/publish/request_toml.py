@@ -51,14 +51,14 @@ __all__ = [
 ]
 
 KEYS = (
-    "epsilon", "bounds", "crs", "lattice", "boundary", "repair", "method", "set", "user",
-    "max_contributions", "per", "count", "slices", "read", "covariate",
+    "epsilon", "bounds", "crs", "lattice", "coordinate_resolution", "boundary", "repair", "method",
+    "set", "user", "max_contributions", "per", "count", "slices", "read", "covariate",
 )  # fmt: skip
 """Keys of a request."""
 
 _ABOUT_ROWS = (
-    "bounds", "crs", "lattice", "boundary", "repair", "user", "max_contributions", "per", "count",
-    "slices", "read",
+    "bounds", "crs", "lattice", "coordinate_resolution", "boundary", "repair", "user",
+    "max_contributions", "per", "count", "slices", "read",
 )  # fmt: skip
 
 _AREA_OF_USE = "area-of-use"
@@ -180,6 +180,7 @@ def _domain_from_table(
     """Domain of the table, or how its bounds are estimated."""
     bounds, crs = table.get("bounds"), str(table.get("crs", "EPSG:4326"))
     lattice = values_of("lattice", table.get("lattice", DEFAULT_LATTICE))
+    resolution = table.get("coordinate_resolution")
     if bounds is None and boundary is None:
         return None
     if bounds is None:
@@ -188,7 +189,12 @@ def _domain_from_table(
     if isinstance(bounds, str):
         word, settings = split_settings("bounds", bounds, _BOUNDS_KEYS)
         if word == _AREA_OF_USE:
-            return Domain.area_of_use(crs, lattice=lattice)
+            return Domain.area_of_use(crs, lattice=lattice, coordinate_resolution=resolution)
+        if word == PRIVATE and resolution is not None:
+            raise ParameterError(
+                f"coordinate_resolution must be left out with private bounds, got {resolution}; "
+                "state public bounds"
+            )
         if word == PRIVATE:
             with _name_key("bounds"):
                 return PrivateBounds(crs=crs, lattice=lattice, **settings)  # type: ignore[arg-type]
@@ -196,7 +202,12 @@ def _domain_from_table(
             f"bounds must be four numbers, {_AREA_OF_USE} or {PRIVATE}:share=0.1, got "
             f"{bounds[:80]!r}"
         )
-    return Domain(bounds=values_of("bounds", bounds), crs=crs, lattice=lattice)
+    return Domain(
+        bounds=values_of("bounds", bounds),
+        crs=crs,
+        lattice=lattice,
+        coordinate_resolution=resolution,
+    )
 
 
 @contextmanager

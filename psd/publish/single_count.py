@@ -75,6 +75,7 @@ def ask(
     epsilon: str | float | Decimal,
     account: Account,
     crs: str = "EPSG:4326",
+    coordinate_resolution: str | float | Decimal | None = None,
     confidence: float = 0.95,
     memory: str | int | None = None,
     sampler: Sampler | None = None,
@@ -102,6 +103,10 @@ def ask(
         Dataset of a ledger that is charged.
     crs : str
         Of the box and the columns. Public.
+    coordinate_resolution : str, int, float or Decimal, optional
+        Step to which the coordinates are rounded, as in `psd.Domain`. It does not change the answer
+        of a box; state the one that the dataset registers, so that charges for disjoint boxes do
+        not add up. Public.
     confidence : float
         Of the interval, in (0, 1). Public.
     memory, sampler, observer
@@ -147,7 +152,7 @@ def ask(
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
     request = request_from_arguments(
-        domain=Domain(bounds=box, crs=crs, lattice=(1, 1)),
+        domain=_box_domain(box, crs, coordinate_resolution),
         epsilon=epsilon,
         method=SingleCount(),
         **arguments,
@@ -156,6 +161,15 @@ def ask(
     release = publish(request, source, account=account, sampler=sampler, observer=observer)
     assert isinstance(release, Release)
     return _answer(release, confidence)
+
+
+def _box_domain(
+    box: tuple[float, float, float, float], crs: str, resolution: str | float | Decimal | None
+) -> Domain:
+    """Domain of one box: a lattice of one cell, or of the values in the box."""
+    if resolution is None:
+        return Domain(bounds=box, crs=crs, lattice=(1, 1))
+    return Domain(bounds=box, crs=crs, coordinate_resolution=str(resolution))
 
 
 def _answer(release: Release, confidence: float) -> Answer:

@@ -135,7 +135,13 @@ class Domain:
         object.__setattr__(self, "axes", (x, y))
 
     @classmethod
-    def area_of_use(cls, crs: str, *, lattice: tuple[int, int] = DEFAULT_LATTICE) -> Domain:
+    def area_of_use(
+        cls,
+        crs: str,
+        *,
+        lattice: tuple[int, int] = DEFAULT_LATTICE,
+        coordinate_resolution: str | None = None,
+    ) -> Domain:
         """Domain of the area of use of a CRS; the world for EPSG:4326.
 
         Parameters
@@ -144,6 +150,8 @@ class Domain:
             Anything that pyproj understands.
         lattice : tuple of int
             Columns and rows of the lattice.
+        coordinate_resolution : str, int, float or Decimal, optional
+            Step to which the coordinates are rounded.
 
         Raises
         ------
@@ -160,7 +168,9 @@ class Domain:
             raise DomainError(
                 f"crs {crs!r} has no area of use; give bounds=", name="crs", value=crs
             )
-        return cls(bounds=area, crs=crs, lattice=lattice)
+        return cls(
+            bounds=area, crs=crs, lattice=lattice, coordinate_resolution=coordinate_resolution
+        )
 
     @property
     def width(self) -> float:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import geopandas as gpd
 import numpy as np
 import pytest
 
@@ -41,6 +42,33 @@ def counts(path):
     """Counts of the leaves: south-west, south-east, north-west, north-east."""
     release = psd.Release.load(path)
     return release.tree.count[release.tree.is_leaf].tolist()
+
+
+def test_a_coordinate_resolution_is_declared_and_stated(points, out, tmp_path):
+    rounded = ("--coordinate-resolution", "0.50")
+    recipe = tmp_path / "recipe.toml"
+    passes("build", points, "-o", out, *BOUNDS, *CERTAIN, *rounded, "--save-recipe", recipe)
+    release = psd.Release.load(out)
+    assert release.domain == psd.Domain(bounds=(-4, -4, 4, 4), coordinate_resolution="0.5")
+    assert release.domain.lattice == (17, 17)
+    assert '"coordinate_resolution": "0.5"' in passes("info", out, "--format", "json")
+    # The point at (-1, -1) is on the near edges of the first box and on the far ones of the second.
+    boxes = [(-1, -1, -0.9, -0.9), (-1.5, -1.5, -1, -1), (-1.4, -1.4, -1.1, -1.1)]
+    assert release.query(boxes).estimate.round().tolist() == [1, 0, 0]
+    assert 'coordinate_resolution = "0.5"' in recipe.read_text()
+    passes("run", recipe, "--overwrite")
+    assert psd.Release.load(out).domain == release.domain
+
+
+def test_a_coordinate_resolution_is_refused_where_coordinates_are_transformed(out, tmp_path):
+    places = gpd.GeoSeries(gpd.points_from_xy([1.0], [1.0]), crs="EPSG:4326").to_frame("geometry")
+    places.to_crs("EPSG:3857").to_file(tmp_path / "places.gpkg")
+    told = fails(
+        3, "build", tmp_path / "places.gpkg", "-o", out, *BOUNDS, *CERTAIN,
+        "--coordinate-resolution", 0.5,
+    )  # fmt: skip
+    assert "--coordinate-resolution must be left out where coordinates are transformed" in told
+    assert not out.exists()
 
 
 def test_a_release_and_one_line(points, out):

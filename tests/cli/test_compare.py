@@ -33,6 +33,19 @@ def rows_of(text):
     return [line.split() for line in text.splitlines() if line.startswith(("grid", "quadtree"))]
 
 
+def test_methods_are_compared_on_rounded_coordinates(tmp_path):
+    path, out = tmp_path / "visits.csv", tmp_path / "e.csv"
+    rows = "".join(f"{i % 97 / 10},{i % 89 / 10}\n" for i in range(2_000))
+    path.write_text("lon,lat\n" + rows)
+    exact = ("--methods", "grid", "--set", "grid.size=101", "--epsilons", 1000, "--jobs", 1)
+    errors = []
+    for step in ((), ("--coordinate-resolution", "0.1")):
+        passes("compare", path, "-o", out, *BOUNDS, *exact, *step, "--runs", 1, "--overwrite")
+        errors.append(pd.read_csv(out, comment="#")["score"][0])
+    # Every value has its cell, so that no box is off.
+    assert errors[1] < 0.001 < errors[0]
+
+
 def test_table_csv_and_plot(visits, tmp_path):
     csv, plot = tmp_path / "e.csv", tmp_path / "e.png"
     told = passes("compare", visits, "-o", csv, "--plot", plot, *QUICK)

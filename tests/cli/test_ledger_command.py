@@ -132,6 +132,19 @@ def test_columns_of_text_far_apart_do_not_add_up(ledger):
     assert ledger.state().spent("rows") == 10**9
 
 
+def test_questions_and_builds_of_one_coordinate_resolution_do_not_add_up(ledger):
+    step = ("--coordinate-resolution", "0.5")
+    register = ("ledger", "register", "city.ledger", "rounded", "--budget", "1", *step)
+    assert passes(*register).endswith("read by x=lon y=lat coordinate_resolution=0.5\n")
+    paid = ("--ledger", "city.ledger", "--dataset", "rounded")
+    here, beside = ("--box", 0, 0, 1, 1), ("--box", 1.5, 2, 2, 3)
+    passes("ask", "points.csv", *here, *step, *paid, "--epsilon", "0.6")
+    passes("ask", "points.csv", *beside, *step, *paid, "--epsilon", "0.6")
+    assert ledger.state().spent("rounded") == 600_000_000
+    passes("ask", "points.csv", *beside, *paid, "--epsilon", "0.3")
+    assert ledger.state().spent("rounded") == 900_000_000  # without the step it is everywhere
+
+
 def test_series_and_users_are_charged(ledger, here):
     passes(
         "ledger",

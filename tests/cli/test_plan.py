@@ -28,6 +28,17 @@ def test_table_and_words():
     assert all("queries centred on people" in line for line in words)
 
 
+def test_a_plan_of_rounded_coordinates_says_so():
+    words = json.loads(
+        passes("plan", *PLACE, *QUICK, *EVEN, "--epsilon", 1000, "--coordinate-resolution", 100,
+               "--format", "json")
+    )  # fmt: skip
+    assert words["coordinate_resolution"] == "100"
+    assert words["words"][-1].startswith("coordinates are rounded to steps of 100: no cell is")
+    # At this epsilon every value has its cell, so that no query is off.
+    assert max(row["mean_records_off"] for row in words["expected"]) < 1
+
+
 def test_csv_json_and_output_say_the_same(tmp_path):
     args = ("plan", *PLACE, *QUICK, *EVEN, "--epsilon", 1000, "--sizes", "6.05,10%")
     # With nearly no noise all runs are alike.

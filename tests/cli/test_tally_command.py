@@ -21,6 +21,18 @@ def folder(tmp_path, monkeypatch):
     return visits(tmp_path, monkeypatch)
 
 
+def test_tallies_of_rounded_coordinates(folder):
+    rounded = ("--coordinate-resolution", "1e-4")
+    for month in (1, 2):
+        passes("tally", f"v{month}.csv", "-o", f"t/{month}", *BOUNDS, *rounded)
+    passes("tally", "v3.csv", "-o", "t/3", *BOUNDS)
+    fails(8, "merge", "t/1", "t/3", "-o", "t/13")
+    passes("build", "t/1", "t/2", "-o", "r.psd.parquet", *SURE)
+    assert psd.Release.load("r.psd.parquet").domain.coordinate_resolution == "0.0001"
+    told = fails(2, "build", "t/1", "-o", "s.psd.parquet", *SURE, *rounded)
+    assert "--coordinate-resolution must be left out for tallies" in told
+
+
 def visits(tmp_path, monkeypatch):
     """Files of three months."""
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,8 @@
 import dataclasses
 import importlib
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import psd
@@ -34,6 +36,33 @@ def test_file_registers_itself(name):
     assert dataclasses.is_dataclass(kind)
     assert kind.__dataclass_params__.frozen
     assert kind.__bases__ == (object,), "no inheritance between variants"
+
+
+LATTICES = {
+    "37 x 11": ((0, 0, 36, 10), "1"),
+    "1 x 5": ((0, 0, 0.4, 4), "1"),
+    "1 x 1": ((0, 0, 0.4, 0.4), "1"),
+    "3,000,001 x 2": ((0, 0, 300, 0.0001), "0.0001"),
+}
+
+
+@pytest.mark.parametrize("lattice", LATTICES)
+@pytest.mark.parametrize("name", psd.methods())
+def test_a_coordinate_resolution_of_any_lattice_is_built_and_no_cell_is_below_it(name, lattice):
+    bounds, step = LATTICES[lattice]
+    domain = psd.Domain(bounds=bounds, crs="EPSG:3857", coordinate_resolution=step)
+    assert " x ".join(f"{size:,}" for size in domain.lattice) == lattice
+    rng = np.random.default_rng(7)
+    x, y = (domain.centres(axis, rng.integers(0, domain.lattice[axis], 300)) for axis in (0, 1))
+    release = psd.build(
+        pd.DataFrame({"x": x, "y": y}), domain=domain, epsilon=100, method=name, x="x", y="y"
+    )
+    assert release.query([bounds]).estimate[0] == pytest.approx(300, abs=3)
+    middle = [(*bounds[:2], (bounds[0] + bounds[2]) / 2, bounds[3])]
+    expected = (x < middle[0][2]).sum()
+    if domain.lattice[0] < 100:  # every value is a cell at this epsilon
+        assert release.query(middle).estimate[0] == pytest.approx(expected, abs=25)
+    assert release.raster(3, 2).count.sum() == pytest.approx(release.total, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", psd.methods())

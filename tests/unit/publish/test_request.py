@@ -31,6 +31,7 @@ def request(**arguments):
 REQUESTS = {
     "records": {},
     "a domain": {"domain": psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))},
+    "rounded coordinates": {"domain": psd.Domain(bounds=BOUNDS, coordinate_resolution="0.0001")},
     "private bounds": {"domain": PrivateBounds(share="0.2", beyond=20)},
     "a method": {"method": psd.decompositions.Quadtree(height=3, prune=32)},
     "a workload": {
@@ -87,6 +88,26 @@ def test_paths_begin_at_the_folder_of_the_recipe(tmp_path):
         path=str(tmp_path / "land.npy"), size=9
     )
     assert str(tmp_path / "land.npy") in to_toml(given, folder=tmp_path)
+
+
+def test_a_coordinate_resolution_is_a_key_beside_the_bounds():
+    table = {"epsilon": 1, "bounds": list(BOUNDS), "coordinate_resolution": "1e-3"}
+    given = request_from_table(table)
+    assert given.domain == psd.Domain(bounds=BOUNDS, coordinate_resolution="0.001")
+    stated = table_from_request(given)
+    assert (stated["lattice"], stated["coordinate_resolution"]) == (None, "0.001")
+    assert 'coordinate_resolution = "0.001"' in to_toml(given)
+    text = to_toml(given).replace('"0.001"', "0.001")
+    assert from_toml(text) == given
+    everywhere = request_from_table({**table, "bounds": "area-of-use"}).domain
+    assert everywhere.lattice == (360_001, 180_001)
+    for fault, words in (
+        ({"lattice": [64, 64]}, "lattice must be left out with coordinate_resolution"),
+        ({"bounds": "private"}, "must be left out with private bounds, got 1e-3"),
+        ({"coordinate_resolution": "fine"}, "must be a decimal number above 0"),
+    ):
+        with pytest.raises(PsdError, match=words):
+            request_from_table({**table, **fault})
 
 
 def test_a_repair_is_of_a_boundary():
