@@ -94,7 +94,9 @@ def command(
 
     Perturbation error comes from the noise, non-uniformity error from cells that a query covers
     in part; both are predicted standard deviations. Boxes are west south east north in the CRS
-    of the release. Records outside its bounds were not counted and are not in the answers.
+    of the release. Records outside its bounds were not counted and are not in the answers. If the
+    release has a coordinate resolution, a box counts the records whose rounded coordinates lie in
+    it, those on its west and south edge included; a box between two values is answered by 0.
 
     Relative errors are divided by the larger of the estimate and the sanity bound, which is 0.001
     of the total of the release and at least 1. An answer is reliable if its relative error is at

@@ -428,6 +428,15 @@ FILE = (
 # fmt: on
 
 
+def steps(*cases):
+    """Coordinate resolutions that are no steps, or do not fit the bounds."""
+    return (
+        refused(f"P24-{end}", f"`--coordinate-resolution` {given}", GOOD, 3, told,
+            f"--bounds 100.5 30.5 140.5 50.5 --coordinate-resolution {value}")
+        for end, given, value, told in cases
+    )  # fmt: skip
+
+
 def bad_numbers(id_, *cases):
     """Texts in both coordinate columns that are no numbers."""
     for name, given, text in cases:
@@ -672,6 +681,20 @@ PARAMETERS = (
         ("underscore", "`1_0`", "-1_0 -10 10 10", 2, "not a number"),
         ("full-width", "full-width digits", "-10 -10 \uff11\uff10 10", 2, "not a number"),
     ),
+    *steps(
+        ("zero", "0", "0", "decimal number above 0"),
+        ("negative", "-0.1", "-0.1", "decimal number above 0"),
+        ("text", "`fine`", "fine", "decimal number above 0"),
+        ("long", "of 17 decimals", "0.00000000000000001", "at most 15 digits"),
+        ("coarse", "larger than the bounds", "500", "1 to 2^30 values"),
+        ("fine", "of 2^30 values and more", "0.00000001", "1 to 2^30 values"),
+    ),
+    kept("P24-kept", "`--coordinate-resolution 0.5`, and rows beside its multiples",
+        table("1.5,2.5", "1.7,2.2"), 2, "--bounds 0 0 4 4 --coordinate-resolution 0.5"),
+    kept("P24-outside", "rows that are outside by less than half a step: left out",
+        table("1.5,2.5", "4.1,2", "-0.1,2"), 1, "--bounds 0 0 4 4 --coordinate-resolution 0.5"),
+    refused("P24-private", "a step with private bounds", GOOD, 2, "left out with private bounds",
+        "--bounds private --coordinate-resolution 0.5"),
     kept("P06-small", "bounds of a metre", table("126.980001,37.570001"), 1,
         "--bounds 126.98 37.57 126.98001 37.57001"),
     *limits(

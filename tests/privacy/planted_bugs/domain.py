@@ -9,6 +9,7 @@ from psd.space.domain import Domain
 
 LAWS = "tests/property/test_domain_laws.py::"
 CELLS = LAWS + "test_a_point_falls_in_the_cell_whose_published_edges_hold_it"
+ROUNDED = "tests/unit/space/test_lattice_axis.py::test_bounds_come_before_the_resolution"
 OUTSIDE = "tests/unit/space/test_domain.py::test_points_beyond_the_bounds_are_outside"
 
 
@@ -67,3 +68,15 @@ def nan_is_inside():
 def rows_outside_are_clamped():
     """Rows outside the domain are moved to its edge, where they crowd a cell."""
     return inside_by(lambda domain, x, y: np.isfinite(x) & np.isfinite(y))
+
+
+@planted(test=ROUNDED, like="edges snapped before bounds")
+def rounded_before_the_bounds():
+    """Rows are rounded before the bounds are applied, so that one just outside is counted."""
+    original = Domain.quantise
+
+    def quantise(self, x, y):
+        step = float(self.coordinate_resolution)
+        return original(self, *(np.round(values / step) * step for values in (x, y)))
+
+    return replaced(Domain, "quantise", quantise)

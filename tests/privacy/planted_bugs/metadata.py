@@ -16,6 +16,7 @@ import psd.publish.count_inputs
 import psd.publish.pipeline
 from privacy.planted_bugs.bug import planted, replaced
 from psd.errors import InputDataError
+from psd.space.domain import Domain
 from support.releases import changed
 
 SAME = "tests/privacy/test_identical.py::test_builds_differ_in_nothing_but_the_answers"
@@ -205,6 +206,28 @@ def box_of_the_rows():
 
     def wrapper(count_rows):
         return lambda *arguments, **options: shrunk(count_rows(*arguments, **options))
+
+    return around(psd.publish.count_inputs, "count_rows", wrapper)
+
+
+@planted(test=GRID, like="a coordinate resolution that is taken from the data")
+def step_of_the_rows():
+    """The coordinate resolution of the release is the largest step on which all rows lie."""
+
+    def rounded(counted):
+        tally, domain = counted.tally, counted.domain
+        x, y = domain.centres(0, tally.columns), domain.centres(1, tally.rows)
+        for digits in range(1, 5):
+            step = Domain(bounds=domain.bounds, coordinate_resolution=f"1e-{digits}")
+            columns, rows, _ = step.quantise(x, y)
+            off = np.abs(x - step.centres(0, columns)) + np.abs(y - step.centres(1, rows))
+            if (off < 1e-5).all():
+                break
+        placed = dataclasses.replace(tally, columns=columns, rows=rows)
+        return dataclasses.replace(counted, domain=step, tally=placed)
+
+    def wrapper(count_rows):
+        return lambda *arguments, **options: rounded(count_rows(*arguments, **options))
 
     return around(psd.publish.count_inputs, "count_rows", wrapper)
 
