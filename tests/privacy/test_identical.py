@@ -59,6 +59,7 @@ WAYS = {
     "auto bound": [*PLACE, *USER, "auto"],
     "boundary": [*PLACE, "--boundary", "../plot.geojson"],
     "private bounds": ["--bounds", "private:share=0.2"],
+    "rounded coordinates": [*PLACE, "--coordinate-resolution", "0.01"],
     "covariate": [*PLACE, "--covariate", "../land.npy"],
     "covariate, not as density": [
         *PLACE, "--covariate", "../land.npy", "--set", "density=uniform", *USER, "2",

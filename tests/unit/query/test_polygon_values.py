@@ -105,6 +105,28 @@ def test_a_box_between_two_values_is_empty_without_an_error():
     assert (answer.estimate, answer.error) == (0, 0)
 
 
+def test_empty_boxes_are_explained_and_answered_jointly():
+    release, _, _ = measured("values at the bounds", (5, 4))
+    empty, filled = (0.12, 2.4, 0.18, 3.9), (-0.5, 2.3, 0.5, 4.0)
+    explained = release.explain([empty, filled])
+    assert [len(found.inside) + len(found.cut) > 0 for found in explained] == [False, True]
+    assert (explained[0].remedies.error == 0).all()
+    joint = release.joint([empty, filled])
+    assert joint.covariance[0].tolist() == [0, 0]
+    assert joint.total().estimate == pytest.approx(release.query([filled]).estimate[0])
+    assert release.nested([empty, filled]).estimate[0] == 0
+
+
+def test_releases_of_other_resolutions_are_not_compared():
+    first, _, _ = measured("values at the bounds", (5, 4))
+    domain = psd.Domain(bounds=first.domain.bounds, crs=METRES, coordinate_resolution="0.05")
+    other = psd.Release.from_counts(psd.grid_tree(domain, 1), [9], 1, domain=domain)
+    with pytest.raises(
+        psd.errors.DomainError, match=r"different coordinate resolution, 0\.1 and 0"
+    ):
+        psd.difference(first, other, [(-0.5, 2.3, 0.5, 4.0)])
+
+
 @pytest.mark.parametrize("size", [None, (5, 4)], ids=["every value", "coarse cells"])
 def test_polygons_that_tile_share_no_value(size):
     """Triangles along diagonals through the values, and a fan of any slope."""
