@@ -206,7 +206,7 @@ FIELDS: Final = (
     Field(
         name="epsilon",
         json="string, a decimal",
-        doc="privacy budget; enforced by the curator, or stated by the caller of given counts",
+        doc="epsilon of the release, enforced by the curator or stated by the caller",
         is_valid=_is_text,
         value_of=lambda record: epsilon_text(record.epsilon),
     ),
