@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import psd
-from support.cli_runner import BOUNDS, CERTAIN, cli, fails, passes
+from support.cli_runner import BOUNDS, CERTAIN, cli, fails, passes, write_points
 from support.postgres import execute, ingest
 
 ROWS = pd.DataFrame(
@@ -153,3 +153,32 @@ def test_without_the_driver(folder, monkeypatch):
     outcome = cli("build", "postgresql://h/d", "--read", "table=a", "-o", "r", *BUILD)
     assert outcome.code == 7
     assert "psd-publisher[postgis]" in outcome.err
+
+
+def test_a_missing_column_is_answered_by_the_option_that_names_it(tmp_path):
+    write_points(tmp_path / "v.csv", [(1, 2, "a")], header="long,lat,who")
+    build = ("build", tmp_path / "v.csv", "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS)
+    assert fails(8, *build).endswith(
+        "no column 'lon' in its first line; name it by --read x=NAME\n"
+    )
+    users = ("--read", "x=long", "--user", "id", "--max-contributions", 1)
+    assert fails(8, *build, *users).endswith(
+        "no column 'id' in its first line; name it by --user NAME\n"
+    )
+
+
+@pytest.mark.parametrize(("inner", "pattern"), [("", "*.csv"), ("2024", "**/*.csv")])
+def test_other_files_in_a_folder_of_points_are_answered_by_a_pattern(tmp_path, inner, pattern):
+    folder = tmp_path / "mixed"
+    (folder / inner).mkdir(parents=True)
+    for name, point in (("a.csv", (1, 2)), ("b.csv", (2, 3))):
+        write_points(folder / inner / name, [point])
+    (folder / "README.txt").write_text("Visits of the spring\n")
+    build = ("build", folder, "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS)
+    told = fails(8, *build)
+    hint = f"a folder stands for all its files: use '{folder}/{pattern}' for those of one kind\n"
+    assert told.endswith(hint)
+    passes("build", f"{folder}/{pattern}", *build[2:])
+    (folder / "README.txt").unlink()
+    write_points(folder / "c.csv", [(1, 2)], header="x,y")
+    assert "a folder stands" not in fails(8, *build, "--overwrite")

@@ -313,7 +313,7 @@ FILE = (
     refused("C06-no-header", "no line of names", "".join(GOOD.splitlines(keepends=True)[1:]), 8,
         "line data"),
     refused("C06-one-number", "other names, one of them a number",
-        table("1.5,2.5", header="2024,place"), 8, "no column 'lon' in its first line; see"),
+        table("1.5,2.5", header="2024,place"), 8, "--read x=NAME"),
     refused("C07-two-lon", "two columns lon", table(header="lon,lat,lon"), 8, "2 columns named"),
     kept("C07-two-others", "two columns of another name", table("1.5,2.5,", header="lon,lat,note"),
         1),

@@ -19,11 +19,13 @@ from psd._util import plugins
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources._copies import CopyCheck, OnCopy, refuse_copy
+from psd.ingest.sources._csv_file import HeaderError
 from psd.ingest.sources._paths import (
     STDIN,
     expand_paths,
     has_known_ending,
     is_path,
+    pattern_of_mixed_folder,
     resolve_inputs,
 )
 
@@ -136,8 +138,16 @@ def read(
         named and no input has one.
     """
     items, paths, groups = _sources_of(data, columns)
-    for source, group in groups:
-        yield from _batches_of(source, group, columns, domain, on_copy)
+    try:
+        for source, group in groups:
+            yield from _batches_of(source, group, columns, domain, on_copy)
+    except HeaderError as error:
+        pattern = pattern_of_mixed_folder(items)
+        if pattern is None:
+            raise
+        raise HeaderError(
+            f"{error}; a folder stands for all its files: use {pattern!r} for those of one kind"
+        ) from None
     if files_of(items) != paths:
         raise InputDataError(
             "files were added or removed while they were read; nothing was published"

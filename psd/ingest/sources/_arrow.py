@@ -146,7 +146,10 @@ def _likely_cause(name: str, names: list[str]) -> str:
     if alike:
         return f"it has {alike[0]!r}: names are case-sensitive"
     listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
-    return f"its columns are {listed or 'none'}; see x=, y=, user=, time=, geometry="
+    return (
+        f"its columns are {listed or 'none'}; name it by x=NAME, y=NAME, user=NAME, time=NAME or "
+        "geometry=NAME"
+    )
 
 
 def _check_types(schema: Any, chosen: Layout) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "BUFFER",
     "DECIMAL",
     "CsvContent",
+    "HeaderError",
     "check_columns",
     "find_compression",
     "open_content",
@@ -37,6 +38,9 @@ _MAX_HEADER = 2**20
 
 _LINE_END = re.compile(rb"[\r\n]")
 
+# Bytes that no text has, whatever its encoding; UTF-16 also has zeros.
+_CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # First bytes of other formats that reach this source, and advice for each.
@@ -47,6 +51,12 @@ _OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "a workbook; save it as CSV in UTF-8",
     b"PAR1": "a Parquet file; save it as CSV in UTF-8",
     b"SQLite format 3\0": "a GeoPackage or a database; save it as CSV in UTF-8",
+    b"\x89PNG": "a picture; name a file of points",
+    b"\xff\xd8\xff": "a picture; name a file of points",
+    b"GIF8": "a picture; name a file of points",
+    b"II*\0": "a picture or a raster; name a file of points",
+    b"MM\0*": "a picture or a raster; name a file of points",
+    b"%PDF": "a document; name a file of points",
     b"\xff\xfe": "UTF-16; save it as CSV in UTF-8",
     b"\xfe\xff": "UTF-16; save it as CSV in UTF-8",
 }
@@ -58,34 +68,51 @@ _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _MAX_EXPANSION = 200
 
 
+class HeaderError(InputDataError):
+    """The first line of a file names no columns, or other ones: it may be no table of points."""
+
+
 def read_header(path: Path) -> list[str]:
     """Read the column names in the first line.
 
     Raises
     ------
-    InputDataError
+    HeaderError
         If the file is not CSV in UTF-8, or its first line cannot be parsed.
     """
     with open_content(path, find_compression(path)) as file:
         start = _first_line(file)
     for signature, description in _OTHER_FORMATS.items():
         if start.startswith(signature):
-            raise InputDataError(f"{path} must be UTF-8 text, got {description}")
+            raise HeaderError(f"{path} must be UTF-8 text, got {description}")
     line = re.split(rb"[\r\n]", start.removeprefix(_BYTE_ORDER_MARK), maxsplit=1)[0]
     if not line.strip():
-        raise InputDataError(f"the first line of {path} must name the columns, but is empty")
+        raise HeaderError(f"the first line of {path} must name the columns, but is empty")
+    if _is_binary(line):
+        raise HeaderError(f"{path} is not text; name a table of points, such as CSV in UTF-8")
     if b"\0" in line:
-        raise InputDataError(f"{path} must be UTF-8 text; save it as CSV in UTF-8")
+        raise HeaderError(f"{path} must be UTF-8 text; save it as CSV in UTF-8")
     try:
         # An open quote would continue in the next line, and then in the rows.
         names, *after = csv.reader([line.decode() + "\n", "next"])
     except UnicodeDecodeError:
-        raise InputDataError(f"{path} is not in UTF-8; save it as CSV in UTF-8") from None
+        raise HeaderError(f"{path} is not in UTF-8; save it as CSV in UTF-8") from None
     except csv.Error:
-        raise InputDataError(f"the first line of {path} has a name that is too long") from None
+        raise HeaderError(f"the first line of {path} has a name that is too long") from None
     if not after:
-        raise InputDataError(f"the first line of {path} has a quote that is not closed")
+        raise HeaderError(f"the first line of {path} has a quote that is not closed")
     return [name.strip() for name in names]
+
+
+def _is_binary(line: bytes) -> bool:
+    """Whether the first line is not text in any encoding."""
+    if _CONTROLS.search(line) is not None:
+        return True
+    try:
+        line.replace(b"\0", b"").decode()
+    except UnicodeDecodeError:
+        return b"\0" in line
+    return False
 
 
 def _first_line(file: IO[bytes]) -> bytes:
@@ -108,8 +135,10 @@ def check_columns(path: Path, header: list[str], columns: Columns) -> None:
 
     Raises
     ------
+    HeaderError
+        With the first column that is missing.
     InputDataError
-        With the first column that is missing or repeated.
+        With the first column that is repeated.
     """
     spellings = {name.casefold(): name for name in header}
     for name in header:
@@ -122,19 +151,26 @@ def check_columns(path: Path, header: list[str], columns: Columns) -> None:
         if header.count(name) > 1:
             raise InputDataError(f"{path} has {header.count(name)} columns named {name!r}")
         if name not in header:
-            raise InputDataError(
-                f"{path} has no column {name!r} in its first line; {_likely_cause(header)}"
+            raise HeaderError(
+                f"{path} has no column {name!r} in its first line; "
+                f"{_likely_cause(header, _role(columns, name))}"
             )
 
 
-def _likely_cause(header: list[str]) -> str:
-    """Explain why a column is missing."""
+def _role(columns: Columns, name: str) -> str:
+    """Argument that names a column."""
+    roles = ("x", "y", "user", "time")
+    return next(role for role in roles if getattr(columns, role) == name)
+
+
+def _likely_cause(header: list[str], role: str) -> str:
+    """Explain why a column is missing; the first line may be a record and is not shown."""
     for separator in ";\t|":
         if separator in header[0]:
             return f"is it separated by {separator!r}?"
     if sum(re.fullmatch(DECIMAL, name) is not None for name in header) > 1:
         return "is that line data, without a line of column names above it?"
-    return "see x=, y=, user=, time="
+    return f"name it by {role}=NAME"
 
 
 def find_compression(path: Path) -> str:

@@ -9,6 +9,7 @@ import glob
 import os
 import stat
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ __all__ = [
     "has_partition_values",
     "is_path",
     "partition_values",
+    "pattern_of_mixed_folder",
     "refuse_changes",
     "resolve_inputs",
     "uncompressed_name",
@@ -203,6 +205,23 @@ def _expand_folder(folder: Path) -> list[Path]:
     if not files:
         raise InputDataError(f"folder {folder} holds no files to read")
     return files
+
+
+def pattern_of_mixed_folder(items: Iterable[Any]) -> str | None:
+    """Find a folder among inputs whose files end differently.
+
+    Returns
+    -------
+    str or None
+        Pattern of its files with the most frequent ending; None if no folder is mixed.
+    """
+    for folder in (Path(item) for item in items if is_path(item)):
+        if folder.is_dir():
+            endings = Counter(file.suffix for file in _expand_folder(folder) if file.suffix)
+            if len(endings) > 1:
+                depth = "**/" * any(child.is_dir() for child in folder.iterdir())
+                return f"{folder}/{depth}*{endings.most_common(1)[0][0]}"
+    return None
 
 
 def _refuse_folder(error: OSError) -> None:
