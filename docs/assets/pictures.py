@@ -34,8 +34,8 @@ METHODS = (
 )
 
 
-def draw(axes: Axes, release: psd.Release) -> None:
-    """Leaves of a release, shaded by the logarithm of their density."""
+def draw(axes: Axes, release: psd.Release) -> PolyCollection:
+    """Draw the leaves of a release, shaded by the logarithm of their density."""
     cells = release.to_geopandas()
     west, south, east, north = cells.geometry.bounds.to_numpy().T
     corners = np.stack([[west, south], [east, south], [east, north], [west, north]])
@@ -51,14 +51,19 @@ def draw(axes: Axes, release: psd.Release) -> None:
     axes.add_collection(shown)
     axes.set(xlim=(126.40, 127.60), ylim=(37.00, 38.00), aspect=1.25, xticks=[], yticks=[])
     axes.set_title(f"{release.method}: {len(cells):,} cells", fontsize=10)
+    return shown
 
 
 def main() -> None:
     """Build the releases and draw them side by side."""
     if len(sys.argv) != 2:
         sys.exit("usage: python docs/assets/pictures.py OUTPUT.png")
-    figure = Figure(figsize=(10, 15.6), layout="constrained")
-    for axes, method in zip(figure.subplots(3, 2).flat, METHODS, strict=True):
+    figure = Figure(figsize=(10, 16.2), layout="constrained")
+    figure.suptitle(
+        "Cells of the Seoul sample: epsilon 1 per user, at most K = 4 records of each user"
+    )
+    panels = figure.subplots(3, 2)
+    for axes, method in zip(panels.flat, METHODS, strict=True):
         release = psd.build(
             HERE.parents[1] / "data" / "seoul" / "visits.csv",
             domain=DOMAIN,
@@ -67,7 +72,12 @@ def main() -> None:
             user="user_id",
             max_contributions=4,
         )
-        draw(axes, release)
+        shown = draw(axes, release)
+    legend = figure.colorbar(
+        shown, ax=panels, location="bottom", aspect=50, shrink=0.6, extend="both", pad=0.01
+    )
+    legend.set_label("estimated records per km²; lines: edges of the published cells")
+    legend.ax.xaxis.set_major_formatter("{x:g}")
     output = Path(sys.argv[1])
     output.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(output, dpi=80)

@@ -43,7 +43,7 @@ th, td { padding: .3rem .7rem .3rem 0; text-align: right; border-bottom: 1px sol
   white-space: nowrap; }
 th:first-child, td:first-child, .words td { text-align: left; }
 .words td { white-space: normal; overflow-wrap: anywhere; }
-thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
+thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; white-space: normal; }
 tbody th { font-weight: 600; }
 .big { font-size: 2rem; font-weight: 650; line-height: 1.2; }
 @media (max-width: 480px) { h1 { font-size: 1.35rem; } section { padding: .8rem .7rem; } }

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_plan_plot", "plot_plan"]
 
+_GOOD_LINE: dict[str, Any] = {"color": "#555", "linestyle": ":", "linewidth": 1}
+
 _KINDS = {"on data": "centred on people", "anywhere": "at random locations"}
 
 
@@ -77,8 +79,18 @@ def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
             axes.set_title(f"queries {_KINDS[kind]}, epsilon {epsilon}", fontsize=10)
         for column, axes in enumerate(row):
             _label_axes(axes, "" if column else "mean relative error (%)")
-    panels[0][0].legend(frameon=False, fontsize=9)
+    _add_legend(panels[0][0])
     return figure
+
+
+def _add_legend(axes: Axes) -> None:
+    """Legend of the methods, of the bands and of the line."""
+    from matplotlib.patches import Patch
+
+    lines = axes.get_legend_handles_labels()[0]
+    band: Any = Patch(color="#555", alpha=0.18, label="range over the assumed densities")
+    good = axes.axhline(100 * GOOD_ERROR, label=f"{percent_text(GOOD_ERROR)}: good", **_GOOD_LINE)
+    axes.legend(handles=[*lines, band, good], frameon=False, fontsize=9)
 
 
 def _draw_bands(axes: Axes, rows: Any) -> None:
@@ -99,8 +111,8 @@ def _label_axes(axes: Axes, label: str) -> None:
 
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.axhline(100 * GOOD_ERROR, color="#555", linestyle=":", linewidth=1)
-    finish_axes(axes, "size of the query (km²)", label)
+    axes.axhline(100 * GOOD_ERROR, **_GOOD_LINE)
+    finish_axes(axes, "size of the query (km2)", label)
 
 
 def _plan_page(expected: Plan) -> str:

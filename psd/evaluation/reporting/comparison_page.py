@@ -86,24 +86,26 @@ def _figure_section(comparison: Comparison, epsilons: list[str]) -> str:
     )
 
     note = "the tables of this page have the numbers."
-    figures = [
-        (
-            draw_score_by_epsilon(comparison),
-            f"Score of each method by epsilon; {note}",
-            "Score by epsilon; bars: standard error over the builds.",
-        )
-    ]
-    figures += [
-        (
-            draw_error_by_size(comparison, epsilon, kind),
-            f"Mean relative error of each method by size of query, {title.lower()}, epsilon "
-            f"{epsilon}; {note}",
-            f"{title}: error by size of query at epsilon {epsilon}.",
-        )
+    scores = (
+        draw_score_by_epsilon(comparison),
+        f"Score of each method by epsilon; {note}",
+        "Score by epsilon; bars: standard error over the builds.",
+    )
+    # A block of its own for each epsilon, so that figures side by side have the same one.
+    pairs = [
+        [
+            (
+                draw_error_by_size(comparison, epsilon, kind),
+                f"Mean relative error of each method by size of query, {title.lower()}, epsilon "
+                f"{epsilon}; {note}",
+                f"{title}: error by size of query at epsilon {epsilon}.",
+            )
+            for kind, title in KINDS.items()
+        ]
         for epsilon in epsilons
-        for kind, title in KINDS.items()
     ]
-    return section("Errors by epsilon and by size of query", figure_block(figures, private=True))
+    blocks = [figure_block(figures, private=True) for figures in ([scores], *pairs)]
+    return section("Errors by epsilon and by size of query", *blocks)
 
 
 def _error_section(comparison: Comparison) -> str:
@@ -112,12 +114,12 @@ def _error_section(comparison: Comparison) -> str:
         (
             row["method"],
             row["epsilon"],
-            *(percent_text(row[name]) for name in comparison.classes),
             f"{row['score']:.4f}",
             number_or_dash(row["score_error"], "{:.4f}"),
             str(row["runs"]),
+            *(percent_text(row[name]) for name in comparison.classes),
         )
         for row in comparison.table.to_dict("records")
     ]
-    headings = ("method", "epsilon", *comparison.classes, "score", "standard error", "builds")
+    headings = ("method", "epsilon", "score", "standard error", "builds", *comparison.classes)
     return section("All errors", table_block("Mean true relative errors.", headings, rows))

@@ -116,8 +116,8 @@ def _prediction_section(answers: pandas.DataFrame) -> str:
             draw_predicted_against_true(answers),
             "Hexagons of true absolute errors over predicted standard deviations, log scales; most "
             "should be near or below the diagonal.",
-            "Colour: number of queries. Solid line: true = predicted. Dotted line: 1.96 times the "
-            "predicted error.",
+            "Colour: number of queries; yellow is many. Solid line: true = predicted. Dotted "
+            "line: 1.96 times the predicted error.",
         ),
         (
             draw_normalised_errors(answers),
@@ -195,9 +195,9 @@ def _error_maps(
     size, deviation = "|estimate - true| (records)", "standard deviation (records)"
     return [
         ("Size of the true error", np.abs(true), size, limit, False,
-         "Dark: small. The colours are those of the predicted error."),
+         "Dark: small; yellow: large. The predicted error has the same colours."),
         ("Predicted error", predicted, deviation, limit, False,
-         "Computed from the release alone."),
+         "Computed from the release alone, but its colours end at the largest true error."),
         ("True error with sign", true, "estimate - true (records)", limit, True,
          "Orange: the estimate is too high; purple: it is too low."),
         ("True error over predicted error", ratio, "standard deviations", 3.0, True,

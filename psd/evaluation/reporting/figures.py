@@ -139,7 +139,7 @@ def draw_predicted_against_true(answers: pandas.DataFrame) -> Figure:
         gridsize=34,
         mincnt=1,
         bins="log",
-        cmap="cividis_r",
+        cmap="cividis",
     )
     ends = np.array([least, 1.3 * max(predicted.max(), true.max())])
     axes.plot(ends, ends, color=PRIVATE, linewidth=1.2, label="true = predicted")

@@ -9,6 +9,7 @@ import pytest
 import psd
 from psd.errors import ParameterError
 from psd.evaluation.workload import draw_workload
+from psd.planning.figure import _draw_figure
 from psd.planning.plan import MEASURES, default_runs, plan
 from psd.planning.study_area import domain_area_km2, square_domain
 
@@ -212,3 +213,11 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
     assert (
         int(done.stdout) < 1_000_000
     )  # kilobytes; about 410,000, and as much again while numba compiles
+
+
+def test_the_picture_explains_its_bands_and_its_line():
+    figure = _draw_figure(quick(), ["on data"])
+    (axes,) = figure.axes
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert texts == ["quadtree", "range over the assumed densities", "10 %: good"]
+    assert axes.get_xlabel() == "size of the query (km2)"

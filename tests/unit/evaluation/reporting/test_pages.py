@@ -1,5 +1,6 @@
 """Reports: escaped, marked, with figures that say what the evaluation says."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from psd.evaluation.compare import compare
 from psd.evaluation.evaluate import PRIVATE_NOTICE, evaluate
 from psd.evaluation.reporting.comparison_page import comparison_page
 from psd.evaluation.reporting.evaluation_page import RASTER, evaluation_page
+from psd.evaluation.reporting.figures import draw_predicted_against_true
+from psd.evaluation.reporting.maps import draw_map
 from psd.evaluation.reporting.plots import check_report
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
@@ -88,6 +91,27 @@ def test_page_of_a_comparison(table):
         assert f"{score:.4f}" in text
     single = comparison_page(compare(table, epsilons=["1"], runs=1, **given))
     assert "unknown: too few builds" in single
+
+
+def test_a_comparison_pairs_figures_of_one_epsilon_and_begins_with_the_score(table):
+    methods = [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=3)]
+    found = compare(
+        table, domain=DOMAIN, methods=methods, epsilons=["0.5", "1", "2"], runs=1, jobs=1
+    )
+    text = comparison_page(found)
+    blocks = [part.partition("</div>")[0] for part in text.split('<div class="figures">')[1:]]
+    assert [block.count("<img ") for block in blocks] == [1, 2, 2, 2]
+    for block, epsilon in zip(blocks[1:], ("0.5", "1", "2"), strict=True):
+        assert block.count(f"error by size of query at epsilon {epsilon}.</figcaption>") == 2
+    headings = re.findall(r'<th scope="col">([^<]*)</th>', text.partition("All errors")[2])
+    assert headings[:5] == ["method", "epsilon", "score", "standard error", "builds"]
+
+
+def test_yellow_is_many_in_hexagons_and_large_in_maps(table, release):
+    answers = evaluate(release, table).answers
+    hexagons = draw_predicted_against_true(answers).axes[0].collections[0]
+    drawn = draw_map(np.ones((2, 2)), DOMAIN, "a map", label="records", limit=2.0)
+    assert hexagons.get_cmap().name == drawn.axes[0].images[0].get_cmap().name == "cividis"
 
 
 def test_ranking_tells_ties(table):
