@@ -124,9 +124,10 @@ def warn_of_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> Non
     """Warn that an answer leaves out the parts of regions beyond the bounds."""
     beyond = _count_regions_beyond(loaded, regions)
     if beyond:
+        regions_text = "1 region reaches" if beyond == 1 else f"{beyond:,} regions reach"
         print_warning(
-            f"{beyond} of the regions reach beyond the bounds of the release; the part outside was "
-            "never counted and is not in the answer"
+            f"{regions_text} beyond the bounds of the release; the part outside was never counted "
+            "and is not in the answer"
         )
 
 

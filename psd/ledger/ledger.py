@@ -168,8 +168,8 @@ class Ledger:
             state = _state_of(ledger)
             if comparable_name(name) in map(comparable_name, state.datasets):
                 raise LedgerError(
-                    f"dataset {name!r} is already registered in {self.path}, perhaps in another "
-                    "spelling; a second budget would be added to the first"
+                    f"dataset {name!r} is already registered in {self.path} (names ignore case); "
+                    "to change its budget, use `psd ledger raise`"
                 )
             body["inputs"] = input_marks(state, inputs)
             _append(ledger, state, "register", body)

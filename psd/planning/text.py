@@ -28,6 +28,9 @@ COLUMNS_NOTE = (
 """Explanation of the columns of `range_columns`."""
 
 
+_MAX_DIGITS = 7
+
+
 def plan_setting(expected: Plan) -> str:
     """Describe the records, the area and the unit of privacy of a plan."""
     k = expected.max_contributions
@@ -92,13 +95,22 @@ def _three_digits(value: float) -> str:
 def percent_text(share: float) -> str:
     """Write a share in percent with two digits.
 
+    A share slightly above the error that is called good has more digits, so that it is not
+    written as that error.
+
     Examples
     --------
     >>> percent_text(0.1234), percent_text(0.00034), percent_text(1.5)
     ('12 %', '0.034 %', '150 %')
+    >>> percent_text(0.0996), percent_text(0.1), percent_text(0.104), percent_text(0.10004)
+    ('10 %', '10 %', '10.4 %', '10.004 %')
     """
     value = 100 * share
-    return f"{value:,.0f} %" if value >= 100 else f"{float(f'{value:.2g}'):g} %"
+    if value >= 100:
+        return f"{value:,.0f} %"
+    rounded = (float(f"{value:.{digits}g}") for digits in range(2, _MAX_DIGITS))
+    limit = 100 * GOOD_ERROR
+    return f"{next((r for r in rounded if (r <= limit) == (value <= limit)), value):g} %"
 
 
 def range_columns(expected: Plan) -> dict[str, list[str]]:

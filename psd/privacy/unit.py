@@ -230,11 +230,11 @@ def _check(
                 f"{name} must be one of {', '.join(filter(None, words))}, got {value!r}"
             )
     faults = {
-        "user must name the column of user ids with max_contributions": user is None
+        "user must name the column of user ids with max_contributions=": user is None
         and bound is not None,
         'user must name the column of user ids with count="users"': user is None
         and count == "users",
-        "user must name the column of user ids with per": user is None and per is not None,
+        "user must name the column of user ids with per=": user is None and per is not None,
         'max_contributions must be left out with count="users", which keeps all records': (
             count == "users" and bound is not None
         ),
@@ -242,7 +242,7 @@ def _check(
             count == "users" and per is not None
         ),
         'time must name the column of times with per="day"': per is not None and time is None,
-        "max_contributions must be given with user; else one user could change every count": (
+        "max_contributions must be given with user=; else one user could change every count": (
             user is not None and bound is None and count == "records"
         ),
     }

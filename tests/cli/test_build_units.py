@@ -196,6 +196,13 @@ def test_a_release_with_a_boundary_is_evaluated_with_its_tally(points, plot, out
             ("--read", "lair=visits"),
         ),
         (8, "no column 'longitude'", ("--read", "x=longitude")),
+        (2, "--max-contributions must be given with --user; else", ("--user", "user")),
+        (
+            2,
+            "--user must name the column of user ids with --max-contributions",
+            ("--max-contributions", 2),
+        ),
+        (2, "--user must name the column of user ids with --per", ("--per", "day")),
     ],
 )
 def test_messages_name_the_option(points, out, code, told, options):
@@ -208,7 +215,7 @@ def test_messages_name_the_option(points, out, code, told, options):
     [
         ("--bounds: share must be in [0, 1), got 1.5", ("--bounds", "private:share=1.5")),
         ("--bounds: beyond must be", ("--bounds", "private:share=0.1,beyond=1")),
-        ("--bounds must be given for records, or a boundary", ()),
+        ("got neither; only tallies contain their own bounds", ()),
         ("--bounds must be given once, got 2 times", (*BOUNDS, "--bounds", "area-of-use")),
     ],
 )

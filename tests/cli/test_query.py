@@ -48,7 +48,9 @@ def read_csv(text, **options):
 def test_a_region_beyond_the_bounds_is_answered_in_part_and_said_so(release):
     outcome = cli("query", release, *boxes_args([(-1, -4, 20, 2), (-4, -4, 5, 5)]))
     assert outcome.code == 0
-    assert "warning: 1 of the regions reach beyond the bounds" in outcome.err
+    assert "warning: 1 region reaches beyond the bounds" in outcome.err
+    outcome = cli("query", release, *boxes_args([(-1, -4, 20, 2), (-4, -4, 5, 6)]))
+    assert "warning: 2 regions reach beyond the bounds" in outcome.err
 
 
 def test_a_narrow_terminal_loses_columns_and_no_digits(release, monkeypatch):

@@ -377,7 +377,7 @@ def test_what_is_registered_is_kept(name, bound, ledger):
 
 @pytest.mark.parametrize("name", ["visits", "Visits", "\uff56isits"])
 def test_a_dataset_has_one_budget(name, ledger):
-    with pytest.raises(LedgerError, match="already registered in"):
+    with pytest.raises(LedgerError, match=r"already registered in .* use `psd ledger raise`"):
         ledger.register(name, 5)
 
 
