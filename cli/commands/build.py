@@ -28,8 +28,8 @@ _OPTIONS = (
     _release(
         "--method",
         type=click.Choice(methods()),
-        show_default="auto; with --set workload: grid for tiny boxes, quadtree for others",
-        help="Method that divides space; `psd methods` describes all.",
+        help="Method that divides space; `psd methods` describes all. By default auto; with --set "
+        "workload, grid for tiny boxes and quadtree for others.",
     ),
     _release(
         "--set",

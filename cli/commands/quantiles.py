@@ -25,9 +25,8 @@ __all__ = ["command"]
     nargs=2,
     type=INTEGER,
     default=(64, 64),
-    show_default=True,
     metavar="C R",
-    help="Columns and rows of the raster whose cells are classified.",
+    help="Columns and rows of the raster whose cells are classified; 64 64 by default.",
 )
 @click.option(
     "--weight",

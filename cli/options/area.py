@@ -35,7 +35,7 @@ bounds_option = click.option(
 )
 
 crs_option = _option(
-    "--crs", show_default="EPSG:4326", help="CRS of the bounds and of the coordinate columns."
+    "--crs", help="CRS of the bounds and of the coordinate columns; by default EPSG:4326."
 )
 
 resolution_option = _option(

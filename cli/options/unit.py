@@ -46,9 +46,9 @@ def unit_options(
             _option(
                 "--count",
                 type=click.Choice(["records", "users"]),
-                show_default="records",
-                help="records: estimates are numbers of records. users: the records of a user have "
-                "a total weight of 1, so estimates are numbers of users; no record is dropped.",
+                help="records, the default: estimates are numbers of records. users: the records "
+                "of a user have a total weight of 1, so estimates are numbers of users; no record "
+                "is dropped.",
             ),
         ]
     return chain_options(*options)

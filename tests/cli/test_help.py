@@ -1,5 +1,6 @@
 """Help texts: every command, every option, and examples that are real command lines."""
 
+import re
 import shlex
 from importlib import import_module
 
@@ -37,6 +38,12 @@ def test_every_option_says_what_it_does(name):
     for parameter in command(name).params:
         if isinstance(parameter, click.Option):
             assert (parameter.help or "").strip().endswith("."), parameter.opts
+
+
+@every_command
+def test_defaults_are_texts_that_may_be_typed(name):
+    text = " ".join(passes(name, "--help").split())
+    assert re.search(r"\[default: \(|\[default: [^]]*, ", text) is None
 
 
 @every_command
