@@ -12,6 +12,7 @@ from ..options.ledger import account_of, ledger_options
 from ..options.reading import INPUTS, inputs_of, read_option
 from ..options.unit import unit_options
 from ..options.values import NUMBER
+from ..output.request_warnings import warn_of_large_epsilon
 from ..output.terminal import show_stage
 
 __all__ = ["command"]
@@ -73,6 +74,7 @@ def command(
     """  # noqa: D301
     import pandas as pd
 
+    from psd.privacy.epsilon import epsilon_decimal, parse_epsilon
     from psd.publish.single_count import ask
 
     from ..output.private_report import make_observer
@@ -81,6 +83,7 @@ def command(
     account = account_of(ledger, dataset, analyst)
     if account is None:
         raise click.UsageError("--ledger and --dataset must be given; psd ask charges a ledger")
+    warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     with show_stage() as stage:
         stage("reading")
         data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))

@@ -13,6 +13,7 @@ from ..options.ledger import account_of
 from ..options.reading import inputs_and_engine
 from ..options.tallies import tallies_in, write_build_tally
 from ..output.private_report import make_observer
+from ..output.request_warnings import warn_of_large_epsilon, warn_of_other_ending
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def print_requests(recipe: Recipe) -> None:
     tables = []
     for release in recipe.releases:
         request = release.build_request()
+        warn_of_large_epsilon(request.epsilon)
+        warn_of_other_ending(release.output)
         if request.domain is None:
             click.echo(
                 f"# epsilon {request.epsilon:f}; bounds, unit and slices are those of the tallies"
@@ -83,6 +86,9 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         account=account,
         overwrite=overwrite,
     )
+    for release, request in zip(releases, requests, strict=True):
+        warn_of_large_epsilon(request.epsilon)
+        warn_of_other_ending(release.output)
     for release, request in zip(releases, requests, strict=True):
         run.publish(release, request)
 
