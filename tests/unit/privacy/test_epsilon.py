@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
-from psd.privacy.epsilon import NANO, epsilon_text, parse_epsilon
+from psd.privacy.epsilon import NANO, epsilon_decimal, epsilon_text, parse_epsilon
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,5 @@ def test_bad_epsilon_is_refused_with_one_sentence(value):
 )
 def test_text_of_epsilon_is_read_back(nano, text):
     assert epsilon_text(nano) == text
+    assert str(epsilon_decimal(nano)) == text
     assert parse_epsilon(text) == nano
