@@ -79,18 +79,22 @@ def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
             axes.set_title(f"queries {_KINDS[kind]}, epsilon {epsilon}", fontsize=10)
         for column, axes in enumerate(row):
             _label_axes(axes, "" if column else "mean relative error (%)")
-    _add_legend(panels[0][0])
+    _add_legend(figure, panels[0][0].get_legend_handles_labels()[0], columns=2 * len(kinds))
     return figure
 
 
-def _add_legend(axes: Axes) -> None:
-    """Legend of the methods, of the bands and of the line."""
+def _add_legend(figure: Figure, methods: list[Any], columns: int) -> None:
+    """Legend of the methods, of the bands and of the line, below the panels."""
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    lines = axes.get_legend_handles_labels()[0]
     band: Any = Patch(color="#555", alpha=0.18, label="range over the assumed densities")
-    good = axes.axhline(100 * GOOD_ERROR, label=f"{percent_text(GOOD_ERROR)}: good", **_GOOD_LINE)
-    axes.legend(handles=[*lines, band, good], frameon=False, fontsize=9)
+    good = Line2D([], [], label=f"{percent_text(GOOD_ERROR)}: a good error", **_GOOD_LINE)
+    handles = [*methods, band, good]
+    figure.set_figheight(figure.get_figheight() + 0.25 * -(-len(handles) // columns))
+    figure.legend(
+        handles=handles, ncols=columns, loc="outside lower center", frameon=False, fontsize=9
+    )
 
 
 def _draw_bands(axes: Axes, rows: Any) -> None:

@@ -73,6 +73,17 @@ def test_stands_alone_and_can_be_read(pages, browser, name, width):
     page.context.close()
 
 
+@pytest.mark.parametrize("name", ["evaluate", "compare", "plan"])
+def test_no_table_is_wider_than_a_small_desk(pages, browser, name):
+    page, _, _ = opened(browser, pages / f"{name}.html", 1100)
+    widths = page.eval_on_selector_all(
+        ".scroll", "all => all.map(each => [each.scrollWidth, each.clientWidth])"
+    )
+    assert widths
+    assert all(inner <= outer for inner, outer in widths)
+    page.context.close()
+
+
 @pytest.mark.parametrize("name", ["evaluate", "compare"])
 def test_is_marked_private_from_end_to_end(pages, browser, name):
     page, _, _ = opened(browser, pages / f"{name}.html", DESK)

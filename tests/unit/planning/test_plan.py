@@ -217,7 +217,6 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 
 def test_the_picture_explains_its_bands_and_its_line():
     figure = _draw_figure(quick(), ["on data"])
-    (axes,) = figure.axes
-    texts = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert texts == ["quadtree", "range over the assumed densities", "10 %: good"]
-    assert axes.get_xlabel() == "size of the query (km2)"
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == ["quadtree", "range over the assumed densities", "10 %: a good error"]
+    assert figure.axes[0].get_xlabel() == "size of the query (km2)"
