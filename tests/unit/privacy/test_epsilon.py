@@ -85,5 +85,5 @@ def test_bad_epsilon_is_refused_with_one_sentence(value):
 )
 def test_text_of_epsilon_is_read_back(nano, text):
     assert epsilon_text(nano) == text
-    assert str(epsilon_decimal(nano)) == text
+    assert epsilon_decimal(nano) == Decimal(text)
     assert parse_epsilon(text) == nano
