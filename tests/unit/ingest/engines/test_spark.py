@@ -5,6 +5,7 @@ import re
 import socket
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -78,6 +79,22 @@ def test_columns_of_numbers(url, tmp_path, column):
     path = engines.write_parquet(table, tmp_path / "points.parquet")
     domain = psd.Domain(bounds=(0, 0, 200, 299), crs="EPSG:3857", lattice=(7, 1000))
     engines.assert_equal(*both(url, str(path), domain, Columns(user="user"), unit=USER))
+
+
+@pytest.mark.parametrize("step", ["0.1", "0.003", "0.0001"])
+def test_rounded_coordinates(url, tmp_path, step):
+    """Values, lines half-way between them, the bounds, and the doubles on both sides of each."""
+    domain = psd.Domain(bounds=(126.42, -37.0, 127.6, 38.05), coordinate_resolution=step)
+    rng, sides = np.random.default_rng(4), []
+    for axis in (0, 1):
+        cells = rng.integers(0, domain.lattice[axis], 400)
+        near = np.concatenate([domain.centres(axis, cells), domain.edges(axis, cells + 1)])
+        sides.append(
+            np.nextafter(near, rng.choice([-1e9, 1e9], 800) * rng.integers(0, 2, 800) + near)
+        )
+    table = pa.table(dict(zip(("lon", "lat"), sides, strict=True)))
+    path = engines.write_parquet(table, tmp_path / "points.parquet")
+    engines.assert_equal(*both(url, str(path), domain, Columns()))
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real data sets are not there")
