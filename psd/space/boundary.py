@@ -103,7 +103,8 @@ class Boundary:
     def contains(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Whether points inside the bounds lie in the polygon, its outline included.
 
-        With a coordinate resolution, whether their rounded coordinates do.
+        With a coordinate resolution, whether their rounded coordinates do, those on the outline by
+        the rule of queries, see `psd.query.polygon_values`.
 
         Parameters
         ----------
@@ -123,7 +124,8 @@ class Boundary:
         inside: NDArray[np.bool_] = np.minimum.reduce(states) == _INSIDE
         unclear = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
         if self.mask.domain.coordinate_resolution is not None:
-            x, y = self.mask.domain.centres(0, columns), self.mask.domain.centres(1, rows)
+            axes = self.mask.domain.axes
+            x, y = axes[0].probe(columns, 0), axes[1].probe(rows, 1)
         inside[unclear] = shapely.intersects_xy(self.shape, x[unclear], y[unclear])
         return inside
 

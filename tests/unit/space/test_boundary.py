@@ -81,6 +81,29 @@ def test_no_point_is_held_in_a_cell_that_is_known_to_be_empty(corner, width, hei
     assert (found.mask.mass(cells) > 0).all()
 
 
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(
+    st.tuples(*[st.integers(0, 7)] * 2),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.sampled_from(["0.5", "1", "0.3", "0.01", "3"]),
+)
+def test_rounded_coordinates_are_held_by_their_values(corner, width, height, step):
+    """Those on the outline as a query counts them, and none in a cell that is known to be empty."""
+    far = min(corner[0] + width, 8), min(corner[1] + height, 8)
+    domain = psd.Domain(bounds=PLANE.bounds, crs=PLANE.crs, coordinate_resolution=step)
+    found = boundary(shapely.box(*corner, *far), domain=domain)
+    x, y = np.random.default_rng(8).uniform(0, 8, (2, 300))
+    x[:150], y[75:225] = x[:150].round(), y[75:225].round()
+    held = found.contains(x, y)
+    columns, rows, _ = domain.quantise(x, y)
+    west, south, east, north = domain.to_lattice(np.array([[*corner, *far]], float))[0]
+    inside = (west <= columns) & (columns < east) & (south <= rows) & (rows < north)
+    assert np.array_equal(held, inside)
+    cells = np.stack([columns, rows, columns + 1, rows + 1], axis=1)[held]
+    assert (found.mask.mass(cells) > 0).all()
+
+
 def test_most_points_are_decided_by_the_raster(monkeypatch):
     domain = dataclasses.replace(PLANE, lattice=(2**20, 2**20))
     found, asked = boundary(STAR, domain=domain), []
