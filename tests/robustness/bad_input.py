@@ -681,14 +681,6 @@ PARAMETERS = (
         ("underscore", "`1_0`", "-1_0 -10 10 10", 2, "not a number"),
         ("full-width", "full-width digits", "-10 -10 \uff11\uff10 10", 2, "not a number"),
     ),
-    *steps(
-        ("zero", "0", "0", "decimal number above 0"),
-        ("negative", "-0.1", "-0.1", "decimal number above 0"),
-        ("text", "`fine`", "fine", "decimal number above 0"),
-        ("long", "of 17 decimals", "0.00000000000000001", "at most 15 digits"),
-        ("coarse", "larger than the bounds", "500", "1 to 2^30 values"),
-        ("fine", "of 2^30 values and more", "0.00000001", "1 to 2^30 values"),
-    ),
     kept("P24-kept", "`--coordinate-resolution 0.5`, and rows beside its multiples",
         table("1.5,2.5", "1.7,2.2"), 2, "--bounds 0 0 4 4 --coordinate-resolution 0.5"),
     kept("P24-outside", "rows that are outside by less than half a step: left out",
@@ -773,6 +765,14 @@ PARAMETERS = (
     refused("P11-height", "a CRS of heights", GOOD, 3, "coordinates x and y", "--crs EPSG:5773"),
     refused("P11-bounds", "bounds in metres for a CRS of degrees", GOOD, 3,
         "metres of a projected CRS", "--bounds 900000 1900000 1000000 2000000"),
+    *steps(
+        ("zero", "0", "0", "decimal number above 0"),
+        ("negative", "-0.1", "-0.1", "decimal number above 0"),
+        ("text", "`fine`", "fine", "decimal number above 0"),
+        ("long", "of 17 decimals", "0.00000000000000001", "at most 15 digits"),
+        ("coarse", "larger than the bounds", "500", "1 to 2^30 values"),
+        ("fine", "of 2^30 values and more", "0.00000001", "1 to 2^30 values"),
+    ),
 )
 # fmt: on
 
