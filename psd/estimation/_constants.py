@@ -42,6 +42,13 @@ count of 0 and an error of 0. A convention, not fitted."""
 DENSITY_RASTER: Final = 2048
 """Cells along a side of the raster on which windows are summed; finer than most leaves."""
 
+# --- pooling ------------------------------------------------------------------------------------
+
+POOLING_PEERS: Final = 8
+"""Cells with the next smaller and next larger counts that a cell is compared with. By
+``python tests/benchmarks/bias.py --view signed``: 4 to 32 are alike for the cascade; more than 16
+smooth over the steps of adaptive grids. Since version 2."""
+
 # --- posterior ----------------------------------------------------------------------------------
 
 ONE_SIDED: Final = 0.4

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
 from psd.errors import ReleaseFormatError
+from psd.estimation.pooling import settled_variance
 from psd.privacy.noise_variance import noise_variance
 from psd.space.hierarchy import Hierarchy
 
@@ -41,6 +42,9 @@ class Estimates:
         How much a node's estimate grows with its parent's; a family's slopes sum to 1.
     variance : ndarray, shape (n,), float64
         Variance of the signed estimates, in records squared.
+    power : ndarray, shape (n,), float64
+        Variance of the sum of the children over that by which it was pooled; 1 where both are the
+        same.
     """
 
     signed: NDArray[np.float64]
@@ -49,6 +53,7 @@ class Estimates:
     upward_variance: NDArray[np.float64]
     slope: NDArray[np.float64]
     variance: NDArray[np.float64]
+    power: NDArray[np.float64]
 
 
 def infer_counts(
@@ -56,13 +61,16 @@ def infer_counts(
     contributions: int = 1,
     scale: int = 1,
     empty: NDArray[np.bool_] | None = None,
+    *,
+    settled: bool = False,
 ) -> Estimates:
     """Estimate counts by generalised least squares, signed and not negative.
 
     Guarantees
     ----------
     - `signed` is the minimum-variance linear unbiased estimate given the tree, for any set of
-      measured nodes that determines the leaves.
+      measured nodes that determines the leaves; with ``settled``, only for trees whose cells do
+      not follow from their counts.
     - Signed or not, the children of a node sum to it, to rounding.
     - Time and memory are linear in the number of nodes.
 
@@ -76,6 +84,9 @@ def infer_counts(
         Amount that one record or user adds to a count; estimates are in these units. Public.
     empty : ndarray, shape (n,), bool, optional
         Leaves that are known to be empty without having been measured. Public.
+    settled : bool
+        Whether counts are pooled by `psd.estimation.pooling`, so that counts that decided how
+        finely their cells are divided are not biased.
 
     Returns
     -------
@@ -102,7 +113,9 @@ def infer_counts(
     measured_variance = noise_variance(tree.epsilon, contributions, tree.noise_law) / scale**2
     if empty is not None:
         measured_variance[empty] = 0.0
-    upward, upward_variance = _pool_upward(tree, tree.count / scale, measured_variance)
+    upward, upward_variance, power = _pool_upward(
+        tree, tree.count / scale, measured_variance, settled=settled
+    )
     slope = _slopes(tree, upward_variance)
     signed, variance = _distribute_downward(tree, upward, upward_variance, slope)
     return Estimates(
@@ -112,6 +125,7 @@ def infer_counts(
         upward_variance=upward_variance,
         slope=slope,
         variance=variance,
+        power=power,
     )
 
 
@@ -157,19 +171,35 @@ def _family_sum(tree: Hierarchy, level: slice, values: NDArray[np.float64]) -> N
 
 
 def _pool_upward(
-    tree: Hierarchy, measured: NDArray[np.float64], measured_variance: NDArray[np.float64]
+    tree: Hierarchy,
+    measured: NDArray[np.float64],
+    measured_variance: NDArray[np.float64],
+    *,
+    settled: bool,
 ) -> tuple[NDArray[np.float64], ...]:
-    """Estimate of each node from its subtree, and its variance, leaves first."""
-    estimate, variance = measured.copy(), measured_variance.copy()
+    """Estimate of each node from its subtree, its variance, and its power, leaves first."""
+    estimate, variance, power = measured.copy(), measured_variance.copy(), np.ones(len(measured))
     for level in reversed(tree.levels):
         inner = ~tree.is_leaf[level]
         if not inner.any():
             continue
         below, below_variance = (_family_sum(tree, level, v)[inner] for v in (estimate, variance))
-        weight = _pooling_weight(measured_variance[level][inner], below_variance)
-        estimate[level][inner] += weight * (below - estimate[level][inner])
-        variance[level][inner] = _pooled_variance(measured_variance[level][inner], below_variance)
-    return estimate, variance
+        count, own_variance = estimate[level][inner], measured_variance[level][inner]
+        pooled_by = (
+            settled_variance(own_variance, below_variance, count, below)
+            if settled
+            else below_variance
+        )
+        weight = _pooling_weight(own_variance, pooled_by)
+        estimate[level][inner] += weight * (below - count)
+        variance[level][inner] = _pooled_variance(own_variance, below_variance)
+        moved = np.flatnonzero(pooled_by != below_variance)
+        nodes = level.start + np.flatnonzero(inner)[moved]
+        # With another weight than the best one, the variance of the mean is that of its parts.
+        part, own_part = weight[moved] ** 2, (1 - weight[moved]) ** 2
+        variance[nodes] = part * below_variance[moved] + own_part * own_variance[moved]
+        power[nodes] = below_variance[moved] / pooled_by[moved]
+    return estimate, variance, power
 
 
 def _pooling_weight(

@@ -13,7 +13,7 @@ from psd.estimation.density import Density, smooth_density
 from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
 from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.published_covariance import published_covariance
-from psd.release.post_processing import PostProcessing
+from psd.release.post_processing import SETTLED_SINCE, PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
@@ -71,7 +71,13 @@ class CountModel:
         """Consistent estimates of every cell with variances; counts by the post-processing."""
         tree, unit, choice = self.tree, self.record.unit, self.post_processing
         empty = None if self.outside is None else self.outside & tree.is_leaf
-        estimates = infer_counts(tree, unit.contributions, unit.scale, empty)
+        estimates = infer_counts(
+            tree,
+            unit.contributions,
+            unit.scale,
+            empty,
+            settled=self.record.inference >= SETTLED_SINCE,
+        )
         if choice.estimate == "posterior":
             # Imports scipy.optimize, which most sessions do without.
             from psd.estimation.posterior import posterior_counts

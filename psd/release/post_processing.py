@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from psd.errors import ParameterError
 
-__all__ = ["DENSITIES", "ESTIMATES", "INFERENCE_VERSION", "PostProcessing"]
+__all__ = [
+    "DENSITIES",
+    "ESTIMATES",
+    "INFERENCE_VERSION",
+    "INFERENCE_VERSIONS",
+    "SETTLED_SINCE",
+    "PostProcessing",
+]
 
-INFERENCE_VERSION = 1
-"""Version of the estimates, stated in the file: other estimates get another number."""
+INFERENCE_VERSIONS: Final = (1, 2)
+"""Versions of the estimates that are computed; a file states its own: other estimates get another
+number, and a release keeps its estimates."""
+
+INFERENCE_VERSION: Final = INFERENCE_VERSIONS[-1]
+"""Version of the estimates of new releases."""
+
+SETTLED_SINCE: Final = 2
+"""Version since which counts are pooled without bias, see `psd.estimation.pooling`."""
 
 ESTIMATES = ("least-squares", "posterior", "signed")
 DENSITIES = ("uniform", "smooth", "covariate")

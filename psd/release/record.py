@@ -18,7 +18,7 @@ from psd._version import __version__
 from psd.errors import ParameterError
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
 from psd.privacy.unit import PrivacyUnit
-from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
+from psd.release.post_processing import INFERENCE_VERSION, INFERENCE_VERSIONS, PostProcessing
 from psd.space.box_tree import Tree, check_tree
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
@@ -123,10 +123,10 @@ class ReleaseRecord:
             raise ParameterError("a cell outside the boundary was counted")
         check_tree(self.tree, self.domain.lattice)
         check_covariate(self.covariate, self.domain, self.post_processing.density)
-        if self.inference != INFERENCE_VERSION:
+        if self.inference not in INFERENCE_VERSIONS:
             raise ParameterError(
-                f"inference version must be {INFERENCE_VERSION}, got {self.inference}; the file "
-                "was written by another version of this library"
+                f"inference version must be {' or '.join(map(str, INFERENCE_VERSIONS))}, got "
+                f"{self.inference}; the file was written by another version of this library"
             )
         if not 0 < self.epsilon <= MAX_EPSILON * NANO:
             raise ParameterError(

@@ -98,7 +98,7 @@ def test_a_tree_of_another_domain_is_refused(tree):
         pytest.param({"epsilon": 0}, "above 0", id="epsilon 0"),
         pytest.param({"epsilon": -NANO}, "above 0", id="negative epsilon"),
         pytest.param({"epsilon": 1000 * NANO + 1}, "at most 1,000", id="epsilon above 1,000"),
-        pytest.param({"inference": 2}, "must be 1, got 2", id="inference of the future"),
+        pytest.param({"inference": 3}, "must be 1 or 2, got 3", id="inference of the future"),
     ],
 )
 def test_what_does_not_belong_together_is_refused(tree, domain, fields, says):

@@ -121,7 +121,7 @@ def test_the_header_holds_public_values_and_nothing_else(content):
     assert header == {
         "format": 4,
         "library": psd.__version__,
-        "inference": 1,
+        "inference": 2,
         "method": "quadtree",
         "parameters": {"height": 2, "budget": "uniform", "total_share": "0.02", "size": None},
         "domain": {"bounds": [126.4, 37.0, 127.6, 38.0], "crs": "EPSG:4326", "lattice": [8, 8]},
@@ -430,7 +430,7 @@ def test_the_unedited_header_is_read():
             "lattice does not follow from coordinate_resolution",
             id="the default lattice with a coordinate resolution",
         ),
-        pytest.param({"inference": 2}, "must be 1, got 2", id="inference of the future"),
+        pytest.param({"inference": 3}, "must be 1 or 2, got 3", id="inference of the future"),
         pytest.param({"inference": 0}, "inference", id="inference 0"),
         pytest.param({"inference": True}, "inference", id="inference True"),
         pytest.param({"note": "hello"}, "other fields", id="unknown field"),
