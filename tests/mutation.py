@@ -172,6 +172,10 @@ def difference(functions: dict[str, list[str]], name: str) -> Change:
     return Change(function.replace("ǁ", "."), *(" ".join(part) for part in parts))
 
 
+class NotTriedError(Exception):
+    """The tests of a group fail without a change, or the changes cannot be made."""
+
+
 @dataclass(frozen=True)
 class GroupResult:
     """Outcomes of the changes of a group."""
@@ -189,7 +193,7 @@ def run_group(group: str) -> GroupResult:
         output = mutmut(work, "run", "--max-children", "1")
         by_name = outcomes(work)
         if not by_name or "not checked" in by_name.values():
-            raise SystemExit(f"{group}: the changes could not be tried\n{output[-5000:]}")
+            raise NotTriedError(f"{group}: the changes could not be tried\n{output[-5000:]}")
         alive = [name for name, outcome in by_name.items() if outcome not in NOTICED]
         late = [name for name, outcome in by_name.items() if outcome == CLOCK]
         return GroupResult(
@@ -219,7 +223,12 @@ def main(groups: list[str]) -> int:
     wrong = total = equivalents = 0
     for group in groups or PLAN["groups"]:
         started = time.monotonic()
-        result, listed = run_group(group), listed_equivalents(group)
+        try:
+            result, listed = run_group(group), listed_equivalents(group)
+        except NotTriedError as error:
+            print(error, flush=True)
+            wrong += 1
+            continue
         alive = Counter((change.function, change.operator) for change in result.alive)
         late = Counter((change.function, change.operator) for change in result.late)
         left, gone = alive - listed, listed - (alive + late)
