@@ -1,0 +1,179 @@
+"""Whether intervals cover, and errors are predicted, on data that nothing was chosen on.
+
+    python tests/benchmarks/coverage_matrix.py [--rows A;B] [--methods A,B] [--epsilons .1,1]
+        [--runs 10] [--districts 600] [--folder ../shared/data] [--list] [-o table.md]
+
+The rows are variants of the public data sets (`variants.py`); a row is chosen by its name or by a
+part of it. Queries are the eight classes of `psd/evaluation/workload.py` and districts around
+random public seeds. Exits with 1 if a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from accuracy import items
+from coverage_measures import Measures, Truth, measure, truth_of
+from variants import Variant, variants
+
+import psd
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import tally_batches
+from psd.privacy.budget import Budget
+from psd.privacy.epsilon import parse_epsilon
+from psd.privacy.unit import PrivacyUnit
+from psd.publish.drawing import draw_release
+
+POOLED, EACH, EACH_OTHER = (0.92, 0.99), 0.88, 0.85
+RATIO = (0.6, 1.6)
+OFF_NOMINAL = 0.08
+ERRORS = 2.0
+
+HEADS = (
+    "data",
+    "epsilon",
+    "method",
+    "boxes",
+    "least class",
+    "not empty",
+    "least class",
+    "districts",
+    "not empty",
+    "noise",
+    "unevenness",
+    "80 %",
+    "50 %",
+    "seconds",
+)
+
+INTRODUCTION = """# Coverage matrix
+
+Made by `{command}` (psd {version}) in {seconds:.0f} seconds.
+
+The table shows the share of queries, in percent, whose 95 % interval covers the true count: of
+boxes ({classes} classes of 500; `psd/evaluation/workload.py`), of the class with the least, and of
+{districts} districts; of all and of those with a true count above 0. Then the root mean square of
+the predicted error over that of the true one, for the noise and for the non-uniformity; and the
+share that 80 % and 50 % intervals cover where the true count is at least 20. Where coordinates are
+rounded and no resolution is declared, only queries with sides above two steps count.
+
+Figures are means of {runs} builds. A figure that misses its bar by more than two standard errors is
+marked with (!). Bars: default method 92 to 99 % pooled and 88 % in each class, other methods 85 %
+in each class; ratios 0.6 to 1.6; 80 and 50 % intervals within 8 points.
+
+"""
+
+
+def marked(values: list[float], low: float, high: float, scale: float = 100) -> tuple[bool, str]:
+    """Whether the mean of values is between bars, and it as text."""
+    finite = np.array([value for value in values if np.isfinite(value)])
+    if not len(finite):
+        return True, ""
+    mean = float(finite.mean())
+    margin = ERRORS * float(finite.std(ddof=1)) / len(finite) ** 0.5 if len(finite) > 1 else 0.0
+    kept = low - margin <= mean <= high + margin
+    return kept, f"{scale * mean:.{1 if scale > 1 else 2}f}" + ("" if kept else " (!)")
+
+
+def judged(builds: list[Measures], default: bool) -> tuple[bool, list[str]]:
+    """Whether all bars are kept, and the cells of a row."""
+    low, high = POOLED if default else (0.0, 1.0)
+    each = EACH if default else EACH_OTHER
+
+    def least(classes: list[list[float]]) -> list[float]:
+        """Values of the class whose mean is the least."""
+        means = np.array(classes).mean(axis=0)
+        means = np.where(np.isfinite(means), means, np.inf)
+        return [build[int(np.argmin(means))] for build in classes]
+
+    cells = [
+        marked([b.pooled for b in builds], low, high),
+        marked(least([b.classes for b in builds]), each, 1.0),
+        marked([b.pooled_nonempty for b in builds], low, 1.0),
+        marked(least([b.classes_nonempty for b in builds]), each, 1.0),
+        marked([b.districts for b in builds], each, 1.0),
+        marked([b.districts_nonempty for b in builds], each, 1.0),
+        marked([b.noise_ratio for b in builds], *RATIO, scale=1),
+        marked([b.unevenness_ratio for b in builds], *RATIO, scale=1),
+        marked([b.at_80 for b in builds], 0.8 - OFF_NOMINAL, 0.8 + OFF_NOMINAL),
+        marked([b.at_50 for b in builds], 0.5 - OFF_NOMINAL, 0.5 + OFF_NOMINAL),
+    ]
+    return all(kept for kept, _ in cells), [text for _, text in cells]
+
+
+def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[bool, tuple[str, ...]]]:
+    """Whether the bars are kept, and the row, for each epsilon and method."""
+    xy, domain = variant.points(), variant.domain
+    counts = tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain)
+    truth: Truth = truth_of(variant, xy, counts, options.districts)
+    for epsilon in options.epsilons:
+        for method in options.methods:
+            start, builds = time.perf_counter(), []
+            for _ in range(options.runs):
+                release = draw_release(
+                    counts,
+                    domain,
+                    budget=Budget(parse_epsilon(epsilon)),
+                    method=psd.method(method),
+                    unit=PrivacyUnit(),
+                )
+                builds.append(measure(release, truth))
+            kept, cells = judged(builds, method == "auto")
+            seconds = f"{time.perf_counter() - start:.0f}"
+            yield kept, (variant.name, epsilon, method, *cells, seconds)
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """Options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    parser.add_argument("--rows", help="parts of names of rows, separated by semicolons")
+    parser.add_argument("--methods", type=items, default=["auto"])
+    parser.add_argument("--epsilons", type=items, default=["0.05", "0.1", "1", "3"])
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--districts", type=int, default=600)
+    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
+    parser.add_argument("--list", action="store_true", help="print the names of all rows")
+    parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Print or write the table."""
+    options, start = parsed(sys.argv[1:]), time.perf_counter()
+    parts = (options.rows or "").split(";")
+    chosen = [
+        row for name, row in variants(options.folder).items() if any(p in name for p in parts)
+    ]
+    if options.list:
+        print(*(row.name for row in chosen), sep="\n")
+        return
+    results = []
+    for variant in chosen:
+        for result in rows(variant, options):
+            results.append(result)
+            print(" | ".join(result[1]), file=sys.stderr, flush=True)
+    table = [HEADS, ("---",) * len(HEADS), *(row for _, row in results)]
+    text = INTRODUCTION.format(
+        command=shlex.join(["python", "tests/benchmarks/coverage_matrix.py", *sys.argv[1:]]),
+        version=psd.__version__,
+        seconds=time.perf_counter() - start,
+        classes=8,
+        districts=options.districts,
+        runs=options.runs,
+    ) + "".join(f"| {' | '.join(line)} |\n" for line in table)
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    sys.exit(0 if all(kept for kept, _ in results) else 1)
+
+
+if __name__ == "__main__":
+    main()
