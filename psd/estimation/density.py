@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.estimation._constants import DENSITY_RASTER, EVEN_SHARE, SMOOTHING_PASSES
@@ -90,11 +91,14 @@ class SmoothDensity:
         Raster units of a lattice unit, for each side of a box.
     surface : ndarray, shape (DENSITY_RASTER + 1, DENSITY_RASTER + 1), float64
         Mass south and west of every raster line, before the last pass.
+    within : bool
+        Whether the density changes inside cells of the lattice as well.
     """
 
     tree: Tree
     scale: Floats
     surface: Floats
+    within: bool = True
 
     @cached_property
     def rank(self) -> Integers:
@@ -124,7 +128,9 @@ class SmoothDensity:
 
     def _computed(self, leaf: Integers) -> Floats:
         """Shares of leaves from the surface."""
-        return _window_shares(self.surface, self.tree.boxes[leaf] * self.scale)
+        boxes = self.tree.boxes[leaf]
+        shares = _window_shares(self.surface, boxes * self.scale)
+        return shares if self.within else _even_in_lattice(shares, boxes)
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
@@ -151,6 +157,14 @@ class SmoothDensity:
         return np.asarray((of_leaves * self.shares(node)).sum(axis=(1, 2)))
 
 
+def _even_in_lattice(shares: Floats, boxes: NDArray[np.int32]) -> Floats:
+    """Shares of the parts of leaves, even along the sides that are one cell of the lattice long."""
+    for axis in (0, 1):
+        single = np.flatnonzero(boxes[:, axis + 2] - boxes[:, axis] == 1)
+        shares[single] = shares[single].mean(axis=2 - axis, keepdims=True)
+    return shares
+
+
 def _part_overlaps(low: Floats, high: Floats) -> Floats:
     """Covered share of each part along one side, shape (n, PARTS), without cancellation."""
     start, number = low[:, None] * PARTS, np.arange(PARTS)
@@ -159,7 +173,9 @@ def _part_overlaps(low: Floats, high: Floats) -> Floats:
     return inside
 
 
-def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> SmoothDensity:
+def smooth_density(
+    tree: Tree, count: Floats, lattice: tuple[int, int], *, within: bool = True
+) -> SmoothDensity:
     """Smooth the density of the leaves, each keeping its count.
 
     Parameters
@@ -170,6 +186,9 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Smoot
         Published counts, not negative.
     lattice : tuple of int
         Columns and rows of the lattice of the tree.
+    within : bool
+        Whether the density changes inside cells of the lattice as well, as in version 1. Later
+        versions keep it even there: no position inside a cell of the lattice was recorded.
 
     Returns
     -------
@@ -193,7 +212,7 @@ def smooth_density(tree: Tree, count: Floats, lattice: tuple[int, int]) -> Smoot
         for chunk in _chunks(len(leaves)):
             yield tree.boxes[leaves[chunk]] * scale, count[leaves[chunk]]
 
-    density = SmoothDensity(tree=tree, scale=scale, surface=_summed_mass(even))
+    density = SmoothDensity(tree=tree, scale=scale, surface=_summed_mass(even), within=within)
     for _ in range(SMOOTHING_PASSES - 1):
         density = replace(density, surface=_summed_mass(_in_parts(density, leaves, count)))
     return density

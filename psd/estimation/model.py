@@ -8,11 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.estimation.alignment import line_deviation
 from psd.estimation.covariate_density import CovariateDensity, parent_shares
 from psd.estimation.density import Density, smooth_density
 from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
 from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.published_covariance import published_covariance
+from psd.estimation.unevenness import Unevenness, fit_unevenness, fixed_unevenness
 from psd.release.post_processing import SETTLED_SINCE, PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree
@@ -107,7 +109,9 @@ class CountModel:
         if covariate is not None and self.post_processing.density == "covariate":
             return CovariateDensity(covariate=covariate)
         counts = np.maximum(self.estimates.count, 0.0)
-        return smooth_density(self.tree, counts, self.domain.lattice)
+        return smooth_density(
+            self.tree, counts, self.domain.lattice, within=self.record.inference == 1
+        )
 
     @property
     def parent_shares(self) -> NDArray[np.float64]:
@@ -116,14 +120,23 @@ class CountModel:
         return parent_shares(self.tree, self.record.covariate if has_mass else None)
 
     @cached_property
-    def overdispersion_by_level(self) -> NDArray[np.float64]:
-        """Overdispersion of the records inside the leaves of each level, shape (levels,)."""
-        return overdispersion_by_level(self.tree, self.estimates, self.parent_shares)
+    def unevenness(self) -> Unevenness:
+        """Variance of the records in a part of a cell."""
+        tree, estimates = self.tree, self.estimates
+        if self.record.inference == 1:
+            by_level = overdispersion_by_level(tree, estimates, self.parent_shares)
+            return fixed_unevenness(tree, by_level)
+        return fit_unevenness(tree, estimates, self.parent_shares)
 
     @cached_property
-    def overdispersion(self) -> NDArray[np.float64]:
-        """Overdispersion of the records inside each cell, shape (nodes,)."""
-        return self.overdispersion_by_level[self.tree.level]
+    def line_deviation(self) -> NDArray[np.float64] | None:
+        """Deviation of cuts along each axis, shape (2, nodes); None where nothing is seen.
+
+        None with a coordinate resolution: the sides of boxes then lie between values.
+        """
+        if self.record.inference == 1 or self.domain.coordinate_resolution is not None:
+            return None
+        return line_deviation(self.tree, self.estimates, self.parent_shares, self.domain)
 
     @property
     def total(self) -> float:

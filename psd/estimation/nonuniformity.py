@@ -13,15 +13,18 @@ from numpy.typing import NDArray
 from psd._util.arrays import sum_by
 from psd.estimation._constants import (
     ENOUGH_FAMILIES,
-    LEFTOVER_OVERDISPERSION,
-    LUMP,
     SHIFT_ERROR,
 )
 from psd.estimation.covariate_density import parent_shares
 from psd.estimation.least_squares import Estimates
 from psd.space.box_tree import Tree
 
-__all__ = ["nonuniformity_variance", "overdispersion_by_level", "shift_variance"]
+__all__ = [
+    "nonuniformity_variance",
+    "overdispersion_by_level",
+    "overdispersion_of_leaves",
+    "shift_variance",
+]
 
 # Nodes whose families are worked on together; bounds the memory, not the result.
 _PARENTS_PER_BATCH = 2**17
@@ -32,8 +35,9 @@ def nonuniformity_variance(
     fraction: NDArray[np.float64],
     area: NDArray[np.float64],
     spread: NDArray[np.float64],
+    lump: float,
 ) -> NDArray[np.float64]:
-    """Compute the variance of the points in a part of a leaf: n f (1 - f) (4 + 0.8 phi n).
+    """Compute the variance of the points in a part of a leaf: n f (1 - f) (lump + spread n).
 
     The compiled walk compiles this very function for single numbers, so it is arithmetic alone;
     and it asks for leaves that are not cut as well, so 0 has to come out where both shares are
@@ -48,7 +52,9 @@ def nonuniformity_variance(
     area : ndarray, shape (n,), float64
         Covered share of their area.
     spread : ndarray, shape (n,), float64
-        Over-dispersion phi: 0 for points thrown at random, 1 for all or nothing.
+        Overdispersion: 0 for points thrown at random, 1 for all or nothing.
+    lump : float
+        Variance per point; see `psd.estimation.unevenness`.
 
     Returns
     -------
@@ -56,7 +62,7 @@ def nonuniformity_variance(
         Records squared.
     """
     points = np.maximum(count, 0.0)
-    return points * fraction * (1 - fraction) * (LUMP + LEFTOVER_OVERDISPERSION * spread * points)
+    return points * fraction * (1 - fraction) * (lump + spread * points)
 
 
 def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,8 +113,26 @@ def overdispersion_by_level(
     and E (Z^2 - U) = n^2. Both are summed over families and the ratio is solved for phi.
     """
     share = parent_shares(tree, None) if share is None else share
-    excess, squares, families = _moments_by_level(tree, estimates, share)
-    phi = np.ones(len(tree.levels))
+    return overdispersion_of_leaves(*_moments_by_level(tree, estimates, share))
+
+
+def overdispersion_of_leaves(
+    excess: NDArray[np.float64], squares: NDArray[np.float64], families: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Compute the overdispersion inside the leaves of each level from the levels above.
+
+    Parameters
+    ----------
+    excess, squares, families : ndarray, shape (levels,), float64
+        By level: excess spread, its coefficient of phi, and the number of families whose parents
+        are on the level.
+
+    Returns
+    -------
+    ndarray, shape (levels,), float64
+        In [0, 1].
+    """
+    phi = np.ones(len(excess))
     for depth in range(1, len(phi)):
         above = slice(depth - 1, None, -1)  # sums over the levels just above, one, two, ...
         enough = (families[above].cumsum() >= ENOUGH_FAMILIES) & (squares[above].cumsum() > 0)

@@ -1,10 +1,11 @@
 """Constants of the answers that were chosen rather than derived, and where each is from.
 
-One command scores candidates on the public data sets of ``../shared/data``. It does not fit a
-constant by itself: candidates were tried by hand, and the one with the best score was chosen. Where
-a comment does not name it, no command is kept.
+Two commands score candidates on the public data sets of ``../shared/data``. They do not fit a
+constant by themselves: candidates were tried by hand, and the one with the best score was chosen.
+Where a comment does not name one, no command is kept.
 
 - calibration: ``python tests/benchmarks/calibration.py --runs 5``
+- coverage: ``python tests/benchmarks/coverage_matrix.py``
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ RESTORED_VARIANCE: Final = 0.6
 """Part of the variance that post-processing removed which the upper end gets back: queries are
 made where people are, and a cell that is published as empty often is not empty there. By
 calibration."""
+
+SKEW_DIVISORS: Final = {1: 3, 2: 1}
+"""Divisor of the term in the third cumulant, by version. 3 is derived for queries that lie
+anywhere; 1 by coverage: squares on people at epsilon 0.05 and 0.1."""
 
 MAX_BIAS: Final = 2.0
 """Largest squared bias of an answer, in least-squares variances. By calibration."""

@@ -52,7 +52,7 @@ def sanity_bound(total: float) -> float:
 
 
 def answer_columns(
-    totals: QueryTotals, total: float, *, confidence: float, threshold: float
+    totals: QueryTotals, total: float, *, confidence: float, threshold: float, inference: int
 ) -> dict[str, NDArray[np.float64] | NDArray[np.bool_]]:
     """Compute the columns of the answers to queries.
 
@@ -64,6 +64,8 @@ def answer_columns(
         Estimated count of the domain.
     confidence, threshold : float
         As in `Release.query`.
+    inference : int
+        Version of the estimates of the release.
 
     Returns
     -------
@@ -74,7 +76,7 @@ def answer_columns(
     perturbation = np.sqrt(totals.perturbation_variance)
     nonuniformity = np.sqrt(totals.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
-    lower, upper = answer_intervals(totals, confidence)
+    lower, upper = answer_intervals(totals, confidence, inference)
     base = np.maximum(estimate, sanity_bound(total))
     values = (
         estimate,

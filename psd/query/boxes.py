@@ -171,7 +171,13 @@ def answer_boxes(
     _check_boxes(domain, boxes, ids)
     totals = _totals_of_boxes(index, domain.to_lattice(boxes))
     total = index.model.total
-    columns = answer_columns(totals, total, confidence=confidence, threshold=threshold)
+    columns = answer_columns(
+        totals,
+        total,
+        confidence=confidence,
+        threshold=threshold,
+        inference=index.model.record.inference,
+    )
     return pd.DataFrame({"id": ids, **columns})
 
 
@@ -210,7 +216,9 @@ def box_totals(
     if engine is not None:
         totals: NDArray[np.float64] = engine.walk_value_totals(index.flat_tree, values, lattice)
         return totals
-    parts = [weighted_total(traversal, values) for traversal in _traversals(index.model, lattice)]
+    parts = [
+        weighted_total(traversal, values) for _, traversal in _traversals(index.model, lattice)
+    ]
     return np.concatenate([np.empty(0), *parts])
 
 
@@ -224,7 +232,7 @@ def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTo
         )
         return totals
     return concatenate(
-        [query_totals(model, traversal) for traversal in _traversals(model, lattice)]
+        [query_totals(model, traversal, batch) for batch, traversal in _traversals(model, lattice)]
     )
 
 
@@ -244,7 +252,9 @@ def _split_batches(lattice: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     return np.split(lattice, range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH))
 
 
-def _traversals(model: CountModel, lattice: NDArray[np.float64]) -> Iterator[Traversal]:
+def _traversals(
+    model: CountModel, lattice: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.float64], Traversal]]:
     """Traverse the tree for boxes in lattice units, for as many together as there is room for."""
     batches = _split_batches(lattice)[::-1]
     while batches:
@@ -255,4 +265,4 @@ def _traversals(model: CountModel, lattice: NDArray[np.float64]) -> Iterator[Tra
             half = len(batch) // 2
             batches += [batch[half:], batch[:half]]
         else:
-            yield traversal
+            yield batch, traversal

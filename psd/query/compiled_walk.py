@@ -40,9 +40,9 @@ _FRAME = 5
 class BoxLists(NamedTuple):
     """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
 
-    The sides of each box; its sums; and work space: how its answer grows with the estimate of
-    the cell, and the covered shares of the area of a child and of the points of all children.
-    What is `other` is that of published counts.
+    The sides of each box; its sums, the last four of them along its sides; and work space: how
+    its answer grows with the estimate of the cell, and the covered shares of the area of a child
+    and of the points of all children. What is `other` is that of published counts.
     """
 
     west: Floats
@@ -55,6 +55,10 @@ class BoxLists(NamedTuple):
     shift: Floats
     signed: Floats
     published: Floats
+    at_west: Floats
+    at_south: Floats
+    at_east: Floats
+    at_north: Floats
     slope: Floats
     other_slope: Floats
     area: Floats
@@ -76,7 +80,7 @@ def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> Quer
     """
     children, errors = flat_tree.children, flat_tree.errors
     sums = _walk_in_batches(flat_tree, children, count, errors, boxes)
-    estimate, noise, uneven, shift, signed, published = sums
+    estimate, noise, uneven, shift, signed, published, *sides = sums
     return QueryTotals(
         estimate=estimate,
         signed=signed if errors.other else estimate,
@@ -84,6 +88,7 @@ def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> Quer
         published_variance=published if errors.other else noise,
         leaf_variance=uneven,
         shift=shift,
+        line_variance=(np.array(sides) ** 2).sum(axis=0),
     )
 
 
@@ -96,14 +101,14 @@ def walk_value_totals(flat_tree: FlatTree, values: Floats, boxes: Floats) -> Flo
 def _walk_in_batches(
     flat_tree: FlatTree, family: ChildRanges, values: Floats, errors: Errors | None, boxes: Floats
 ) -> Floats:
-    """Totals of boxes, shape (6, n), computed in batches that fit the lists."""
+    """Totals of boxes, shape (10, n), computed in batches that fit the lists."""
     size = max(1, min(len(boxes), _BOXES_PER_BATCH, _ROOM // flat_tree.levels))
     room = size * flat_tree.levels
     sizes = [room] * (len(BoxLists._fields) - 2) + [MAX_CHILDREN * room] * 2
     lists = BoxLists._make(np.empty(entries) for entries in sizes)
     places = np.empty(room + size, np.int32)
     frames = np.empty((flat_tree.levels + 1, _FRAME), np.int64)
-    sums = (lists.estimate, lists.noise, lists.uneven, lists.shift, lists.signed, lists.published)
+    sums = lists[4:14]
     result = np.empty((len(sums), len(boxes)))
     for start in range(0, len(boxes), size):
         chunk = boxes[start : start + size]
@@ -231,10 +236,36 @@ def _add_whole(value: float, share: Floats, sums: Floats) -> None:
 
 
 @_step
-def _add_uneven(count: float, spread: float, share: Floats, area: Floats, sums: Floats) -> None:
+def _add_uneven(
+    count: float, spread: float, lump: float, share: Floats, area: Floats, sums: Floats
+) -> None:
     """Add what a leaf adds to the non-uniformity variance; nothing where it is not cut."""
     for i in range(len(share)):
-        sums[i] += _nonuniformity_variance(count, share[i], area[i], spread)
+        sums[i] += _nonuniformity_variance(count, share[i], area[i], spread, lump)
+
+
+@_step
+def _add_cut(
+    deviation: float,
+    side: Floats,
+    start: float,
+    size: float,
+    low: Floats,
+    high: Floats,
+    begin: float,
+    length: float,
+    sums: Floats,
+) -> None:
+    """Add the deviation of a leaf along one side of the boxes; see `psd.query.lines`.
+
+    The leaf has its start and size across the side, and its begin and length along it; a box
+    reaches along it from low to high.
+    """
+    for i in range(len(side)):
+        share = min(max((side[i] - start) / size, 0.0), 1.0)
+        first = min(max((low[i] - begin) / length, 0.0), 1.0)
+        last = min(max((high[i] - begin) / length, 0.0), 1.0)
+        sums[i] += deviation * np.sqrt(share * (1 - share)) * (last - first)
 
 
 @_step
@@ -334,6 +365,8 @@ def _compile_walk(source: str) -> Any:
         west, south, east, north = lists.west, lists.south, lists.east, lists.north
         estimate, noise, uneven = lists.estimate, lists.noise, lists.uneven
         shift, signed, published = lists.shift, lists.signed, lists.published
+        at_west, at_south = lists.at_west, lists.at_south
+        at_east, at_north = lists.at_east, lists.at_north
         slope, area, shares = lists.slope, lists.area, lists.share
         other_slope, other_shares = lists.other_slope, lists.other_share
         room, depth = len(west), 0
@@ -363,6 +396,11 @@ def _compile_walk(source: str) -> Any:
                         _scatter(numbers, slope[a:b], shares[at + c : at + d])
                         if inside.kind == SMOOTH:
                             _scatter_add(numbers, shift[a:b], shift[c:d])
+                        if errors.aligned:
+                            _scatter_add(numbers, at_west[a:b], at_west[c:d])
+                            _scatter_add(numbers, at_south[a:b], at_south[c:d])
+                            _scatter_add(numbers, at_east[a:b], at_east[c:d])
+                            _scatter_add(numbers, at_north[a:b], at_north[c:d])
                         if errors.other:
                             _scatter_add(numbers, signed[a:b], signed[c:d])
                             _scatter_add(numbers, published[a:b], published[c:d])
@@ -384,7 +422,15 @@ def _compile_walk(source: str) -> Any:
                 _add(values[node], share, estimate[a:b])
                 if errors is not None:
                     spread = errors.overdispersion[node]
-                    _add_uneven(values[node], spread, share, area[a:b], uneven[a:b])
+                    _add_uneven(values[node], spread, errors.lump, share, area[a:b], uneven[a:b])
+                    if errors.aligned:
+                        left, bottom = float(boxes[node, 0]), float(boxes[node, 1])
+                        wide, tall = boxes[node, 2] - left, boxes[node, 3] - bottom
+                        off_x, off_y = errors.lines[0, node], errors.lines[1, node]
+                        _add_cut(off_x, x0, left, wide, y0, y1, bottom, tall, at_west[a:b])
+                        _add_cut(off_y, y0, bottom, tall, x0, x1, left, wide, at_south[a:b])
+                        _add_cut(off_x, x1, left, wide, y0, y1, bottom, tall, at_east[a:b])
+                        _add_cut(off_y, y1, bottom, tall, x0, x1, left, wide, at_north[a:b])
                     if inside.kind == SMOOTH:
                         moved = max(values[node], 0.0)
                         _add(moved, share, shift[a:b])
@@ -412,6 +458,11 @@ def _compile_walk(source: str) -> Any:
                     signed[b:c] = 0.0
                     published[b:c] = 0.0
                     uneven[b:c] = 0.0
+                    if errors.aligned:
+                        at_west[b:c] = 0.0
+                        at_south[b:c] = 0.0
+                        at_east[b:c] = 0.0
+                        at_north[b:c] = 0.0
 
     try:
         return njit(nogil=True, error_model="numpy", cache=True)(walk_boxes)

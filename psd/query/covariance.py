@@ -115,8 +115,8 @@ def part_variance(model: CountModel, node: Integers, part: Floats) -> Floats:
     ndarray, shape (n,), float64
         Records squared.
     """
-    count, spread = model.estimates.count[node], model.overdispersion[node]
-    return nonuniformity_variance(count, part[0], part[1], spread)
+    count, uneven = model.estimates.count[node], model.unevenness
+    return nonuniformity_variance(count, part[0], part[1], uneven.spread[node], uneven.lump)
 
 
 def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
@@ -140,8 +140,9 @@ def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
     cov(A, B) = (V(A or B) + V(A and B) - V(A less B) - V(B less A)) / 2. Where V is
     n (1 + phi n) f (1 - f) this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a
     leaf cancel. What the neighbours of leaves say of them is off in all regions alike; see
-    `psd.estimation.nonuniformity.shift_variance`. A V that is no variance of a measure is made
-    positive semi-definite.
+    `psd.estimation.nonuniformity.shift_variance`. Records along a line that two boxes share are
+    missing in one and too many in the other; see `psd.query.line_matrix`. A V that is no variance
+    of a measure is made positive semi-definite.
     """
     query, node, part = cut_leaves(regions.traversals())
     covariance = np.zeros((len(regions), len(regions)))
@@ -155,7 +156,11 @@ def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
         np.add.at(covariance, (b, a), shared)
     moved = np.bincount(query, records_moved(model, node, part), len(regions))
     common = float(shift_variance(np.ones(1))[0])
-    return _nearest_covariance(covariance) + common * np.outer(moved, moved)
+    result = _nearest_covariance(covariance) + common * np.outer(moved, moved)
+    lines = regions.lines(query, node)
+    if lines is not None:
+        result += (lines @ lines.T).toarray()
+    return result
 
 
 def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:

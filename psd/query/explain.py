@@ -68,17 +68,19 @@ def explain_regions(model: CountModel, regions: Any) -> list[Explanation]:
     """One explanation for each region; see `Release.explain`."""
     if is_region(regions):
         shapes = to_release_crs(regions_table(regions, None), model.domain)
-        ways: list[FractionOf] = [
-            partial(polygon_fraction, shapes=shapes[number : number + 1])
+        return [
+            explain_answer(model, partial(polygon_fraction, shapes=shapes[number : number + 1]))
             for number in range(len(shapes))
         ]
-    else:
-        sides = model.domain.to_lattice(parse_boxes(regions)[0])
-        ways = [partial(box_fraction, boxes=box[None]) for box in sides]
-    return [explain_answer(model, way) for way in ways]
+    sides = model.domain.to_lattice(parse_boxes(regions)[0])
+    return [
+        explain_answer(model, partial(box_fraction, boxes=box[None]), box[None]) for box in sides
+    ]
 
 
-def explain_answer(model: CountModel, fraction_of: FractionOf) -> Explanation:
+def explain_answer(
+    model: CountModel, fraction_of: FractionOf, box: Floats | None = None
+) -> Explanation:
     """Compute the sources of the error of an answer.
 
     Parameters
@@ -87,18 +89,20 @@ def explain_answer(model: CountModel, fraction_of: FractionOf) -> Explanation:
         Model of the cells.
     fraction_of : callable
         Returns, for a release, the fractions of its cells that the query covers.
+    box : ndarray, shape (1, 4), float64, optional
+        The query in lattice units, if it is a box.
 
     Notes
     -----
     More epsilon: the same cells, every count measured with a multiple of its epsilon; a method that
     looks at the data would choose other, usually finer, cells. Finer cells: each leaf that the
     query cuts is quartered and its epsilon goes to the quarters; points are assumed to be as uneven
-    in them as in the leaf.
+    in them as in the leaf, and to lie along the same lines.
     """
     traversal = traverse(model.tree, 1, fraction_of(model))
-    totals = query_totals(model, traversal)
+    totals = query_totals(model, traversal, box)
     noise, uneven = _error_variances(totals)
-    finer = _finer_variances(model, traversal, fraction_of)
+    finer = _finer_variances(model, traversal, fraction_of, totals)
     changes = {"as it is": (noise, uneven)}
     for times in _TIMES:
         if model.record.epsilon * times <= MAX_EPSILON * NANO:
@@ -140,7 +144,7 @@ def _noise_variance(model: CountModel, tree: Tree, fraction_of: FractionOf) -> f
 
 
 def _finer_variances(
-    model: CountModel, traversal: Traversal, fraction_of: FractionOf
+    model: CountModel, traversal: Traversal, fraction_of: FractionOf, totals: QueryTotals
 ) -> tuple[float, float] | None:
     """Variances if the cut leaves were quartered; None if all of them are too small."""
     tree, leaves = model.tree, _cut_leaves(traversal)[0]
@@ -156,10 +160,10 @@ def _finer_variances(
     share = (finer.area / tree.area[origin]).astype(np.float64)
     count = model.estimates.count[origin] * share
     node, fraction, area = _cut_leaves(again)
-    spread = model.overdispersion[origin[node]]
-    uneven = nonuniformity_variance(count[node], fraction, area, spread).sum()
-    shift = shift_variance(query_totals(model, traversal).shift)[0]
-    return noise, float(uneven + FINER_SHIFT * shift)
+    spread, lump = model.unevenness.spread[origin[node]], model.unevenness.lump
+    uneven = nonuniformity_variance(count[node], fraction, area, spread, lump).sum()
+    shift = shift_variance(totals.shift)[0]
+    return noise, float(uneven + FINER_SHIFT * shift + totals.line_variance[0])
 
 
 def _without_outside(model: CountModel, tree: Tree) -> Tree:
@@ -249,7 +253,8 @@ def _cut_cells(model: CountModel, traversal: Traversal) -> pandas.DataFrame:
 
     node, fraction, area = _cut_leaves(traversal)
     count = model.estimates.count[node]
-    variance = nonuniformity_variance(count, fraction, area, model.overdispersion[node])
+    spread, lump = model.unevenness.spread[node], model.unevenness.lump
+    variance = nonuniformity_variance(count, fraction, area, spread, lump)
     sides = model.domain.from_lattice(model.tree.boxes[node])
     table = pd.DataFrame(sides, columns=["west", "south", "east", "north"])
     table = table.assign(

@@ -56,6 +56,7 @@ class Errors(NamedTuple):
     """Arrays by node for the errors: slope, variance given the parent, overdispersion.
 
     `other` says whether published counts differ from signed ones; then they have their own.
+    `aligned` says whether records lie along lines; then `lines` has the deviations of cuts.
     """
 
     slope: Floats
@@ -65,6 +66,9 @@ class Errors(NamedTuple):
     other_variance: Floats
     signed: Floats
     overdispersion: Floats
+    lump: float
+    aligned: bool
+    lines: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,7 +126,10 @@ def flatten_tree(model: CountModel) -> FlatTree:
             other_slope=other_slope,
             other_variance=other_variance,
             signed=estimates.signed,
-            overdispersion=model.overdispersion,
+            overdispersion=model.unevenness.spread,
+            lump=model.unevenness.lump,
+            aligned=model.line_deviation is not None,
+            lines=np.zeros((2, 0)) if model.line_deviation is None else model.line_deviation,
         ),
     )
 

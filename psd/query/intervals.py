@@ -19,15 +19,18 @@ from statistics import NormalDist
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd.query._constants import MAX_BIAS, RESTORED_VARIANCE, ROUNDING_VARIANCE
+from psd.query._constants import MAX_BIAS, RESTORED_VARIANCE, ROUNDING_VARIANCE, SKEW_DIVISORS
 from psd.query.totals import QueryTotals
+from psd.release.post_processing import INFERENCE_VERSION
 
 __all__ = ["answer_intervals"]
 
 _TINY = 1e-300
 
 
-def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Floats]:
+def answer_intervals(
+    totals: QueryTotals, confidence: float, inference: int = INFERENCE_VERSION
+) -> tuple[Floats, Floats]:
     """Lower and upper ends of the intervals of answers.
 
     Guarantees
@@ -41,6 +44,8 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
         Of the answers.
     confidence : float
         Probability that the interval is meant to cover, in (0, 1).
+    inference : int
+        Version of the estimates of the release.
 
     Returns
     -------
@@ -53,7 +58,8 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
     beyond chance (the squared difference from the signed answer, less the difference of the
     variances [2]_), and the non-uniformity. The upper end adds the term of the third cumulant
     [1]_ of a gamma distribution of the mean x and the non-uniformity variance V, whose third
-    cumulant is 2 V^2 / x.
+    cumulant is 2 V^2 / x. From version 2 on it is three times as large: many queries are made where
+    people are, and there a small part of a large leaf holds more than its share.
     """
     z = -NormalDist().inv_cdf((1 - confidence) / 2)
     estimate = np.maximum(totals.estimate, 0.0)
@@ -66,7 +72,12 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
     variance = (
         totals.published_variance + bias + uneven + np.where(unknown, ROUNDING_VARIANCE, _TINY)
     )
-    skew = max(z**2 - 1, 0.0) / 3 * leaves**2 / (np.maximum(estimate, 1.0) * variance)
+    skew = (
+        max(z**2 - 1, 0.0)
+        / SKEW_DIVISORS[inference]
+        * leaves**2
+        / (np.maximum(estimate, 1.0) * variance)
+    )
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
     upper = estimate + z * np.sqrt(variance + RESTORED_VARIANCE * taken) + skew
     return lower, np.where(unknown, upper, 0.0)

@@ -70,7 +70,13 @@ def answer_polygons(
     chunks = _split_batches(model, shapes)
     _check_inside(model, chunks)
     totals = concatenate([query_totals(model, traverse_polygons(model, chunk)) for chunk in chunks])
-    columns = answer_columns(totals, model.total, confidence=confidence, threshold=threshold)
+    columns = answer_columns(
+        totals,
+        model.total,
+        confidence=confidence,
+        threshold=threshold,
+        inference=model.record.inference,
+    )
     if not hasattr(regions, "columns"):
         return pd.DataFrame({"id": np.arange(1, len(shapes) + 1), **columns})
     return regions.assign(**columns)

@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.boxes import box_fraction, parse_boxes
+from psd.query.line_matrix import line_matrix
 from psd.query.polygons import traverse_polygons
 from psd.query.traversal import Traversal, traverse
 from psd.space.region_checks import to_release_crs
 from psd.space.regions import is_region, regions_table
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from psd.estimation.model import CountModel
 
 __all__ = ["MAX_REGIONS", "Regions", "cut_leaves", "prepare_regions"]
@@ -45,6 +48,9 @@ class Regions(Protocol):
 
     def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
         """Shares of each leaf that lie in both of two different regions; see `cut_leaves`."""
+
+    def lines(self, region: Integers, node: Integers) -> sparse.csr_array | None:
+        """Deviations along lines for the leaves that regions cut; see `line_matrix`."""
 
     def overlapping_pairs(self) -> Integers:
         """Pairs of regions with area in common, shape (n, 2), the smaller number first."""
@@ -95,6 +101,10 @@ class Boxes:
         """Shares of each leaf that lie in both of two boxes; see `Regions`."""
         both = _intersection(self.sides[first], self.sides[second])
         return np.stack(box_fraction(self.model, both)(np.arange(len(node)), node))
+
+    def lines(self, region: Integers, node: Integers) -> sparse.csr_array | None:
+        """Deviations along the sides; see `Regions`."""
+        return line_matrix(self.model, region, node, self.sides)
 
     def overlapping_pairs(self) -> Integers:
         """Pairs with area in common; see `Regions`."""
@@ -151,6 +161,9 @@ class Polygons:
         common = np.zeros((2, len(node)))
         common[:, met] = parts[:, at[met]]
         return common
+
+    def lines(self, region: Integers, node: Integers) -> None:
+        """Polygons have few sides along the axes; see `Regions`."""
 
     def _overlaps(self, pairs: Integers) -> tuple[Integers, NDArray[np.object_]]:
         """Numbers of the pairs that overlap, and where."""

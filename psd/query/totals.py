@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.query.lines import line_variance
 from psd.query.traversal import Traversal, cut_leaf_total, perturbation_variance, weighted_total
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class QueryTotals:
         Variance from points in partly covered leaves, in records squared.
     shift : ndarray, shape (queries,), float64
         Records that a smooth density adds to the query, compared with a uniform one.
+    line_variance : ndarray, shape (queries,), float64
+        Variance from records along the sides of boxes, in records squared; 0 for polygons.
     """
 
     estimate: NDArray[np.float64]
@@ -44,14 +47,17 @@ class QueryTotals:
     published_variance: NDArray[np.float64]
     leaf_variance: NDArray[np.float64]
     shift: NDArray[np.float64]
+    line_variance: NDArray[np.float64]
 
     @property
     def nonuniformity_variance(self) -> NDArray[np.float64]:
-        """Variance from partly covered leaves and from the shift of a smooth density."""
-        return self.leaf_variance + shift_variance(self.shift)
+        """Variance from partly covered leaves, the shift of a smooth density, and lines."""
+        return self.leaf_variance + shift_variance(self.shift) + self.line_variance
 
 
-def query_totals(model: CountModel, traversal: Traversal) -> QueryTotals:
+def query_totals(
+    model: CountModel, traversal: Traversal, boxes: NDArray[np.float64] | None = None
+) -> QueryTotals:
     """Compute the totals of queries from their traversal.
 
     Parameters
@@ -60,14 +66,16 @@ def query_totals(model: CountModel, traversal: Traversal) -> QueryTotals:
         Model of the cells.
     traversal : Traversal
         Cells of the queries.
+    boxes : ndarray, shape (queries, 4), float64, optional
+        The queries in lattice units, if they are boxes.
     """
-    estimates, level, spread = model.estimates, model.tree.level, model.overdispersion_by_level
+    estimates, spread, lump = model.estimates, model.unevenness.spread, model.unevenness.lump
     count = estimates.count
 
     def uneven(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        return nonuniformity_variance(count[node], fraction, area, spread[level[node]])
+        return nonuniformity_variance(count[node], fraction, area, spread[node], lump)
 
     def moved(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
@@ -82,6 +90,9 @@ def query_totals(model: CountModel, traversal: Traversal) -> QueryTotals:
         published_variance=perturbation_variance(traversal, model.published_covariance),
         leaf_variance=cut_leaf_total(traversal, uneven),
         shift=cut_leaf_total(traversal, moved) if smooth else np.zeros(traversal.queries),
+        line_variance=(
+            np.zeros(traversal.queries) if boxes is None else line_variance(model, traversal, boxes)
+        ),
     )
 
 

@@ -21,7 +21,10 @@ INFERENCE_VERSIONS: Final = (1, 2)
 number, and a release keeps its estimates."""
 
 INFERENCE_VERSION: Final = INFERENCE_VERSIONS[-1]
-"""Version of the estimates of new releases."""
+"""Version of the estimates of new releases.
+
+From version 2 on, the unevenness inside leaves and the errors along lines are estimated from the
+counts, and the density does not change inside cells of the lattice."""
 
 SETTLED_SINCE: Final = 2
 """Version since which counts are pooled without bias, see `psd.estimation.pooling`."""

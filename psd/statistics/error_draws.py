@@ -196,7 +196,7 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
     Parts with shares f of one leaf get K (sqrt(f) g - f sum sqrt(f) g), g standard normal, which
     has the covariance K^2 (diag f - f f'), and K^2 f (1 - f) is the variance of a part. Parts of
     the leaf in no cell of the overlay are drawn as one. The records that a smooth density moved
-    have one relative error in common.
+    have one relative error in common, and those along a line have another.
     """
     cut = np.flatnonzero((overlay.share < 1) & (overlay.share > 0))
     share = overlay.share[cut]
@@ -208,6 +208,7 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
     shape = (overlay.cells, len(cut))
     by_cell = sparse.csr_array((scale, (overlay.cell[cut], number)), shape=shape)
     common = np.sqrt(shift_variance(overlay.shift()))[:, None] * np.sign(overlay.shift())[:, None]
+    lines = overlay.lines()
     missing = np.sqrt(np.maximum(1 - sum_by(owner, share, len(leaves)), 0.0))[:, None]
 
     def drawn(random: np.random.Generator, draws: int) -> Floats:
@@ -216,6 +217,8 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
         result: Floats = by_cell @ (root * normal - share[:, None] * leaf[owner])
         if common.any():
             result += common * random.standard_normal((1, draws))
+        if lines is not None:
+            result += lines @ random.standard_normal((lines.shape[1], draws))
         return result
 
     return drawn

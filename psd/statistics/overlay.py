@@ -15,8 +15,11 @@ from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
 from psd.estimation.nonuniformity import shift_variance
 from psd.query.covariance import part_variance, records_moved
+from psd.query.line_matrix import line_matrix
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from psd.estimation.model import CountModel
 
 __all__ = ["MAX_CELLS", "Overlay", "leaf_overlay", "raster_overlay"]
@@ -89,7 +92,14 @@ class Overlay:
     def nonuniformity_variance(self) -> Floats:
         """Variance of each cell's count from uneven leaves, shape (cells,)."""
         leaves = sum_by(self.cell, self.part_variance(), self.cells)
-        return leaves + shift_variance(self.shift())
+        variance = leaves + shift_variance(self.shift())
+        lines = self.lines()
+        return variance if lines is None else variance + lines.power(2).sum(axis=1)
+
+    def lines(self) -> sparse.csr_array | None:
+        """Deviations of the cells along lines, shape (cells, lines); see `line_matrix`."""
+        cut = self.area < 1
+        return line_matrix(self.model, self.cell[cut], self.node[cut], self.boxes)
 
     def shift(self) -> Floats:
         """Records that a smooth density moves into each cell, shape (cells,)."""

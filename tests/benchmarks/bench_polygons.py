@@ -97,7 +97,7 @@ def main() -> int:
     for density in DENSITIES:
         for crs in (DOMAIN.crs, "EPSG:5179"):
             viewed = changed(made, post_processing=PostProcessing(density=density))
-            _ = viewed.estimates, viewed.model.density, viewed.model.overdispersion_by_level
+            _ = viewed.estimates, viewed.model.density, viewed.model.unevenness
             given = regions.to_crs(crs)
             start = time.perf_counter()
             estimates[density, crs] = viewed.query(given)["estimate"].to_numpy()

@@ -24,10 +24,11 @@ LATTICE = (64, 64)
 
 
 def naive_nonuniformity(release, boxes):
-    """Leaf by leaf, n (4 + 0.8 phi n) (f_ij - f_i f_j)."""
+    """Leaf by leaf, n (lump + phi n) (f_ij - f_i f_j)."""
     leaves = release.tree.is_leaf
     n = np.maximum(release.estimates.count[leaves], 0)
-    scale = n * (4 + 0.8 * release.model.overdispersion_by_level[release.tree.level[leaves]] * n)
+    uneven = release.model.unevenness
+    scale = n * (uneven.lump + uneven.spread[leaves] * n)
     covariance = np.empty((len(boxes), len(boxes)))
     for i, a in enumerate(boxes):
         for j, b in enumerate(boxes):

@@ -33,8 +33,8 @@ def test_answers_and_errors_are_those_of_brute_force(kind):
         _, covariance = dense_least_squares(tree, contributions)
         deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
         leaf = release.estimates.count[tree.is_leaf]
-        phi = release.model.overdispersion_by_level[tree.level[tree.is_leaf]]
-        spread = weights * (1 - weights) * leaf * (4 + 0.8 * phi * leaf)
+        phi, lump = release.model.unevenness.spread[tree.is_leaf], release.model.unevenness.lump
+        spread = weights * (1 - weights) * leaf * (lump + phi * leaf)
         table = release.query(boxes)
         assert list(table.estimate) == pytest.approx(weights @ leaf, rel=1e-9, abs=1e-9)
         assert list(table.perturbation_error) == pytest.approx(deviation, rel=1e-9)

@@ -10,6 +10,7 @@ import shapely
 from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.estimation.model import CountModel
+from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.posterior import posterior_counts
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
@@ -104,13 +105,15 @@ def test_leaves_outside_a_boundary_have_no_records():
 
 
 def test_overdispersion_is_that_of_the_level_of_each_cell():
-    asked = model()
-    by_level = asked.overdispersion_by_level
+    asked = model(changed(RELEASE, inference=1))
+    by_level = overdispersion_by_level(RELEASE.tree, asked.estimates)
     assert len(by_level) == len(RELEASE.tree.levels)
-    assert asked.overdispersion.tolist() == by_level[RELEASE.tree.level].tolist()
+    assert asked.unevenness.spread.tolist() == (0.8 * by_level)[RELEASE.tree.level].tolist()
+    assert asked.unevenness.lump == 4
+    assert asked.line_deviation is None
 
 
 def test_each_result_is_computed_once():
     asked = CountModel(record=RELEASE.record)
-    for name in ("estimates", "published_covariance", "overdispersion_by_level", "overdispersion"):
+    for name in ("estimates", "published_covariance", "unevenness", "line_deviation"):
         assert getattr(asked, name) is getattr(asked, name)

@@ -10,6 +10,7 @@ from psd.estimation.least_squares import infer_counts
 from psd.estimation.nonuniformity import nonuniformity_variance, overdispersion_by_level
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
+from support.releases import changed
 from support.trees import domain_of, random_tree
 
 
@@ -46,14 +47,18 @@ def test_nonuniformity_error_of_a_cut_leaf_by_hand():
     release = psd.Release.from_counts(tree, [50], 2.0, domain=domain)
     row = release.query([(0, 0, 1, 4)]).loc[0]
     assert row["estimate"] == pytest.approx(12.5)
-    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (4 + 0.8 * 50)))
+    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (3 + 50)))
+    first = changed(release, inference=1).query([(0, 0, 1, 4)]).loc[0]
+    assert first["nonuniformity_error"] == pytest.approx(
+        math.sqrt(50 * 0.25 * 0.75 * (4 + 0.8 * 50))
+    )
     q = math.exp(-2)
     assert row["perturbation_error"] == pytest.approx(0.25 * math.sqrt(2 * q) / (1 - q))
 
 
 def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
-    release = grid_release([[8, 8], [8, 8]])
-    phi = release.model.overdispersion_by_level[1]
+    release = changed(grid_release([[8, 8], [8, 8]]), inference=1)
+    phi = overdispersion_by_level(release.tree, release.estimates)[1]
     row = release.query([(0.5, 0.5, 1.25, 2)]).loc[0]
     fractions = [0.25, 0.5, 0.125, 0.25]
     expected = sum(8 * f * (1 - f) * (4 + 0.8 * phi * 8) for f in fractions)
@@ -62,7 +67,7 @@ def test_nonuniformity_errors_of_several_cut_leaves_add_in_squares():
 
 def test_negative_cells_have_no_nonuniformity():
     half = np.array([0.5, 0.5])
-    variance = nonuniformity_variance(np.array([-5.0, 4.0]), half, half, np.array([1.0, 0.0]))
+    variance = nonuniformity_variance(np.array([-5.0, 4.0]), half, half, np.array([1.0, 0.0]), 4.0)
     assert variance.tolist() == [0, 4]
 
 

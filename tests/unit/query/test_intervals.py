@@ -12,7 +12,15 @@ def sums(**given):
     size = max(np.size(values) for values in given.values())
     zero = np.zeros(size)
     fields = dict.fromkeys(
-        ("estimate", "perturbation_variance", "published_variance", "leaf_variance", "shift"), zero
+        (
+            "estimate",
+            "perturbation_variance",
+            "published_variance",
+            "leaf_variance",
+            "shift",
+            "line_variance",
+        ),
+        zero,
     )
     fields |= {name: np.broadcast_to(np.asarray(v, float), size) for name, v in given.items()}
     return QueryTotals(signed=given.get("signed", fields["estimate"]), **fields)
@@ -29,6 +37,7 @@ def random_sums(rng, size=500):
         published_variance=noise * rng.random(size),
         leaf_variance=scale * rng.random(size),
         shift=np.sqrt(scale) * rng.normal(size=size),
+        line_variance=scale * rng.random(size),
     )
 
 
@@ -61,7 +70,9 @@ def test_noise_alone_is_symmetric():
     assert 1e6 - lower[0] == pytest.approx(reach, rel=1e-9)
 
 
-@pytest.mark.parametrize("part", ["perturbation_variance", "leaf_variance", "shift"])
+@pytest.mark.parametrize(
+    "part", ["perturbation_variance", "leaf_variance", "shift", "line_variance"]
+)
 def test_every_part_widens_the_interval(part):
     more = [
         answer_intervals(sums(estimate=50, **{part: value}), 0.95)[1][0] for value in (0, 10, 1000)
@@ -85,12 +96,17 @@ def test_what_the_view_moved_beyond_chance_widens_the_interval():
 
 FIELDS = (
     "estimate", "signed", "perturbation_variance", "published_variance", "leaf_variance", "shift",
+    "line_variance",
 )  # fmt: skip
 
 
 def test_an_uneven_small_count_reaches_further_up_than_down():
     lower, upper = answer_intervals(sums(estimate=20, leaf_variance=100), 0.95)
     assert upper[0] - 20 > 20 - lower[0]
+    before = answer_intervals(sums(estimate=20, leaf_variance=100), 0.95, 1)
+    assert before[0] == lower
+    reach = 1.959963985 * np.sqrt(100.25)
+    assert upper[0] - 20 - reach == pytest.approx(3 * (before[1][0] - 20 - reach), rel=1e-7)
 
 
 def test_a_published_zero_keeps_part_of_its_noise_upwards():

@@ -70,11 +70,11 @@ def test_polygons_are_answered_as_by_intersection_with_every_leaf(release):
     table = release.query(made, crs=METRES)
     leaf = release.tree.is_leaf
     count = release.estimates.count[leaf]
-    phi = release.model.overdispersion_by_level[release.tree.level[leaf]]
+    phi, lump = release.model.unevenness.spread[leaf], release.model.unevenness.lump
     for shape, row in zip(made, table.itertuples(), strict=True):
         f = naive_fractions(release, shape)
         assert row.estimate == pytest.approx(f @ count, rel=1e-9, abs=1e-9)
-        spread = (f * (1 - f) * count * (4 + 0.8 * phi * count)).clip(0).sum()
+        spread = (f * (1 - f) * count * (lump + phi * count)).clip(0).sum()
         assert row.nonuniformity_error == pytest.approx(math.sqrt(spread), rel=1e-6, abs=1e-5)
 
 

@@ -54,12 +54,12 @@ def test_estimates_are_sums_of_shares():
 
 def test_only_cut_leaves_have_a_variance_of_their_own():
     asked = model()
-    sums = query_totals(asked, leaves_of(PAIRS))
+    sums, uneven = query_totals(asked, leaves_of(PAIRS)), asked.unevenness
     parts = [
-        nonuniformity_variance(*(np.array([v]) for v in values))[0]
+        nonuniformity_variance(*(np.array([v]) for v in values), uneven.lump)[0]
         for values in (
-            (asked.estimates.count[5], 0.5, 0.25, asked.overdispersion[5]),
-            (asked.estimates.count[9], 0.5, 0.5, asked.overdispersion[9]),
+            (asked.estimates.count[5], 0.5, 0.25, uneven.spread[5]),
+            (asked.estimates.count[9], 0.5, 0.5, uneven.spread[9]),
         )
     ]
     assert sums.leaf_variance == pytest.approx(parts)
@@ -81,7 +81,7 @@ def test_the_variance_of_published_counts_is_that_of_least_squares_where_they_ar
 
 def test_what_neighbours_say_is_added_to_the_variance_of_leaves():
     sums = sums_of(3)
-    expected = sums.leaf_variance + shift_variance(sums.shift)
+    expected = sums.leaf_variance + shift_variance(sums.shift) + sums.line_variance
     assert sums.nonuniformity_variance.tolist() == expected.tolist()
 
 

@@ -646,7 +646,7 @@ def chain(levels):
 
 def test_a_tree_is_as_deep_as_trees_are():
     deep = release_of(chain(256))
-    assert deep.model.overdispersion_by_level.shape == (256,)
+    assert deep.model.unevenness.spread.shape == (len(deep.tree),)
     assert same(decode(encode(deep)), deep)
     for levels in (257, 10_000, 32_767):
         with pytest.raises(ReleaseFormatError, match="more than 256 levels"):

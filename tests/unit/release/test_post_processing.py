@@ -99,7 +99,7 @@ def test_a_wrong_view_is_refused_before_anything_is_read(choice):
 def test_another_view_of_a_release_keeps_everything_but_the_answers(estimate, density, prune):
     first = release_of(random_tree(np.random.default_rng(5), top=60))
     # Computed once, and not taken along.
-    _ = first.estimates, first.model.density, first.model.overdispersion_by_level
+    _ = first.estimates, first.model.density, first.model.unevenness
     view = PostProcessing(estimate=estimate, density=density, prune=prune)
     other = changed(first, post_processing=view)
     assert other.tree is first.tree

@@ -195,7 +195,8 @@ def test_what_a_release_works_out_by_itself_is_no_attribute_of_somebody(tmp_path
     release.query([(0, 0, 5, 5)])
     _ = (
         release.digest,
-        release.model.overdispersion,
+        release.model.unevenness,
+        release.model.line_deviation,
         release.index.mesh,
         release.model.published_covariance,
         release.tree.area,

@@ -1,0 +1,92 @@
+"""How far records that lie along a line may all be on the other side of it.
+
+A query takes a part of each leaf that its edge cuts. If coordinates are rounded, or lie on streets,
+these parts are wrong in the same direction all along the edge, and their errors add up. Two sources
+tell how wrong: the step of the coordinates, if the counts show one, and what the divisions of cells
+along the lines of the lattice have in common.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers
+from psd.estimation._constants import (
+    CUT_SHARE_VARIANCE,
+    MAX_SHARE_VARIANCE,
+    STEP_SHARE_VARIANCE,
+)
+from psd.estimation.coordinate_step import CoordinateStep, detect_step
+from psd.estimation.families import divisions
+from psd.estimation.least_squares import Estimates
+from psd.estimation.line_moments import common_variance_by_width, halvings
+from psd.space.box_tree import Tree
+from psd.space.domain import Domain
+
+__all__ = ["line_deviation"]
+
+# Leaves worked on together; bounds the memory, not the result.
+_LEAVES_PER_BATCH = 2**16
+
+
+def line_deviation(
+    tree: Tree, estimates: Estimates, share: Floats, domain: Domain
+) -> Floats | None:
+    """Estimate by how many records a cut along each axis may be off, per unit of sqrt(f (1 - f)).
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    estimates : Estimates
+        Of that tree; the deviation is for its published counts.
+    share : ndarray, shape (nodes,), float64
+        Of its parent's records that each node has if they lie as they are taken to.
+    domain : Domain
+        Of the cells.
+
+    Returns
+    -------
+    ndarray, shape (2, nodes), float64, or None
+        For lines of constant x, and of constant y. A line that leaves the share f of a leaf on one
+        side has there a standard deviation of sqrt(f (1 - f)) times this value, the same for all
+        leaves along it. None where nothing is seen.
+    """
+    step = detect_step(tree, estimates, share, domain)
+    common = [
+        common_variance_by_width(
+            tree, divisions(tree, estimates, share, axis), axis, domain.lattice
+        )
+        for axis in (0, 1)
+    ]
+    if not step.step and not np.any(common):
+        return None
+    deviation = np.zeros((2, len(tree)))
+    leaves = np.flatnonzero(tree.is_leaf)
+    for start in range(0, len(leaves), _LEAVES_PER_BATCH):
+        leaf = leaves[start : start + _LEAVES_PER_BATCH]
+        count = np.maximum(estimates.count[leaf], 0.0)
+        for axis in (0, 1):
+            by_lines = common[axis][halvings(tree, leaf, axis, domain.lattice)]
+            by_step = _step_variance(tree, leaf, step, axis, domain)
+            variance = np.maximum(CUT_SHARE_VARIANCE * by_lines, by_step) / MAX_SHARE_VARIANCE
+            deviation[axis, leaf] = count * np.sqrt(np.minimum(variance, 1.0))
+    return deviation
+
+
+def _step_variance(
+    tree: Tree, leaf: Integers, step: CoordinateStep, axis: int, domain: Domain
+) -> Floats:
+    """Variance of the share of a cell beside a line in its middle, by the step of coordinates.
+
+    A line lies anywhere between two values: the share is off by up to half a step. In a cell of
+    less than a step all records have one value, or there are none.
+    """
+    if not step.step:
+        return np.zeros(len(leaf))
+    width = (tree.boxes[leaf, axis + 2] - tree.boxes[leaf, axis]).astype(np.float64)
+    unit = (domain.bounds[axis + 2] - domain.bounds[axis]) / domain.lattice[axis]
+    steps = step.step / (width * unit)
+    wide = STEP_SHARE_VARIANCE * steps**2
+    variance: Floats = step.share**2 * np.minimum(wide, MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
+    return variance

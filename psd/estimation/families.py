@@ -1,0 +1,118 @@
+"""Divisions of cells along one axis, as the noisy counts show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers, ranges, sum_by
+from psd.estimation.least_squares import Estimates
+from psd.space.box_tree import Tree
+
+__all__ = ["Divisions", "batches_of_parents", "children_of", "divisions"]
+
+# Families worked on together; bounds the memory, not the result.
+_PARENTS_PER_BATCH = 2**14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Divisions:
+    """Cells that are divided in two parts along one axis, both of them measured.
+
+    Parameters
+    ----------
+    node : ndarray, shape (n,), int64
+        Divided cells.
+    line : ndarray, shape (n,), int64
+        Lattice line between the parts.
+    deviation : ndarray, shape (n,), float64
+        Estimated records of the lower part beyond its share.
+    count : ndarray, shape (n,), float64
+        Estimated records of both parts.
+    noise : ndarray, shape (n,), float64
+        Variance of the deviation that the noise causes.
+    share : ndarray, shape (n,), float64
+        Share of the records that the lower part has if they lie as they are taken to.
+    """
+
+    node: Integers
+    line: Integers
+    deviation: Floats
+    count: Floats
+    noise: Floats
+    share: Floats
+
+
+def divisions(tree: Tree, estimates: Estimates, share: Floats, axis: int) -> Divisions:
+    """List the divisions along an axis.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    estimates : Estimates
+        Of that tree.
+    share : ndarray, shape (nodes,), float64
+        Of its parent's records that each node has if they lie as they are taken to.
+    axis : int
+        0 for x, 1 for y.
+
+    Notes
+    -----
+    Counts are upward estimates, so those of different divisions of one level have independent
+    errors.
+    """
+    parts = [
+        _divisions_of(tree, estimates, share, axis, parents) for parents in batches_of_parents(tree)
+    ]
+    return Divisions(
+        **{
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])
+            for field in fields(Divisions)
+        }
+    )
+
+
+def batches_of_parents(tree: Tree) -> Iterator[Integers]:
+    """Nodes with children, some at a time; at least one batch."""
+    parents = np.flatnonzero(~tree.is_leaf)
+    for start in range(0, max(len(parents), 1), _PARENTS_PER_BATCH):
+        yield parents[start : start + _PARENTS_PER_BATCH]
+
+
+def children_of(tree: Tree, parents: Integers) -> tuple[Integers, Integers]:
+    """Children of nodes, family by family, and the index of the parent of each."""
+    number = tree.children[parents]
+    owner = np.repeat(np.arange(len(parents)), number)
+    return tree.first_child[parents[owner]] + ranges(np.zeros_like(number), number), owner
+
+
+def _divisions_of(
+    tree: Tree, estimates: Estimates, share: Floats, axis: int, parents: Integers
+) -> Divisions:
+    """Divisions of some cells."""
+    child, owner = children_of(tree, parents)
+    lower = tree.boxes[child, axis] == tree.boxes[parents[owner], axis]
+    line = np.zeros(len(parents), np.int64)
+    line[owner[lower]] = tree.boxes[child[lower], axis + 2]
+    value, variance = estimates.upward[child], estimates.upward_variance[child]
+
+    def total(values: Floats) -> Floats:
+        return sum_by(owner, values, len(parents))
+
+    measured = np.isfinite(total(variance))
+    variance = np.where(np.isfinite(variance), variance, 0.0)
+    count, whole = total(value), total(share[child])
+    part = total(share[child] * lower) / np.where(whole > 0, whole, 1.0)
+    noise = (1 - part) ** 2 * total(variance * lower) + part**2 * total(variance * ~lower)
+    divided = (line < tree.boxes[parents, axis + 2]) & measured & (part > 0) & (part < 1)
+    return Divisions(
+        node=parents[divided],
+        line=line[divided],
+        deviation=(total(value * lower) - part * count)[divided],
+        count=count[divided],
+        noise=noise[divided],
+        share=part[divided],
+    )

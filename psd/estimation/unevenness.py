@@ -1,0 +1,168 @@
+"""Variance of the points in a part of a leaf: per point, and per squared point.
+
+Both are estimated from the noisy counts of families of siblings. A large cell shows mostly the
+second, and a small one mostly the first, so they can be told apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers, sum_by
+from psd.estimation._constants import (
+    ENOUGH_FAMILIES,
+    EXPECTED_LUMP,
+    LEFTOVER_OVERDISPERSION,
+    LUMP,
+    LUMPS,
+    STEP_OVERDISPERSION,
+)
+from psd.estimation.families import batches_of_parents, children_of
+from psd.estimation.least_squares import Estimates
+from psd.estimation.nonuniformity import overdispersion_of_leaves
+from psd.space.box_tree import Tree
+
+__all__ = ["Unevenness", "fit_unevenness", "fixed_unevenness"]
+
+# Both estimates depend on each other through the weights; they settle in a few rounds.
+_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Unevenness:
+    """Variance n f (1 - f) (lump + spread n) of the share f of n points in a leaf.
+
+    Parameters
+    ----------
+    lump : float
+        1 for points thrown at random; more where they come in lumps, such as people at one address.
+    spread : ndarray, shape (nodes,), float64
+        Overdispersion: 0 for points thrown at random, 1 for all or nothing.
+    """
+
+    lump: float
+    spread: Floats
+
+
+def fixed_unevenness(tree: Tree, by_level: Floats) -> Unevenness:
+    """Unevenness of version 1: lumps of four, and a part of the overdispersion by level."""
+    return Unevenness(lump=LUMP, spread=(LEFTOVER_OVERDISPERSION * by_level)[tree.level])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Moments:
+    """Families whose children are all measured.
+
+    Level of the parent; squared deviations less what noise adds; count and squared count of the
+    family without bias; sum of g (1 - g); variance by noise; degrees of freedom.
+    """
+
+    level: Integers
+    excess: Floats
+    count: Floats
+    square: Floats
+    parts: Floats
+    noise: Floats
+    freedom: Floats
+
+
+def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevenness:
+    """Estimate the unevenness inside the leaves from families of siblings.
+
+    Parameters
+    ----------
+    tree : Tree
+        Cells.
+    estimates : Estimates
+        Of that tree.
+    share : ndarray, shape (nodes,), float64
+        Of its parent's records that each node has if they lie as they are taken to.
+
+    Notes
+    -----
+    Let S be the sum of squared deviations of the children of a node of n records from their
+    shares g, less what the noise adds to it, and G the sum of g (1 - g). Then E S = G n (lump +
+    phi n). The lump is one for all families, phi one for each level; both are fitted by least
+    squares, with the inverse variance of S as weight and a normal prior of the lump. Then phi of
+    the leaves of a level is the ratio of sums over families on the levels just above it, as in
+    `psd.estimation.nonuniformity.overdispersion_by_level`: large cells determine it, as they
+    determine the errors.
+
+    The noise of n draws the lump towards 1 where many cells are nearly empty. Estimates without
+    this bias were too large for leaves: lumps are smaller in smaller cells
+    (docs/measured/coverage.md).
+
+    A leaf of a single cell of the lattice has phi 0: no position inside it was recorded.
+    """
+    moments = _family_moments(tree, estimates, share)
+    lump = _fit_lump(moments, len(tree.levels))
+    excess = moments.excess - lump * moments.parts * moments.count
+    sums = (excess, moments.parts * moments.square, np.ones(len(excess)))
+    levels = len(tree.levels)
+    phi = overdispersion_of_leaves(*(sum_by(moments.level, values, levels) for values in sums))
+    single = (tree.boxes[:, 2:] - tree.boxes[:, :2] == 1).all(axis=1)
+    return Unevenness(lump=lump, spread=np.where(single, 0.0, phi[tree.level]))
+
+
+def _family_moments(tree: Tree, estimates: Estimates, share: Floats) -> _Moments:
+    """Moments of the families whose children are all measured."""
+    parts = [_moments_of(tree, estimates, share, parents) for parents in batches_of_parents(tree)]
+    return _Moments(
+        **{
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])
+            for field in fields(_Moments)
+        }
+    )
+
+
+def _moments_of(tree: Tree, estimates: Estimates, share: Floats, parents: Integers) -> _Moments:
+    """Moments of some families."""
+    child, owner = children_of(tree, parents)
+    g, value, variance = share[child], estimates.upward[child], estimates.upward_variance[child]
+
+    def total(values: Floats) -> Floats:
+        return sum_by(owner, values, len(parents))
+
+    count, noise, parts = total(value), total(variance), total(g * (1 - g))
+    used = np.flatnonzero(np.isfinite(noise) & (parts > 0))
+    variance = np.where(np.isfinite(variance), variance, 0.0)
+    noise = np.where(np.isfinite(noise), noise, 0.0)
+    added = total(variance * (1 - 2 * g)) + total(g**2) * noise
+    squares = total((value - g * count[owner]) ** 2)
+    return _Moments(
+        level=tree.level[parents[used]].astype(np.int64),
+        excess=(squares - added)[used],
+        count=count[used],
+        square=(count**2 - noise)[used],
+        parts=parts[used],
+        noise=added[used],
+        freedom=np.maximum(tree.children[parents[used]] - 1, 1).astype(np.float64),
+    )
+
+
+def _fit_lump(moments: _Moments, levels: int) -> float:
+    """Variance per point, by weighted least squares with a prior."""
+    level, mean, deviation = moments.level, *EXPECTED_LUMP
+    points, squares = moments.parts * moments.count, moments.parts * moments.square
+    count, lump = np.maximum(moments.count, 0.0), mean
+    phi = np.full(levels, STEP_OVERDISPERSION)
+    enough = np.bincount(level, minlength=levels) >= ENOUGH_FAMILIES
+    for _ in range(_ROUNDS):
+        variance = moments.noise + moments.parts * count * (lump + phi[level] * count)
+        weight = moments.freedom / np.maximum(variance, 1e-300) ** 2
+
+        def total(values: Floats, weight: Floats = weight) -> Floats:
+            return sum_by(level, weight * values, levels)
+
+        a, b, c = total(points**2), total(points * squares), total(squares**2)
+        by_points, by_squares = total(points * moments.excess), total(squares * moments.excess)
+        used = enough & (c > 0)
+        c = np.where(used, c, 1.0)
+        alone = np.where(used, a - b * b / c, 0.0).sum() / 2
+        excess = np.where(used, by_points - b * by_squares / c, 0.0).sum() / 2
+        phi = np.where(used, np.clip((by_squares - lump * b) / c, 0.0, 1.0), phi)
+        prior = 1 / deviation**2
+        lump = float(np.clip((excess + mean * prior) / (alone + prior), *LUMPS))
+    return lump
