@@ -9,11 +9,16 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["read_struct"]
+__all__ = ["Lists", "read_struct"]
+
+Lists = Mapping[int, "Lists"]
+"""Fields whose lists are read, and likewise for the structures in these lists."""
 
 _MAX_DEPTH = 8
+_NO_LISTS: Lists = {}
 
 # Types of the compact protocol.
 _TRUE, _FALSE, _BYTE, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = (
@@ -22,7 +27,7 @@ _TRUE, _FALSE, _BYTE, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = (
 
 
 def read_struct(
-    content: bytes, at: int, *, kept_list: int | None = None, depth: int = 0
+    content: bytes, at: int, *, lists: Lists = _NO_LISTS, depth: int = 0
 ) -> tuple[dict[int, Any], int]:
     """Read a structure: its numbers, bytes and structures by field, and where it ends.
 
@@ -32,9 +37,9 @@ def read_struct(
         What it is part of.
     at : int
         Where it begins.
-    kept_list : int, optional
-        Field whose value is a list that is read as well; other lists are skipped, since a footer
-        may hold millions of values.
+    lists : mapping
+        Fields whose lists are read as well. Other lists are skipped, since a footer may hold
+        millions of values.
     depth : int
         Structures and lists around it.
 
@@ -58,7 +63,7 @@ def read_struct(
         if number in fields:
             raise IndexError
         if kind & 15 in (_LIST, _SET):
-            fields[number], at = _list(content, at, depth + 1, is_kept=number == kept_list)
+            fields[number], at = _list(content, at, depth + 1, lists.get(number))
         else:
             fields[number], at = _value(content, at, kind & 15, depth + 1)
     return fields, at + 1
@@ -80,26 +85,30 @@ def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if depth > _MAX_DEPTH:
         raise IndexError
     if kind in (_LIST, _SET):
-        return _list(content, at, depth, is_kept=False)
+        return _list(content, at, depth, None)
     if kind == _STRUCT:
         return read_struct(content, at, depth=depth)
     raise IndexError
 
 
-def _list(content: bytes, at: int, depth: int, *, is_kept: bool) -> tuple[list[Any] | None, int]:
-    """Read a list and where it ends; None where it is not kept."""
+def _list(content: bytes, at: int, depth: int, lists: Lists | None) -> tuple[list[Any] | None, int]:
+    """Read a list and where it ends; None where ``lists`` is None."""
     length, kind = content[at] >> 4, content[at] & 15
     at += 1
     if length == 15:
         length, at = _varint(content, at)
+    kind = _BYTE if kind in (_TRUE, _FALSE) else kind
     values: list[Any] = []
     for _ in range(length):
-        value, at = _value(content, at, _BYTE if kind in (_TRUE, _FALSE) else kind, depth + 1)
+        if lists and kind == _STRUCT:
+            value, at = read_struct(content, at, lists=lists, depth=depth + 1)
+        else:
+            value, at = _value(content, at, kind, depth + 1)
         if at > len(content):
             raise IndexError
-        if is_kept:
+        if lists is not None:
             values.append(value)
-    return (values if is_kept else None), at
+    return (None if lists is None else values), at
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psd._util.parquet_pages import page_headers
-from psd._util.thrift_compact import read_struct
+from psd._util.thrift_compact import Lists, read_struct
 from psd.errors import ReleaseFormatError
 
 __all__ = [
@@ -52,8 +52,11 @@ _MAX_PAGES = 2**20
 # Strings that are coded by what they share with the one before may grow with every row.
 _DELTA_BYTE_ARRAY = 7
 
-# Field of the footer with its keys and values, and that of the key in each of these.
+# Fields of the footer: keys and values, and the key of each; row groups, their columns, the
+# metadata of a column, and in it the length and the two possible beginnings of the pages.
 _KEY_VALUES, _KEY = 5, 1
+_ROW_GROUPS, _COLUMNS, _METADATA = 4, 1, 3
+_COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 7, 9, 11
 
 _MAGIC = b"PAR1"
 _LIMITS = {
@@ -111,20 +114,26 @@ def open_parquet(content: bytes, **options: object) -> pq.ParquetFile:
     pyarrow.ArrowException, OSError
         If the footer is larger than any release needs, or cannot be read.
     """
+    footer = _footer(content)
+    source = pa.BufferReader(content)
+    file = pq.ParquetFile(source, page_checksum_verification=True, **_LIMITS, **options)
+    _check_keys(footer, file.metadata.metadata or {})
+    return file
+
+
+def _footer(content: bytes) -> bytes:
+    """Bytes of the footer of a file."""
     ending = content[-8:]
     size = struct.unpack("<I", ending[:4])[0] if len(ending) == 8 else 0
     if size > MAX_FOOTER:
         raise pa.ArrowInvalid("footer")
-    source = pa.BufferReader(content)
-    file = pq.ParquetFile(source, page_checksum_verification=True, **_LIMITS, **options)
-    _check_keys(content[-8 - size : -8], file.metadata.metadata or {})
-    return file
+    return content[-8 - size : -8]
 
 
 def _check_keys(footer: bytes, keys: dict[bytes, bytes]) -> None:
     """Refuse a footer with a key twice: of two values, one reader takes this and one that."""
     try:
-        pairs = read_struct(footer, 0, kept_list=_KEY_VALUES)[0].get(_KEY_VALUES) or []
+        pairs = read_struct(footer, 0, lists={_KEY_VALUES: {}})[0].get(_KEY_VALUES) or []
         names = [pair[_KEY] for pair in pairs]
     except (IndexError, KeyError, TypeError):
         raise pa.ArrowInvalid("footer") from None
@@ -185,7 +194,7 @@ def check_size(
     left = _UNPACKED_PER_BYTE * len(content)
     left = _UNPACKED + (left if row is None else min(left, row * file.metadata.num_rows))
     pages = 0
-    for start, end in _chunks(file.metadata, len(content)):
+    for start, end in _chunks(content):
         for page in page_headers(content, start, end):
             left -= page.unpacked
             pages += 1
@@ -196,17 +205,26 @@ def check_size(
                 )
 
 
-def _chunks(metadata: pq.FileMetaData, size: int) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the pages of each column in each row group."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for index in range(group.num_columns):
-            column = group.column(index)
-            if column.total_compressed_size == 0:
+def _chunks(content: bytes) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the pages of each column in each row group.
+
+    The footer is read here, because pyarrow ends the process where it cannot decode what a forged
+    footer states of a column.
+    """
+    lists: Lists = {_ROW_GROUPS: {_COLUMNS: {}}}
+    try:
+        groups = read_struct(_footer(content), 0, lists=lists)[0][_ROW_GROUPS]
+        columns = [column[_METADATA] for group in groups for column in group[_COLUMNS]]
+        states = [
+            (column[_COMPRESSED], column[_DATA_PAGE], column.get(_DICTIONARY_PAGE, 0))
+            for column in columns
+        ]
+        for length, *offsets in states:
+            if length == 0:
                 continue
-            offsets = (column.dictionary_page_offset, column.data_page_offset)
             start = min((offset for offset in offsets if offset), default=0)
-            end = start + column.total_compressed_size
-            if not len(_MAGIC) <= start <= end <= size:
+            if not len(_MAGIC) <= start <= start + length <= len(content):
                 raise ReleaseFormatError("its pages are not where its footer says; it is damaged")
-            yield start, end
+            yield start, start + length
+    except (IndexError, KeyError, TypeError, AttributeError):
+        raise ReleaseFormatError("its footer cannot be read; it is damaged") from None

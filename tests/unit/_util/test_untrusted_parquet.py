@@ -2,6 +2,8 @@
 
 import io
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -355,3 +357,38 @@ def test_the_footer_of_something_else_says_nothing(tmp_path):
         == footer_keys(tmp_path)
         == {}
     )
+
+
+# A footer that states a column of another kind than its statistics
+
+FORGED_KIND = """
+import io, sys
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+from psd._util.untrusted_parquet import check_size, open_parquet
+sink = io.BytesIO()
+pq.write_table(pa.table({"c0": np.arange(9)}), sink)
+before, name = sink.getvalue(), b"\\x18\\x02c0"
+content = before.replace(b"\\x25\\x02" + name, b"\\x25\\x00" + name)
+assert content != before
+file = open_parquet(content)
+check_size(file, content, floor=100, each=2)
+try:
+    file.read()
+except (pa.ArrowException, OSError):
+    print("refused")
+"""
+
+
+def test_statistics_that_contradict_their_column_do_not_end_the_process():
+    """Reading the metadata of such a column by pyarrow calls std::terminate."""
+    done = subprocess.run([sys.executable, "-c", FORGED_KIND], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "refused\n")
+
+
+def test_a_footer_without_the_metadata_of_a_column_is_refused(monkeypatch):
+    content = file_of(table(10))
+    file = open_parquet(content)
+    for groups in ({}, {4: None}, {4: [{}]}, {4: [{1: [{}]}]}, {4: [{1: [{3: None}]}]}):
+        monkeypatch.setattr(untrusted_parquet, "read_struct", lambda *_, g=groups, **__: (g, 0))
+        with pytest.raises(ReleaseFormatError, match="footer cannot be read"):
+            check_size(file, content, **LIMITS)

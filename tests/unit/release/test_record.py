@@ -79,8 +79,8 @@ def test_the_digest_covers_the_source():
 def test_a_series_of_given_counts_is_given(make):
     series = decode_series(encode(psd.SeriesRelease.of(MONTHS, (make(), make()))))
     assert series.source == "given"
-    assert series.guarantee_text == "epsilon 1 per record" + NOTE
-    assert repr(series).endswith(f"epsilon 1 per record{NOTE}>")
+    assert series.guarantee_text == "epsilon 2 per record" + NOTE
+    assert repr(series).endswith(f"epsilon 2 per record{NOTE}>")
     assert {release.source for release in series.releases} == {"given"}
 
 
