@@ -681,12 +681,6 @@ PARAMETERS = (
         ("underscore", "`1_0`", "-1_0 -10 10 10", 2, "not a number"),
         ("full-width", "full-width digits", "-10 -10 \uff11\uff10 10", 2, "not a number"),
     ),
-    kept("P24-kept", "`--coordinate-resolution 0.5`, and rows beside its multiples",
-        table("1.5,2.5", "1.7,2.2"), 2, "--bounds 0 0 4 4 --coordinate-resolution 0.5"),
-    kept("P24-outside", "rows that are outside by less than half a step: left out",
-        table("1.5,2.5", "4.1,2", "-0.1,2"), 1, "--bounds 0 0 4 4 --coordinate-resolution 0.5"),
-    refused("P24-private", "a step with private bounds", GOOD, 2, "left out with private bounds",
-        "--bounds private --coordinate-resolution 0.5"),
     kept("P06-small", "bounds of a metre", table("126.980001,37.570001"), 1,
         "--bounds 126.98 37.57 126.98001 37.57001"),
     *limits(
@@ -773,6 +767,12 @@ PARAMETERS = (
         ("coarse", "larger than the bounds", "500", "1 to 2^30 values"),
         ("fine", "of 2^30 values and more", "0.00000001", "1 to 2^30 values"),
     ),
+    kept("P24-kept", "`--coordinate-resolution 0.5`, and rows beside its multiples",
+        table("1.5,2.5", "1.7,2.2"), 2, "--bounds 0 0 4 4 --coordinate-resolution 0.5"),
+    kept("P24-outside", "rows that are outside by less than half a step: left out",
+        table("1.5,2.5", "4.1,2", "-0.1,2"), 1, "--bounds 0 0 4 4 --coordinate-resolution 0.5"),
+    refused("P24-private", "a step with private bounds", GOOD, 2, "left out with private bounds",
+        "--bounds private --coordinate-resolution 0.5"),
 )
 # fmt: on
 
