@@ -104,8 +104,8 @@ def _divisions_of(
 
     measured = np.isfinite(total(variance))
     variance = np.where(np.isfinite(variance), variance, 0.0)
-    count, whole = total(value), total(share[child])
-    part = total(share[child] * lower) / np.where(whole > 0, whole, 1.0)
+    count, share_sum = total(value), total(share[child])
+    part = total(share[child] * lower) / np.where(share_sum > 0, share_sum, 1.0)
     noise = (1 - part) ** 2 * total(variance * lower) + part**2 * total(variance * ~lower)
     divided = (line < tree.boxes[parents, axis + 2]) & measured & (part > 0) & (part < 1)
     return Divisions(

@@ -36,7 +36,7 @@ def halvings(tree: Tree, node: Integers, axis: int, lattice: tuple[int, int]) ->
 
 
 def common_variance_by_width(
-    tree: Tree, found: Divisions, axis: int, lattice: tuple[int, int]
+    tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]
 ) -> Floats:
     """Estimate the variance of a half's share that cells along a line have in common.
 
@@ -44,7 +44,7 @@ def common_variance_by_width(
     ----------
     tree : Tree
         Cells.
-    found : Divisions
+    divisions : Divisions
         Along the axis.
     axis : int
         0 for x, 1 for y.
@@ -66,13 +66,13 @@ def common_variance_by_width(
     narrow cell, and a gradient less. Where a width has too few pairs it is four times that of the
     width above.
     """
-    halved = halvings(tree, found.node, axis, lattice)
+    halved = halvings(tree, divisions.node, axis, lattice)
     product, counts, square, pairs = np.zeros((4, _BINS))
-    for first, second in _pairs(tree, found, axis, lattice):
-        value = found.deviation[first] * found.deviation[second]
+    for first, second in _pairs(tree, divisions, axis, lattice):
+        value = divisions.deviation[first] * divisions.deviation[second]
         for total, values in (
             (product, value),
-            (counts, found.count[first] * found.count[second]),
+            (counts, divisions.count[first] * divisions.count[second]),
             (square, value**2),
             (pairs, np.ones(len(first))),
         ):
@@ -102,14 +102,14 @@ def _profile(product: Floats, counts: Floats, error: Floats, pairs: Floats) -> F
 
 
 def _pairs(
-    tree: Tree, found: Divisions, axis: int, lattice: tuple[int, int]
+    tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]
 ) -> Iterator[tuple[Integers, Integers]]:
     """Indices of divisions of one size on one line, some cells apart."""
-    across, along = (halvings(tree, found.node, a, lattice) for a in (axis, 1 - axis))
-    low = tree.boxes[found.node, 1 - axis].astype(np.float64)
+    across, along = (halvings(tree, divisions.node, a, lattice) for a in (axis, 1 - axis))
+    low = tree.boxes[divisions.node, 1 - axis].astype(np.float64)
     rank = np.rint(low / lattice[1 - axis] * 2.0**along).astype(np.int64)
-    order = np.lexsort((rank, along, across, found.line))
-    key = np.stack([found.line, across, along], axis=1)[order]
+    order = np.lexsort((rank, along, across, divisions.line))
+    key = np.stack([divisions.line, across, along], axis=1)[order]
     rank = rank[order]
     group = np.concatenate([[0], np.cumsum((np.diff(key, axis=0) != 0).any(axis=1))])
     if not len(order):

@@ -56,11 +56,11 @@ def settled_variance(
     settled = below_variance.copy()
     usable = np.isfinite(variance) & np.isfinite(below_variance)
     usable &= (variance > 0) & (below_variance > 0)
-    for own in np.unique(variance[usable]):
-        group = np.flatnonzero(usable & (variance == own))
+    for level_variance in np.unique(variance[usable]):
+        group = np.flatnonzero(usable & (variance == level_variance))
         spread = below_variance[group]
         if len(group) >= _GROUP and spread.min() < spread.max():
-            settled[group] = _at_estimate(float(own), spread, count[group], below[group])
+            settled[group] = _at_estimate(float(level_variance), spread, count[group], below[group])
     return settled
 
 

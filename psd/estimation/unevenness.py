@@ -151,7 +151,7 @@ def _fit_lump(moments: _Moments, levels: int) -> float:
     enough = np.bincount(level, minlength=levels) >= ENOUGH_FAMILIES
     for _ in range(_ROUNDS):
         variance = moments.noise + moments.parts * count * (lump + phi[level] * count)
-        weight = moments.freedom / np.maximum(variance, 1e-300) ** 2
+        weight = moments.freedom / np.maximum(variance, 1e-150) ** 2
 
         def total(values: Floats, weight: Floats = weight) -> Floats:
             return sum_by(level, weight * values, levels)

@@ -12,7 +12,7 @@ import pytest
 from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.release.post_processing import PostProcessing
+from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
 from psd.testing import RecordingSampler, run_method, small_domain, small_tally
 from support.privacy.replay import small_cases
 from support.releases import changed, release_from
@@ -20,6 +20,7 @@ from support.trees import leaf_fractions, random_queries
 
 SIDE, DRAWS, QUERIES = 32, 2000, 200
 METHODS = small_cases()
+ADAPTIVE = ("adaptive-grid", "auto", "cascade")
 
 
 def built(method, contributions):
@@ -68,7 +69,10 @@ def response(release, weights):
 @pytest.mark.parametrize("contributions", [1, 2])
 @pytest.mark.parametrize("method", METHODS)
 def test_predicted_variances_are_those_of_answers_over_redraws(method, contributions):
-    release = built(method, contributions)
+    # Version 2 pools counts that decide divisions by weights that follow them, so its answers are
+    # not linear where cells follow from counts.
+    version = 1 if method.name in ADAPTIVE else INFERENCE_VERSION
+    release = changed(built(method, contributions), inference=version)
     tree, rng = release.tree, np.random.default_rng(2026)
     boxes = random_queries(rng, (SIDE, SIDE), 2 * QUERIES)[:QUERIES]
     assert len(boxes) == QUERIES
