@@ -20,7 +20,9 @@ from psd.estimation.least_squares import infer_counts
 from psd.ingest.tally import Tally
 from psd.privacy.epsilon import NANO
 from psd.privacy.statements import method_parameters
+from psd.publish.drawing import coarsest_step
 from psd.space.box_tree import MAX_CHILDREN, check_tree
+from psd.space.domain import Domain
 from psd.testing.exact_loss import exact_loss
 from psd.testing.replay import Run, compare_runs, replay_loss, run_method
 from psd.testing.small import small_domain, small_tally
@@ -35,6 +37,7 @@ __all__ = [
     "check_parameters_survive",
     "check_release",
     "check_replay",
+    "check_step",
     "check_tree_is_sound",
     "private_members",
 ]
@@ -54,6 +57,7 @@ DATA_SETS: Mapping[str, tuple[int, ...]] = {
 _REFLECTION = ("getattr", "vars", "eval", "exec", "__import__")
 
 LATTICES = (1, 2, 3, 7)
+STEP_LATTICES = ((8, 8), (96, 64), (90, 250), (2520, 720), (1024, 4096))
 EPSILONS = (2, 1_000, NANO, 1_000 * NANO)
 
 
@@ -88,6 +92,7 @@ def check_method(method: Decomposition, *, thorough: bool = False) -> None:
             check_tree_is_sound(method, rows, script)
     check_any_lattice_and_epsilon(method)
     check_counts(method)
+    check_step(method)
     check_replay(method)
     for k in (1, 2):
         replay_loss(method, 2, k)
@@ -193,6 +198,25 @@ def check_counts(method: Decomposition) -> None:
     x0, y0, x1, y1 = tree.boxes[measured].T[:, :, None]
     true = ((x >= x0) & (x < x1) & (y >= y0) & (y < y1)).sum(axis=1)
     _expect(tree.count[measured].tolist() == true.tolist(), "must count the records of its cells")
+
+
+def check_step(method: Decomposition) -> None:
+    """Check that cells end at multiples of the step by which records are counted together.
+
+    Records are counted by blocks of ``method.step(lattice)`` columns and rows. A cell that ends
+    inside a block would get all records of the block, or none.
+    """
+    for columns, rows in STEP_LATTICES:
+        lattice = columns, rows
+        domain = Domain(bounds=(0, 0, columns, rows), crs="EPSG:3857", lattice=lattice)
+        step = np.array(coarsest_step(method, lattice) * 2)
+        tree = run_method(method, small_tally(1, (0,)), domain, NANO, RecordingSampler()).tree
+        inside = tree.boxes < np.array(lattice * 2)
+        _expect(
+            not (tree.boxes % step)[inside].any(),
+            f"must have a step that its cells are multiples of on a lattice of {lattice}, got "
+            f"{tuple(step[:2].tolist())}",
+        )
 
 
 def check_replay(method: Decomposition) -> None:

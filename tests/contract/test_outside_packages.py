@@ -222,6 +222,10 @@ FAULTS = {
         "return curator.tree()",
         "curator.declare('columns', 4)\n        return curator.tree()",
     ),
+    "a step that its cells are no multiples of": (
+        "    def build(",
+        "    def step(self, lattice):\n        return lattice[0] // 2 or 1, 1\n\n    def build(",
+    ),
     "a look at the data": (
         "range(self.doublings)",
         "range(1 + (len(curator._tally.counts) > 1))",
