@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -11,7 +12,12 @@ from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.estimation.least_squares import Estimates
 from psd.space.box_tree import Tree
 
-__all__ = ["Divisions", "batches_of_parents", "children_of", "divisions"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    T = TypeVar("T", bound=DataclassInstance)
+
+__all__ = ["Divisions", "children_of", "divisions", "join_batches"]
 
 # Families worked on together; bounds the memory, not the result.
 _PARENTS_PER_BATCH = 2**14
@@ -64,22 +70,21 @@ def divisions(tree: Tree, estimates: Estimates, share: Floats, axis: int) -> Div
     Counts are upward estimates, so those of different divisions of one level have independent
     errors.
     """
-    parts = [
-        _divisions_of(tree, estimates, share, axis, parents) for parents in batches_of_parents(tree)
-    ]
-    return Divisions(
-        **{
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])
-            for field in fields(Divisions)
-        }
+    return join_batches(
+        tree, Divisions, lambda parents: _divisions_of(tree, estimates, share, axis, parents)
     )
 
 
-def batches_of_parents(tree: Tree) -> Iterator[Integers]:
-    """Nodes with children, some at a time; at least one batch."""
+def join_batches(tree: Tree, kind: type[T], measure: Callable[[Integers], T]) -> T:
+    """Measure the nodes with children, some at a time, and join the arrays of the results.
+
+    ``kind`` is a dataclass of arrays; at least one batch is measured.
+    """
     parents = np.flatnonzero(~tree.is_leaf)
-    for start in range(0, max(len(parents), 1), _PARENTS_PER_BATCH):
-        yield parents[start : start + _PARENTS_PER_BATCH]
+    starts = range(0, max(len(parents), 1), _PARENTS_PER_BATCH)
+    parts = [measure(parents[start : start + _PARENTS_PER_BATCH]) for start in starts]
+    names = kind.__dataclass_fields__
+    return kind(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 def children_of(tree: Tree, parents: Integers) -> tuple[Integers, Integers]:

@@ -6,7 +6,7 @@ second, and a small one mostly the first, so they can be told apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from psd.estimation._constants import (
     LUMPS,
     STEP_OVERDISPERSION,
 )
-from psd.estimation.families import batches_of_parents, children_of
+from psd.estimation.families import children_of, join_batches
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import overdispersion_of_leaves
 from psd.space.box_tree import Tree
@@ -108,12 +108,8 @@ def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevennes
 
 def _family_moments(tree: Tree, estimates: Estimates, share: Floats) -> _Moments:
     """Moments of the families whose children are all measured."""
-    parts = [_moments_of(tree, estimates, share, parents) for parents in batches_of_parents(tree)]
-    return _Moments(
-        **{
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])
-            for field in fields(_Moments)
-        }
+    return join_batches(
+        tree, _Moments, lambda parents: _moments_of(tree, estimates, share, parents)
     )
 
 
