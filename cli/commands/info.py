@@ -134,3 +134,14 @@ def _print_facts(release: Release) -> None:
     print_facts(facts)
     click.echo()
     print_rows(_level_rows(release))
+    click.echo(_path_text(release))
+
+
+def _path_text(release: Release) -> str:
+    """Why the epsilons of the levels may have a larger sum than that of the release."""
+    from psd.privacy.epsilon import epsilon_text
+
+    return (
+        "Column epsilon is the largest of each level. On every path from the root to a leaf,\n"
+        f"epsilon adds up to at most {epsilon_text(release.record.epsilon)}."
+    )

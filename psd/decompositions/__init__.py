@@ -17,10 +17,10 @@ from psd._util.fields import check_parameters, choice, from_settings, integer_be
 from psd._util.instances import refuse_class, type_text
 from psd.decompositions._base import Curator, Decomposition
 from psd.errors import ParameterError
-from psd.privacy.shares import share, uniform_shares
+from psd.privacy.shares import share, split_total, uniform_shares
 from psd.release.record import GIVEN_METHOD
 from psd.space.box_tree import Tree
-from psd.space.grids import cut_grid
+from psd.space.grids import cut_grid, cut_grids
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ __all__ = [
     "check_parameters",
     "choice",
     "cut_grid",
+    "cut_grids",
     "integer_between",
     "method",
     "method_class",
@@ -42,6 +43,7 @@ __all__ = [
     "public_field",
     "register",
     "share",
+    "split_total",
     "uniform_shares",
 ]
 

@@ -75,7 +75,19 @@ def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
 
 
 def split_total(epsilon: int, share: Decimal) -> tuple[int, int]:
-    """Nano-epsilon for the method, and for a noisy total that sets its size; at least one each.
+    """Split epsilon into what is left for the method, and a share of it, at least 1e-9 each.
+
+    Parameters
+    ----------
+    epsilon : int
+        In units of 1e-9.
+    share : Decimal
+        Part of epsilon, for example for a noisy total that decides the size of a method.
+
+    Returns
+    -------
+    left, paid : int
+        In units of 1e-9; they sum to epsilon.
 
     Raises
     ------

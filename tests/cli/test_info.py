@@ -51,6 +51,11 @@ def test_json_holds_the_facts(release):
     assert (levels[-1]["epsilon"], levels[-1]["noise_per_cell"]) == ("1", 1.36)
 
 
+def test_the_table_of_levels_says_what_epsilon_adds_up_to(release):
+    shown = passes("info", release)
+    assert "On every path from the root to a leaf,\nepsilon adds up to at most 1.\n" in shown
+
+
 def test_a_release_per_user_says_how_many_rows(tmp_path):
     points = write_points(tmp_path / "p.csv", [("a", 1, 1)], "id,lon,lat")
     out = tmp_path / "u.psd.parquet"
@@ -68,7 +73,8 @@ def test_table_shows_the_same(release):
         assert name == "levels" or name in text
         if isinstance(value, str | int | float):
             assert str(value) in text
-    assert text.splitlines()[-1].split()[0] == str(facts["levels"][-1]["level"])
+    last = text[: text.index("\nColumn epsilon")].splitlines()[-1]
+    assert last.split()[0] == str(facts["levels"][-1]["level"])
 
 
 def test_the_view_is_shown(tmp_path):

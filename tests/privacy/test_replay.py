@@ -25,7 +25,7 @@ SPACES = [
 
 
 # Builds that take several times longer still, and the part of their pairs on top of that.
-SLOW = {"auto": 4, "hilbert-rtree": 4, "htf": 4}
+SLOW = {"auto": 4, "hilbert-rtree": 4, "htf": 4, "htree": 4, "kd-hybrid": 2, "kd-standard": 2}
 
 # A division's sensitivity is approached where a part has many bins, which no small lattice has.
 APPROACHES = {"htf": Fraction(9, 10)}

@@ -83,14 +83,24 @@ def test_a_point_falls_in_the_cell_of_the_nearest_value(domain, random):
 @given(domains(), st.randoms(use_true_random=False))
 def test_a_box_holds_the_values_on_its_west_edge_and_not_those_on_its_east_edge(domain, random):
     step = Fraction(domain.coordinate_resolution)
+    exact = [values(domain, axis) for axis in (0, 1)]
+    floats = [[float(value) for value in of_axis] for of_axis in exact]
     for _ in range(10):
         box, held = [], []
         for axis in (0, 1):
-            exact = values(domain, axis)
-            halves = [value + step * Fraction(half, 2) for value in exact for half in (-1, 0, 1)]
-            low, high = sorted(float(random.choice(halves)) for _ in range(2))
+            # Values, and the middles between them. A box that begins at the far bound is empty.
+            ends = [
+                random.choice(exact[axis]) + step * Fraction(random.choice((-1, 0, 1)), 2)
+                for _ in range(2)
+            ]
+            low, high = sorted(map(float, ends))
             far = domain.bounds[axis + 2]
-            held.append([low <= float(v) and (float(v) < high or high >= far) for v in exact])
+            held.append(
+                [
+                    low <= value and (value < high or high >= far) and low < far
+                    for value in floats[axis]
+                ]
+            )
             box.append((low, high))
         (west, east), (south, north) = box
         lines = domain.to_lattice(np.array([[west, south, east, north]]))[0]

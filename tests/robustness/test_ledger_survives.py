@@ -38,7 +38,7 @@ print(charge_often(folder / "city.ledger", int(tries), planted))
 
 def charge_often(path, tries, planted):
     ledger, granted = Ledger(path), 0
-    with check_then_act() if planted else nullcontext():
+    with check_then_act(patience=0.01) if planted else nullcontext():
         for _ in range(tries):
             try:
                 ledger.charge(

@@ -48,9 +48,10 @@ APART = "disjointness on somebody's word"
     test=UNIT + "test_four_threads_are_granted_exactly_the_budget",
     like="342 of 100 tries granted to four processes by a file that is replaced",
 )
-def check_then_act():
+def check_then_act(patience=10):
     """The balance is looked at in one transaction, and the charge written in another."""
-    all_looked = threading.Barrier(4, timeout=10)
+    # Seconds for which four threads wait for each other between the two.
+    all_looked = threading.Barrier(4, timeout=patience)
 
     def charge(self, name, claim, *, analyst=None):
         self.check(name, claim, analyst=analyst)
