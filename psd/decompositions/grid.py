@@ -58,7 +58,7 @@ class Grid:
         Share of epsilon for the total; not spent if the size is stated. Public.
     workload : {"tiny"}, optional
         Declares that boxes will be tiny, 0.2 to 0.275 % of the domain's side: then
-        m = 8 (N epsilon)^(2/5), and a size must be left out. Public.
+        m = 8 (N epsilon)^(2/5), a size must be left out, and estimates are signed. Public.
 
     Notes
     -----
@@ -88,9 +88,6 @@ class Grid:
     )
 
     name: ClassVar[str] = "grid"
-    post_processing: ClassVar[PostProcessing] = PostProcessing(
-        estimate="posterior", density="smooth"
-    )
     paper: ClassVar[str] = "UG: Qardaji et al., ICDE 2013"
 
     def __post_init__(self) -> None:
@@ -102,6 +99,15 @@ class Grid:
             raise ParameterError(
                 "size and workload must not both be given; each decides the number of cells"
             )
+
+    @property
+    def post_processing(self) -> PostProcessing:
+        """Posterior medians; signed estimates for tiny boxes, which hold few cells.
+
+        A median moves records out of cells with one or two of them. Over many cells these errors
+        cancel out, over the few cells of a tiny box they do not.
+        """
+        return PostProcessing(estimate="signed" if self.workload else "posterior", density="smooth")
 
     def step(self, lattice: tuple[int, int]) -> tuple[int, int]:
         """Lattice columns and rows of a cell, if the size is stated and divides the lattice."""

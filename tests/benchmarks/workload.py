@@ -1,17 +1,20 @@
 """True relative errors of budgets for a declared size class, beside those that declare nothing.
 
     python tests/benchmarks/workload.py [--data A,B] [--classes tiny,small] [--epsilons .1,1]
-        [--runs 6] [--height 8] [--boxes 1000] [--folder ../shared/data] [-o table.md]
+        [--methods "grid, workload"] [--runs 6] [--height 8] [--boxes 1000]
+        [--folder ../shared/data] [-o table.md]
 
 For each class, boxes at uniform positions and boxes centred on random points; the public points
 are read from the folder that stands beside the project, and each row is protected by itself. The
-data sets are public, so their true errors may be published.
+data sets are public, so their true errors may be published. Coverage is the share of 95 % intervals
+that hold the true count, in percent.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +33,8 @@ from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 
-HEADER = ("data", "epsilon", "class", "method", "uniform", "error", "on data", "error")
+HEADER = ("data", "epsilon", "class", "method")
+FIGURES = ("uniform", "error", "on data", "error", "covered, uniform", "covered, on data")
 SIZES = (32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024)
 
 
@@ -80,32 +84,50 @@ def truths(path: Path, domain: psd.Domain, classes: list[str], size: int) -> dic
     }
 
 
+def views(called: str, release: psd.Release) -> Iterator[tuple[str, psd.Release]]:
+    """The release by its name, and with posterior medians where it declares tiny boxes."""
+    yield called, release
+    if release.post_processing.estimate == "signed" and called == "grid, workload":
+        medians = replace(release.post_processing, estimate="posterior")
+        yield f"{called}, posterior", release.with_post_processing(medians)
+
+
+def coverage(release: psd.Release, truth: TrueCounts) -> list[float]:
+    """Share of each class whose interval holds the true count, in percent."""
+    answers = release.query(truth.queries.boxes)
+    holds = (answers["lower"] <= truth.true) & (truth.true <= answers["upper"])
+    classes = dict.fromkeys(truth.queries.classes.tolist())
+    return [100 * holds[truth.queries.classes == name].mean() for name in classes]
+
+
+def figures(runs: list[tuple[np.ndarray, list[float]]]) -> Iterator[str]:
+    """Mean error of each class with its standard error, then the mean coverages."""
+    errors, covered = (np.array(part) for part in zip(*runs, strict=True))
+    error = np.std(errors, 0) / max(len(runs) - 1, 1) ** 0.5
+    yield from (f"{part[i]:.4f}" for i in (0, 1) for part in (errors.mean(0), error))
+    yield from (f"{part:.1f}" for part in covered.mean(0))
+
+
 def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
-    """One row per class, epsilon and method of a data set."""
+    """One row per class, epsilon, method and view of a data set."""
     domain = psd.Domain(bounds=BOUNDS[data])
     found = truths(options.folder / f"{data}.csv", domain, options.classes, options.boxes)
     for epsilon in options.epsilons:
         for name, truth in found.items():
             for called, method in candidates(name, options.height):
-                errors = [
-                    class_errors(
-                        draw_release(
-                            truth.counts,
-                            domain,
-                            budget=Budget(parse_epsilon(epsilon)),
-                            method=method,
-                            unit=PrivacyUnit(),
-                        ),
-                        truth,
+                if options.methods and called not in options.methods:
+                    continue
+                runs: dict[str, list[tuple[np.ndarray, list[float]]]] = {}
+                for _ in range(options.runs):
+                    budget = Budget(parse_epsilon(epsilon))
+                    release = draw_release(
+                        truth.counts, domain, budget=budget, method=method, unit=PrivacyUnit()
                     )
-                    for _ in range(options.runs)
-                ]
-                mean, error = (
-                    np.mean(errors, 0),
-                    np.std(errors, 0) / max(options.runs - 1, 1) ** 0.5,
-                )
-                told = (f"{part[i]:.4f}" for i in (0, 1) for part in (mean, error))
-                yield (data, epsilon, name, called, *told)
+                    for shown, view in views(called, release):
+                        measured = class_errors(view, truth), coverage(view, truth)
+                        runs.setdefault(shown, []).append(measured)
+                for shown, measured in runs.items():
+                    yield (data, epsilon, name, shown, *figures(measured))
 
 
 def parsed() -> argparse.Namespace:
@@ -115,6 +137,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--data", type=items, default=list(BOUNDS), help="data sets")
     parser.add_argument("--classes", type=items, default=list(CLASSES))
     parser.add_argument("--epsilons", type=items, default=["0.05", "0.1", "1"])
+    parser.add_argument("--methods", nargs="+", help="names of methods in the table")
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--height", type=int, default=8, help="of the quadtrees")
     parser.add_argument("--boxes", type=int, default=1000, help="per class and kind, up to 2048")
@@ -127,7 +150,7 @@ def main() -> None:
     """Print the table, or write it."""
     options = parsed()
     with options.output.open("w") if options.output else open(1, "w", closefd=False) as out:
-        print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}", file=out)
+        print(f"| {' | '.join(HEADER + FIGURES)} |\n|{' --- |' * len(HEADER + FIGURES)}", file=out)
         for data in options.data:
             for row in rows(options, data):
                 print(f"| {' | '.join(row)} |", file=out, flush=True)

@@ -227,6 +227,14 @@ def test_a_grid_for_tiny_boxes_takes_its_size_from_the_noisy_total():
     assert tree.is_leaf.sum() == tiny_size(41, NANO - NANO // 50, 1) ** 2 == 35**2
 
 
+def test_a_grid_for_tiny_boxes_has_signed_estimates():
+    estimates = [
+        psd.method("grid", settings).post_processing.estimate
+        for settings in ({}, {"size": "9"}, {"workload": "tiny"})
+    ]
+    assert estimates == ["posterior", "posterior", "signed"]
+
+
 def test_a_grid_has_one_size():
     with pytest.raises(ParameterError, match="must not both"):
         psd.method("grid", {"size": "3", "workload": "tiny"})
