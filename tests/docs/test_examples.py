@@ -186,7 +186,8 @@ def release(folder):
 
 @pytest.fixture
 def database(postgis):
-    """The tables that the page of sources expects in a database."""
+    """The tables that the page of sources expects in a database, which has no others later on."""
+    before = tables_of(postgis)
     visits = pd.read_csv(ROOT / "data" / "seoul" / "visits.csv", dtype={"user_id": str})
     ingest(postgis, "page", pa.Table.from_pandas(visits))
     districts = gpd.read_file(ROOT / "data" / "seoul" / "districts.geojson")
@@ -200,7 +201,14 @@ def database(postgis):
         "CREATE TABLE districts AS SELECT name::text, ST_SetSRID(wkb::geometry, 4326) AS geom "
         "FROM outlines",
     )
-    return postgis
+    yield postgis
+    execute(postgis, *(f'DROP TABLE "{name}"' for name in tables_of(postgis) - before))
+
+
+def tables_of(url):
+    """Names of the tables of a database."""
+    query = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'"
+    return {name for (name,) in rows(url, query)}
 
 
 SPECIAL = {
