@@ -69,6 +69,10 @@ SCALE_FREE: Final = 5.0
 """Below this number of standard deviations, the prior of a count is flat in its logarithm, above
 them in the count itself: well-measured counts are not pulled by the prior. No command is kept."""
 
+MEDIAN_REACH: Final = 1.0
+"""Standard deviations of a division by least squares, by which a median may differ from it. By
+coverage: 0.5 to 2 are alike where medians are not biased. Since version 2."""
+
 LIKELIHOOD_POINTS: Final = 33
 """Points of a likelihood. A trade of time for precision, not fitted."""
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.estimation._constants import MEDIAN_REACH
 from psd.estimation.alignment import line_deviation
 from psd.estimation.covariate_density import CovariateDensity, parent_shares
 from psd.estimation.density import Density, smooth_density
@@ -84,7 +85,14 @@ class CountModel:
             # Imports scipy.optimize, which most sessions do without.
             from psd.estimation.posterior import posterior_counts
 
-            counts = posterior_counts(tree, estimates, unit.contributions, unit.scale, empty)
+            counts = posterior_counts(
+                tree,
+                estimates,
+                unit.contributions,
+                unit.scale,
+                empty,
+                reach=None if self.record.inference == 1 else MEDIAN_REACH,
+            )
             estimates = replace(estimates, count=counts)
         if choice.estimate == "signed":
             estimates = replace(estimates, count=estimates.signed)

@@ -98,12 +98,43 @@ class _Noisy:
     law: NoiseLaw
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Linear:
+    """Least-squares estimates of some nodes from their own subtrees, with their variances."""
+
+    mean: Floats
+    variance: Floats
+
+    def __getitem__(self, which: Integers) -> _Linear:
+        return _Linear(mean=self.mean[which], variance=self.variance[which])
+
+    @classmethod
+    def total(cls, parts: list[_Linear]) -> _Linear:
+        """Estimates of the sums of some parts."""
+        mean, variance = parts[0].mean, parts[0].variance
+        for part in parts[1:]:
+            mean, variance = mean + part.mean, variance + part.variance
+        return cls(mean=mean, variance=variance)
+
+    def hold(self, part: Floats, other: _Linear, total: Floats, reach: float) -> Floats:
+        """Move the first of two parts of a total to within a number of standard deviations."""
+        both = np.maximum(self.variance + other.variance, _TINY)
+        with np.errstate(invalid="ignore"):  # parts that were not measured have no estimate
+            gain = self.variance / both
+            middle = self.mean + gain * (total - self.mean - other.mean)
+            away = reach * np.sqrt(gain * other.variance)
+        held = np.clip(np.clip(part, middle - away, middle + away), 0.0, total)
+        return np.where(np.isfinite(middle) & np.isfinite(away), held, part)
+
+
 def posterior_counts(
     tree: Hierarchy,
     estimates: Estimates,
     contributions: int = 1,
     scale: int = 1,
     empty: NDArray[np.bool_] | None = None,
+    *,
+    reach: float | None = None,
 ) -> Floats:
     """Compute posterior medians of the counts, from the root down.
 
@@ -120,6 +151,9 @@ def posterior_counts(
         Least squares of that tree; the root keeps its estimate.
     contributions, scale, empty
         As in `psd.estimation.least_squares.infer_counts`. Public.
+    reach : float, optional
+        Largest distance of a median from the division of the same count by least squares, in
+        standard deviations of that division; without a limit if left out.
 
     Returns
     -------
@@ -132,6 +166,10 @@ def posterior_counts(
     a uniform share. Likelihoods go up by convolution (belief propagation) and take in the
     noise of each node's own count; the median of each division, given the count of the
     node, goes down. Families of three and four are divided in two repeatedly.
+
+    Where many cells hold one or two records each, every median is too small by a little. Over
+    thousands of cells these errors add up, while their noise cancels out. Least squares has no such
+    bias, so ``reach`` bounds it in every division by the noise of that division.
 
     References
     ----------
@@ -149,25 +187,35 @@ def posterior_counts(
         noisy.rate[empty] = _CERTAIN
     count = np.zeros(len(tree))
     count[0] = max(float(estimates.signed[0]), 0.0)
+    linear = _Linear(mean=estimates.upward, variance=estimates.upward_variance)
     depth, parts = subtree_parts(tree, _MOST_KEPT)
     if depth:
         top = tree.levels[: depth + 1]
         roots = [_likelihoods_by_level(tree, estimates, noisy, part)[0] for part in parts]
         joined = _likelihoods_by_level(tree, estimates, noisy, top, _concatenate(roots))
-        _hand_down(tree, joined, top, count)
+        _hand_down(tree, joined, top, count, linear, reach)
     for part in parts:
-        _hand_down(tree, _likelihoods_by_level(tree, estimates, noisy, part), part, count)
+        _hand_down(
+            tree, _likelihoods_by_level(tree, estimates, noisy, part), part, count, linear, reach
+        )
     return count if empty is None else np.where(empty, 0.0, count)
 
 
 def _hand_down(
-    tree: Hierarchy, likelihoods: list[_Likelihood], levels: Sequence[slice], count: Floats
+    tree: Hierarchy,
+    likelihoods: list[_Likelihood],
+    levels: Sequence[slice],
+    count: Floats,
+    linear: _Linear,
+    reach: float | None,
 ) -> None:
     """Divide the counts of the first of some levels among the nodes of the next ones."""
     for (level, next_level), below in zip(pairwise(levels), likelihoods[1:], strict=True):
         for nodes, kids in _families(tree, level):
             parts = [below[kid - next_level.start] for kid in kids]
-            for kid, part in zip(kids, _divide_total(count[nodes], parts), strict=True):
+            known = [linear[kid] for kid in kids]
+            divided = _divide_total(count[nodes], parts, known, reach)
+            for kid, part in zip(kids, divided, strict=True):
                 count[kid] = part
 
 
@@ -350,13 +398,21 @@ def _interpolate(values: NDArray[np.floating], position: Floats) -> Floats:
     return np.where((position >= 0) & (position <= last), line, 0.0)
 
 
-def _divide_total(total: Floats, parts: list[_Likelihood]) -> list[Floats]:
+def _divide_total(
+    total: Floats, parts: list[_Likelihood], known: list[_Linear], reach: float | None
+) -> list[Floats]:
     """Counts of siblings that sum to a total: the median of one division in two after another."""
     if len(parts) == 1:
         return [total]
     half = len(parts) // 2
     first = _median_part(total, _join_siblings(parts[:half]), _join_siblings(parts[half:]))
-    return [*_divide_total(first, parts[:half]), *_divide_total(total - first, parts[half:])]
+    if reach is not None:
+        one, other = _Linear.total(known[:half]), _Linear.total(known[half:])
+        first = one.hold(first, other, total, reach)
+    return [
+        *_divide_total(first, parts[:half], known[:half], reach),
+        *_divide_total(total - first, parts[half:], known[half:], reach),
+    ]
 
 
 def _median_part(total: Floats, a: _Likelihood, b: _Likelihood) -> Floats:

@@ -231,3 +231,42 @@ def test_contributions_are_a_smaller_epsilon():
     fifth = with_values(tree, tree.count, tree.epsilon // 5)
     fivefold = with_values(tree, tree.count, fifth.epsilon * 5)
     assert posterior_of(fivefold, 5) == pytest.approx(posterior_of(fifth, 1), rel=1e-6, abs=1e-9)
+
+
+def half_sparse_grid():
+    """Noisy counts of a grid: one record in each cell of its western half, forty in the others."""
+    tree = grid_tree(domain_of((64, 64)), 64)
+    west = tree.boxes[:, 2] <= 32
+    noise = np.rint(np.random.default_rng(5).laplace(0, 1, len(tree))).astype(np.int64)
+    return with_values(tree, np.where(west, 1, 40) + noise, np.where(tree.is_leaf, NANO, 0)), west
+
+
+def distances(tree, counts):
+    """Deviations from least squares of the first two of four parts together, and where possible."""
+    estimates, inner = infer_counts(tree), np.flatnonzero(tree.children == 4)
+    kids = tree.first_child[inner][:, None] + np.arange(4)
+    known, variance, divided = (
+        values[kids].reshape(-1, 2, 2).sum(axis=2)
+        for values in (estimates.upward, estimates.upward_variance, counts)
+    )
+    gain = variance[:, 0] / variance.sum(axis=1)
+    middle = known[:, 0] + gain * (counts[inner] - known.sum(axis=1))
+    away = (divided[:, 0] - middle) / np.sqrt(gain * variance[:, 1])
+    return away[(middle >= 0) & (middle <= counts[inner])]
+
+
+def test_medians_of_many_small_counts_are_held_near_least_squares():
+    tree, west = half_sparse_grid()
+    free = posterior_counts(tree, infer_counts(tree))
+    held = posterior_counts(tree, infer_counts(tree), reach=1.0)
+    check_sound(tree, held)
+    assert np.abs(distances(tree, held)).max() <= 1 + 1e-9
+    sparse = tree.is_leaf & west
+    assert free[sparse].sum() < 0.75 * sparse.sum()
+    assert held[sparse].sum() == pytest.approx(sparse.sum(), rel=0.06)
+
+
+@law
+@given(measured_trees(), st.sampled_from([0.0, 0.5, 1.0]))
+def test_held_medians_are_sound_for_any_measurements(tree, reach):
+    check_sound(tree, posterior_counts(tree, infer_counts(tree), reach=reach))
