@@ -42,9 +42,6 @@ class Estimates:
         How much a node's estimate grows with its parent's; a family's slopes sum to 1.
     variance : ndarray, shape (n,), float64
         Variance of the signed estimates, in records squared.
-    power : ndarray, shape (n,), float64
-        Variance of the sum of the children over that by which it was pooled; 1 where both are the
-        same.
     """
 
     signed: NDArray[np.float64]
@@ -53,7 +50,6 @@ class Estimates:
     upward_variance: NDArray[np.float64]
     slope: NDArray[np.float64]
     variance: NDArray[np.float64]
-    power: NDArray[np.float64]
 
 
 def infer_counts(
@@ -113,7 +109,7 @@ def infer_counts(
     measured_variance = noise_variance(tree.epsilon, contributions, tree.noise_law) / scale**2
     if empty is not None:
         measured_variance[empty] = 0.0
-    upward, upward_variance, power = _pool_upward(
+    upward, upward_variance = _pool_upward(
         tree, tree.count / scale, measured_variance, settled=settled
     )
     slope = _slopes(tree, upward_variance)
@@ -125,7 +121,6 @@ def infer_counts(
         upward_variance=upward_variance,
         slope=slope,
         variance=variance,
-        power=power,
     )
 
 
@@ -177,8 +172,8 @@ def _pool_upward(
     *,
     settled: bool,
 ) -> tuple[NDArray[np.float64], ...]:
-    """Estimate of each node from its subtree, its variance, and its power, leaves first."""
-    estimate, variance, power = measured.copy(), measured_variance.copy(), np.ones(len(measured))
+    """Estimate of each node from its subtree, and its variance, leaves first."""
+    estimate, variance = measured.copy(), measured_variance.copy()
     for level in reversed(tree.levels):
         inner = ~tree.is_leaf[level]
         if not inner.any():
@@ -198,8 +193,7 @@ def _pool_upward(
         # With another weight than the best one, the variance of the mean is that of its parts.
         part, own_part = weight[moved] ** 2, (1 - weight[moved]) ** 2
         variance[nodes] = part * below_variance[moved] + own_part * own_variance[moved]
-        power[nodes] = below_variance[moved] / pooled_by[moved]
-    return estimate, variance, power
+    return estimate, variance
 
 
 def _pooling_weight(

@@ -87,14 +87,10 @@ class _Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Noisy:
-    """Noisy counts of nodes, the rate of their likelihood, 0 where not measured, and the power.
-
-    The power is that of the likelihood from the children, which it makes flatter or steeper.
-    """
+    """Noisy counts of nodes, and the rate of their likelihood, 0 where not measured."""
 
     count: Floats
     rate: Floats
-    power: Floats
     law: NoiseLaw
 
 
@@ -180,7 +176,6 @@ def posterior_counts(
     noisy = _Noisy(
         count=tree.count / scale,
         rate=law.rate(tree.epsilon, contributions, scale),
-        power=estimates.power,
         law=law,
     )
     if empty is not None:
@@ -313,16 +308,13 @@ def _normalise(low: Floats, step: Floats, value: Floats) -> _Likelihood:
 
 def _include_noisy_count(joined: _Likelihood, noisy: _Noisy, nodes: Integers) -> _Likelihood:
     """Likelihood from the children, and from the node's own noisy count, on a fresh grid."""
-    count, rate, power = noisy.count[nodes], noisy.rate[nodes], noisy.power[nodes]
-    precision, from_kids = noisy.law.precision(rate), power * joined.deviation**-2
+    count, rate = noisy.count[nodes], noisy.rate[nodes]
+    precision, from_kids = noisy.law.precision(rate), joined.deviation**-2
     mean = (joined.mean * from_kids + count * precision) / (from_kids + precision)
     low, step = _grid(mean, 1.2 / np.sqrt(from_kids + precision))
     points = _points(low, step)
     noise = noisy.law.misfit(count[:, None] - points, rate[:, None])
-    value = joined.at(points)
-    settled = power != 1
-    value[settled] **= power[settled, None]
-    value *= np.exp(noise.min(axis=1, keepdims=True) - noise)
+    value = joined.at(points) * np.exp(noise.min(axis=1, keepdims=True) - noise)
     # Where the two contradict each other beyond all points, the mean of both stands.
     lost = value.max(axis=1) <= 0
     value[lost] = np.exp(-0.5 * ((points - mean[:, None]) / (4 * step[:, None])) ** 2)[lost]

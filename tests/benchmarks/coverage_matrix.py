@@ -29,6 +29,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.epsilon import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
+from psd.publish.public_inputs import resolve_post_processing
 
 POOLED, EACH, EACH_OTHER = (0.92, 0.99), 0.88, 0.85
 RATIO = (0.6, 1.6)
@@ -110,18 +111,28 @@ def judged(builds: list[Measures], default: bool) -> tuple[bool, list[str]]:
 def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[bool, tuple[str, ...]]]:
     """Whether the bars are kept, and the row, for each epsilon and method."""
     xy, domain = variant.points(), variant.domain
+    if variant.boundary is not None:
+        xy = xy[variant.boundary.contains(xy[:, 0], xy[:, 1])]
     counts = tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain)
     truth: Truth = truth_of(variant, xy, counts, options.districts)
     for epsilon in options.epsilons:
         for method in options.methods:
             start, builds = time.perf_counter(), []
+            decomposition = psd.method(method)
+            with_density = variant.boundary is not None or variant.covariate is not None
+            choice = resolve_post_processing(
+                decomposition, estimate=None, density="covariate" if with_density else None
+            )
             for _ in range(options.runs):
                 release = draw_release(
                     counts,
                     domain,
                     budget=Budget(parse_epsilon(epsilon)),
-                    method=psd.method(method),
+                    method=decomposition,
                     unit=PrivacyUnit(),
+                    post_processing=choice,
+                    boundary=variant.boundary,
+                    covariate=variant.covariate,
                 )
                 builds.append(measure(release, truth))
             kept, cells = judged(builds, method == "auto")

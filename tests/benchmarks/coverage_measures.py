@@ -79,7 +79,7 @@ def truth_of(variant: Variant, xy: Floats, counts: Tally, districts: int) -> Tru
     ends = boxes.copy()
     ends[:, 2:] = np.where(ends[:, 2:] >= np.array(domain.bounds[2:]), np.inf, ends[:, 2:])
     true = count_in_boxes(xy[:, 0], xy[:, 1], np.ones(len(xy), np.int64), ends)
-    shapes, in_shapes = _districts(domain, xy, districts)
+    shapes, in_shapes = _districts(variant, xy, districts)
     large = np.diff(shapely.bounds(shapes).reshape(-1, 2, 2), axis=1)[:, 0] > STEPS * variant.step
     wide = large.all(axis=1)
     return Truth(
@@ -102,17 +102,25 @@ def _align(boxes: Floats, domain: psd.Domain) -> Floats:
     return np.stack(sides, axis=1)
 
 
-def _districts(domain: psd.Domain, xy: Floats, number: int) -> tuple[NDArray[np.object_], Floats]:
-    """Polygons around random public seeds that are nearer than any other, and their counts."""
-    west, south, east, north = domain.bounds
+def _districts(variant: Variant, xy: Floats, number: int) -> tuple[NDArray[np.object_], Floats]:
+    """Polygons around random public seeds that are nearer than any other, and their counts.
+
+    With a boundary, the seeds are those inside it, and the polygons end at it.
+    """
+    west, south, east, north = variant.domain.bounds
     unit = np.random.default_rng(SEED).random((number, 2))
     seeds = np.array([west, south]) + unit * np.array([east - west, north - south])
+    area = shapely.box(west, south, east, north)
+    if variant.boundary is not None:
+        area = variant.boundary.shape
+        seeds = seeds[shapely.contains_xy(area, seeds[:, 0], seeds[:, 1])]
+        number = len(seeds)
     box = shapely.box(west, south, east, north)
     cells = shapely.get_parts(shapely.voronoi_polygons(shapely.multipoints(seeds), extend_to=box))
     owner = cKDTree(seeds)
     inside = shapely.STRtree(cells).query(shapely.points(seeds), predicate="within")
     shapes = np.empty(number, object)
-    shapes[inside[0]] = shapely.intersection(cells[inside[1]], box)
+    shapes[inside[0]] = shapely.intersection(cells[inside[1]], area)
     count = np.bincount(owner.query(xy)[1], minlength=number)
     return shapes, count.astype(float)
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+import geopandas as gpd
 import numpy as np
+import shapely
 from accuracy import BOUNDS
 from numpy.typing import NDArray
 
 import psd
 from psd.ingest.sources import Columns, read
+from psd.space.boundary import Boundary
+from psd.space.covariate import Covariate
 
 __all__ = ["Variant", "variants"]
 
@@ -23,13 +28,15 @@ SEED = 17
 STREETS = 300
 HEAVY = 300
 GRID = 256
+SETTLED = 40
+ROUGH = 48
 TOWNS = 400
 CITIES = 3000
 CITY_BOUNDS = (-25.0, 34.0, 45.0, 72.0)
 TOWN_BOUNDS = {2: (0.0, 40.0, 20.0, 50.0), 4: (10.0, 50.0, 10.6, 50.4), 5: (2.0, 48.0, 2.2, 48.1)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Variant:
     """A row of the matrix.
 
@@ -45,6 +52,10 @@ class Variant:
         Distance between the values that a coordinate can have; 0 where it is not known.
     aligned : bool
         Whether the sides of queries lie on lines of the lattice.
+    outline : callable, optional
+        Makes the polygon of a boundary, outside of which there are no points and no districts.
+    density : callable, optional
+        Makes the densities of a covariate, from the southern row on.
     """
 
     name: str
@@ -52,6 +63,24 @@ class Variant:
     domain: psd.Domain
     step: float = 0.0
     aligned: bool = False
+    outline: Callable[[], shapely.Geometry] | None = None
+    density: Callable[[], Points] | None = None
+
+    @cached_property
+    def boundary(self) -> Boundary | None:
+        """Boundary of the releases."""
+        if self.outline is None:
+            return None
+        return Boundary.from_polygons(
+            gpd.GeoSeries([self.outline()], crs=self.domain.crs), self.domain
+        )
+
+    @cached_property
+    def covariate(self) -> Covariate | None:
+        """Covariate of the releases."""
+        if self.density is None:
+            return None
+        return Covariate.from_density(self.domain, self.density())
 
 
 def variants(folder: Path) -> dict[str, Variant]:
@@ -99,6 +128,18 @@ def _of_set(folder: Path, name: str) -> Iterator[Variant]:
         points=lambda: _snap_to_grid(points(), bounds),
         domain=psd.Domain(bounds=bounds, lattice=(GRID, GRID)),
         aligned=True,
+    )
+    yield Variant(
+        name=f"{name}, boundary",
+        points=points,
+        domain=domain,
+        outline=lambda: _settled_area(points(), bounds),
+    )
+    yield Variant(
+        name=f"{name}, covariate",
+        points=points,
+        domain=domain,
+        density=lambda: _rough_density(points(), bounds),
     )
 
 
@@ -177,6 +218,25 @@ def _snap_to_grid(xy: Points, bounds: Bounds) -> Points:
     corner, size = _size(bounds)
     cell = np.floor((xy - corner) / size * GRID)
     return corner + (np.minimum(cell, GRID - 1) + 0.5) / GRID * size
+
+
+def _settled_area(xy: Points, bounds: Bounds) -> shapely.Geometry:
+    """One polygon around the more populated cells of a coarse grid."""
+    corner, size = _size(bounds)
+    side = size / SETTLED
+    cells, count = np.unique(np.floor((xy - corner) / side), axis=0, return_counts=True)
+    middles = (cells[count >= np.quantile(count, 0.3)] + 0.5) * side + corner
+    discs = shapely.buffer(shapely.points(middles), 0.9 * side.max())
+    area = shapely.union_all(discs).simplify(0.1 * side.max())
+    return shapely.intersection(area, shapely.box(*bounds))
+
+
+def _rough_density(xy: Points, bounds: Bounds) -> Points:
+    """Square roots of the counts of a coarse grid: more or less where people are."""
+    corner, size = _size(bounds)
+    columns, rows = np.minimum(np.floor((xy - corner) / size * ROUGH), ROUGH - 1).T.astype(int)
+    count = np.bincount(rows * ROUGH + columns, minlength=ROUGH**2).reshape(ROUGH, ROUGH)
+    return np.sqrt(count)
 
 
 def _draw_towns(bounds: Bounds, random: np.random.Generator) -> Points:
