@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import psd
-from psd.errors import InputDataError
+from psd.errors import InputDataError, ResourceError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.privacy.unit import PrivacyUnit
@@ -45,6 +45,19 @@ def test_no_rows(batches):
     assert cells(counted) == []
     report = {"read": missing, "without coordinates": missing, "outside": 0, "kept": 0}
     assert counted.report == report
+
+
+def test_a_limit_refuses_cells_unless_it_is_not_to():
+    points = np.random.default_rng(4).uniform(-10, 10, (3_000, 2))
+
+    def counted(**limits):
+        builder = TallyBuilder(EARTH, unit=PrivacyUnit(), **limits)
+        builder.add_batch(batch(points))
+        return builder.build()
+
+    with pytest.raises(ResourceError, match="memory limit"):
+        counted(memory=60_000)
+    assert counted(memory=60_000, limits_cells=False).counts.sum() == len(points)
 
 
 def test_no_rows_of_users():
