@@ -119,8 +119,8 @@ class _Linear:
             gain = self.variance / both
             middle = self.mean + gain * (total - self.mean - other.mean)
             away = reach * np.sqrt(gain * other.variance)
-        held = np.clip(np.clip(part, middle - away, middle + away), 0.0, total)
-        return np.where(np.isfinite(middle) & np.isfinite(away), held, part)
+        near = np.clip(np.clip(part, middle - away, middle + away), 0.0, total)
+        return np.where(np.isfinite(middle) & np.isfinite(away), near, part)
 
 
 def posterior_counts(
@@ -208,8 +208,8 @@ def _hand_down(
     for (level, next_level), below in zip(pairwise(levels), likelihoods[1:], strict=True):
         for nodes, kids in _families(tree, level):
             parts = [below[kid - next_level.start] for kid in kids]
-            known = [linear[kid] for kid in kids]
-            divided = _divide_total(count[nodes], parts, known, reach)
+            linear_parts = [linear[kid] for kid in kids]
+            divided = _divide_total(count[nodes], parts, linear_parts, reach)
             for kid, part in zip(kids, divided, strict=True):
                 count[kid] = part
 
@@ -391,7 +391,7 @@ def _interpolate(values: NDArray[np.floating], position: Floats) -> Floats:
 
 
 def _divide_total(
-    total: Floats, parts: list[_Likelihood], known: list[_Linear], reach: float | None
+    total: Floats, parts: list[_Likelihood], linear: list[_Linear], reach: float | None
 ) -> list[Floats]:
     """Counts of siblings that sum to a total: the median of one division in two after another."""
     if len(parts) == 1:
@@ -399,11 +399,11 @@ def _divide_total(
     half = len(parts) // 2
     first = _median_part(total, _join_siblings(parts[:half]), _join_siblings(parts[half:]))
     if reach is not None:
-        one, other = _Linear.total(known[:half]), _Linear.total(known[half:])
+        one, other = _Linear.total(linear[:half]), _Linear.total(linear[half:])
         first = one.hold(first, other, total, reach)
     return [
-        *_divide_total(first, parts[:half], known[:half], reach),
-        *_divide_total(total - first, parts[half:], known[half:], reach),
+        *_divide_total(first, parts[:half], linear[:half], reach),
+        *_divide_total(total - first, parts[half:], linear[half:], reach),
     ]
 
 
