@@ -399,8 +399,8 @@ def _divide_total(
     half = len(parts) // 2
     first = _median_part(total, _join_siblings(parts[:half]), _join_siblings(parts[half:]))
     if reach is not None:
-        one, other = _Linear.total(linear[:half]), _Linear.total(linear[half:])
-        first = one.hold(first, other, total, reach)
+        first_linear, other_linear = _Linear.total(linear[:half]), _Linear.total(linear[half:])
+        first = first_linear.hold(first, other_linear, total, reach)
     return [
         *_divide_total(first, parts[:half], linear[:half], reach),
         *_divide_total(total - first, parts[half:], linear[half:], reach),
