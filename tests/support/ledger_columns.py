@@ -22,12 +22,12 @@ def readings_of(unit):
     return (reading_of(columns),)
 
 
-def older_ledger(path, *, unit="record"):
+def older_ledger(path, *, unit="record", zone="UTC"):
     """A ledger whose dataset visits was registered by a version that entered no columns."""
     ledger = Ledger.create(path)
     body = {
         "name": "visits", "budget": 10**9, "unit": unit, "bound": None, "caps": {},
-        "time_zone": "UTC" if unit == "user-day" else None,
+        "time_zone": zone if unit == "user-day" else None,
     }  # fmt: skip
     with exclusive(path) as file:
         hashes = tuple(row[4] for row in rows(file))

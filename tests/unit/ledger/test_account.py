@@ -100,6 +100,13 @@ def test_columns_that_place_a_row_are_part_of_the_place():
 
 
 @pytest.mark.usefixtures("inputs")
+def test_a_coordinate_resolution_is_part_of_the_place():
+    stepped = psd.Domain(bounds=DOMAIN.bounds, coordinate_resolution="0.001")
+    placing = {*claim("a.csv", stepped).region.columns}
+    assert placing - {*claim("a.csv").region.columns} == {"coordinate_resolution=0.001"}
+
+
+@pytest.mark.usefixtures("inputs")
 def test_bounds_that_are_found_are_everywhere():
     assert claim("a.csv", PrivateBounds(crs="EPSG:4326")).region is None
 
@@ -153,6 +160,16 @@ def test_a_fault_is_charged_after_its_build_and_everywhere(ledger):
         None,
     )
     assert (fault.analyst, fault.bound, fault.done) == (None, 1, False)
+
+
+@pytest.mark.usefixtures("inputs")
+def test_a_fault_of_a_build_with_a_region_is_charged_everywhere(ledger):
+    placed = claim("a.csv")
+    assert placed.region is not None
+    ledger.charge("rows", placed)
+    ledger.charge_fault("rows", placed)
+    build, fault = ledger.state().charges.values()
+    assert (build.region, fault.region) == (placed.region, None)
 
 
 def test_a_fault_without_a_price_adds_no_charge(ledger):

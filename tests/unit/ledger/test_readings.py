@@ -203,6 +203,24 @@ def test_a_dataset_of_an_older_ledger_is_charged_once_it_has_columns(unit, tmp_p
     assert ledger.verify().datasets["visits"].reading == one.readings[0]
 
 
+def test_days_and_a_resolution_are_registered_with_the_columns(tmp_path):
+    columns = psd.Columns(user="id", time="t")
+    older = older_ledger(tmp_path / "older", unit="user-day", zone="Asia/Seoul")
+    older.register_columns("visits", columns, coordinate_resolution="0.001")
+    new = Ledger.create(tmp_path / "new")
+    new.register(
+        "visits",
+        1,
+        unit="user-day",
+        time_zone="Asia/Seoul",
+        columns=columns,
+        coordinate_resolution="0.001",
+    )
+    for ledger in (older, new):
+        reading = ledger.verify().datasets["visits"].reading
+        assert (reading["time_zone"], reading["coordinate_resolution"]) == ("Asia/Seoul", "0.001")
+
+
 def test_columns_that_do_not_fit_are_not_registered_later(tmp_path):
     ledger = older_ledger(tmp_path / "l", unit="user")
     with pytest.raises(ParameterError, match="column of user ids"):

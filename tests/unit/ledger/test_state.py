@@ -63,6 +63,29 @@ def test_the_head_is_the_last_hash():
     assert state_of([VISITS]).head == "h1"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [
+        ("h0", True),
+        ("h2", False),
+        ("1 h0", True),
+        ("2 h1", True),
+        ("1 h1", False),
+        ("0 h1", False),
+        ("3 h1", False),
+        ("one h0", False),
+        ("\N{SUPERSCRIPT ONE} h0", False),
+    ],
+)
+def test_a_head_is_in_the_chain_at_its_number(text, is_there):
+    assert state_of([VISITS]).has_head(text) == is_there
+
+
+def test_a_refused_reading_names_the_dataset():
+    with pytest.raises(LedgerError, match="dataset 'visits'"):
+        state_of([VISITS]).check("visits", request(1, readings=()), None)
+
+
 def test_charges_are_those_of_a_dataset_and_an_analyst_in_order():
     state = state_of(
         [VISITS],
@@ -240,6 +263,11 @@ def test_an_overspent_budget_has_no_price_of_a_fault():
 def test_a_fault_of_an_analyst_costs_a_share_of_the_cap(spent, analyst, price):
     state = state_of([PRICED_WITH_CAPS], charge("priced", spent, analyst=analyst))
     assert state.fault_price("priced", request(0), analyst) == price
+
+
+def test_a_fault_of_an_analyst_is_paid_by_that_cap_alone():
+    state = state_of([PRICED_WITH_CAPS], charge("priced", 500, analyst="bob"))
+    assert state.fault_price("priced", request(0), "ann") == 11
 
 
 def test_charges_of_regions_leave_what_they_leave_everywhere():
