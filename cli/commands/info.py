@@ -142,6 +142,6 @@ def _path_text(release: Release) -> str:
     from psd.privacy.epsilon import epsilon_text
 
     return (
-        "Column epsilon is the largest of each level. On every path from the root to a leaf,\n"
-        f"epsilon adds up to at most {epsilon_text(release.record.epsilon)}."
+        "Column epsilon is the largest of each level. On every path from the root\n"
+        f"to a leaf, epsilon adds up to at most {epsilon_text(release.record.epsilon)}."
     )

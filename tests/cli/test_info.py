@@ -53,7 +53,7 @@ def test_json_holds_the_facts(release):
 
 def test_the_table_of_levels_says_what_epsilon_adds_up_to(release):
     shown = passes("info", release)
-    assert "On every path from the root to a leaf,\nepsilon adds up to at most 1.\n" in shown
+    assert "On every path from the root\nto a leaf, epsilon adds up to at most 1.\n" in shown
 
 
 def test_a_release_per_user_says_how_many_rows(tmp_path):
