@@ -126,8 +126,8 @@ def rows(options: argparse.Namespace, data: str) -> Iterator[tuple[str, ...]]:
                     for shown, view in views(called, release):
                         measured = class_errors(view, truth), coverage(view, truth)
                         runs.setdefault(shown, []).append(measured)
-                for shown, measured in runs.items():
-                    yield (data, epsilon, name, shown, *figures(measured))
+                for shown, builds in runs.items():
+                    yield (data, epsilon, name, shown, *figures(builds))
 
 
 def parsed() -> argparse.Namespace:
