@@ -94,7 +94,8 @@ def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevennes
     this bias were too large for leaves: lumps are smaller in smaller cells
     (docs/measured/coverage.md).
 
-    A leaf of a single cell of the lattice has phi 0: no position inside it was recorded.
+    A leaf of a single cell of the lattice has phi 1: no position inside it was recorded, and on a
+    coarse lattice all of its records may be at one point. Boxes between lines do not cut it.
     """
     moments = _family_moments(tree, estimates, share)
     lump = _fit_lump(moments, len(tree.levels))
@@ -103,7 +104,7 @@ def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevennes
     levels = len(tree.levels)
     phi = overdispersion_of_leaves(*(sum_by(moments.level, values, levels) for values in sums))
     single = (tree.boxes[:, 2:] - tree.boxes[:, :2] == 1).all(axis=1)
-    return Unevenness(lump=lump, spread=np.where(single, 0.0, phi[tree.level]))
+    return Unevenness(lump=lump, spread=np.where(single, 1.0, phi[tree.level]))
 
 
 def _family_moments(tree: Tree, estimates: Estimates, share: Floats) -> _Moments:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import shapely
 
 import psd
 from psd.estimation.coordinate_step import detect_step
@@ -104,12 +105,25 @@ def test_lumps_are_measured():
     assert 2 < fitted[1] < 6
 
 
-def test_no_position_inside_a_cell_of_the_lattice_is_uneven():
+def test_the_records_of_a_cell_of_the_lattice_may_be_at_one_point():
     release = release_of_points(points(), side=16)
-    assert (release.model.unevenness.spread[release.tree.is_leaf] == 0).all()
-    assert (release.model.unevenness.spread[~release.tree.is_leaf] > 0).any()
+    spread, is_leaf = release.model.unevenness.spread, release.tree.is_leaf
+    assert (spread[is_leaf] == 1).all()
+    assert (spread[~is_leaf] < 1).any()
     first = changed(release, inference=1)
-    assert (first.model.unevenness.spread[first.tree.is_leaf] > 0).all()
+    assert (first.model.unevenness.spread[is_leaf] < 1).all()
+
+
+def test_a_polygon_across_cells_of_a_coarse_lattice_is_covered():
+    # All records of a cell are in its middle: a polygon has all or nothing of a cell it cuts.
+    xy = (np.floor(points() * 16) + 0.5) / 16
+    release = release_of_points(xy, side=16, epsilon=3.0)
+    corner = np.array(BOUNDS[:2])
+    corners = [np.array([(0, 0), (1, share), (1, 0)]) for share in np.linspace(0.2, 1, 40)]
+    shapes = [shapely.Polygon(part + corner) for part in corners]
+    answers = release.query(shapes, crs=release.domain.crs)
+    true = np.array([shapely.contains_xy(s, *(xy + corner).T).sum() for s in shapes])
+    assert ((answers["lower"] <= true) & (true <= answers["upper"])).mean() > 0.9
 
 
 def test_noise_alone_has_the_expected_lump():
