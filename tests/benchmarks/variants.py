@@ -112,6 +112,11 @@ def _of_set(folder: Path, name: str) -> Iterator[Variant]:
             domain=domain,
             step=10.0**-decimals,
         )
+        yield Variant(
+            name=f"{name}, {decimals} decimals, declared",
+            points=lambda decimals=decimals: np.round(points(), decimals),  # type: ignore[misc]
+            domain=psd.Domain(bounds=bounds, coordinate_resolution=f"1e-{decimals}"),
+        )
     yield row("streets", _snap_to_streets)
     yield row("tenth", lambda xy, _, random: xy[random.random(len(xy)) < 0.1])
     yield row("tenfold", _jitter_copies)
