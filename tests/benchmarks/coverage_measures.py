@@ -25,6 +25,9 @@ SEED = 600
 STEPS = 2
 """Queries with a side of fewer steps are not judged."""
 
+ROUNDING = 1e-6
+"""Root mean square error in records below which there is none but that of floating-point sums."""
+
 POPULATED = 20
 """True count from which intervals of other levels are judged."""
 
@@ -169,7 +172,9 @@ def _mean(values: NDArray[np.bool_]) -> float:
 def _ratio(predicted: Floats, true: Floats) -> float:
     """Root mean square of predicted over that of true errors."""
     square = float((true**2).mean())
-    return float(((predicted**2).mean() / square) ** 0.5) if square > 0 else float("nan")
+    if square <= ROUNDING**2:
+        return float("nan")
+    return float(((predicted**2).mean() / square) ** 0.5)
 
 
 def _exact(release: psd.Release, counts: Tally) -> Floats:
