@@ -172,6 +172,13 @@ def test_a_fault_of_a_build_with_a_region_is_charged_everywhere(ledger):
     assert (build.region, fault.region) == (placed.region, None)
 
 
+@pytest.mark.parametrize(("columns", "alike"), [(None, True), (Columns(x="home_lon"), False)])
+def test_a_charge_knows_whether_records_are_read_as_registered(columns, alike, ledger):
+    request = claim("a.csv", columns=columns)
+    assert PendingCharge(Account(ledger, "rows"), request).reads_as_registered is alike
+    assert PendingCharge(None, request).reads_as_registered is True
+
+
 def test_a_fault_without_a_price_adds_no_charge(ledger):
     account = Account(ledger, "rows")
     request = replace(claim("a.csv"), epsilon=ledger.state().datasets["rows"].budget)
