@@ -104,8 +104,8 @@ class Grid:
     def post_processing(self) -> PostProcessing:
         """Posterior medians; signed estimates for tiny boxes, which hold few cells.
 
-        A median moves records out of cells with one or two of them. Over many cells these errors
-        cancel out, over the few cells of a tiny box they do not.
+        Medians are better where most cells are empty. In cells with one or two records they are too
+        small, and a tiny box among people holds few other cells.
         """
         return PostProcessing(estimate="signed" if self.workload else "posterior", density="smooth")
 
