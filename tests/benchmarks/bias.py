@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 from accuracy import BOUNDS, items
 from spread import CLASSES, exact, queries
+from tables import write_table
 
 import psd
 from psd.evaluation.true_counts import PointRecorder
@@ -138,11 +139,8 @@ def main() -> None:
     """Print the table, or write it."""
     options = parsed()
     header = ("data", "epsilon", "method", "version", *CLASSES, "total", "errors in records")
-    with options.output.open("w") if options.output else open(1, "w", closefd=False) as out:
-        print(f"| {' | '.join(header)} |\n|{' --- |' * len(header)}", file=out)
-        for data in options.data:
-            for row in rows(options, data):
-                print(f"| {' | '.join(row)} |", file=out, flush=True)
+    every = (row for data in options.data for row in rows(options, data))
+    write_table(options.output, header, every)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from accuracy import BOUNDS, items
+from tables import write_table
 
 import psd
 from psd.decompositions import Decomposition
@@ -149,11 +150,8 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     """Print the table, or write it."""
     options = parsed()
-    with options.output.open("w") if options.output else open(1, "w", closefd=False) as out:
-        print(f"| {' | '.join(HEADER + FIGURES)} |\n|{' --- |' * len(HEADER + FIGURES)}", file=out)
-        for data in options.data:
-            for row in rows(options, data):
-                print(f"| {' | '.join(row)} |", file=out, flush=True)
+    every = (row for data in options.data for row in rows(options, data))
+    write_table(options.output, HEADER + FIGURES, every)
 
 
 if __name__ == "__main__":
