@@ -1,0 +1,375 @@
+"""psd local: campaigns without a curator, whose devices randomise their own answers."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.command import Command
+from ..options.table import TABLE_OR_JSON
+from ..output.columns import Column, print_columns, print_facts, print_rows
+from .local_design import design_campaign
+from .local_plan import plan_campaigns
+
+if TYPE_CHECKING:
+    from psd.local.description import Description, GroupDescription
+
+__all__ = ["command"]
+
+_CAMPAIGN = click.argument("campaign", type=click.Path(readable=False))
+_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+
+
+@click.group(
+    "local",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Collect places without a trusted curator: every device randomises its own answer.
+
+    A campaign is a public file. Devices answer it with the program of `psd local client`, and send
+    their reports to any server that appends lines to a file. The reports become a release, which
+    `psd query` and the other commands read.
+
+    \b
+    Examples:
+      psd local design -o c.json --bounds 126.4 37 127.6 38 --epsilon 1 --devices 100000
+      psd local describe c.json
+      psd local client -o device.py
+      psd local collect c.json reports.jsonl --into parts
+      psd local next c.json parts -o c2.json
+      psd local aggregate c4.json parts4 -o seoul.psd.parquet
+    """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+command.add_command(design_campaign)
+command.add_command(plan_campaigns)
+
+
+@command.command("describe", cls=Command, short_help="Show what a campaign asks and costs.")
+@_CAMPAIGN
+@TABLE_OR_JSON
+@click.option(
+    "--shuffled",
+    is_flag=True,
+    help="State what reports are worth once a shuffler mixed those of each group.",
+)
+@click.option("--delta", metavar="D", help="Delta of the central model, with --shuffled.")
+@click.option("--tickets", is_flag=True, help="Reports have tickets, which exclude shuffling.")
+def describe_campaign(
+    campaign: str, form: str, shuffled: bool, delta: str | None, tickets: bool
+) -> None:
+    """Show epsilon, protocols and errors of a campaign, and what a false report can do.
+
+    With --shuffled, the description adds the central epsilon of each group: what its reports are
+    worth if a shuffler, which the collector cannot look into, passes them on in a random order,
+    without sender and time.
+
+    \b
+    Examples:
+      psd local describe c.json
+      psd local describe c.json --shuffled --delta 1e-6
+    """  # noqa: D301
+    from psd.local.description import describe
+
+    description = describe(campaign, shuffled=shuffled, delta=delta, tickets=tickets)
+    if form == "json":
+        click.echo(json.dumps(asdict(description), indent=2))
+        return
+    _print_description(description)
+
+
+def _print_description(description: Description) -> None:
+    """Facts, and a table of the groups."""
+    print_facts(
+        {
+            "campaign": description.campaign,
+            "title": description.title or "none",
+            "epsilon of a report": description.epsilon,
+            "epsilon of a device": f"{description.epsilon}; it answers once, and asked again it "
+            "sends the same report",
+            "expected devices": f"{description.devices:,}",
+        }
+    )
+    click.echo()
+    rows: list[dict[str, Any]] = [
+        {
+            "group": group.group,
+            "share": f"{group.share:.1%}",
+            "answers": group.answers,
+            "protocol": f"{group.protocol} {group.settings}".strip(),
+            "p": _rounded(group.p, 4),
+            "q": _rounded(group.q, 4),
+            "bytes": group.report_bytes,
+            "error": _rounded(group.deviation, 1),
+            "false_report": _rounded(group.false_report, 1),
+            **_shuffled(group),
+        }
+        for group in description.groups
+    ]
+    print_rows(rows)
+    click.echo(
+        "Error: standard deviation of the devices in a cell or option, from its group alone; of a\n"
+        "number, the largest of one report.\n"
+        "False report: devices by which one false report moves the estimate of a cell or option,\n"
+        "at most; of a number, ranges by which it moves the sum."
+    )
+    if description.delta is not None:
+        click.echo(
+            f"Shuffled epsilon: of the central model at delta {description.delta:g}, if as many "
+            "reports of\nthe group are shuffled as are expected, and only then."
+        )
+
+
+def _shuffled(group: GroupDescription) -> dict[str, Any]:
+    """Column of the central epsilon, rounded up."""
+    if group.shuffled_epsilon is None:
+        return {}
+    return {"shuffled_epsilon": f"{math.ceil(group.shuffled_epsilon * 1e4) / 1e4:.4f}"}
+
+
+def _rounded(number: float | None, digits: int) -> float | str:
+    """Rounded number, or a dash."""
+    return "-" if number is None else round(number, digits)
+
+
+@command.command("client", cls=Command, short_help="Write the program of the device.")
+@click.option("-o", "--output", required=True, help="File to write.")
+@click.option("--js", is_flag=True, help="The program for browsers, in JavaScript.")
+@_OVERWRITE
+def write_client(output: str, js: bool, overwrite: bool) -> None:
+    """Write the program of the device: one Python file that needs the standard library alone.
+
+    With --js it is one file of JavaScript for web pages, without dependencies. It gives the same
+    reports, and has its store in the browser.
+
+    \b
+    Examples:
+      psd local client -o device.py
+      psd local client --js -o device.js
+      python -I device.py new --store my.store --cap 2
+      python -I device.py answer c.json --store my.store --at 126.97 37.56
+    """  # noqa: D301
+    from psd.local.randomization import client
+
+    client(output, js=js, overwrite=overwrite)
+    use = "load it in a page, its first lines say what it offers"
+    click.echo(f"wrote {output}; {use if js else f'run it with python -I {output} --help'}")
+
+
+@command.command("store", cls=Command, short_help="Create the store of a device.")
+@click.argument("store", type=click.Path())
+@click.option("--cap", required=True, help="Largest sum of epsilon of all campaigns.")
+def create_store(store: str, cap: str) -> None:
+    """Create the store of a device, which holds what it has spent and sent.
+
+    A device without its store does not answer. Only its owner may read the file.
+
+    \b
+    Examples:
+      psd local store my.store --cap 2
+    """  # noqa: D301
+    from psd.local.randomization import create_store
+
+    create_store(store, cap)
+    click.echo(f"wrote {store} (PRIVATE); without it the device does not answer")
+
+
+@command.command("randomize", cls=Command, short_help="Answer a campaign, as a device does.")
+@_CAMPAIGN
+@click.argument("rows", required=False, type=click.Path(readable=False))
+@click.option("--store", help="Store of the device that answers, or of the rows.")
+@click.option("--at", nargs=2, type=float, metavar="LON LAT", help="Its point.")
+@click.option("--answer", "text", help="Its number or option, in place of a point.")
+@click.option("--nowhere", is_flag=True, help="Answer outside, or no answer.")
+@click.option("--ticket", help="32 digits of hex, in place of the random nonce.")
+@click.option("-o", "--output", help="File of the reports of a table.")
+@click.option("--x", default="lon", show_default=True, help="Column of x.")
+@click.option("--y", default="lat", show_default=True, help="Column of y.")
+@click.option(
+    "--value", default="value", show_default=True, help="Column of the numbers or options."
+)
+@_OVERWRITE
+def randomize_answer(
+    campaign: str,
+    rows: str | None,
+    store: str | None,
+    at: tuple[float, float] | None,
+    text: str | None,
+    nowhere: bool,
+    ticket: str | None,
+    output: str | None,
+    x: str,
+    y: str,
+    value: str,
+    overwrite: bool,
+) -> None:
+    """Print the report of a device, or write a report for each row of a CSV file.
+
+    A point outside the bounds, nan and inf have a report like any other. With ROWS, each row is
+    a device. A campaign of several rounds needs a store of the rows, which is created in the first
+    round: a row keeps its group and answers once. Without a store each run draws anew, and costs
+    epsilon again.
+
+    \b
+    Examples:
+      psd local randomize c.json --store my.store --at 126.97 37.56
+      psd local randomize c.json visits.csv --store visits.store -o reports.jsonl
+      psd local randomize numbers.json --store my.store --answer 37.5
+    """  # noqa: D301
+    from psd.local.randomization import answer, randomize
+
+    if rows is not None:
+        if output is None or at or nowhere or ticket or text is not None:
+            raise click.UsageError(
+                "with ROWS, -o must be given, and not --at, --answer, --nowhere, --ticket"
+            )
+        columns = {"x": x, "y": y, "value": value}
+        count = randomize(campaign, rows, output, **columns, store=store, overwrite=overwrite)
+        click.echo(f"wrote {output}: {count:,} reports")
+        return
+    if store is None or [at, text, nowhere or None].count(None) != 2 or output:
+        raise click.UsageError("--store must be given, with one of --at, --answer and --nowhere")
+    report = answer(campaign, store, *(at or (text or float("nan"), float("nan"))), ticket)
+    if report is None:
+        click.echo("the group of this device is not asked in this campaign", err=True)
+    else:
+        click.echo(report)
+
+
+@command.command("collect", cls=Command, short_help="Collect lines of reports.")
+@_CAMPAIGN
+@click.argument("lines", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True))
+@click.option("--into", required=True, metavar="FOLDER", help="Folder of the parts.")
+@click.option(
+    "--tickets",
+    metavar="FILE",
+    help="SHA-256 hashes of tickets, a line each; every ticket counts once, and other reports do "
+    "not count.",
+)
+def collect_lines(campaign: str, lines: tuple[str, ...], into: str, tickets: str | None) -> None:
+    """Read lines of reports from files, or from standard input (-), into a folder of parts.
+
+    Lines that are not a report of this campaign are counted and not kept. A report counts once,
+    also if its line is collected again.
+
+    \b
+    Examples:
+      psd local collect c.json reports.jsonl --into parts
+      tail -n +1 -f reports.jsonl | psd local collect c.json - --into parts
+    """  # noqa: D301
+    from psd.local.collection import collect
+
+    collected = collect(campaign, lines, into, tickets=tickets)
+    click.echo(f"collected {collected.reports:,} reports into {into}")
+    for kind, count in collected.refused.items():
+        if count:
+            click.echo(f"refused {count:,} lines: {_KINDS[kind]}", err=True)
+
+
+_KINDS = {
+    "malformed": "not a report in its one spelling",
+    "campaign": "of another campaign",
+    "group": "of a group that is not asked",
+    "answer": "with an answer that the protocol does not have",
+    "ticket": "with a ticket that is not listed",
+    "repeated": "with a nonce that was there before",
+}
+
+
+@command.command("next", cls=Command, short_help="Make the campaign of the next round.")
+@_CAMPAIGN
+@click.argument("folder", type=click.Path(readable=False))
+@click.option("-o", "--output", required=True, help="File of the next campaign.")
+@_OVERWRITE
+def make_next(campaign: str, folder: str, output: str, overwrite: bool) -> None:
+    """Make the campaign of the next round from the parts of this one.
+
+    Cells with many devices are cut; the others are asked again. The file states the counts of all
+    earlier rounds, so the last one is enough for `psd local aggregate`.
+
+    \b
+    Examples:
+      psd local next c.json parts -o c2.json
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free, write_file
+    from psd.local.campaigns import encode_campaign
+    from psd.local.rounds import next_round
+
+    check_free(output, overwrite=overwrite)
+    following = next_round(campaign, folder)
+    write_file(output, encode_campaign(following), overwrite=overwrite)
+    number = len(following.earlier) + 1
+    cells = max(len(g.partition.cells) for g in following.groups if g.partition is not None)
+    click.echo(
+        f"wrote {output}; campaign {following.digest}, round {number} of {len(following.groups)}, "
+        f"{cells:,} cells"
+    )
+
+
+@command.command("aggregate", cls=Command, short_help="Make the release or table of a campaign.")
+@_CAMPAIGN
+@click.argument("folder", type=click.Path(readable=False))
+@click.option("-o", "--output", required=True, help="File of the release, or CSV file of a table.")
+@_OVERWRITE
+def aggregate_reports(campaign: str, folder: str, output: str, overwrite: bool) -> None:
+    """Make the release of a campaign from the parts in a folder.
+
+    Of several rounds, give the campaign and the parts of the last one; the campaign states the
+    counts of the others. Between two rounds it gives the release of the rounds so far. A campaign
+    of options or numbers gives a table with errors and intervals of 95 %.
+
+    \b
+    Examples:
+      psd local aggregate c.json parts -o seoul.psd.parquet
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free, write_file
+    from psd.local.aggregation import aggregate
+    from psd.local.answer_tables import encode_table, tabulate
+    from psd.local.campaigns import load_campaign
+
+    check_free(output, overwrite=overwrite)
+    if load_campaign(campaign).question != "places":
+        rows = tabulate(campaign, folder)
+        write_file(output, encode_table(rows), overwrite=overwrite)
+        click.echo(f"wrote {output}: {len(rows):,} rows")
+        return
+    release = aggregate(campaign, folder)
+    release.save(output, overwrite=overwrite)
+    reports = release.record.local.reports if release.record.local else 0
+    click.echo(f"wrote {output}: {reports:,} reports, {release.guarantee_text}")
+
+
+@command.command("protocols", cls=Command, short_help="List the protocols.")
+def list_protocols() -> None:
+    """List the protocols of `psd local design --protocol`.
+
+    \b
+    Examples:
+      psd local protocols
+    """  # noqa: D301
+    from psd.local.protocols import REFUSED, protocol_class
+    from psd.local.protocols import list_protocols as names_of_protocols
+
+    names = list(names_of_protocols())
+    about = [(protocol_class(name).__doc__ or "").splitlines()[0] for name in names]
+    uses = [getattr(protocol_class(name), "use", "places, options") for name in names]
+    print_columns(
+        [
+            Column(heading="protocol", values=names, left=True),
+            Column(heading="for", values=uses, left=True),
+            Column(heading="report", values=about, left=True, folds=True),
+        ]
+    )
+    click.echo(
+        f"{REFUSED} is refused: the coin that says yes on every head never says no for a yes, so "
+        "its epsilon is infinite."
+    )

@@ -1,0 +1,113 @@
+"""The page of the formulas of local protocols, with numbers of the registered protocols."""
+
+from __future__ import annotations
+
+from psd.local.device import NANO, STEPS
+from psd.local.protocols import LocalProtocol, best_protocol, list_protocols, protocol_class
+from psd.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
+
+HEAD = """\
+# Local protocols: formulas
+
+`psd local protocols` lists them. e is exp(epsilon). A device works out all probabilities as integers:
+E, a lower bound of e in 128 bits, gives thresholds out of 2^62 and integer weights, so the loss is at most
+epsilon, and short of it by less than 2e-9 (`tests/contract`). The numbers of this page are computed from
+the registered protocols by `python docs/generate.py`.
+
+## Places and options
+
+A report supports the true answer with probability p and another one with probability q. Of C supports
+among n reports, the estimate of a share is (C / n - q) / (p - q), and n times its variance at a share f is
+q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q).
+
+| protocol | p | q | report |
+|---|---|---|---|
+| `k-ary`, k answers | e / (e + k - 1) | 1 / (e + k - 1) | an answer |
+| `unary`, symmetric | e' / (e' + 1), e' = exp(epsilon / 2) | 1 - p | a bit for each answer |
+| `unary`, optimised | 1 / 2 | 1 / (e + 1) | a bit for each answer |
+| `subset`, w of d answers | w e / (w e + d - w) | (p (w - 1) + (1 - p) w) / (d - 1) | a set |
+| `hashing` into g, D = g^m functions | e / (e + g - 1) | p r + (1 - p) (1 - r) / (g - 1), r = (D / g - 1) / (D - 1) | a function and its value |
+
+`k-ary` with two answers is Warner's response; `hashing` with g = 2 is the 1-bit Hadamard response. The
+default is `subset` up to 256 answers where it beats `hashing`, else `hashing`. n times the variance of a
+rare answer, by protocol with its best settings:
+
+| answers | epsilon | default | k-ary | unary | subset | hashing |
+|---|---|---|---|---|---|---|
+"""
+
+NUMBERS = """\
+
+## Numbers
+
+A range has K = 1,024 steps; a report is an output, drawn by integer weights. With A / B at most e:
+
+| protocol | outputs and weights | window, setting `window` = w |
+|---|---|---|
+| `square-wave` | K + w outputs; A for y in [t, t + w], else B | 2 b K, b = (epsilon e - e + 1) / (2 e (e - 1 - epsilon)) |
+| `piecewise` | the same | (K - 1) exp(-epsilon / 2) |
+| `duchi` | two; the upper one has A t + B (K - 1 - t), of (A + B) (K - 1) | none |
+| `hybrid` | those of `piecewise` with probability 1 - exp(-epsilon / 2), else those of `duchi` | of `piecewise`; 0 up to epsilon .61, which is `duchi` alone |
+| `bounded-staircase` | K; A for y in [t - w, t + w], else B | least mean squared error of a uniform number |
+| `staircase` | K; distances below w have A, each next K - 1 distances B / A times as much; the ends take what is beyond | the same |
+| `bounded-laplace` | K; exp(-epsilon d / (K - 1)) at distance d | none |
+
+- **Privacy.** The sum of weights does not depend on t in `square-wave`, `piecewise`, `duchi`, `hybrid` and
+  `staircase`, so the ratio is that of weights, at most A / B. In `bounded-staircase` it does: the worst pair
+  has windows of w1 = w + 1 and w2 = min(2 w + 1, K - 1) outputs, and A / B is the largest x with
+  x (x w2 + K - w2) <= e (x w1 + K - w1). In `bounded-laplace` it is largest in the middle, and the worst pair
+  is the two ends, whose sums are equal.
+- **Means.** The mean of the outputs of `piecewise` and of `duchi` grows evenly with t, so outputs are decoded
+  as (y - m(0)) (K - 1) / (m(K - 1) - m(0)), with m(t) the mean at t. This is exactly unbiased. The error of a
+  mean is the standard deviation of the decoded outputs, divided by the root of their number.
+- **Distributions.** Expectation maximisation over 256 parts, each step followed by smoothing with
+  (1/4, 1/2, 1/4), until the log-likelihood stays within .001. The error of a part is the root of the mean
+  squared error of 60 samples of as many reports, drawn from the estimate; so the bias of the smoothing is in
+  it as far as the estimate shows it.
+
+With the best windows, on a range of length 1:
+
+| protocol | epsilon | window | outputs | largest root of the mean squared error of one report |
+|---|---|---|---|---|
+"""
+
+EPSILONS = (NANO // 2, NANO, 2 * NANO, 4 * NANO)
+
+
+def page() -> str:
+    """Give the text of the page."""
+    kinds = {name: protocol_class(name) for name in list_protocols()}
+    numbers = [kind for kind in kinds.values() if issubclass(kind, NumberProtocol)]
+    answers = [
+        _answer_row(count, nano, [name for name in kinds if issubclass(kinds[name], LocalProtocol)])
+        for count in (2, 17, 257, 1025)
+        for nano in EPSILONS
+    ]
+    rows = [_number_row(kind, nano) for kind in numbers for nano in EPSILONS]
+    return HEAD + "".join(answers) + NUMBERS + "".join(rows)
+
+
+def _answer_row(count: int, nano: int, names: list[str]) -> str:
+    """Variances of a rare answer."""
+    best = best_protocol(nano, count)
+    settings = ", ".join(f"{key} {value}" for key, value in best.settings.items())
+    order = ("k-ary", "unary", "subset", "hashing")
+    assert sorted(names) == sorted(order)
+    cells = " | ".join(_variance(best_protocol(nano, count, name)) for name in order)
+    return f"| {count:,} | {nano / NANO:g} | {best.name} ({settings}) | {cells} |\n"
+
+
+def _variance(protocol: LocalProtocol) -> str:
+    """Variance of a rare answer, from one report."""
+    return f"{float(protocol.variance(0)):.4g}"
+
+
+def _number_row(kind: type[NumberProtocol], nano: int) -> str:
+    """Errors of a protocol of numbers."""
+    protocol, error = kind.best(nano), "-"
+    if isinstance(protocol, SingleValueProtocol):
+        error = f"{protocol.squared_errors().max() ** 0.5 / (STEPS - 1):.4f}"
+    elif isinstance(protocol, UnbiasedProtocol):
+        error = f"{protocol.variances().max() ** 0.5 / (STEPS - 1):.4f}"
+    window = protocol.settings.get("window", "-")
+    return f"| {kind.name} | {nano / NANO:g} | {window} | {protocol.outputs:,} | {error} |\n"

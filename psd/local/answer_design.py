@@ -1,0 +1,209 @@
+"""Design a campaign that asks for an option or a number, in one round and one group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from psd._util.fields import integer_between
+from psd.errors import ParameterError
+from psd.local.campaigns import campaign_of
+from psd.local.device import NANO, NUMBER_EPSILON, QUESTIONS, SHARES, STEPS, Campaign
+from psd.local.protocols import best_protocol, protocol_class
+from psd.privacy.epsilon import parse_epsilon
+
+__all__ = ["design_numbers", "design_options", "parse_settings", "read_options"]
+
+_MAX_DEVICES = 10**12
+
+
+def design_options(
+    options: Sequence[str],
+    epsilon: str | float | None,
+    devices: int,
+    *,
+    title: str = "",
+    protocol: str | None = None,
+    settings: Mapping[str, int | str] | None = None,
+) -> Campaign:
+    """Design a campaign that asks for one of a list of options, or *none of these*.
+
+    Parameters
+    ----------
+    options : sequence of str
+        Answers; *none of these* is one more. Public, never derived from the answers.
+    epsilon : str or float, optional
+        Epsilon of a report. None if the setting ``truth`` of protocol ``k-ary`` states it.
+    devices : int
+        Expected number of devices.
+    title : str
+        What people read about the campaign.
+    protocol : str, optional
+        Protocol; the one with the least variance by default.
+    settings : mapping, optional
+        Settings of the protocol in place of the best ones. ``truth``, of ``k-ary`` alone, is the
+        probability of the true answer; epsilon follows from it.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> campaign = design_options(["yes"], None, 1000, protocol="k-ary", settings={"truth": "0.75"})
+    >>> campaign.nano_epsilon  # ln 3
+    1098612289
+    """
+    if not options:
+        raise ParameterError("options must be at least one, got none", name="options")
+    stated = dict(settings or {})
+    answers = len(options) + 1
+    nano = _nano_epsilon(epsilon, stated, protocol, answers)
+    best = best_protocol(nano, answers, protocol)
+    protocol_settings = {"name": best.name, **best.settings, **stated}
+    return _campaign("options", list(options), protocol_settings, nano, devices, title)
+
+
+def design_numbers(
+    low: float,
+    high: float,
+    epsilon: str | float,
+    devices: int,
+    *,
+    title: str = "",
+    protocol: str | None = None,
+    settings: Mapping[str, int | str] | None = None,
+) -> Campaign:
+    """Design a campaign that asks for a number in a range of 1,024 steps.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the range. Public, never derived from the numbers; a number beyond an end counts
+        as the end.
+    epsilon : str or float
+        Epsilon of a report, from 0.001 to 12.
+    devices : int
+        Expected number of devices.
+    title : str
+        What people read about the campaign.
+    protocol : str, optional
+        ``square-wave`` for a distribution, the default; ``duchi``, ``piecewise`` or ``hybrid`` for
+        a mean; ``bounded-laplace``, ``staircase`` or ``bounded-staircase`` for single values.
+    settings : mapping, optional
+        Settings of the protocol in place of the best ones.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> design_numbers(0, 100, 1, 10_000).groups[0].draw.window
+    524
+    """
+    name = protocol or "square-wave"
+    if name not in QUESTIONS["numbers"][1]:
+        protocol_class(name)  # refuses a name that there is not
+        raise ParameterError(f"protocol must be of numbers, got {name}, which is of answers")
+    nano = parse_epsilon(epsilon)
+    if not NUMBER_EPSILON[0] <= nano <= NUMBER_EPSILON[1]:
+        raise ParameterError(
+            f"epsilon must be from 0.001 to 12 for a number, got {epsilon}", name="epsilon"
+        )
+    best = protocol_class(name).best(nano, STEPS).settings
+    protocol_settings = {"name": name, **best, **dict(settings or {})}
+    ends = [repr(float(low)), repr(float(high))]
+    return _campaign("numbers", ends, protocol_settings, nano, devices, title)
+
+
+def read_options(path: str) -> list[str]:
+    """Options of a file, a line each.
+
+    Raises
+    ------
+    ParameterError
+        If the file cannot be read as UTF-8.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError("options must be a file of lines in UTF-8", name="options") from None
+
+
+def parse_settings(texts: Sequence[str]) -> dict[str, int | str]:
+    """Settings of texts ``name=value``; integers are read as integers.
+
+    Raises
+    ------
+    ParameterError
+        If a text has another form, or a name comes twice.
+
+    Examples
+    --------
+    >>> parse_settings(["window=12", "form=symmetric"])
+    {'window': 12, 'form': 'symmetric'}
+    """
+    settings: dict[str, int | str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value) or name in settings:
+            raise ParameterError("set must be NAME=VALUE, each name once", name="set")
+        is_integer = value.isascii() and value.isdigit() and len(value) < 10
+        settings[name] = int(value) if is_integer else value
+    return settings
+
+
+def _nano_epsilon(
+    epsilon: str | float | None, settings: dict[str, Any], protocol: str | None, answers: int
+) -> int:
+    """Nano-epsilon of a report; a stated truth is taken out of the settings."""
+    truth = settings.pop("truth", None)
+    if truth is None:
+        if epsilon is None:
+            raise ParameterError("epsilon must be given", name="epsilon")
+        return parse_epsilon(epsilon)
+    if epsilon is not None or protocol != "k-ary":
+        raise ParameterError("truth must be in place of epsilon, with protocol k-ary", name="truth")
+    try:
+        chance = Decimal(str(truth))
+    except InvalidOperation:
+        chance = Decimal("NaN")
+    if not (chance.is_finite() and Decimal(1) / answers < chance < 1):
+        raise ParameterError(
+            f"truth must be above 1/{answers} and below 1, got {truth}; at 1/{answers} a report "
+            "says nothing, and at 1 it is not private",
+            name="truth",
+        )
+    odds = chance * (answers - 1) / (1 - chance)
+    return math.ceil(odds.ln() * NANO)
+
+
+def _campaign(
+    question: str,
+    cells: list[str],
+    protocol: dict[str, Any],
+    nano: int,
+    devices: int,
+    title: str,
+) -> Campaign:
+    """Campaign of one group."""
+    count = integer_between(1, _MAX_DEVICES)("devices", devices)
+    group = {"share": SHARES, "cells": cells, "protocol": protocol, "counted": None}
+    return campaign_of(
+        {
+            "psd-campaign": 1,
+            "question": question,
+            "title": title,
+            "domain": None,
+            "nano_epsilon": nano,
+            "devices": count,
+            "groups": [group],
+            "earlier": [],
+        }
+    )

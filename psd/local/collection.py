@@ -1,0 +1,75 @@
+"""Collect lines of reports into parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from psd.errors import WriteError
+from psd.local.campaigns import load_campaign
+from psd.local.lines import KINDS, read_lines, read_tickets
+from psd.local.parts import PartWriter
+
+__all__ = ["Collected", "collect"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What became of the lines.
+
+    Parameters
+    ----------
+    reports : int
+        Reports that were written.
+    refused : dict
+        Number of refused lines by kind, see `psd.local.lines.KINDS`.
+    """
+
+    reports: int
+    refused: dict[str, int]
+
+
+def collect(
+    campaign: str, lines: Sequence[str], into: str, *, tickets: str | None = None
+) -> Collected:
+    """Read lines of reports, and write those of the campaign into a folder.
+
+    Guarantees
+    ----------
+    - A report is written once, in one spelling, without its time or sender. Lines are never
+      quoted; refused ones are counted by kind.
+    - Repeating it, after a crash or by mistake, changes no count: a nonce counts once.
+
+    Parameters
+    ----------
+    campaign : str
+        File of the campaign.
+    lines : sequence of str
+        Files of lines; ``-`` is standard input.
+    into : str
+        Folder of the parts; it is created.
+    tickets : str, optional
+        File of SHA-256 hashes of tickets; a report counts only if its nonce is one of them.
+
+    Raises
+    ------
+    ParameterError
+        If the campaign or the tickets are not valid.
+    InputDataError
+        If lines cannot be read.
+    WriteError
+        If the folder cannot be written.
+    """
+    loaded = load_campaign(campaign)
+    hashes = None if tickets is None else read_tickets(tickets)
+    folder = Path(into)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"cannot write {into}: {error.strerror}", path=into) from None
+    refused = dict.fromkeys(KINDS, 0)
+    writer = PartWriter(loaded, folder)
+    written, repeated = writer.write(read_lines(loaded, lines, refused, hashes))
+    refused["repeated"] = repeated
+    return Collected(reports=written, refused=refused)

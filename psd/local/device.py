@@ -1,0 +1,800 @@
+"""The device of a local campaign: it randomises its own answer, and sends nothing else.
+
+One file, standard library alone, no import of ``psd``: run ``python -I device.py --help``.
+
+Guarantees
+----------
+- A report is drawn by an epsilon-differentially private law of the answer. The law follows from
+  epsilon and from sizes alone, and no float decides a draw.
+- A point outside the bounds, NaN and "no place" are an answer like any other. What the device
+  refuses or says depends on the campaign and on the store, never on the answer.
+- A device answers once in a campaign and its later rounds. The store is synced before the report
+  leaves, and gives it again. It adds up all epsilons, to its cap; a lost one answers nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate, count
+from typing import Any, Final
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+UNIT: Final = 2**62  # thresholds are out of this; the upper 62 bits of a word are compared
+NANO: Final = 10**9
+MAX_EPSILON: Final = 1_000
+MAX_ANSWERS: Final = 65_536
+MAX_MASK: Final = 4_096  # answers of a protocol whose report has a bit for each
+MAX_TABLE: Final = 2**24  # different reports of a hashing protocol
+MAX_ROUNDS: Final = 16
+DEPTH: Final = 20  # the lattice has 2^20 columns and rows
+STEPS: Final = 1_024  # of the range of a number
+NUMBER_EPSILON: Final = (NANO // 1_000, 12 * NANO)  # for which the weights fit into a word
+SHARES: Final = 1_000_000
+MAX_CAMPAIGN: Final = 2**25
+_MAX_STORE, _EXP_BITS, _WAIT = 2**24, 128, 10.0
+
+
+class DeviceError(Exception):
+    """The device refuses; the message is one sentence and never depends on the answer."""
+
+    def __init__(self, message: str, code: int = 2) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@lru_cache(maxsize=64)
+def exp_lower(nano: int, unit: int = NANO) -> int:
+    """Lower bound of 2^128 exp(nano / unit), by integers alone.
+
+    Let y = x / 2^h <= 1/2. The loop adds the terms of the Taylor series of exp(y), each rounded
+    down, so the sum is at most exp(y). The h squarings that lead back to exp(x) round down too.
+    """
+    halvings, shift = (2 * nano // unit).bit_length(), _EXP_BITS + 64
+    term, total, terms = 1 << shift, 0, 0
+    while term:
+        total, terms = total + term, terms + 1
+        term = term * nano // (unit * terms << halvings)
+    for _ in range(halvings):
+        total = total * total >> shift
+    return total >> 64
+
+
+def keep_threshold(nano: int, others: int, each: int = 1) -> int:
+    """Largest T such that T / (2^62 - T) is at most exp(epsilon) * each / others.
+
+    An answer that is kept with probability T / 2^62, else replaced by one of ``others / each``
+    equally likely ones, is at most exp(epsilon) times as likely as each of these.
+    """
+    weight = exp_lower(nano) * each
+    return (weight << 62) // ((others << _EXP_BITS) + weight)
+
+
+class Words:
+    """Random words of 64 bits, and the only three ways in which they decide."""
+
+    def word(self) -> int:
+        """Return a uniform integer below 2^64."""
+        raise NotImplementedError
+
+    def keeps(self, threshold: int) -> bool:
+        """Draw true with probability ``threshold / 2^62``, exactly."""
+        return self.word() >> 2 < threshold
+
+    def below(self, limit: int) -> int:
+        """Draw a uniform integer below a limit; words beyond its last multiple are drawn again."""
+        last = 2**64 // limit * limit
+        while True:
+            word = self.word()
+            if word < last:
+                return word % limit
+
+    def choose(self, runs: list[tuple[int, int]]) -> int:
+        """Draw an index by integer weights: runs of a number of equal ones."""
+        ends = list(accumulate(size * weight for size, weight in runs))
+        number = self.below(ends[-1])
+        run = bisect_right(ends, number)
+        after = (ends[run] - 1 - number) // runs[run][1]
+        return sum(size for size, _ in runs[: run + 1]) - 1 - after
+
+
+class SystemWords(Words):
+    """Words of the operating system."""
+
+    _words: Iterator[int] = iter(())
+
+    def word(self) -> int:
+        """See `Words`."""
+        for word in self._words:
+            return word
+        try:
+            self._words = iter(memoryview(os.urandom(512 * 8)).cast("Q"))
+        except (OSError, NotImplementedError):
+            raise DeviceError("the operating system provides no random numbers", 70) from None
+        return next(self._words)
+
+
+@dataclass(frozen=True)
+class KaryDraw:
+    """One of k answers: the true one, or another one."""
+
+    nano: int
+    answers: int
+    size: int = 1  # of the set of answers in a report
+
+    @cached_property
+    def threshold(self) -> int:
+        """Out of 2^62, the probability that the report holds the true answer."""
+        return keep_threshold(self.nano, self.answers - self.size, self.size)
+
+    def randomise(self, answer: int, words: Words) -> str:
+        """Draw the answer of a report, as its canonical JSON."""
+        if words.keeps(self.threshold):
+            return f"[{answer}]"
+        other = words.below(self.answers - 1)
+        return f"[{other + (other >= answer)}]"
+
+
+class SubsetDraw(KaryDraw):
+    """A set of ``size`` answers, which holds the true one more often than a random set."""
+
+    def randomise(self, answer: int, words: Words) -> str:
+        """See `KaryDraw`."""
+        mask, more = 0, self.size
+        if words.keeps(self.threshold):
+            mask, more = 1 << answer, self.size - 1
+        # A uniform set of the others (Floyd): each step adds one, whatever was drawn before.
+        others = self.answers - 1
+        for last in range(others - more, others):
+            other = words.below(last + 1)
+            bit = 1 << (other + (other >= answer))
+            if mask & bit:
+                bit = 1 << (last + (last >= answer))
+            mask |= bit
+        return mask_text(mask, self.answers)
+
+
+@dataclass(frozen=True)
+class UnaryDraw:
+    """A bit for each answer, each drawn alone."""
+
+    nano: int
+    answers: int
+    form: str
+
+    @cached_property
+    def thresholds(self) -> tuple[int, int]:
+        """Out of 2^62, the probability of a 1 for another answer and for the true one."""
+        is_symmetric = self.form == "symmetric"
+        keep = keep_threshold(self.nano // (1 + is_symmetric), 1)
+        return UNIT - keep, keep if is_symmetric else UNIT // 2
+
+    def randomise(self, answer: int, words: Words) -> str:
+        """See `KaryDraw`."""
+        rates, answers = self.thresholds, range(self.answers)
+        return mask_text(sum(words.keeps(rates[i == answer]) << i for i in answers), self.answers)
+
+
+@dataclass(frozen=True)
+class HashingDraw:
+    """A random linear function over GF(g) of the code of the answer, kept or replaced."""
+
+    nano: int
+    answers: int
+    modulus: int
+    seed: str
+
+    @cached_property
+    def functions(self) -> int:
+        """Number of functions, of which the zero function is left out."""
+        return int(self.modulus ** digits_for(self.answers, self.modulus))
+
+    @cached_property
+    def threshold(self) -> int:
+        """Out of 2^62, the probability of the true value of the function."""
+        return keep_threshold(self.nano, self.modulus - 1)
+
+    @cached_property
+    def codes(self) -> list[int]:
+        """Code of each answer."""
+        return hash_codes(self.seed, self.answers, self.functions)
+
+    def value(self, function: int, code: int) -> int:
+        """Value of a function at a code: the sum of products of their digits."""
+        total = 0
+        while function:
+            (function, a), (code, v) = divmod(function, self.modulus), divmod(code, self.modulus)
+            total += a * v
+        return total % self.modulus
+
+    def randomise(self, answer: int, words: Words) -> str:
+        """Draw the answer of a report, as its canonical JSON."""
+        function = 1 + words.below(self.functions - 1)
+        value = self.value(function, self.codes[answer])
+        if not words.keeps(self.threshold):
+            value = (value + 1 + words.below(self.modulus - 1)) % self.modulus
+        return f"[{function},{value}]"
+
+
+@dataclass(frozen=True)
+class NumberDraw:
+    """An output on a lattice, by integer weights that follow from the step of a number."""
+
+    nano: int
+    answers: int
+    law: str
+    window: int = 0
+
+    @cached_property
+    def weights(self) -> tuple[int, int]:
+        """Weight of a likely output, and of another one."""
+        growth = exp_lower(self.nano)
+        rest = 1 << min(40, 50 + _EXP_BITS - growth.bit_length())
+        if self.law != "bounded-staircase":
+            return growth * rest >> _EXP_BITS, rest
+        # The worst pair is a number at an end, and one with the widest window that leaves out an
+        # output. The largest weight within epsilon solves their quadratic equation.
+        edge, widest = self.window + 1, min(2 * self.window + 1, self.answers - 1)
+        a, c = widest << _EXP_BITS, growth * rest**2 * (self.answers - edge)
+        b = ((self.answers - widest << _EXP_BITS) - growth * edge) * rest
+        return (math.isqrt(b * b + 4 * a * c) - b) // (2 * a), rest
+
+    def runs(self, answer: int) -> list[tuple[int, int]]:
+        """Weights of the outputs: numbers of equal ones, and the weight."""
+        (likely, rest), window, last = self.weights, self.window, self.answers - 1
+        low, high = max(answer - window, 0), min(answer + window, last)
+        if self.law == "bounded-laplace":  # the farther away, the less likely
+            step = exp_lower(self.nano - 1, NANO * last)  # one nano less, for what is rounded
+            up = list(accumulate(range(last), lambda x, _: x * step >> _EXP_BITS, initial=1 << 200))
+            return [(1, (up[last - abs(i - answer)] << 52) // up[-1]) for i in range(last + 1)]
+        if self.law == "bounded-staircase":  # a window to both sides
+            return [(low, rest), (high - low + 1, likely), (last - high, rest)]
+        if self.law == "staircase":  # noise of endless stairs; the ends take what is beyond them
+            tail = -(-last * likely * rest // (likely - rest))
+            ends = [tail + (window - to) * (likely if to < window else rest)
+                    for to in (answer, last - answer)]  # fmt: skip
+            between = [(low, rest), (high - low - 1, likely), (last - high, rest)]
+            return [(1, ends[0]), *between, (1, ends[1])]
+        # A window above the step, in a range that is longer by the window.
+        runs = [(answer, rest), (window + 1, likely), (last - answer, rest)] if window else []
+        if self.law not in ("duchi", "hybrid"):
+            return runs
+        if window:  # beside it, the two outputs have probability exp(-epsilon / 2)
+            growth, unit = exp_lower(self.nano), 1 << _EXP_BITS
+            spread = (exp_lower(self.nano // 2) - unit) * (growth + unit) * last
+            rest = ((window + 1) * likely + last * rest << 2 * _EXP_BITS) // spread
+            likely = growth * rest >> _EXP_BITS
+        upper = likely * answer + rest * (last - answer)
+        return [*runs, (1, (likely + rest) * last - upper), (1, upper)]
+
+    def randomise(self, answer: int, words: Words) -> str:
+        """Draw the answer of a report, as its canonical JSON."""
+        return f"[{words.choose(self.runs(answer))}]"
+
+
+def mask_text(mask: int, answers: int) -> str:
+    """JSON text of a set of answers: bytes in hex, the lowest answers first."""
+    return f'"{mask.to_bytes((answers + 7) // 8, "little").hex()}"'
+
+
+def digits_for(answers: int, modulus: int) -> int:
+    """Fewest digits in base ``modulus`` that number all answers, at least one."""
+    return next(digits for digits in count(1) if modulus**digits >= answers)
+
+
+def hash_codes(seed: str, answers: int, functions: int) -> list[int]:
+    """Codes of the answers: the first ones in the order of SHA-256 of seed and code."""
+    from hashlib import sha256 as sha  # like others, not before it is used: --help is quick
+
+    text = seed.encode()
+    order = sorted(range(functions), key=lambda code: sha(text + code.to_bytes(4, "big")).digest())
+    return order[:answers]
+
+
+# Least and largest window of the laws of numbers that have one.
+WINDOWS: Final[dict[str, Any]] = {
+    "bounded-laplace": (), "bounded-staircase": (0, STEPS - 2), "duchi": (), "hybrid": (0, STEPS),
+    "piecewise": (1, STEPS), "square-wave": (1, STEPS), "staircase": (1, STEPS - 1),
+}  # fmt: skip
+PROTOCOLS: Final[dict[str, Any]] = {
+    "hashing": HashingDraw, "k-ary": KaryDraw, "subset": SubsetDraw, "unary": UnaryDraw,
+    **dict.fromkeys(WINDOWS, NumberDraw),
+}  # fmt: skip
+
+
+def _make_draw(name: str, nano: int, answers: int, settings: Any, digest: str) -> Any:
+    rules = {
+        "hashing": {"modulus": (2, MAX_TABLE)}, "subset": {"size": (1, answers - 1)},
+        "unary": {"form": re.compile("symmetric|optimised")},
+        **{law: {"window": limits} for law, limits in WINDOWS.items() if limits},
+    }  # fmt: skip
+    terms = _check("protocol", settings, rules.get(name, {}))
+    if name in WINDOWS:
+        _check("nano_epsilon of a number", nano, NUMBER_EPSILON)
+        terms["law"] = name
+    elif name == "hashing":
+        terms["seed"], modulus = digest, terms["modulus"]
+        is_prime = all(modulus % divisor for divisor in range(2, math.isqrt(modulus) + 1))
+        _require(is_prime, "modulus must be a prime number")
+        reports = modulus ** (digits_for(answers, modulus) + 1)
+        _require(reports <= MAX_TABLE, f"it must have at most {MAX_TABLE:,} different reports")
+    elif name != "k-ary":
+        _check(f"answers of protocol {name}", answers, (2, MAX_MASK))
+    _require(nano > (terms.get("form") == "symmetric"), "half of its epsilon must be at least 1e-9")
+    return PROTOCOLS[name](nano, answers, **terms)
+
+
+def find_cell(low: float, high: float, value: float) -> int:
+    """Lattice cell of a value inside the bounds, bit for bit that of `psd.Domain.quantise`."""
+    step, last = (high - low) / 2**DEPTH, 2**DEPTH - 1
+    guess = math.floor((value - low) * (2**DEPTH / (high - low)))
+    cell = min(max(guess, 0), last)
+    cell -= value < low + cell * step
+    cell += value >= low + (cell + 1) * step
+    return min(max(cell, 0), last)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Cells of a quadtree that cover every point of the domain once, in the order of their keys."""
+
+    cells: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        self.starts  # noqa: B018
+
+    @cached_property
+    def starts(self) -> Any:
+        """First lattice cell of each cell, along the curve of the keys."""
+        are_keys = all(re.fullmatch(f"[0-3]{{0,{DEPTH}}}", key, re.ASCII) for key in self.cells)
+        _require(are_keys, f"a cell must be at most {DEPTH} digits of 0 to 3")
+        starts = [int(key.ljust(DEPTH, "0"), 4) for key in self.cells]
+        ends = accumulate((4 ** (DEPTH - len(key)) for key in self.cells), initial=0)
+        pairs = zip([*starts, 4**DEPTH], ends, strict=True)
+        overlaps = next((start < end for start, end in pairs if start != end), None)
+        _require(not overlaps, "its cells must be in their order and not overlap")
+        _require(overlaps is None, "its cells must leave no gap")
+        return starts
+
+    @property
+    def answers(self) -> int:
+        """Number of answers: the cells, and *outside*, which is the last one."""
+        return len(self.cells) + 1
+
+    def answer(self, column: Any, row: Any) -> int:
+        """Answer of a lattice cell; the bits of its column and row take turns."""
+        return bisect_right(self.starts, int(f"{column:b}", 4) | int(f"{row:b}", 4) << 1) - 1
+
+
+class Options(Partition):
+    """Answers in text, and *none of these*, which is the last one."""
+
+    @cached_property
+    def starts(self) -> Any:
+        """The answers, checked."""
+        _require(len(set(self.cells)) == len(self.cells), "each option must be stated once")
+        return [_check("an option", cell or "\n", 200) for cell in self.cells]
+
+    def answer(self, text: Any, _: Any = None) -> int:
+        """Answer of a text."""
+        return self.cells.index(text) if text in self.cells else len(self.cells)
+
+
+class Range(Partition):
+    """Even steps from a lowest to a highest number."""
+
+    answers = STEPS
+
+    @cached_property
+    def starts(self) -> Any:
+        """Lowest and highest number."""
+        return _check_edges("range", self.cells, 1)
+
+    def answer(self, number: Any, _: Any = None) -> int:
+        """Nearest step of a number, at an end if it is outside; else a middle one."""
+        low, high = self.starts
+        try:
+            number = float(number)
+        except ValueError:
+            number = math.nan  # a refusal would depend on the answer
+        number = low / 2 + high / 2 if math.isnan(number) else min(max(number, low), high)
+        return int((number - low) / (high - low) * (STEPS - 1) + 0.5)
+
+
+# What a question is about, and its protocols.
+QUESTIONS: Final[dict[str, tuple[type[Partition], tuple[str, ...]]]] = {
+    "numbers": (Range, tuple(WINDOWS)), "options": (Options, tuple(PROTOCOLS)[:4]),
+    "places": (Partition, tuple(PROTOCOLS)[:4]),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Group:
+    """A part of the devices, and what it is asked in this campaign."""
+
+    share: int
+    partition: Any
+    protocol: str | None
+    draw: Any
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A public campaign, checked."""
+
+    digest: str
+    question: str
+    series: str
+    earlier: tuple[str, ...]
+    title: str
+    bounds: tuple[float, float, float, float]
+    crs: str
+    nano_epsilon: int
+    devices: int
+    groups: tuple[Group, ...]
+    content: dict[str, Any]
+
+    @classmethod
+    def load(cls, path: str) -> Campaign:
+        """Read a campaign."""
+        try:
+            with open(path, "rb") as file:
+                raw = file.read(MAX_CAMPAIGN + 1)
+        except OSError as error:
+            raise DeviceError(f"campaign cannot be read: {error.strerror}") from None
+        return cls.parse(raw)
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Campaign:
+        """Check the bytes of a campaign."""
+        _require(len(raw) <= MAX_CAMPAIGN, "it must have at most 32 MB")
+        value = _strict_json(raw, "campaign")
+        is_campaign = isinstance(value, dict) and "psd-campaign" in value
+        _require(is_campaign, "it must be a campaign of psd")
+        if type(value["psd-campaign"]) is not int or value["psd-campaign"] != 1:
+            raise DeviceError("campaign has a version that this device does not know")
+        _check("campaign", value, _CAMPAIGN)
+        digest, question, nano = campaign_digest(value), value["question"], value["nano_epsilon"]
+        if value["digest"] != digest:
+            raise DeviceError("campaign does not match its digest: it was changed or is damaged")
+        _require(question in [*QUESTIONS], "this device does not know its question")
+        is_list = isinstance(value["earlier"], list) and len(value["earlier"]) < MAX_ROUNDS
+        earlier = tuple(value["earlier"] if is_list else ())
+        is_list = is_list and all(isinstance(x, str) and _DIGEST.fullmatch(x) for x in earlier)
+        _require(is_list, "earlier must be a list of digests")
+        bounds, crs = _check_domain(value["domain"], question)
+        is_list = isinstance(value["groups"], list) and 1 <= len(value["groups"]) <= MAX_ROUNDS
+        _require(is_list, f"it must have 1 to {MAX_ROUNDS} groups")
+        groups = tuple(check_group(entry, nano, digest, question) for entry in value["groups"])
+        _require(sum(g.share for g in groups) == SHARES, f"the shares must add up to {SHARES:,}")
+        _require(any(group.draw for group in groups), "a group must be asked")
+        about = digest, question, (*earlier, digest)[0], earlier, value["title"], bounds, crs
+        return cls(*about, nano, value["devices"], groups, value)
+
+    def answer_of(self, group: int, x: Any, y: Any = None) -> Any:
+        """Answer in a group: of a point, its cell or *outside*; or of a number or an option."""
+        partition = self.groups[group].partition
+        if self.question != "places":
+            return partition.answer(x)
+        west, south, east, north = self.bounds
+        if not (west <= x <= east and south <= y <= north):
+            return len(partition.cells)
+        return partition.answer(find_cell(west, east, x), find_cell(south, north, y))
+
+    def draw_group(self, words: Words) -> int:
+        """Draw a group by the shares."""
+        number, ends = words.below(SHARES), accumulate(group.share for group in self.groups)
+        return next(group for group, end in enumerate(ends) if number < end)
+
+
+_DIGEST = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?(e[+-]?[0-9]{1,3})?", re.ASCII)
+# Fields of a campaign; those without a rule are checked afterwards.
+_CAMPAIGN: Final = {
+    "devices": (1, 10**12), "digest": None, "domain": None, "earlier": None, "groups": None,
+    "nano_epsilon": (1, MAX_EPSILON * NANO), "psd-campaign": None, "question": None, "title": 200,
+}  # fmt: skip
+
+
+def campaign_digest(content: dict[str, Any]) -> str:
+    """Digest of a campaign: 132 bits of SHA-256 of its canonical JSON, without the digest."""
+    from base64 import urlsafe_b64encode
+    from hashlib import sha256
+
+    text = canonical_json({key: value for key, value in content.items() if key != "digest"})
+    return urlsafe_b64encode(sha256(text.encode()).digest())[:22].decode()
+
+
+def canonical_json(value: Any) -> str:
+    """JSON in its one spelling: sorted keys, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _strict_json(raw: bytes, name: str) -> Any:
+    def refuse(_: Any) -> Any:
+        raise ValueError
+
+    hooks: Any = {"parse_float": refuse, "parse_constant": refuse}
+    hooks["object_pairs_hook"] = lambda p: dict(p) if len(dict(p)) == len(p) else refuse(p)
+    try:
+        return json.loads(raw.decode(), **hooks)
+    except (ValueError, RecursionError):
+        raise DeviceError(f"{name} is not valid: it is not strict JSON") from None
+
+
+def _require(holds: Any, rule: str) -> None:
+    if not holds:
+        raise DeviceError(f"campaign is not valid: {rule}")
+
+
+def _check(name: str, value: Any, rule: Any) -> Any:
+    # The value, which obeys rules of fields, a range of integers, a pattern, or a length of text.
+    is_text = isinstance(value, str)
+    if isinstance(rule, dict):
+        has_fields = isinstance(value, dict) and value.keys() == rule.keys()
+        _require(has_fields, f"{name} must have its fields and no others")
+        return {field: _check(field, value[field], rule[field]) for field in rule}
+    if isinstance(rule, tuple):
+        is_integer = type(value) is int and rule[0] <= value <= rule[1]
+        _require(is_integer, f"{name} must be an integer from {rule[0]:,} to {rule[1]:,}")
+    elif isinstance(rule, int):
+        is_short = is_text and len(value) <= rule and value.isprintable()
+        _require(is_short, f"{name} must be a printable text of at most {rule:,} characters")
+    elif rule is not None:
+        _require(is_text and rule.fullmatch(value), f"{name} must be spelled {rule.pattern}")
+    return value
+
+
+def _check_edges(name: str, texts: Any, axes: int) -> Any:
+    # Lower edges of the axes, and then upper ones, from decimal text.
+    are_numbers = isinstance(texts, (list, tuple)) and len(texts) == 2 * axes
+    are_numbers = are_numbers and all(isinstance(t, str) and _NUMBER.fullmatch(t) for t in texts)
+    _require(are_numbers, f"{name} must be {2 * axes} numbers in decimal text")
+    edges = tuple(map(float, texts))
+    for low, high in zip(edges[:axes], edges[axes:], strict=True):
+        coarsest = math.ulp(max(abs(low), abs(high)))
+        is_wide = math.isfinite(high - low) and (high - low) / 2**DEPTH >= 4 * coarsest
+        _require(is_wide, f"{name} must be wide enough, with lower edges before upper ones")
+    return edges
+
+
+def _check_domain(value: Any, question: str) -> tuple[Any, str]:
+    if question != "places":
+        _require(value is None, "domain must be null if the question is not places")
+        return (0.0,) * 4, ""
+    _check("domain", value, {"bounds": None, "crs": 2**15, "lattice": None})
+    _require(value["lattice"] == [2**DEPTH] * 2, f"lattice must be 2^{DEPTH} columns and rows")
+    return _check_edges("bounds", value["bounds"], 2), value["crs"]
+
+
+def check_group(value: Any, nano: int, digest: str, question: str = "places") -> Group:
+    """Check a group; cells and protocol are both null if it is not asked now."""
+    rules = {"share": (0, SHARES), "cells": None, "protocol": None, "counted": None}
+    share, cells, protocol, counted = _check("group", value, rules).values()
+    _require(counted is None or cells is None, "a group that was counted must be closed")
+    if cells is None and protocol is None:
+        return Group(share, None, None, None)
+    are_texts = isinstance(cells, list) and all(isinstance(key, str) for key in cells)
+    _require(are_texts, "cells must be a list of texts")
+    _check("number of answers", len(cells) + 1, (2, MAX_ANSWERS))
+    kind, names = QUESTIONS[question]
+    partition, settings = kind(tuple(cells)), dict(protocol) if isinstance(protocol, dict) else {}
+    name = settings.pop("name", None)
+    _require(name in names, "this device does not have its protocol")
+    draw = _make_draw(str(name), nano, partition.answers, settings, digest)
+    return Group(share, partition, name, draw)
+
+
+def report_line(digest: str, group: int, nonce: str, answer: str) -> str:
+    """Report in its one spelling."""
+    head = f'{{"psd-report":1,"campaign":"{digest}","group":{group},"nonce":"{nonce}"'
+    return f'{head},"answer":{answer}}}'
+
+
+def draw_report(campaign: Campaign, group: int, answer: int, words: Words, ticket: str = "") -> str:
+    """Draw the report of an answer; a ticket stands in place of the random nonce."""
+    randomised = campaign.groups[group].draw.randomise(answer, words)
+    nonce = ticket or f"{words.word():016x}{words.word():016x}"
+    return report_line(campaign.digest, group, nonce, randomised)
+
+
+@dataclass
+class Store:
+    """What a device has spent and sent: one file, for its owner alone."""
+
+    path: str
+    cap: int
+    answers: dict[str, dict[str, Any]]
+
+    @property
+    def spent(self) -> int:
+        """Sum of the nano-epsilons of all reports."""
+        return sum(entry["nano_epsilon"] for entry in self.answers.values())
+
+    @classmethod
+    def create(cls, path: str, cap: int) -> None:
+        """Create a store; one that exists is never replaced."""
+        cls(path, cap, {}).save(path)
+
+    @classmethod
+    @contextmanager
+    def locked(cls, path: str) -> Iterator[Store]:
+        """Open and lock a store."""
+        with open(_lock(path), "rb") as file:
+            yield cls._parse(path, file.read(_MAX_STORE + 1))
+
+    @classmethod
+    def _parse(cls, path: str, raw: bytes) -> Store:
+        with suppress(DeviceError, TypeError, KeyError, AttributeError):
+            value = _strict_json(raw, "store")
+            if value["psd-store"] == 1 and value["digest"] == campaign_digest(value):
+                return cls(path, value["cap"], value["answers"])
+        raise DeviceError("store is damaged or of another kind; this device answers no more", 9)
+
+    def content(self) -> bytes:
+        """Bytes of the file."""
+        value: dict[str, Any] = {"psd-store": 1, "cap": self.cap, "answers": self.answers}
+        value["digest"] = campaign_digest(value)
+        return canonical_json(value).encode() + b"\n"
+
+    def save(self, to: str | None = None) -> None:
+        """Replace the file, synced; at any moment it is the old one or the new one."""
+        beside = to or self.path + ".new"
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if to else os.O_TRUNC)
+        try:
+            with open(os.open(beside, flags, 0o600), "wb") as file:
+                file.write(self.content())
+                file.flush()
+                os.fsync(file.fileno())
+            if not to:
+                os.replace(beside, self.path)
+            folder = os.open(os.path.dirname(os.path.abspath(self.path)), os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
+        except FileExistsError:
+            raise DeviceError("store exists; it is not replaced", 9) from None
+        except OSError as error:
+            raise DeviceError(f"store cannot be written: {error.strerror}", 6) from None
+
+
+def _lock(path: str) -> int:
+    if fcntl is None:
+        raise DeviceError("this system has no file locks, which the store needs", 9)
+    for _ in range(int(100 * _WAIT)):
+        try:
+            handle = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            raise DeviceError("store is missing; without it this device is silent", 9) from None
+        except OSError as error:
+            raise DeviceError(f"store cannot be opened: {error.strerror}", 9) from None
+        with suppress(OSError):  # in use, or replaced meanwhile
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        os.close(handle)
+        time.sleep(0.01)
+    raise DeviceError("store is in use by another process", 9)
+
+
+def answer_place(
+    path: str, campaign: Campaign, x: Any, y: Any, words: Words, ticket: str = ""
+) -> str | None:
+    """Report of a point, or of a number or option x; None if the group is not asked now."""
+    with Store.locked(path) as store:
+        entry = store.answers.get(campaign.series)
+        if entry is None or entry["report"] is None:
+            if store.spent + campaign.nano_epsilon > store.cap:
+                raise DeviceError("campaign costs more epsilon than the cap of the store leaves", 4)
+            group = campaign.draw_group(words) if entry is None else entry["group"]
+            entry = {"group": group, "nano_epsilon": 0, "report": None}
+            if group < len(campaign.groups) and campaign.groups[group].draw is not None:
+                answer = campaign.answer_of(group, x, y)
+                line = draw_report(campaign, group, answer, words, ticket)
+                entry |= {"nano_epsilon": campaign.nano_epsilon, "report": line}
+            store.answers[campaign.series] = entry
+            store.save()
+        return None if entry["report"] is None else str(entry["report"])
+
+
+def parse_nano(text: str) -> int:
+    """Nano-epsilon of decimal text, above 0 and at most 1,000."""
+    match = re.fullmatch(r"(\d{1,4})(?:\.(\d{1,9}))?", text, re.ASCII)
+    nano = int(match[1] + (match[2] or "").ljust(9, "0")) if match else 0
+    if not 0 < nano <= MAX_EPSILON * NANO:
+        raise DeviceError("cap must be a decimal number above 0 and at most 1,000")
+    return nano
+
+
+def nano_text(nano: int) -> str:
+    """Decimal text of a nano-epsilon number."""
+    return f"{nano // NANO}.{nano % NANO:09d}".rstrip("0").rstrip(".")
+
+
+def show_campaign(campaign: Campaign) -> str:
+    """What a campaign asks and costs, for the owner of a device."""
+    subject = (*map(repr, campaign.bounds), campaign.crs)
+    if campaign.question != "places":
+        subject = next(group.partition.cells for group in campaign.groups if group.partition)
+    lines = [
+        f"campaign {campaign.digest}: {campaign.title}",
+        f"asks for {campaign.question} of {', '.join(subject)}",
+        f"a report costs epsilon {nano_text(campaign.nano_epsilon)}; this device answers once",
+    ]
+    for number, group in enumerate(campaign.groups):
+        answers = group.draw and f"{group.draw.answers:,} answers by {group.protocol}"
+        share = f"{group.share / SHARES:.1%} of the devices"
+        lines.append(f"group {number}, {share}: {answers or 'later or never'}")
+    return "\n".join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="device.py", description=(__doc__ or "").split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    new = commands.add_parser("new", help="create the store of this device")
+    new.add_argument("--cap", required=True, help="largest sum of epsilon of all campaigns")
+    show = commands.add_parser("show", help="show what a campaign asks and costs")
+    answer = commands.add_parser("answer", help="print the report of this device")
+    value = answer.add_mutually_exclusive_group(required=True)
+    value.add_argument("--at", nargs=2, type=float, metavar=("LON", "LAT"))
+    value.add_argument("--answer", help="a number or an option, in place of a point")
+    value.add_argument("--nowhere", action="store_true", help="outside, or no answer")
+    answer.add_argument("--ticket", default="", help="32 digits of hex, the nonce of the report")
+    status = commands.add_parser("status", help="show what the store has spent")
+    for command in (show, answer):
+        command.add_argument("campaign")
+    for command in (new, answer, status):
+        command.add_argument("--store", required=True)
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """Text that a command prints."""
+    if arguments.command == "new":
+        Store.create(arguments.store, parse_nano(arguments.cap))
+        return "store created; without it this device does not answer"
+    if arguments.command == "show":
+        return show_campaign(Campaign.load(arguments.campaign))
+    if arguments.command == "status":
+        with Store.locked(arguments.store) as store:
+            return f"spent epsilon {nano_text(store.spent)} of {nano_text(store.cap)}"
+    if not re.fullmatch("[0-9a-f]{32}", arguments.ticket or "0" * 32, re.ASCII):
+        raise DeviceError("ticket must be 32 small digits of hex")
+    campaign = Campaign.load(arguments.campaign)
+    if (arguments.answer if campaign.question == "places" else arguments.at) is not None:
+        raise DeviceError("--at is for places, and --answer for other questions")
+    x, y = arguments.at or (arguments.answer or math.nan, math.nan)
+    report = answer_place(arguments.store, campaign, x, y, SystemWords(), arguments.ticket)
+    if report is None:
+        sys.stderr.write("device: the group of this device is not asked in this campaign\n")
+    return report or ""
+
+
+def main() -> int:
+    """Run the command line; errors are one line. Numbers below 0 and answers are no options."""
+    texts = "\0".join(sys.argv[1:]).replace("--answer\0", "--answer=").split("\0")
+    texts = [" " + t if re.fullmatch(r"-(\d|\.\d|inf|nan).*", t, re.I) else t for t in texts]
+    try:
+        text = run(_parser().parse_args(texts))
+    except DeviceError as error:
+        sys.stderr.write(f"device: error: {error}\n")
+        return error.code
+    sys.stdout.write(text + "\n" if text else "")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

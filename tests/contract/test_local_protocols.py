@@ -1,0 +1,190 @@
+"""Every registered protocol: its exact law, its privacy, its estimates, and the device's draws."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from psd.local import device
+from psd.local.device import (
+    NANO,
+    UNIT,
+    HashingDraw,
+    KaryDraw,
+    SubsetDraw,
+    SystemWords,
+    UnaryDraw,
+    keep_threshold,
+)
+from psd.local.protocols import best_protocol, list_protocols, protocol_class
+from support.goodness_of_fit import holds
+from support.local import Listed, epsilon_of, law_of, log_ratio, support_of
+
+EPSILONS = (NANO // 10, NANO // 2, NANO, 2 * NANO, 4 * NANO)
+
+# Small domains of each protocol, by epsilon.
+SMALL = {
+    "k-ary": [lambda nano, k=k: KaryDraw(nano, k) for k in (2, 3, 5)],
+    "unary": [
+        lambda nano, d=d, form=form: UnaryDraw(nano, d, form)
+        for d, form in product((2, 4), ("symmetric", "optimised"))
+    ],
+    "subset": [
+        lambda nano, d=d, w=w: SubsetDraw(nano, d, w)
+        for d, w in ((2, 1), (5, 1), (5, 2), (5, 3), (6, 5))
+    ],
+    "hashing": [
+        lambda nano, d=d, g=g: HashingDraw(nano, d, g, "seed")
+        for d, g in ((2, 2), (4, 2), (8, 2), (5, 3), (4, 5), (6, 5))
+    ],
+}
+CASES = [
+    (name, number, nano)
+    for name in SMALL
+    for number in range(len(SMALL[name]))
+    for nano in EPSILONS
+]
+
+
+def protocol_at(name, number, nano):
+    return protocol_class(name)(draw=SMALL[name][number](nano))
+
+
+def test_every_protocol_has_a_small_domain_and_a_device():
+    assert set(list_protocols()) == SMALL.keys() | device.WINDOWS == device.PROTOCOLS.keys()
+
+
+@pytest.mark.parametrize(("name", "number", "nano"), CASES)
+def test_law_is_what_the_device_draws(name, number, nano):
+    protocol = protocol_at(name, number, nano)
+    for answer in range(protocol.answers):
+        drawn = law_of(lambda words, a=answer: protocol.draw.randomise(a, words))
+        assert drawn == dict(protocol.law(answer))
+        assert sum(drawn.values()) == 1
+
+
+@pytest.mark.parametrize(("name", "number", "nano"), CASES)
+def test_privacy_is_exact(name, number, nano):
+    protocol = protocol_at(name, number, nano)
+    laws = [dict(protocol.law(answer)) for answer in range(protocol.answers)]
+    reports = set().union(*laws)
+    worst = max(
+        max(law[report] for law in laws) / min(law[report] for law in laws) for report in reports
+    )
+    epsilon = epsilon_of(nano)
+    assert epsilon - epsilon_of(2) < log_ratio(worst) <= epsilon
+
+
+@pytest.mark.parametrize(("name", "number", "nano"), CASES)
+def test_estimates_are_unbiased_and_of_the_stated_variance(name, number, nano):
+    protocol = protocol_at(name, number, nano)
+    p, q, d = protocol.p, protocol.q, protocol.answers
+    supports = {}
+    mean, variance = np.zeros((2, d, d), object)
+    for answer in range(d):
+        for report, chance in protocol.law(answer):
+            if report not in supports:
+                supports[report] = support_of(protocol, report)
+            mean[answer] += chance * supports[report].astype(object)
+    assert (mean == np.where(np.eye(d, dtype=bool), p, q)).all()
+    variance = mean * (1 - mean)  # of a bit, for each answer and cell
+    for share in (Fraction(0), Fraction(1, 3), Fraction(1)):
+        exact = share * variance[0][0] + (1 - share) * variance[1][0]
+        assert exact / (p - q) ** 2 == protocol.variance(share)
+
+
+def test_variances_of_rare_answers():
+    def at(name, nano, answers, **settings):
+        protocol = best_protocol(nano, answers, name)
+        assert settings.items() <= protocol.settings.items()
+        return round(float(protocol.variance(0)), 6)
+
+    assert [at("k-ary", e * NANO, 2) for e in (1, 2, 4)] == [0.920674, 0.181015, 0.019005]
+    halves = (NANO // 2, NANO, 2 * NANO, 4 * NANO)
+    assert [at("unary", e, 9) for e in halves] == [15.670792, 3.682694, 0.724062, 0.076022]
+    symmetric = [protocol_at("unary", 0, e * NANO).variance(0) for e in (1, 2, 4)]
+    assert [round(float(v), 6) for v in symmetric] == [3.917698, 0.920674, 0.181015]
+    # Hashing beyond all digits: q tends to 1 / g.
+    assert abs(at("hashing", NANO, 60_000, modulus=3) - 3.770066) < 1e-3
+    assert abs(at("hashing", 2 * NANO, 60_000, modulus=7) - 0.731940) < 1e-3
+    assert abs(at("hashing", 4 * NANO, 60_000, modulus=53) - 0.076068) < 1e-4
+    ratios = [at("subset", NANO, d) / at("unary", NANO, d) for d in (4, 16, 64, 256, 1024)]
+    assert [round(r, 3) for r in ratios] == [0.434, 0.845, 0.960, 0.990, 0.998]
+
+
+def test_seed_001_coin_of_three_quarters_is_ln_3_and_twice_that_one_hot():
+    coin = Fraction(3, 4)
+    assert round(log_ratio(coin / (1 - coin)), 6) == round(epsilon_of(1_098_612_000), 6)
+    assert round(log_ratio((coin / (1 - coin)) ** 2), 6) == round(epsilon_of(2_197_225_000), 6)
+
+
+GOLDEN = {
+    (NANO, 1): 3371412625719392690,
+    (NANO, 2): 2656870182454516697,
+    (NANO, 3): 2192242823720348389,
+    (2 * NANO, 6): 2545064151574931512,
+    (4 * NANO, 52): 2362044041679559733,
+    (NANO // 2, 2): 2083849181198939898,
+}
+
+
+@pytest.mark.parametrize(("nano", "others"), GOLDEN)
+def test_thresholds_are_the_golden_ones_and_the_largest_that_are_private(nano, others):
+    threshold = keep_threshold(nano, others)
+    assert threshold == GOLDEN[nano, others]
+    ratio = [Fraction(t * others, UNIT - t) for t in (threshold, threshold + 1)]
+    assert log_ratio(ratio[0]) <= epsilon_of(nano) < log_ratio(ratio[1])
+
+
+@pytest.mark.parametrize(("nano", "others"), GOLDEN)
+def test_the_word_before_a_threshold_keeps_and_the_word_at_it_does_not(nano, others):
+    threshold = GOLDEN[nano, others]
+    words = [(threshold << 2) - 1, threshold << 2, 0, 2**64 - 1]
+    listed = Listed(words)
+    assert [listed.keeps(threshold) for _ in words] == [True, False, True, False]
+
+
+def test_below_is_uniform_and_draws_the_last_words_again():
+    last = 2**64 // 7 * 7
+    assert Listed([last, 2**64 - 1, last - 1]).below(7) == 6
+    assert Listed([7]).below(7) == 0
+
+
+SAMPLES = 20_000
+
+
+def support_p_value(protocol, p, q):
+    """P-value of the supports of real reports of answer 0, against p and q."""
+    words = SystemWords()
+    support = np.zeros(protocol.answers, np.int64)
+    for _ in range(SAMPLES):
+        support += support_of(protocol, protocol.draw.randomise(0, words))
+    at = support[0], int(support[1:].sum() / (protocol.answers - 1))
+    return min(
+        stats.binomtest(n, SAMPLES, float(r)).pvalue for n, r in zip(at, (p, q), strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_real_devices_have_the_law_and_other_epsilons_are_rejected(name):
+    protocol = protocol_at(name, 1, NANO)
+    assert holds(lambda: support_p_value(protocol, protocol.p, protocol.q))
+    for other in (7 * NANO // 10, 13 * NANO // 10):
+        wrong = protocol_at(name, 1, other)
+        assert support_p_value(wrong, protocol.p, protocol.q) < 1e-6
+
+
+def test_hashing_counts_as_the_plain_sum_does():
+    protocol = protocol_class("hashing")(draw=HashingDraw(NANO, 40, 5, "seed"))
+    generator = np.random.default_rng(3)
+    function = generator.integers(1, protocol.draw.functions, 3000)
+    value = generator.integers(0, 5, 3000)
+    codes, valid = protocol.read(function, value)
+    plain = [
+        sum(protocol.draw.value(int(a), code) == y for a, y in zip(function, value, strict=True))
+        for code in protocol.draw.codes
+    ]
+    assert valid.all()
+    assert protocol.support(protocol.tabulate(codes)).tolist() == plain

@@ -1,0 +1,218 @@
+"""The device in a real browser: its store is on the disk first, and tabs take turns."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import psd
+from psd.local.campaign_design import design
+from psd.local.campaigns import encode_campaign
+from psd.local.collection import collect
+from psd.local.device import NANO, Campaign
+from psd.local.randomization import client
+from support.local import GRID, HASHING, KARY, campaign_bytes
+
+CHROMIUM = shutil.which("chromium")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
+    pytest.mark.slow,
+]
+
+ORIGIN = "https://device.test/"
+HELPERS = """
+  const bytes = (text) => new TextEncoder().encode(text);
+  async function answer(name, campaign, x, y, options) {
+    try {
+      return await (await psdDevice.open(name)).answer(bytes(campaign), x, y, options);
+    } catch (error) {
+      return `${error.code}: ${error.message}`;
+    }
+  }
+  async function create(name, cap) {
+    try {
+      return await (await psdDevice.open(name)).create(cap);
+    } catch (error) {
+      return `${error.code}: ${error.message}`;
+    }
+  }
+"""
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory):
+    """Browser without a network, in which the origin of the tests has the device."""
+    folder = tmp_path_factory.mktemp("js")
+    client(str(folder / "device.js"), js=True)
+    source = (folder / "device.js").read_text()
+    page = f"<!doctype html><script>{source}</script><script>{HELPERS}</script>"
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        opened = browser.new_context()
+        opened.route("**/*", lambda route: route.fulfill(body=page, content_type="text/html"))
+        yield opened
+        browser.close()
+
+
+@pytest.fixture
+def tab(context):
+    page = context.new_page()
+    page.goto(ORIGIN)
+    yield page
+    page.close()
+
+
+def answer(page, name, raw, x=1.0, y=1.0):
+    return page.evaluate(
+        "([name, campaign, x, y]) => answer(name, campaign, x, y)", [name, raw.decode(), x, y]
+    )
+
+
+def create(page, name, cap="2"):
+    return page.evaluate("([name, cap]) => create(name, cap)", [name, cap])
+
+
+def spent(page, name):
+    return page.evaluate("async (name) => (await psdDevice.open(name)).spent()", name)
+
+
+def test_a_device_answers_once_and_has_its_store_after_a_reload(tab):
+    raw = campaign_bytes()
+    assert answer(tab, "a", raw).startswith("9: store is missing")
+    assert create(tab, "a") is None
+    assert create(tab, "a") == "9: store exists; it is not replaced"
+    report = answer(tab, "a", raw)
+    value = json.loads(report)
+    assert value["campaign"] == Campaign.parse(raw).digest
+    assert report == json.dumps(value, separators=(",", ":"))
+    tab.reload()
+    assert answer(tab, "a", raw, 7, None) == report
+    assert spent(tab, "a") == 1
+    assert answer(tab, "a", campaign_bytes(title="b"), 99, 99) != report
+    assert answer(tab, "a", campaign_bytes(title="c")).startswith("4: campaign costs more")
+
+
+def test_a_campaign_above_the_cap_is_refused_before_a_word_is_drawn(tab):
+    create(tab, "b", "0.5")
+    tab.evaluate("""() => {
+      window.drawn = 0;
+      const real = crypto.getRandomValues.bind(crypto);
+      crypto.getRandomValues = (array) => { window.drawn += 1; return real(array); };
+    }""")
+    assert answer(tab, "b", campaign_bytes()).startswith("4: campaign costs more")
+    assert (tab.evaluate("window.drawn"), spent(tab, "b")) == (0, 0)
+    create(tab, "b2", "1")
+    answer(tab, "b2", campaign_bytes())
+    assert tab.evaluate("window.drawn") > 0
+
+
+def test_the_report_is_in_the_store_before_it_is_given(tab):
+    """Order of events: the transaction is complete, then the promise is kept."""
+    create(tab, "c")
+    events = tab.evaluate(
+        """async (campaign) => {
+          const events = [], real = IDBDatabase.prototype.transaction;
+          IDBDatabase.prototype.transaction = function (...args) {
+            const transaction = real.apply(this, args);
+            events.push(args[2].durability);
+            transaction.addEventListener("complete", () => events.push("complete"));
+            return transaction;
+          };
+          await answer("c", campaign, 1, 1);
+          events.push("report");
+          IDBDatabase.prototype.transaction = real;
+          return events;
+        }""",
+        campaign_bytes().decode(),
+    )
+    assert events == ["strict", "complete", "report"]
+
+
+def test_a_store_that_cannot_be_written_gives_no_report(tab):
+    create(tab, "d")
+    refused = tab.evaluate(
+        """async (campaign) => {
+          const real = IDBObjectStore.prototype.put;
+          IDBObjectStore.prototype.put = function () { throw new DOMException("", "QuotaExceededError"); };
+          const result = await answer("d", campaign, 1, 1);
+          IDBObjectStore.prototype.put = real;
+          return result;
+        }""",  # noqa: E501
+        campaign_bytes().decode(),
+    )
+    assert "psd-report" not in refused
+    assert spent(tab, "d") == 0
+
+
+def test_two_tabs_with_one_store_give_one_report(context):
+    pages = [context.new_page() for _ in range(2)]
+    for page in pages:
+        page.goto(ORIGIN)
+    create(pages[0], "e")
+    raw = campaign_bytes().decode()
+    call = "(campaign) => Promise.all(Array.from({length: 20}, () => answer('e', campaign, 1, 1)))"
+    for page in pages:
+        page.evaluate(f"(campaign) => {{ window.answers = ({call})(campaign); }}", raw)
+    reports = {line for page in pages for line in page.evaluate("() => window.answers")}
+    assert len(reports) == 1
+    assert spent(pages[1], "e") == 1
+    for page in pages:
+        page.close()
+
+
+def test_no_random_words_is_a_refusal(tab):
+    create(tab, "f")
+    tab.evaluate("() => { crypto.getRandomValues = () => { throw new Error(); }; }")
+    assert answer(tab, "f", campaign_bytes()).startswith("70: the operating system provides no")
+    assert spent(tab, "f") == 0
+
+
+@pytest.mark.parametrize(
+    "devices", [120, pytest.param(200, marks=pytest.mark.nightly)], ids=["few", "many"]
+)
+def test_devices_in_a_browser_from_start_to_end(tab, tmp_path, devices):
+    """Two rounds; four intervals of 99.999 %, so a false alarm has a probability of 4e-5."""
+    one = design((0, 0, 8, 4), 4, devices // 2, rounds=2)
+    generator = np.random.default_rng(7)
+    x, y = generator.uniform(0, 8, devices), generator.uniform(0, 4, devices)
+    path = tmp_path / "c0.json"
+    path.write_bytes(encode_campaign(one))
+    for i in range(devices):
+        create(tab, f"{devices}-{i}", "4")
+    for number in range(2):
+        raw = path.read_bytes()
+        given = [answer(tab, f"{devices}-{i}", raw, *point) for i, point in
+                 enumerate(zip(x.tolist(), y.tolist(), strict=True))]  # fmt: skip
+        lines = [line for line in given if line is not None]
+        (tmp_path / f"r{number}").write_text("".join(f"{line}\n" for line in lines))
+        parts = str(tmp_path / f"p{number}")
+        done = collect(str(path), [str(tmp_path / f"r{number}")], parts)
+        assert done.reports + done.refused["campaign"] == len(lines)
+        if number == 0:
+            following = psd.local.next_round(str(path), parts)
+            path = tmp_path / "c1.json"
+            path.write_bytes(encode_campaign(following))
+    release = psd.local.aggregate(str(path), parts)
+    assert release.record.local.reports == devices
+    assert spent(tab, f"{devices}-0") == 4
+    release.save(str(tmp_path / "r.parquet"))
+    boxes = [(0, 0, 4, 4), (4, 0, 8, 4), (0, 0, 8, 2), (0, 2, 8, 4)]
+    answers = psd.load(str(tmp_path / "r.parquet")).query(boxes, confidence=0.99999)
+    true = [((x >= a) & (x < c) & (y >= b) & (y < d)).sum() for a, b, c, d in boxes]
+    assert ((answers["lower"] <= true) & (true <= answers["upper"])).all()
+
+
+def test_a_group_that_is_not_asked_gives_null(tab):
+    later = ((0, GRID, KARY), (1_000_000, None, None))
+    create(tab, "g")
+    assert answer(tab, "g", campaign_bytes(later)) is None
+    assert spent(tab, "g") == 0
+    second = campaign_bytes(
+        ((0, None, None), (1_000_000, GRID, HASHING)),
+        earlier=[Campaign.parse(campaign_bytes(later)).digest],
+    )
+    assert json.loads(answer(tab, "g", second))["group"] == 1
+    assert spent(tab, "g") == NANO / NANO

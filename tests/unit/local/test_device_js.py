@@ -1,0 +1,336 @@
+"""The device in JavaScript, run by node: the same reports from the same words as device.py."""
+
+import base64
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import psd.local.device as device
+from psd.errors import WriteError
+from psd.local.bulk import ManyWords, format_reports, randomise_group
+from psd.local.device import NANO, Campaign, DeviceError, Store, draw_report
+from psd.local.protocols import protocol_of
+from psd.local.randomization import client
+from support.local import GRID, HASHING, KARY, Listed, campaign_bytes, campaign_value
+
+NODE = shutil.which("node")
+FILE = Path(device.__file__).with_name("device.js")
+RUNNER = Path(__file__).parents[2] / "support" / "run_device.js"
+PROTOCOLS = [
+    KARY,
+    HASHING,
+    {"name": "hashing", "modulus": 2},
+    {"name": "hashing", "modulus": 53},
+    {"name": "subset", "size": 1},
+    {"name": "subset", "size": 6},
+    {"name": "unary", "form": "optimised"},
+    {"name": "unary", "form": "symmetric"},
+]
+
+if NODE is None and os.environ.get("PSD_REQUIRE_NODE"):
+    raise RuntimeError("node must be on the path")
+pytestmark = pytest.mark.skipif(NODE is None, reason="no node on the path")
+
+
+def text(content):
+    return base64.b64encode(content).decode()
+
+
+def in_node(*tasks):
+    """Results of tasks of `run_device.js`."""
+    done = subprocess.run(
+        [NODE, RUNNER, FILE], input=json.dumps(tasks), capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def results(*tasks):
+    return [entry["result"] for entry in in_node(*tasks)]
+
+
+def words(seed, count=80):
+    """Words of a device; the first ones are often drawn again."""
+    generator = random.Random(seed)
+    drawn = [generator.getrandbits(64) for _ in range(count)]
+    if seed % 5 == 0:
+        drawn[:3] = [2**64 - 1, 2**64 - 2, 2**64 - 300]
+    return drawn
+
+
+def test_hashes_codes_and_thresholds():
+    texts = [b"", b"abc", bytes(55), bytes(56), bytes(63), bytes(64), bytes(range(256)) * 9]
+    sizes = [(NANO, 1), (NANO, 2), (NANO, 3), (2 * NANO, 6), (4 * NANO, 52), (NANO // 2, 2)]
+    more = [(1, 1), (1000 * NANO, 65_535), (123_456_789, 11, 6)]
+    hashes, thresholds, codes = results(
+        {"task": "hashes", "texts": [text(content) for content in texts]},
+        {"task": "thresholds", "sizes": sizes + more},
+        {"task": "codes", "seed": "campaign", "answers": 1024, "functions": 3**7},
+    )
+    assert hashes == [hashlib.sha256(content).hexdigest() for content in texts]
+    assert [int(t) for t in thresholds] == [device.keep_threshold(*s) for s in sizes + more]
+    assert int(thresholds[0]) == 3371412625719392690  # local.md, section G
+    assert codes == device.hash_codes("campaign", 1024, 3**7)
+    assert codes[:5] == [963, 1928, 2117, 1783, 956]
+
+
+@pytest.mark.parametrize("nano", [NANO // 10, 3 * NANO])
+def test_the_same_words_give_the_same_reports_as_python_and_in_bulk(nano):
+    raws = [campaign_bytes(((1_000_000, GRID, p),), nano_epsilon=nano) for p in PROTOCOLS]
+    drawn = [(answer, words(answer + 17 * i)) for answer in range(17) for i in range(3)]
+    devices = [[0, answer, [str(w) for w in listed]] for answer, listed in drawn]
+    given = results(*({"task": "reports", "campaign": text(r), "devices": devices} for r in raws))
+    table = np.array([listed for _, listed in drawn], np.uint64)
+    for raw, lines in zip(raws, given, strict=True):
+        one = Campaign.parse(raw)
+        assert lines == [draw_report(one, 0, answer, Listed(w)) for answer, w in drawn]
+        blocks = iter([table[:, :8], table[:, 8:16], table[:, 16:32], table[:, 32:64]])
+        many = ManyWords(len(drawn), lambda rows, columns, left=blocks: next(left))
+        answers = np.array([answer for answer, _ in drawn])
+        assert lines == format_reports(one, randomise_group(one, 0, answers, many))
+
+
+def test_groups_answers_and_points():
+    raw = campaign_bytes(
+        ((200_000, GRID, KARY), (0, GRID, KARY), (800_000, ["0", *(f"1{d}" for d in "0123"), "2",
+          "3"], KARY)),
+        domain={"bounds": ["-7.6", "49.8", "1.9", "60.9"], "crs": "EPSG:4326",
+                "lattice": [2**20, 2**20]},
+    )  # fmt: skip
+    one, generator = Campaign.parse(raw), np.random.default_rng(6)
+    points = np.stack([generator.uniform(-8, 2, 3000), generator.uniform(49, 61, 3000)], axis=1)
+    lines = np.arange(500) * 2100  # on lines of the lattice, where rounding decides
+    points[:500, 0] = -7.6 + lines * (9.5 / 2**20)
+    points[:500, 1] = 49.8 + lines * ((60.9 - 49.8) / 2**20)
+    points = [*points.tolist(), [1.9, 60.9], [-7.6, 49.8], [float("nan"), 50], [0, float("inf")]]
+    texts = [[repr(x), repr(y)] for x, y in points]
+    texts[-2:] = [["NaN", "50"], ["0", "Infinity"]]
+    seeds = [words(i, 8) for i in range(300)]
+    groups, *answers = results(
+        {"task": "groups", "campaign": text(raw), "devices": [list(map(str, s)) for s in seeds]},
+        *({"task": "answers", "campaign": text(raw), "group": g, "points": texts} for g in (0, 2)),
+    )
+    assert groups == [one.draw_group(Listed(seed)) for seed in seeds]
+    for group, given in zip((0, 2), answers, strict=True):
+        assert given == [one.answer_of(group, x, y) for x, y in points]
+
+
+OPTIONS = ["bus", "서울 \U0001f600", "none"]
+
+
+def options_bytes(options=(*OPTIONS,), **fields):
+    groups = ((1_000_000, list(options), HASHING),)
+    return campaign_bytes(groups, **{"question": "options", "domain": None, **fields})
+
+
+def test_options_are_answered_as_in_python():
+    one = Campaign.parse(options_bytes())
+    points = [*OPTIONS, "tram", "", "toString", "Bus"]
+    tasks = [
+        {"task": "store", "text": store_text(), "campaign": text(options_bytes()), "x": option,
+         "words": list(map(str, words(i)))}
+        for i, option in enumerate(points)
+    ]  # fmt: skip
+    given = [entry["report"] for entry in results(*tasks)]
+    for i, (option, report) in enumerate(zip(points, given, strict=True)):
+        listed = Listed(words(i))
+        assert one.draw_group(listed) == 0
+        answer = one.answer_of(0, option)
+        assert answer == (OPTIONS.index(option) if option in OPTIONS else 3)
+        assert report == draw_report(one, 0, answer, listed)
+
+
+BAD = [
+    {"question": "words"},
+    {"title": "a\nb"},
+    {"title": "x" * 201},
+    {"title": 5},
+    {"nano_epsilon": 0},
+    {"nano_epsilon": 1001 * NANO},
+    {"nano_epsilon": True},
+    {"devices": 0},
+    {"earlier": ["x"]},
+    {"earlier": None},
+    {"extra": 1},
+    {"psd-campaign": 2},
+    {"psd-campaign": True},
+    {"groups": []},
+    {"groups": {}},
+    {"domain": {}},
+    {"domain": {"bounds": ["0", "0", "0", "4"], "crs": "", "lattice": [2**20, 2**20]}},
+    {"domain": {"bounds": ["0", "0", "1e999", "4"], "crs": "", "lattice": [2**20, 2**20]}},
+    {"domain": {"bounds": ["1", "0", "1.0000000001", "4"], "crs": "", "lattice": [2**20] * 2}},
+    {"domain": {"bounds": [0, 0, 8, 4], "crs": "", "lattice": [2**20, 2**20]}},
+    {"domain": {"bounds": ["0", "0", "8", "4"], "crs": "", "lattice": [2**20, 2**19]}},
+]
+BAD_GROUPS = [
+    ((999_999, GRID, KARY),),
+    ((1_000_000, None, None),),
+    ((1_000_000, GRID[:-1], KARY),),
+    ((1_000_000, [*GRID, "33"], KARY),),
+    ((1_000_000, ["0", "2", "1", "3"], KARY),),
+    ((1_000_000, ["0", "1", "2", "4"], KARY),),
+    ((1_000_000, [0, 1, 2, 3], KARY),),
+    ((1_000_000, [], KARY),),
+    ((1_000_000, GRID, None),),
+    ((1_000_000, GRID, {"name": "laplace"}),),
+    ((1_000_000, GRID, {"name": "toString"}),),
+    ((1_000_000, GRID, {"name": "k-ary", "size": 1}),),
+    ((1_000_000, GRID, {"name": "hashing", "modulus": 4}),),
+    ((1_000_000, GRID, {"name": "hashing", "modulus": 16_381}),),
+    ((1_000_000, GRID, {"name": "hashing", "modulus": "3"}),),
+    ((1_000_000, GRID, {"name": "subset", "size": 17}),),
+    ((1_000_000, GRID, {"name": "unary", "form": "loud"}),),
+]
+
+
+def test_bad_campaigns_are_refused_in_the_same_sentence():
+    raws = [campaign_bytes(**fields) for fields in BAD]
+    raws += [campaign_bytes(groups) for groups in BAD_GROUPS]
+    raws += [options_bytes(["a", "a"]), options_bytes(["a", ""]), options_bytes(["a\tb"])]
+    raws += [options_bytes(["a" * 201]), options_bytes(domain={}), options_bytes([])]
+    raws.append(json.dumps({**campaign_value(), "title": "changed"}, sort_keys=True,
+                           separators=(",", ":")).encode())  # fmt: skip
+    raws += [b"{}", b"[]", b"5"]
+    given = in_node(*({"task": "groups", "campaign": text(r), "devices": []} for r in raws))
+    for raw, entry in zip(raws, given, strict=True):
+        with pytest.raises(DeviceError) as caught:
+            Campaign.parse(raw)
+        assert entry == {"error": str(caught.value), "code": caught.value.code}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw: raw.replace(b'"devices":1000', b'"devices":1000.0'),
+        lambda raw: raw.replace(b'"devices":1000', b'"devices":1e3'),
+        lambda raw: raw.replace(b'"devices":1000', b'"devices":1000,"devices":1000'),
+        lambda raw: raw.replace(b'"devices":1000', b'"devices":9007199254740993'),
+        lambda raw: raw.replace(b":", b": "),
+        lambda raw: raw[:-1],
+        lambda raw: b"\xef\xbb\xbf" + raw,
+        lambda raw: raw.replace(b"a test", b"a \xff"),
+        lambda raw: b"[" * 100_000,
+    ],
+    ids=range(9),
+)
+def test_another_spelling_is_refused(change):
+    changed = change(campaign_bytes())
+    assert changed != campaign_bytes()
+    given = in_node({"task": "groups", "campaign": text(changed), "devices": []})
+    assert "not JSON in its one spelling" in given[0]["error"]
+
+
+def test_titles_in_all_scripts_have_the_same_digest():
+    titles = ["서울 \U0001f600", "\x7f" * 0 + "é ü", 'quotes " and \\ slashes', "", "x" * 200]
+    raws = [campaign_bytes(title=title) for title in titles]
+    given = in_node(*({"task": "groups", "campaign": text(r), "devices": []} for r in raws))
+    assert given == [{"result": []}] * len(raws)
+
+
+def store_text(cap=2 * NANO, answers=None):
+    return Store("", cap, answers or {}).content().decode().strip()
+
+
+def answered(store, raw, seed=1, point=(1, 1), **more):
+    task = {"task": "store", "text": store, "campaign": text(raw), "x": point[0], "y": point[1]}
+    return in_node({**task, "words": list(map(str, words(seed))), **more})[0]
+
+
+def test_a_store_answers_once_and_is_that_of_python():
+    raw = campaign_bytes()
+    first = answered(store_text(), raw)["result"]
+    one = Campaign.parse(raw)
+    listed = Listed(words(1))
+    assert one.draw_group(listed) == 0
+    assert first["report"] == draw_report(one, 0, one.answer_of(0, 1, 1), listed)
+    store = Store._parse("", first["text"].encode())
+    assert (store.cap, store.spent) == (2 * NANO, NANO)
+    assert store.answers[one.series]["report"] == first["report"]
+    assert first["text"] == store.content().decode().strip()
+    again = answered(first["text"], raw, seed=2, point=(None, None), words=[])["result"]
+    assert again == first
+    other = answered(first["text"], campaign_bytes(title="b"), seed=3)["result"]
+    refused = answered(other["text"], campaign_bytes(title="c"), words=[])
+    assert refused["code"] == 4
+    ticket = "0123456789abcdef" * 2
+    with_ticket = answered(store_text(), raw, ticket=ticket)["result"]["report"]
+    assert json.loads(with_ticket)["nonce"] == ticket
+
+
+def test_a_group_that_is_not_asked_costs_nothing_and_stays():
+    later = ((0, GRID, KARY), (1_000_000, None, None))
+    done = answered(store_text(), campaign_bytes(later))["result"]
+    assert done["report"] is None
+    entry = next(iter(json.loads(done["text"])["answers"].values()))
+    assert entry == {"group": 1, "nano_epsilon": 0, "report": None}
+
+
+@pytest.mark.parametrize(
+    "store", [None, "", "{}", store_text()[:-3], store_text().replace("2", "3")]
+)
+def test_a_lost_or_damaged_store_answers_nothing(store):
+    refused = answered(store, campaign_bytes(), words=[])
+    assert refused["code"] == 9
+    assert ("missing" if store is None else "damaged") in refused["error"]
+
+
+@pytest.mark.parametrize("point", [(1, 1), (99, 1), (None, None), (127, 37)])
+def test_refusals_do_not_depend_on_the_place(point):
+    refused = answered(store_text(cap=NANO // 2), campaign_bytes(), point=point, words=[])
+    assert refused == {
+        "error": "campaign costs more epsilon than the cap of the store leaves",
+        "code": 4,
+    }
+
+
+def test_caps():
+    texts = ["2", "0.5", "1000", "0.000000001", "0", "1001", "-1", "nan", "1e3", "", "0.0000000001"]
+    expected = []
+    for cap in texts:
+        try:
+            expected.append(device.parse_nano(cap))
+        except DeviceError as error:
+            expected.append(str(error))
+    assert results({"task": "caps", "texts": texts}) == [expected]
+
+
+@pytest.mark.slow
+def test_reports_of_webcrypto_have_the_law_of_the_protocol():
+    """Chi-square of 20,000 reports over all 17 reports of k-ary, at a false alarm of 1e-9."""
+    raw = campaign_bytes(((1_000_000, GRID, KARY),), nano_epsilon=NANO)
+    lines = results({"task": "system", "campaign": text(raw), "answers": [5] * 20_000})[0]
+    assert len({json.loads(line)["nonce"] for line in lines}) == 20_000
+    counts = Counter(json.dumps(json.loads(line)["answer"]) for line in lines)
+    law = dict(protocol_of(Campaign.parse(raw).groups[0]).law(5))
+    distance = sum(
+        (counts[r] - 20_000 * float(p)) ** 2 / (20_000 * float(p)) for r, p in law.items()
+    )
+    assert distance < chi2.isf(1e-9, len(law) - 1)
+
+
+def test_the_file_is_short_stands_alone_and_is_handed_out(tmp_path):
+    source = FILE.read_text()
+    assert len(source.splitlines()) <= 500
+    for banned in (
+        "import ",
+        'require("',
+        "fetch",
+        "XMLHttpRequest",
+        "Math.random",
+        "eval",
+        "http",
+    ):
+        assert banned not in source
+    client(str(tmp_path / "device.js"), js=True)
+    assert (tmp_path / "device.js").read_text() == source
+    with pytest.raises(WriteError):
+        client(str(tmp_path / "device.js"), js=True)

@@ -1,0 +1,326 @@
+"""Rounds of a campaign: cells with many devices are cut, and every device answers once."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.signal import fftconvolve
+from scipy.stats import binom
+
+import psd
+from psd.errors import InputDataError, ParameterError
+from psd.local import rounds
+from psd.local.aggregation import (
+    aggregate_campaign,
+    counted_groups,
+    earlier_groups,
+    release_of,
+)
+from psd.local.bulk import ManyWords, draw_groups, find_answers, randomise_group
+from psd.local.campaign_design import design
+from psd.local.campaign_groups import PLANS
+from psd.local.campaigns import campaign_of, encode_campaign
+from psd.local.collection import collect
+from psd.local.counting import GroupCounts
+from psd.local.device import NANO, Campaign, Store, SystemWords, answer_place
+from psd.local.protocols import protocol_of
+from psd.local.rounds import next_round, round_after
+from psd.release.post_processing import PostProcessing
+from psd.space.box_tree import locate
+from support.local import GRID, HASHING, KARY, campaign, counted_places, support_of
+
+BOUNDS = (0, 0, 8, 4)
+DEVICES = 30_000
+
+
+def skewed(size, seed=1):
+    """Places of which most are in a small part of the bounds, and some outside."""
+    generator = np.random.default_rng(seed)
+    wide = generator.random(size) < 0.3
+    x = np.where(wide, generator.uniform(-0.5, 8, size), generator.normal(2.2, 0.15, size))
+    y = np.where(wide, generator.uniform(0, 4, size), generator.normal(1.3, 0.1, size))
+    return x, y
+
+
+def all_rounds(first, x, y):
+    """Campaigns of all rounds, and the release: each device keeps its group."""
+    groups, counted, campaigns = draw_groups(first, ManyWords(len(x))), [], [first]
+    for number in range(len(first.groups)):
+        one = campaigns[-1]
+        mine = np.flatnonzero(groups == number)
+        answers = find_answers(one, number, x[mine], y[mine])
+        codes = randomise_group(one, number, answers, ManyWords(len(mine))).codes
+        protocol = protocol_of(one.groups[number])
+        support = protocol.support(protocol.tabulate(codes))
+        counts = GroupCounts(group=number, protocol=protocol, reports=len(mine), support=support)
+        counted += counted_groups(one, [counts])
+        release = release_of(one, counted)
+        if number < len(first.groups) - 1:
+            campaigns.append(round_after(one, release, counted))
+    return campaigns, release
+
+
+@pytest.mark.parametrize("number", PLANS)
+def test_rounds_cut_where_devices_are(number):
+    first = design(BOUNDS, 4, DEVICES, rounds=number)
+    assert [group.draw is not None for group in first.groups] == [True] + [False] * (number - 1)
+    campaigns, release = all_rounds(first, *skewed(DEVICES))
+    assert [len(one.earlier) for one in campaigns] == list(range(number))
+    assert {one.series for one in campaigns} == {first.digest}
+    assert release.record.local.reports == DEVICES
+    assert (release.epsilon, len(release.record.local.levels)) == (4, number)
+    leaves = release.tree.boxes[release.tree.is_leaf]
+    smallest = leaves[np.argmin(leaves[:, 2] - leaves[:, 0])]
+    centre = smallest[:2] / 2**20 * [8, 4]
+    assert np.abs(centre - [2.2, 1.3]).max() < 1
+    assert len(leaves) < 4 ** (int(math.log2(2**20 / (smallest[2] - smallest[0]))))
+
+
+def test_the_last_campaign_states_all_counts(tmp_path):
+    campaigns, release = all_rounds(design(BOUNDS, 4, DEVICES, rounds=3), *skewed(DEVICES))
+    last = Campaign.parse(encode_campaign(campaigns[-1]))
+    counted = earlier_groups(last)
+    assert [group.reports for group in counted] == [
+        level.reports for level in release.record.local.levels[:2]
+    ]
+    assert [group.q for group in counted] == [v.q for v in release.record.local.levels[:2]]
+
+
+def entries(**changes):
+    """Content of a second round with other counts of the first."""
+    first = design(BOUNDS, 4, 2000, rounds=2)
+    counted = counted_groups(first, counted_places(first, *skewed(2000)))
+    second = round_after(first, release_of(first, counted), counted)
+    content = json.loads(encode_campaign(second))
+    content["groups"][0]["counted"] |= changes
+    return content
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"reports": -1},
+        {"reports": True},
+        {"outside": 10**9},
+        {"support": []},
+        {"support": 5},
+        {"support": None},
+        {"cells": ["0"]},
+        {"cells": None},
+        {"protocol": {"name": "laplace"}},
+        {"extra": 1},
+    ],
+    ids=range(10),
+)
+def test_counts_of_earlier_rounds_are_checked(changes):
+    with pytest.raises(ParameterError):
+        earlier_groups(campaign_of(entries(**changes)))
+
+
+def test_campaigns_without_a_further_round_are_refused(tmp_path):
+    campaigns, release = all_rounds(design(BOUNDS, 4, 4000, rounds=2), *skewed(4000))
+    with pytest.raises(ParameterError, match="its last one"):
+        round_after(campaigns[-1], release, [])
+    with pytest.raises(ParameterError, match="asked together"):
+        round_after(design(BOUNDS, 4, 4000, rounds=1), release, [])
+    (tmp_path / "c.json").write_bytes(encode_campaign(campaigns[0]))
+    with pytest.raises(InputDataError, match="must have parts"):
+        next_round(str(tmp_path / "c.json"), str(tmp_path))
+
+
+def test_a_chosen_protocol_stays():
+    first = design(BOUNDS, 4, 4000, rounds=3, protocol="unary")
+    release = all_rounds(first, *skewed(4000))[1]
+    assert {level.protocol for level in release.record.local.levels} == {"unary"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "settings"), [("unary", {"form": "symmetric"}), ("hashing", {"modulus": 2})]
+)
+def test_stated_settings_stay_over_all_rounds(protocol, settings):
+    first = design(BOUNDS, 4, DEVICES, rounds=3, protocol=protocol, settings=settings)
+    campaigns, _ = all_rounds(first, *skewed(DEVICES))
+    draws = [one.groups[number].draw for number, one in enumerate(campaigns)]
+    assert [{key: getattr(draw, key) for key in settings} for draw in draws] == [settings] * 3
+
+
+def test_cells_have_a_limit():
+    cuts = np.array([10, 3, 0])
+    cells = rounds._cut_cells(["0", "1", "2"], cuts)
+    assert len(cells) == 4**7 + 4**3 + 1
+    assert cells == sorted(cells)
+    assert campaign(((1_000_000, [*cells, "3"], HASHING),))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_the_perturbation_error_is_predicted(epsilon):
+    """Mean of z^2 over leaves and runs, all three terms of the variance in it."""
+    squares = []
+    for run in range(15):
+        x, y = skewed(DEVICES, seed=run)
+        release = all_rounds(design(BOUNDS, epsilon, DEVICES), x, y)[1]
+        estimates, tree = release.estimates, release.tree
+        inside = (x >= 0) & (x <= 8) & (y >= 0) & (y <= 4)
+        columns = (x[inside] / 8 * 2**20).astype(np.int32)
+        rows = (y[inside] / 4 * 2**20).astype(np.int32)
+        true = np.bincount(locate(tree, columns, rows), minlength=len(tree)).astype(float)
+        for level in reversed(tree.levels[1:]):
+            np.add.at(true, tree.parent[level], true[level])
+        nodes = np.flatnonzero(tree.epsilon > 0)
+        z = (estimates.signed[nodes] - true[nodes]) ** 2 / estimates.variance[nodes]
+        squares.append(z.mean())
+    assert 0.8 < np.mean(squares) < 1.2
+
+
+@pytest.mark.slow
+def test_sums_do_not_drift():
+    """Mean error of a box around a dense place, over 60 campaigns of the same devices.
+
+    The mean of 60 errors has a standard deviation of 0.13 of theirs. Half of theirs is passed by
+    chance in about one of 8,000 runs; weights that follow estimates make the mean about as large
+    as the deviation itself.
+    """
+    x, y = skewed(10_000)
+    box = (2, 1, 3, 2)
+    true = ((x >= 2) & (x < 3) & (y >= 1) & (y < 2)).sum()
+    errors = []
+    for _ in range(60):
+        release = all_rounds(design(BOUNDS, 4, 10_000), x, y)[1]
+        signed = release.with_post_processing(PostProcessing(estimate="signed"))
+        answer = signed.query([box]).iloc[0]
+        errors.append((answer["estimate"] - true) / answer["perturbation_error"])
+    assert abs(np.mean(errors)) < 0.5
+    assert 0.5 < np.mean(np.square(errors)) < 1.9
+
+
+def through_files(folder, devices):
+    """A campaign of real devices: stores, lines, parts and rounds, through the public functions."""
+    first = design(BOUNDS, 4, devices, rounds=4)
+    x, y = skewed(devices)
+    stores = [str(folder / f"{i}.store") for i in range(devices)]
+    for store in stores:
+        Store.create(store, 4 * NANO)
+    path = folder / "c0.json"
+    path.write_bytes(encode_campaign(first))
+    in_rounds = []
+    for number in range(4):
+        one = Campaign.load(str(path))
+        reports = [
+            answer_place(store, one, float(a), float(b), SystemWords())
+            for store, a, b in zip(stores, x, y, strict=True)
+        ]
+        # An answer of an earlier round is sent again, and refused as of another campaign.
+        lines = [report for report in reports if report is not None]
+        (folder / f"r{number}").write_text("".join(f"{line}\n" for line in lines))
+        parts = str(folder / f"p{number}")
+        done = collect(str(path), [str(folder / f"r{number}")], parts)
+        assert done.refused["campaign"] + done.reports == len(lines)
+        in_rounds.append(of_round(one, number, reports, x, y))
+        assert len(in_rounds[-1][0]) == done.reports
+        if number < 3:
+            path = folder / f"c{number + 1}.json"
+            path.write_bytes(encode_campaign(next_round(str(folder / f"c{number}.json"), parts)))
+    release = psd.local.aggregate(str(path), parts)
+    assert release.record.local.reports == devices
+    groups = aggregate_campaign(Campaign.load(str(path)), Path(parts))[1]
+    for store in stores[:50]:
+        with Store.locked(store) as opened:
+            assert opened.spent == 4 * NANO
+    return release, x, y, zip(groups, in_rounds, strict=True)
+
+
+def of_round(one, number, reports, x, y):
+    """Answers of the reports that were drawn in a round, and the number of devices in each cell."""
+    answers = [
+        (json.loads(report)["answer"], one.answer_of(number, float(a), float(b)))
+        for report, a, b in zip(reports, x, y, strict=True)
+        if report is not None and one.digest in report
+    ]
+    true = np.bincount([answer for _, answer in answers], minlength=one.groups[number].draw.answers)
+    return [json.dumps(report) for report, _ in answers], true, protocol_of(one.groups[number])
+
+
+def chance_of(count, devices, reports, p, q):
+    """Exact chance of a support count as far from its mean, or farther, on its side; doubled.
+
+    The reports of a round are drawn alone, so of ``reports`` the ``devices`` in a cell support it
+    with p and the others with q, whatever the cells are.
+    """
+    in_cell = binom.pmf(np.arange(devices + 1), devices, p)
+    others = binom.pmf(np.arange(reports - devices + 1), reports - devices, q)
+    law = np.clip(fftconvolve(in_cell, others), 0, None)
+    return 2 * min(law[: count + 1].sum(), law[count:].sum())
+
+
+@pytest.mark.parametrize(
+    "devices", [400, pytest.param(50_000, marks=pytest.mark.nightly)], ids=["few", "many"]
+)
+def test_real_devices_from_start_to_end(tmp_path, devices):
+    """Counts by their exact laws, the release by its intervals; a false alarm below 1e-4.
+
+    - Support counts are those of the reports that left the devices, counted by hand (400 devices).
+    - Each count is tested by its exact law, at 5e-5 over the number of counts: by the union bound
+      a false alarm has a probability of at most 5e-5. FFT adds errors below 1e-13.
+    - Each of four intervals has the confidence 1 - 1e-6. By the normal law a false alarm has
+      4e-6; tails of the sums of some 60 to 160 reports are at most ten times those of the law.
+    """
+    release, x, y, counted = through_files(tmp_path, devices)
+    chances = []
+    for group, (reports, true, protocol) in counted:
+        support = [*group.support.tolist(), group.outside]
+        if devices == 400:
+            assert support == sum(support_of(protocol, report) for report in reports).tolist()
+        p, q = float(group.p), float(group.q)
+        chances += [
+            chance_of(*counts, group.reports, p, q) for counts in zip(support, true, strict=True)
+        ]
+    assert min(chances) > 5e-5 / len(chances)
+    boxes = [(0, 0, 4, 4), (2, 1, 3, 2), (0, 0, 8, 2), (4, 0, 8, 4)]
+    answers = release.query(boxes, confidence=1 - 1e-6)
+    true = [((x >= a) & (x < c) & (y >= b) & (y < d)).sum() for a, b, c, d in boxes]
+    assert ((answers["lower"] <= true) & (true <= answers["upper"])).all()
+
+
+@pytest.mark.parametrize("wrong", [0.7, 1.3])
+def test_counts_of_another_epsilon_are_detected(wrong):
+    """3,000 devices miss it with a probability below 1e-7."""
+    x, y = skewed(3000)
+    group = (1_000_000, ["0", "1", "2", "3"], KARY)
+    one = campaign((group,), nano_epsilon=4 * NANO)
+    liars = campaign((group,), nano_epsilon=int(wrong * 4 * NANO))
+    answers = find_answers(one, 0, x, y)
+    codes = randomise_group(liars, 0, answers, ManyWords(3000)).codes
+    law = protocol_of(one.groups[0])
+    counts = zip(
+        law.support(law.tabulate(codes)).tolist(),
+        np.bincount(answers, minlength=5).tolist(),
+        strict=True,
+    )
+    p, q = float(law.p), float(law.q)
+    assert min(chance_of(*pair, 3000, p, q) for pair in counts) < 5e-5 / 100
+
+
+def test_the_tree_of_an_uneven_campaign_is_sound():
+    uneven = campaign(((1_000_000, ["0", "1", "2", *(f"3{d}" for d in "0123")], HASHING),))
+    counts = counted_places(uneven, *skewed(2000))
+    release = release_of(uneven, counted_groups(uneven, counts))
+    assert release.tree.is_leaf.sum() == 7
+    with pytest.raises(ParameterError, match="at least as fine"):
+        release_of(uneven, [*counted_groups(uneven, counts), *coarser()])
+
+
+def coarser():
+    one = campaign(((1_000_000, ["0", "1", "2", "3"], HASHING),))
+    return counted_groups(one, counted_places(one, *skewed(2000)))
+
+
+def test_groups_of_several_rounds_are_as_fine_as_grids():
+    grid = campaign(((1_000_000, GRID, HASHING),))
+    group = counted_groups(grid, counted_places(grid, *skewed(2000)))[0]
+    chain = release_of(grid, [group, replace(group, outside=3)])
+    assert [level.level for level in chain.record.local.levels] == [2, 3]
+    assert (chain.tree.children[chain.tree.levels[2]] == 1).all()

@@ -1,0 +1,131 @@
+"""Plans of local campaigns, against campaigns whose reports are drawn one by one."""
+
+import numpy as np
+import pytest
+
+import psd
+from psd.errors import ParameterError
+from psd.evaluation.workload import draw_workload
+from psd.local.aggregation import counted_groups, release_of
+from psd.local.bulk import ManyWords, draw_groups, find_answers, randomise_group
+from psd.local.campaign_design import design
+from psd.local.counting import GroupCounts
+from psd.local.protocols import protocol_of
+from psd.local.rounds import round_after
+from psd.planning.local_reports import _draw_counts, draw_campaign
+from support.local import GRID, campaign
+
+BOUNDS = (0, 0, 8, 4)
+DEVICES = 10_000
+
+
+def people(seed=1):
+    """Devices of which many are in a small part of the bounds."""
+    generator = np.random.default_rng(seed)
+    wide = generator.random(DEVICES) < 0.3
+    x = np.where(wide, generator.uniform(0, 8, DEVICES), generator.normal(2.2, 0.3, DEVICES))
+    y = np.where(wide, generator.uniform(0, 4, DEVICES), generator.normal(1.3, 0.2, DEVICES))
+    return x, y
+
+
+def real_campaign(first, x, y):
+    """Release of a campaign whose devices all draw their reports."""
+    groups, counted, campaign = draw_groups(first, ManyWords(len(x))), [], first
+    for number in range(len(first.groups)):
+        if campaign.groups[number].draw is None:
+            campaign = round_after(campaign, release_of(campaign, counted), counted)
+        mine = np.flatnonzero(groups == number)
+        answers = find_answers(campaign, number, x[mine], y[mine])
+        codes = randomise_group(campaign, number, answers, ManyWords(len(mine))).codes
+        protocol = protocol_of(campaign.groups[number])
+        support = protocol.support(protocol.tabulate(codes))
+        counts = GroupCounts(group=number, protocol=protocol, reports=len(mine), support=support)
+        counted += counted_groups(campaign, [counts])
+    return release_of(campaign, counted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1, 4])
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_drawn_counts_have_the_errors_of_real_reports(epsilon, rounds):
+    """Mean errors of boxes over six campaigns of each kind, beside each other."""
+    x, y = people()
+    boxes = draw_workload(x, y, BOUNDS, per_class=60).boxes
+    true = (x >= boxes[:, :1]) & (x < boxes[:, 2:3]) & (y >= boxes[:, 1:2]) & (y < boxes[:, 3:])
+    first, generator = design(BOUNDS, epsilon, DEVICES, rounds=rounds), np.random.default_rng(2)
+
+    def errors(draw):
+        off = [np.abs(draw().estimate(boxes) - true.sum(axis=1)) for _ in range(6)]
+        return np.mean(off, axis=0).reshape(8, -1).mean(axis=1)
+
+    ones = np.ones(DEVICES, np.int64)
+    drawn = errors(lambda: draw_campaign(first, x, y, ones, generator))
+    real = errors(lambda: real_campaign(first, x, y))
+    assert np.abs(np.log(drawn / real)).mean() < 0.2
+    assert abs(np.log(drawn / real).mean()) < 0.15
+
+
+@pytest.mark.parametrize(
+    "protocol", [{"name": "hashing", "modulus": 3}, {"name": "subset", "size": 4}]
+)
+def test_drawn_counts_have_the_stated_mean_and_variance(protocol):
+    """Chi-square of both moments of the estimate of a cell, by the variance of the protocol."""
+    one = campaign(((1_000_000, GRID, protocol),), devices=1000)
+    x, y = np.array([1.0, 7.0]), np.array([1.0, 3.0])
+    devices, generator = np.array([400, 600]), np.random.default_rng(5)
+    law = protocol_of(one.groups[0])
+    p, q = float(law.p), float(law.q)
+    cell, runs = one.answer_of(0, 1.0, 1.0), 2000
+    answers = np.array([one.answer_of(0, a, b) for a, b in zip(x, y, strict=True)])
+    support = np.array(
+        [_draw_counts(one, 0, answers, devices, generator).support[cell] for _ in range(runs)]
+    )
+    shares = (support / 1000 - q) / (p - q)
+    variance = float(law.variance(0)) + 0.4 * (1 - p - q) / (p - q)
+    deviation = np.sqrt(variance / 1000)
+    assert abs(shares.mean() - 0.4) < 4.5 * deviation / np.sqrt(runs)
+    assert abs(shares.var() / deviation**2 - 1) < 4.5 * np.sqrt(2 / runs)
+
+
+def small(**changes):
+    options = {"domain": BOUNDS, "epsilons": [1], "densities": ["clustered"], "runs": 1}
+    return psd.local.plan(**{"devices": [2000], **options, **changes})
+
+
+def test_a_row_for_each_number_of_devices_epsilon_and_rounds():
+    calls = []
+    table = small(
+        devices=[2000, 20_000],
+        epsilons=["1", "4"],
+        rounds=[1, 4],
+        progress=lambda *numbers: calls.append(numbers),
+    ).table
+    assert len(table) == 8
+    assert calls == [(0, 2), (1, 2), (2, 2)]
+    assert (table["factor"] > 1.5).all()
+    error = table.set_index(["devices", "epsilon", "rounds"])["error"]
+    assert error[20_000, "4", 4] < error[2000, "1", 4]
+
+
+def test_public_points_take_the_place_of_densities():
+    table = small(points=people()).table
+    assert table["density"].tolist() == ["points"]
+    with pytest.raises(ParameterError, match="inside the bounds"):
+        small(points=(np.full(3, 99.0), np.full(3, 99.0)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"devices": [999]}, "devices must be"),
+        ({"devices": [5000, 5000]}, "devices"),
+        ({"epsilons": [0]}, "epsilon"),
+        ({"rounds": [5]}, "rounds must be 1, 2, 3, 4 or 7"),
+        ({"rounds": []}, "rounds"),
+        ({"densities": ["flat"]}, "density must be one of"),
+        ({"runs": 0}, "runs must be"),
+    ],
+)
+def test_wrong_arguments_are_refused(changes, words):
+    with pytest.raises(ParameterError, match=words):
+        small(**changes)
