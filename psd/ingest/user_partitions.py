@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import from_arrow, to_arrow
 from psd.errors import WriteError
+from psd.ingest.short_ids import PARTITIONS, number_partitions, short_names, short_numbers
 
 __all__ = ["UserPartition", "UserPartitions"]
 
-_PARTITIONS = 64
-
 # Records that are partitioned at once; partitions are joined up to half as many.
-_ROWS_PER_BATCH = 2**20
+_ROWS_PER_BATCH = 2**18
 
-_MEMORY = 10**9
+# Without a limit: 25 million records. Pieces of a batch share its memory, which is free only after
+# the last partition; a partition in a file is free after it was counted.
+_MEMORY = 4 * 10**8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -57,6 +58,9 @@ class UserPartition:
 class UserPartitions:
     """Collects batches of records and returns them by user.
 
+    Ids of at most eight bytes are stored as numbers, longer ones as texts, in partitions of their
+    own.
+
     Parameters
     ----------
     memory : int, optional
@@ -66,11 +70,11 @@ class UserPartitions:
     def __init__(self, memory: int | None = None) -> None:
         self._memory = _MEMORY if memory is None else memory
         self._batch_size = max(min(_ROWS_PER_BATCH, self._memory // 512), 1)
-        self._waiting: list[Any] = []
-        self._pieces: list[list[Any]] = [[] for _ in range(_PARTITIONS)]
+        self._waiting: tuple[list[Any], list[Any]] = ([], [])
+        self._pieces: list[list[Any]] = [[] for _ in range(2 * PARTITIONS)]
         self._bytes = 0
-        self._files: list[IO[bytes]] = []
-        self._writers: list[Any] = []
+        self._files: dict[int, IO[bytes]] = {}
+        self._writers: dict[int, Any] = {}
 
     @cached_property
     def _connection(self) -> Any:
@@ -79,49 +83,90 @@ class UserPartitions:
 
         return duckdb.connect(config={"threads": 1, "temp_directory": ""})
 
-    def add_rows(self, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64] | None) -> None:
-        """Add records; all batches have times, or none has."""
+    def add_rows(
+        self,
+        ids: Any,
+        codes: NDArray[np.int64],
+        time: NDArray[np.int64] | None,
+        inside: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Add records; all batches have times, or none has.
+
+        Parameters
+        ----------
+        ids : pyarrow.Array of string, without nulls
+            Private.
+        codes, time : ndarray of int64
+            See `UserPartition`. Private.
+        inside : ndarray of bool, optional
+            Records that the codes and times are of; by default all. Private.
+        """
+        import pyarrow as pa
+
+        numbers, is_short = short_numbers(ids)
+        if inside is not None and not inside.all():
+            numbers, is_short = numbers[inside], is_short[inside]
+            if not is_short.all():
+                ids = ids.filter(pa.array(inside))
+        if is_short.all():
+            self._add(0, to_arrow(numbers), codes, time)
+        else:
+            for kind, rows in ((0, np.flatnonzero(is_short)), (1, np.flatnonzero(~is_short))):
+                chosen = ids.take(to_arrow(rows)) if kind else to_arrow(numbers[rows])
+                self._add(kind, chosen, codes[rows], None if time is None else time[rows])
+        if max(sum(map(len, waiting)) for waiting in self._waiting) >= self._batch_size:
+            self._partition_waiting()
+
+    def _add(
+        self, kind: int, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64] | None
+    ) -> None:
+        """Let records with ids of one kind wait."""
         import pyarrow as pa
 
         columns = {"id": ids, "code": to_arrow(codes)}
         if time is not None:
             columns["time"] = to_arrow(time)
-        self._waiting.append(pa.RecordBatch.from_pydict(columns))
-        if sum(map(len, self._waiting)) >= self._batch_size:
-            self._partition_waiting()
+        self._waiting[kind].append(pa.RecordBatch.from_pydict(columns))
 
     def _partition_waiting(self) -> None:
         """Partition the waiting records."""
         import pyarrow as pa
 
-        waiting, self._waiting = [batch for batch in self._waiting if len(batch)], []
-        if not waiting:
-            return
-        rows = pa.concat_batches(waiting)
-        for number, piece in _pieces(rows, _partition_numbers(rows.column("id"), self._connection)):
-            self._pieces[number].append(piece)
-        self._bytes += rows.nbytes
+        for kind, all_waiting in enumerate(self._waiting):
+            waiting = [batch for batch in all_waiting if len(batch)]
+            all_waiting.clear()
+            if not waiting:
+                continue
+            rows = pa.concat_batches(waiting)
+            ids = rows.column("id")
+            parts = (
+                _partition_numbers(ids, self._connection)
+                if kind
+                else number_partitions(from_arrow(ids))
+            )
+            for number, piece in _pieces(rows, parts):
+                self._pieces[kind * PARTITIONS + number].append(piece)
+            self._bytes += rows.nbytes
         if self._bytes > self._memory:
             self._spill()
 
     def partitions(self, *, again: bool = False) -> Iterator[UserPartition]:
         """Yield the records of all users by partition; ``again`` keeps the files."""
         if not self._bytes and not self._files:  # too few to be partitioned
-            yield from [_join(self._waiting)] if sum(map(len, self._waiting)) else []
+            yield from (_join(waiting) for waiting in self._waiting if sum(map(len, waiting)))
             return
         self._partition_waiting()
         if self._files:
             self._spill()
-            for writer in self._writers:
+            for writer in self._writers.values():
                 writer.close()
         pieces: list[Any] = []
-        for number in range(_PARTITIONS):
-            pieces += self._read(number, again) if self._files else self._pieces[number]
-            if sum(map(len, pieces)) > self._batch_size // 2:
+        for number in range(2 * PARTITIONS):
+            pieces += self._read(number, again)
+            is_last = number % PARTITIONS == PARTITIONS - 1  # kinds of ids are not joined
+            if pieces and (is_last or sum(map(len, pieces)) > self._batch_size // 2):
                 yield _join(pieces)
                 pieces = []
-        if pieces:
-            yield _join(pieces)
 
     def _spill(self) -> None:
         """Move all records from memory to the files."""
@@ -140,21 +185,26 @@ class UserPartitions:
         """Append all records in memory to the files."""
         import pyarrow as pa
 
-        if not self._files:
-            self._files = [tempfile.TemporaryFile() for _ in range(_PARTITIONS)]  # noqa: SIM115
-            schema = next(piece.schema for pieces in self._pieces for piece in pieces)
-            self._writers = [pa.ipc.new_stream(file, schema) for file in self._files]
-        for writer, pieces in zip(self._writers, self._pieces, strict=True):
-            for piece in pieces:
-                writer.write_batch(piece)
-            pieces.clear()
+        for kind in (0, 1):
+            numbers = range(kind * PARTITIONS, (kind + 1) * PARTITIONS)
+            piece = next((piece for number in numbers for piece in self._pieces[number]), None)
+            if piece is not None and numbers[0] not in self._files:
+                for number in numbers:
+                    self._files[number] = tempfile.TemporaryFile()  # noqa: SIM115
+                    self._writers[number] = pa.ipc.new_stream(self._files[number], piece.schema)
+            for number in numbers:
+                for piece in self._pieces[number]:
+                    self._writers[number].write_batch(piece)
+                self._pieces[number].clear()
         self._bytes = 0
 
     def _read(self, number: int, again: bool) -> list[Any]:
-        """Read the pieces of a partition from its file; the last reading removes the file."""
+        """Pieces of a partition; the last reading of its file removes the file."""
         import pyarrow as pa
 
-        file = self._files[number]
+        file = self._files.get(number)
+        if file is None:
+            return self._pieces[number]
         file.seek(0)
         pieces = list(pa.ipc.open_stream(file))
         if not again:
@@ -165,7 +215,7 @@ class UserPartitions:
 def _pieces(rows: Any, part: NDArray[np.uint8]) -> Iterator[tuple[int, Any]]:
     """Split a batch by partition."""
     sorted_rows = rows.take(to_arrow(np.argsort(part, kind="stable")))
-    sizes = np.bincount(part, minlength=_PARTITIONS)
+    sizes = np.bincount(part, minlength=PARTITIONS)
     for number in np.flatnonzero(sizes).tolist():
         yield number, sorted_rows.slice(int(sizes[:number].sum()), int(sizes[number]))
 
@@ -175,7 +225,7 @@ def _partition_numbers(ids: Any, connection: Any) -> NDArray[np.uint8]:
     import pyarrow as pa
 
     table = connection.from_arrow(pa.table({"id": ids}))
-    parts = table.project(f"(hash(id) % {_PARTITIONS})::UTINYINT AS part").to_arrow_table()
+    parts = table.project(f"(hash(id) % {PARTITIONS})::UTINYINT AS part").to_arrow_table()
     return from_arrow(parts["part"])
 
 
@@ -187,9 +237,10 @@ def _join(pieces: list[Any]) -> UserPartition:
     ids = table["id"].dictionary_encode().combine_chunks()
     codes = from_arrow(table["code"])
     has_time = "time" in table.column_names
+    names = ids.dictionary
     return UserPartition(
         users=from_arrow(ids.indices).astype(np.int64),
-        names=ids.dictionary,
+        names=short_names(names) if pa.types.is_integer(names.type) else names,
         codes=codes,
         time=from_arrow(table["time"]) if has_time else np.broadcast_to(np.int64(0), len(codes)),
     )

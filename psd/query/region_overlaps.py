@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from psd.estimation.model import CountModel
 
-__all__ = ["MAX_REGIONS", "Regions", "cut_leaves", "prepare_regions"]
+__all__ = ["MAX_REGIONS", "Regions", "check_size", "cut_leaves", "prepare_regions"]
 
 MAX_REGIONS = 5_000
 """Maximum number of regions whose covariances are computed together: a matrix of 200 MB."""
@@ -73,12 +73,23 @@ def prepare_regions(model: CountModel, regions: Any) -> Regions:
         prepared = Polygons(model=model, shapes=shapes)
     else:
         prepared = Boxes(model=model, sides=model.domain.to_lattice(parse_boxes(regions)[0]))
-    if len(prepared) > MAX_REGIONS:
+    check_size(len(prepared))
+    return prepared
+
+
+def check_size(number: int) -> None:
+    """Refuse too many regions for joint answers.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `MAX_REGIONS`.
+    """
+    if number > MAX_REGIONS:
         raise ParameterError(
-            f"regions must be at most {MAX_REGIONS:,} for joint answers, got {len(prepared):,}; "
+            f"regions must be at most {MAX_REGIONS:,} for joint answers, got {number:,}; "
             "the covariance of every two regions is computed"
         )
-    return prepared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -49,8 +49,12 @@ _FEW_VERTICES = 14_000
 
 _POLYGONS = (3, 6)
 
+_ADVICE = "repair it first"
 
-def to_release_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
+
+def to_release_crs(
+    shapes: geopandas.GeoSeries, domain: Domain, advice: str = _ADVICE
+) -> NDArray[np.object_]:
     """Check shapes and reproject them to the CRS of the domain.
 
     Guarantees
@@ -64,6 +68,8 @@ def to_release_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.ob
         Geometries with a CRS.
     domain : Domain
         Of the release.
+    advice : str
+        What the message about a polygon that is not valid ends with.
 
     Returns
     -------
@@ -85,7 +91,7 @@ def to_release_crs(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.ob
     import shapely
 
     original = np.asarray(shapes.array, dtype=object)
-    _check(original)
+    _check(original, advice=advice)
     if _same_crs(shapes.crs, domain):
         _check_lengths(original, domain)
         return original
@@ -183,7 +189,7 @@ def _segment_length(shapes: geopandas.GeoSeries, domain: Domain) -> float:
     return float(length)
 
 
-def _check(shapes: NDArray[np.object_], where: str = "") -> None:
+def _check(shapes: NDArray[np.object_], where: str = "", advice: str = _ADVICE) -> None:
     """Refuse shapes that are not polygons, then large ones, then invalid ones."""
     import shapely
 
@@ -193,7 +199,7 @@ def _check(shapes: NDArray[np.object_], where: str = "") -> None:
     if invalid.any():
         number = _first(invalid)
         reason = shapely.is_valid_reason(shapes[number - 1])
-        raise ParameterError(f"region {number} is not valid{where} ({reason}); repair it first")
+        raise ParameterError(f"region {number} is not valid{where} ({reason}); {advice}")
 
 
 def check_kinds(shapes: NDArray[np.object_]) -> None:

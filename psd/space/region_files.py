@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import geopandas
     import pandas
 
-__all__ = ["read_boxes", "read_polygons"]
+__all__ = ["read_boxes", "read_polygons", "read_table"]
 
 
 def read_boxes(path: Path) -> pandas.DataFrame:
@@ -74,6 +74,20 @@ def read_polygons(
     return table if crs is None else table.set_geometry(regions_table(table, crs))
 
 
+def read_table(path: Path, name: str = "table") -> pandas.DataFrame:
+    """Table of a file, of texts if it is CSV; files of a GIS format have their geometries.
+
+    Raises
+    ------
+    InputDataError
+        If the file is missing or malformed.
+    DomainError
+        If the CRS of its geometries is unknown.
+    """
+    _check_file(path)
+    return _csv(path, name) if path.suffix.lower() == ".csv" else _vector_file(path, name)
+
+
 def _lines(path: Path, name: str) -> list[str]:
     """Lines of a text file that are not blank."""
     try:
@@ -99,13 +113,15 @@ def _vector_file(path: Path, name: str) -> geopandas.GeoDataFrame:
         if path.suffix.lower() == ".parquet":
             return gpd.read_parquet(path)
         with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-            layers = pyogrio.list_layers(path)[:, 0].tolist()
+            # Tables without geometries, such as the styles of QGIS, are left alone.
+            layers = [str(layer) for layer, kind in pyogrio.list_layers(path) if kind is not None]
             if len(layers) > 1:
                 raise InputDataError(
                     f"{name} {path} has several layers ({', '.join(layers)}); save one of them "
                     "alone"
                 )
-            table = gpd.read_file(path, engine="pyogrio")
+            only = {"layer": layers[0]} if layers else {}
+            table = gpd.read_file(path, engine="pyogrio", **only)
     except CRSError:
         raise DomainError(
             f"{name} {path} has a CRS that PROJ does not know; save it in another one"

@@ -1,0 +1,170 @@
+"""psd plan --regions: expected errors of named regions, printed or written."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options.values import parse_number, parse_settings, split_commas
+from ..output.columns import Column, print_columns
+from ..output.terminal import printable, show_stage
+from ..output.text_files import write_text
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.planning.region_plan import RegionPlan
+    from psd.space.domain import Domain
+
+__all__ = ["run_region_plan"]
+
+_NOTE = (
+    "Error is the root mean square over the regions of a level, in records. Mean, median and 90th "
+    "percentile are of relative errors, error / population, of regions with a population. Good: up "
+    "to 12 %; with care: up to 30 %; poor: above, or no population. Regions are public; no record "
+    "was read."
+)
+
+_DISPENSABLE = ("mean_population", "median_error", "90th_percentile")
+
+
+def run_region_plan(
+    domain: Domain,
+    form: str,
+    output: str | None,
+    *,
+    overwrite: bool,
+    regions: dict[str, Any],
+    settings: tuple[str, ...],
+    for_relative_error: str | None,
+    level: str | None,
+    **options: Any,
+) -> None:
+    """Plan the regions of the options, and print or write the plan.
+
+    Raises
+    ------
+    UsageError
+        If neither epsilons nor a relative error are present, or there are several methods.
+    """
+    from psd.planning.region_plan import plan_regions
+
+    methods, epsilons = split_commas(options["methods"]), split_commas(options["epsilons"] or "")
+    if not _is_default("methods") and len(methods) > 1:
+        raise click.UsageError("--methods must be one of auto, cascade and none with --regions")
+    if for_relative_error is None and options["epsilons"] is None:
+        raise click.UsageError("--epsilon or --for-relative-error must be given")
+    if for_relative_error is None and level is not None:
+        raise click.UsageError("--level must be given with --for-relative-error")
+    if for_relative_error is not None and len(epsilons) > 1:
+        raise click.UsageError("--epsilon must be one with --for-relative-error, the largest")
+    target: dict[str, Any] = {"epsilons": epsilons}
+    if for_relative_error is not None:
+        target = {"for_relative_error": _share(for_relative_error), "level": level}
+        target |= {"max_epsilon": epsilons[0]} if options["epsilons"] else {}
+    with show_stage() as stage:
+        stage("planning regions")
+        result = plan_regions(
+            **_inputs(regions),
+            domain=domain,
+            method=_method(methods[0], settings),
+            count=options["count"],
+            max_contributions=options["max_contributions"],
+            seed=options["seed"],
+            **target,
+        )
+    if form == "table":
+        _print_plan(result)
+    elif form == "csv":
+        text = result.table.to_csv(index=False, lineterminator="\n")
+        write_text(text, output, overwrite=overwrite)
+    else:
+        write_text(_plan_json(result), output, overwrite=overwrite)
+
+
+def _is_default(name: str) -> bool:
+    """Whether an option was left out."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.DEFAULT
+
+
+def _inputs(table: dict[str, Any]) -> dict[str, Any]:
+    """Regions and the column of populations."""
+    from psd.publish.region_text import regions_from_table
+
+    keys = dict(table)
+    column = keys.pop("population", None)
+    return {"regions": regions_from_table(keys), "populations": column}
+
+
+def _method(inside: str, settings: tuple[str, ...]) -> Any:
+    """Method of the regions."""
+    from psd.decompositions._regions import region_method
+
+    return region_method(inside, parse_settings(settings))
+
+
+def _share(text: str) -> float:
+    """Share of a text with %, or of a number."""
+    if text.endswith("%"):
+        return parse_number(text[:-1].strip()) / 100
+    return parse_number(text)
+
+
+def _plan_json(result: RegionPlan) -> str:
+    """The plan as one JSON object; infinite errors are null."""
+    content = {
+        "count": result.count,
+        "max_contributions": result.max_contributions,
+        "inside": result.inside,
+        "solved_epsilon": None if result.solved is None else str(result.solved),
+        "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _print_plan(result: RegionPlan) -> None:
+    """The plan as a table for people."""
+    from psd.planning.text import percent_text
+
+    k, table = result.max_contributions, result.table
+    unit = "each record is protected" if k == 1 else f"users are protected (at most {k:,} records)"
+    click.echo(f"Expected errors of regions: {result.count:,.0f} records; {unit}.")
+    columns = [
+        Column(heading="epsilon", values=table["epsilon"].tolist()),
+        Column(heading="level", values=[printable(name) for name in table["level"]], left=True),
+        Column(heading="regions", values=_numbers(table, "regions")),
+        Column(heading="mean_population", values=_numbers(table, "mean_population")),
+        Column(heading="error", values=[f"{value:,.1f}" for value in table["error"]]),
+        *(
+            Column(heading=heading, values=[percent_text(value) for value in table[name]])
+            for heading, name in (
+                ("mean_error", "mean_error"),
+                ("median_error", "median_error"),
+                ("90th_percentile", "error_90"),
+            )
+        ),
+        *(
+            Column(heading=heading, values=_numbers(table, name))
+            for heading, name in (
+                ("good", "good"),
+                ("with_care", "use_with_care"),
+                ("poor", "poor"),
+            )
+        ),
+    ]
+    left_out = print_columns(columns, dispensable=_DISPENSABLE)
+    click.echo(textwrap.fill(_NOTE, 90))
+    if result.solved is not None:
+        click.echo(f"- epsilon {result.solved} gives this relative error.")
+    if left_out:
+        named = ", ".join(name.replace("_", " ") for name in left_out)
+        click.echo(f"(too narrow for {named}; see --format csv)", err=True)
+
+
+def _numbers(table: pandas.DataFrame, name: str) -> list[str]:
+    """Whole numbers of a column."""
+    return [f"{value:,.0f}" for value in table[name]]

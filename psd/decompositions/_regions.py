@@ -1,0 +1,286 @@
+"""Regions: counts of named regions on every level, and a cascade inside the lowest ones.
+
+Not in the list of methods: it needs a public hierarchy, which a build gets as ``regions``.
+
+References
+----------
+.. [1] Abowd et al. "The 2020 Census Disclosure Avoidance System TopDown Algorithm." Harvard Data
+   Science Review, 2022: noisy counts on each level of the geography.
+   https://doi.org/10.1162/99608f92.529e3cb9
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from psd._util.arrays import Integers
+from psd._util.fields import check_parameters, choice, from_settings, public_field
+from psd._util.instances import type_text
+from psd.decompositions._constants import (
+    AUTO_CELLS,
+    CASCADE_SIGNAL,
+    REGIONS_ALONE_TOTAL_SHARE,
+    REGIONS_MAX_SHARE,
+    REGIONS_MIN_SHARE,
+    REGIONS_SHARE,
+    REGIONS_SHARE_EXPONENTS,
+    REGIONS_SIGNALS,
+    TOTAL_SHARE,
+)
+from psd.decompositions.cascade import Cascade
+from psd.errors import ParameterError
+from psd.privacy.epsilon import NANO, epsilon_text, parse_decimal
+from psd.privacy.shares import root_shares, share, split_total
+from psd.release.post_processing import PostProcessing
+
+if TYPE_CHECKING:
+    from psd.decompositions._base import Curator
+    from psd.space.box_tree import Tree
+    from psd.space.growing_tree import Cells
+
+__all__ = ["Regions", "as_region_method", "region_method"]
+
+_MAX_SIGNAL = 1_000_000
+_MAX_TEXT, _MAX_WEIGHT = 100, 1_000_000
+_INSIDE = ("cascade", "auto", "none")
+_DEGREES = {"absolute": 2, "squared": 3}
+
+
+def _weights_text(name: str, value: object) -> str:
+    """Check for numbers above 0 with commas between them."""
+    try:
+        weights = [parse_decimal(name, part.strip()) for part in str(value)[:_MAX_TEXT].split(",")]
+    except ParameterError:
+        weights = []
+    if not weights or not all(0 < weight <= _MAX_WEIGHT for weight in weights):
+        raise ParameterError(
+            f"{name} must be numbers above 0 and at most {_MAX_WEIGHT:,} with commas between them, "
+            f"got {str(value)[:_MAX_TEXT]!r}",
+            name=name,
+        )
+    return ",".join(f"{weight:f}" for weight in weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regions:
+    """Noisy counts of the regions of every level, and cells inside the lowest regions.
+
+    The levels share a part of epsilon, as the objective says; the rest goes to a cascade in each
+    lowest region, whose cells are clipped to it. All counts are pooled by least squares, so that
+    every level adds up.
+
+    Guarantees
+    ----------
+    - Every region of every level is counted, unless public input says that no record can lie in it.
+    - The shares of the total, of the levels and of the cells sum to exactly epsilon on every path.
+
+    Parameters
+    ----------
+    inside : {"cascade", "auto", "none"}
+        What is inside the lowest regions: cells, cells of which there are not many more than a
+        million, or nothing. Public.
+    levels_share : decimal in (0, 1), optional
+        Share of epsilon for all levels together. By default 0.25: more if the regions have few
+        records for epsilon, less if they have many; all that is left if nothing is inside. Public.
+    weights : str, optional
+        Weight of the error of each level, top first, such as ``"1,1,4"``; equal by default. Public.
+    objective : {"absolute", "squared"}
+        Errors whose weighted sum over the levels the shares minimise. Public.
+    total_share : decimal in (0, 1), optional
+        Share of epsilon for the total: 0.02, or 0.01 if nothing is inside. Public.
+
+    Notes
+    -----
+    With shares a_l, the error of the count of a region of level l alone has the mean absolute value
+    1 / (a_l epsilon) and the variance 2 / (a_l epsilon)^2, for w_l the weight of the level. The
+    sum of w_l / a_l at a fixed sum of shares is smallest if a_l is in proportion to sqrt(w_l), that
+    of w_l / a_l^2 if it is in proportion to cbrt(w_l).
+
+    The default share is 0.25. With s below 100 it is 0.25 (100 / s)^(1/8), at most 0.4, and with s
+    above 500 it is 0.25 (500 / s)^(2/9), at least 0.15, where s is the noisy total
+    times epsilon (over k with at most k records per user) over the number of lowest regions.
+
+    References
+    ----------
+    .. [1] Abowd et al., 2022.
+
+    Examples
+    --------
+    >>> Regions(inside="none").inside
+    'none'
+    """
+
+    inside: str = public_field("cascade", choice(*_INSIDE), "what is inside the lowest regions")
+    levels_share: Decimal | None = public_field(
+        None, share, "share of epsilon for all levels of regions"
+    )
+    weights: str | None = public_field(None, _weights_text, "weight of each level, top first")
+    objective: str = public_field(
+        "absolute", choice(*_DEGREES), "errors whose weighted sum the shares minimise"
+    )
+    total_share: Decimal | None = public_field(None, share, "share of epsilon for the total")
+
+    name: ClassVar[str] = "regions"
+    picks: ClassVar[tuple[str, ...]] = ("levels_epsilon", "signal")
+    paper: ClassVar[str] = "after Abowd et al., HDSR 2022"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+        if self.levels_share == 0 or self.total_share == 0:
+            raise ParameterError(
+                "levels_share and total_share must be above 0; every level is counted"
+            )
+        if self.inside == "none" and self.levels_share is not None:
+            raise ParameterError(
+                "levels_share must be left out with inside=none, where it is the rest"
+            )
+        if (self.levels_share or 0) + self._total_share >= 1:
+            raise ParameterError(
+                "levels_share and total_share must leave some epsilon for the cells"
+            )
+
+    @property
+    def post_processing(self) -> PostProcessing:
+        """Posterior medians where there are cells; least squares for regions alone."""
+        return PostProcessing(estimate="least-squares" if self.inside == "none" else "posterior")
+
+    @property
+    def _total_share(self) -> Decimal:
+        """Share for the total."""
+        default = REGIONS_ALONE_TOTAL_SHARE if self.inside == "none" else TOTAL_SHARE
+        return default if self.total_share is None else self.total_share
+
+    def step(self, lattice: tuple[int, int]) -> tuple[int, int]:
+        """One column and one row: cells begin where the box of their region does."""
+        return 1, 1
+
+    def build(self, curator: Curator) -> Tree:
+        """Count the total, then every level of regions, then cells inside the lowest ones."""
+        root, (left, paid) = curator.root(), split_total(curator.epsilon, self._total_share)
+        total = int(curator.count(root, paid)[0])
+        levels = curator.cut_regions(root)
+        for_levels = left
+        if self.inside != "none":
+            signal = max(total, 1) * curator.epsilon / (NANO * curator.contributions)
+            part = self.levels_share or default_share(signal / len(levels[-1]))
+            for_levels = min(max(int(curator.epsilon * part), len(levels)), left)
+        curator.declare("levels_epsilon", epsilon_text(for_levels))
+        shares = self._level_shares(for_levels, len(levels))
+        counts = [curator.count(cells, nano) for cells, nano in zip(levels, shares, strict=True)]
+        if left > for_levels:
+            self._divide(curator, levels[-1], total, counts[-1], left - for_levels)
+        return curator.tree()
+
+    def _level_shares(self, total: int, levels: int) -> tuple[int, ...]:
+        """Nano-epsilon of each level, at least 1."""
+        weights = [Decimal(part) for part in (self.weights or ",".join("1" * levels)).split(",")]
+        if len(weights) != levels:
+            raise ParameterError(
+                f"weights must be one for each of {levels} levels of regions, got {len(weights)}"
+            )
+        shares = root_shares(total, weights, _DEGREES[self.objective])
+        if min(shares) < 1:
+            raise ParameterError(
+                f"epsilon must leave 1e-9 for each of {levels} levels of regions, got "
+                f"{epsilon_text(total)} for all"
+            )
+        return shares
+
+    def _divide(
+        self, curator: Curator, regions: Cells, total: int, counts: Integers, epsilon: int
+    ) -> None:
+        """Divide the lowest regions in which records can lie."""
+        signal = CASCADE_SIGNAL
+        if self.inside == "auto":
+            expected = max(total, 0) * epsilon / (NANO * curator.contributions)
+            signal = min(max(signal, math.ceil(expected / AUTO_CELLS)), _MAX_SIGNAL)
+            curator.declare("signal", signal)
+        possible = curator.inside_boundary(regions)
+        Cascade(signal=signal).descend(
+            curator,
+            regions[possible],
+            totals=counts[possible],
+            epsilon=epsilon,
+            first_levels=0,
+        )
+
+
+def as_region_method(value: Any) -> Regions:
+    """Return a method for regions, or make it by the name of what is inside them.
+
+    Raises
+    ------
+    ParameterError
+        If the value is neither.
+
+    Examples
+    --------
+    >>> as_region_method("auto").inside, as_region_method("regions").inside
+    ('auto', 'cascade')
+    """
+    if isinstance(value, Regions):
+        return value
+    if isinstance(value, str):
+        return region_method(value)
+    raise ParameterError(
+        "method must be auto, cascade, none or a psd.decompositions.Regions with regions, "
+        f"got {type_text(value)}"
+    )
+
+
+def region_method(name: object, settings: Mapping[str, str] | None = None) -> Regions:
+    """Make the method by the name of what is inside the lowest regions, and texts of parameters.
+
+    Parameters
+    ----------
+    name : object
+        ``"regions"``, or a value of `Regions.inside`. Public.
+    settings : mapping, optional
+        Parameters of `Regions` as text.
+
+    Raises
+    ------
+    ParameterError
+        If the name is another one, or a parameter does not exist or has a wrong value.
+
+    Examples
+    --------
+    >>> region_method("none", {"weights": "1,4"}).weights
+    '1,4'
+    """
+    stated = dict(settings or {})
+    if name != Regions.name:
+        if name not in _INSIDE:
+            raise ParameterError(
+                f"method must be one of {', '.join((*_INSIDE, Regions.name))} with regions, got "
+                f"{str(name)[:80]!r}",
+                name="method",
+            )
+        if "inside" in stated:
+            raise ParameterError(f"inside must be left out with method {name}", name="inside")
+        stated["inside"] = str(name)
+    method: Regions = from_settings(Regions, stated)
+    return method
+
+
+def default_share(signal: float) -> Decimal:
+    """Share of epsilon for all levels, for expected records times epsilon in a lowest region.
+
+    Examples
+    --------
+    >>> default_share(240.0), default_share(23.3), default_share(4_800.0)
+    (Decimal('0.25'), Decimal('0.300'), Decimal('0.151'))
+    """
+    few, many = REGIONS_SIGNALS
+    if few <= signal <= many:
+        return REGIONS_SHARE
+    near, exponent = (few, REGIONS_SHARE_EXPONENTS[0])
+    if signal > many:
+        near, exponent = (many, REGIONS_SHARE_EXPONENTS[1])
+    moved = float(REGIONS_SHARE) * (near / max(signal, 1e-9)) ** exponent
+    return min(max(Decimal(f"{moved:.3f}"), REGIONS_MIN_SHARE), REGIONS_MAX_SHARE)

@@ -1,0 +1,86 @@
+"""Named regions of a release as a table with their polygons, and its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from psd.errors import ParameterError
+from psd.export._answers import write_answers
+from psd.export._formats import find_format, is_database, is_raster
+from psd.export._reliability import check_treatment, treat_unreliable
+from psd.query.region_nodes import answer_named_regions
+from psd.query.reliability import Threshold
+from psd.space.crs import explain_proj_errors, parse_crs
+from psd.space.ground_areas import area_unit, shape_ground_areas
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from psd.estimation.model import CountModel
+    from psd.space.region_tree import RegionTree
+
+__all__ = ["export_regions", "named_regions_table"]
+
+
+def named_regions_table(
+    model: CountModel,
+    tree: RegionTree,
+    level: str | None,
+    *,
+    confidence: float,
+    threshold: Threshold,
+) -> geopandas.GeoDataFrame:
+    """Regions of a level with estimates and polygons; see `RegionRelease.to_geopandas`."""
+    import geopandas as gpd
+
+    answers = answer_named_regions(
+        model, tree, level=level, ids=None, confidence=confidence, threshold=threshold
+    )
+    names = [named.name for named in tree.regions.levels]
+    shapes = tree.regions.shapes(-1 if level is None else names.index(level))
+    answers.insert(2, "density", answers["estimate"] / shape_ground_areas(model.domain, shapes))
+    if model.record.source != "curator":
+        answers["release_source"] = model.record.source
+    return gpd.GeoDataFrame(answers, geometry=shapes, crs=model.domain.crs)
+
+
+def export_regions(
+    model: CountModel,
+    regions: geopandas.GeoDataFrame,
+    path: str | os.PathLike[str],
+    *,
+    metadata: Mapping[str, str],
+    crs: Any,
+    unreliable: str,
+    threshold: Threshold,
+    overwrite: bool,
+) -> None:
+    """Write the table of a level; see `RegionRelease.export`."""
+    limits = check_treatment(unreliable, threshold)
+    writer = find_format(path)
+    if is_raster(writer) or is_database(writer):
+        raise ParameterError(
+            f"output must be a file of a table for a release with regions, got {path}; such as "
+            ".gpkg, .parquet or .csv"
+        )
+    table = treat_unreliable(regions, unreliable, threshold)
+    if crs is not None:
+        with explain_proj_errors("the release", crs):
+            table = table.to_crs(parse_crs(crs))
+    counted = "users" if model.record.unit.weight else "records"
+    stated = {
+        **metadata,
+        **limits.texts,
+        "unreliable": unreliable,
+        "density_unit": f"{counted} per {area_unit(model.domain)}",
+    }
+    write_answers(
+        table,
+        path,
+        suffix=writer.SUFFIX,
+        content="regions",
+        metadata=stated,
+        overwrite=overwrite,
+    )

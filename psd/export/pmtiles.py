@@ -1,0 +1,71 @@
+"""PMTiles: vector tiles in one file, for maps in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psd.export._gdal import layer_bytes
+from psd.export._metadata import describe
+from psd.space.crs import explain_proj_errors
+
+if TYPE_CHECKING:
+    import geopandas
+
+__all__ = ["FIXED_CRS", "SUFFIX", "write"]
+
+SUFFIX = ".pmtiles"
+
+FIXED_CRS = "EPSG:3857"
+"""The CRS of map tiles."""
+
+# Width of the square of the tile of zoom 0 in metres, and units across a tile.
+_WORLD, _EXTENT = 40_075_016.7, 4096
+
+# The smallest cell has at least this many units at the largest zoom.
+_UNITS = 16
+
+# Most tiles along a side of the domain, and the largest zoom.
+_TILES, _LARGEST = 64, 14
+
+
+def write(table: geopandas.GeoDataFrame, path: Path) -> None:
+    """Write tiles of zoom 0 to the zoom at which the smallest polygon can be seen.
+
+    Polygons are cut at the edges of tiles, so a program that sums the features of a file counts
+    some of them twice. What lies beyond 85.06 degrees of latitude is in no tile.
+    """
+    with explain_proj_errors("the release", FIXED_CRS):
+        plane = table.to_crs(FIXED_CRS)
+    sides = np.clip(plane.geometry.bounds.to_numpy(), -_WORLD / 2, _WORLD / 2)
+    path.write_bytes(
+        layer_bytes(
+            plane,
+            "PMTiles",
+            layer=str(table.attrs.get("content", "cells")),
+            MINZOOM="0",
+            MAXZOOM=str(_largest_zoom(sides)),
+            NAME=str(table.attrs.get("title", "differentially private release")),
+            DESCRIPTION=describe(table.attrs),
+            TYPE="overlay",
+        )
+    )
+
+
+def _largest_zoom(sides: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> int:
+    """Zoom at which the smallest polygon has a visible size, if there are not too many tiles.
+
+    Examples
+    --------
+    >>> _largest_zoom(np.array([[0.0, 0.0, 100.0, 100.0], [0.0, 0.0, 20_000.0, 20_000.0]]))
+    11
+    """
+    if not len(sides):
+        return 0
+    smallest = max(float((sides[:, 2:] - sides[:, :2]).min()), 1e-3)
+    across = max(float((sides[:, 2:].max(axis=0) - sides[:, :2].min(axis=0)).max()), 1e-3)
+    seen = np.ceil(np.log2(_WORLD / _EXTENT * _UNITS / smallest))
+    few = np.floor(np.log2(_WORLD * _TILES / across))
+    return int(np.clip(min(seen, few), 0, _LARGEST))

@@ -1,0 +1,163 @@
+"""Named regions and unions of them: answers are sums of whole nodes, without partial cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers, ranges
+from psd.errors import ParameterError
+from psd.query.answer_table import answer_columns
+from psd.query.reliability import Threshold
+from psd.query.totals import query_totals
+from psd.query.traversal import Fraction, Traversal, traverse
+from psd.space.region_tree import RegionTree
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.estimation.model import CountModel
+    from psd.space.region_frame import NamedLevel
+
+__all__ = [
+    "NamedQueries",
+    "answer_named_regions",
+    "find_named_regions",
+    "member_fraction",
+    "union_traversal",
+]
+
+
+def answer_named_regions(
+    model: CountModel,
+    tree: RegionTree,
+    *,
+    level: str | None,
+    ids: Sequence[Any] | None,
+    confidence: float,
+    threshold: Threshold,
+) -> pandas.DataFrame:
+    """Answer regions of one level, or unions of them; see `psd.api.region_release`."""
+    import pandas as pd
+
+    queries = find_named_regions(tree, level, ids)
+    totals = query_totals(model, union_traversal(tree, queries))
+    columns = answer_columns(totals, model, confidence=confidence, threshold=threshold)
+    return pd.DataFrame({"id": list(queries.labels), **columns})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedQueries:
+    """Regions of a level, or unions of them.
+
+    Parameters
+    ----------
+    tier : int
+        Level of the hierarchy.
+    rows : tuple of tuple of int
+        Different regions of the level, for each query.
+    labels : tuple of str
+        Id of each query.
+    """
+
+    tier: int
+    rows: tuple[tuple[int, ...], ...]
+    labels: tuple[str, ...]
+
+
+def find_named_regions(
+    tree: RegionTree, level: str | None, ids: Sequence[Any] | None
+) -> NamedQueries:
+    """Find regions of a level by their ids; all of them without ids.
+
+    Raises
+    ------
+    ParameterError
+        If a level or an id does not exist, or an id of a union is repeated.
+    """
+    tier = _tier(tree, level)
+    named = tree.regions.levels[tier]
+    rows = list(named.ids) if ids is None else list(ids)
+    index = {name: number for number, name in enumerate(named.ids)}
+    return NamedQueries(
+        tier=tier,
+        rows=tuple(tuple(_index_of(index, part, named) for part in _parts(row)) for row in rows),
+        labels=tuple(map(_label, rows)),
+    )
+
+
+def union_traversal(tree: RegionTree, queries: NamedQueries) -> Traversal:
+    """Traverse unions of regions of a level.
+
+    Guarantees
+    ----------
+    - No cell is cut: the estimate of a union is the sum of those of its regions, and its variance
+      has the covariance of the tree.
+    """
+    frame = tree.frame
+    size = np.array([len(row) for row in queries.rows], np.int64)
+    regions = np.concatenate([np.empty(0, np.int64), *map(np.array, queries.rows)])
+    nodes = frame.named(queries.tier)[regions.astype(np.int64)]
+    number = frame.stop[nodes] - frame.first[nodes]
+    query = np.repeat(np.repeat(np.arange(len(size)), size), number)
+    fraction = member_fraction(tree, query, ranges(frame.first[nodes], number))
+    return traverse(tree, len(size), fraction)
+
+
+def member_fraction(tree: RegionTree, query: Integers, region: Integers) -> Fraction:
+    """Share of the lowest regions of each node that are in each query.
+
+    Parameters
+    ----------
+    tree : RegionTree
+        Regions and cells.
+    query, region : ndarray, shape (n,), int64
+        Query and lowest region of each pair.
+    """
+    frame, lowest = tree.frame, tree.regions.size
+    members = np.unique(query * lowest + region)
+
+    def fraction(query: Integers, node: Integers) -> tuple[Floats, Floats]:
+        first, stop = frame.first[node], frame.stop[node]
+        ends = np.searchsorted(members, [query * lowest + first, query * lowest + stop])
+        share = (ends[1] - ends[0]) / (stop - first)
+        return share, share
+
+    return fraction
+
+
+def _tier(tree: RegionTree, level: str | None) -> int:
+    """Index of a level by its name; the lowest one if none is given."""
+    names = [named.name for named in tree.regions.levels]
+    if level is None:
+        return len(names) - 1
+    if level not in names:
+        raise ParameterError(
+            f"level must be one of {', '.join(names)}, got {str(level)[:80]!r}", name="level"
+        )
+    return names.index(level)
+
+
+def _parts(row: Any) -> list[str]:
+    """Ids of the regions of a query: one id, or several of a union."""
+    parts = [row] if isinstance(row, str) else list(row)
+    if not parts or len(set(parts)) < len(parts):
+        raise ParameterError("ids must be an id, or a list of different ids, for each answer")
+    return parts
+
+
+def _index_of(index: dict[str, int], name: Any, level: NamedLevel) -> int:
+    """Index of a region in its level."""
+    if name not in index:
+        raise ParameterError(
+            f"ids must be those of level {level.name}, got {str(name)[:80]!r}", name="ids"
+        )
+    return index[name]
+
+
+def _label(row: Any) -> str:
+    """Id of an answer: that of its region, or those of a union with plus signs between them."""
+    return row if isinstance(row, str) else " + ".join(row)

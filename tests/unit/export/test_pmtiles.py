@@ -1,0 +1,75 @@
+"""Vector tiles, in the reader of PMTiles' own authors."""
+
+import gzip
+
+import numpy as np
+import pytest
+from pmtiles.reader import MemorySource, Reader
+from pmtiles.tile import Compression, TileType
+
+import psd
+from psd.errors import PsdError
+from support.cli_runner import passes
+from support.releases import as_drawn
+
+DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
+
+
+@pytest.fixture(scope="module")
+def release():
+    counts = 100 + np.arange(256)
+    return as_drawn(psd.Release.from_counts(psd.grid_tree(DOMAIN, 16), counts, 1, domain=DOMAIN))
+
+
+def test_tiles_hold_the_layer_the_bounds_and_the_guarantee(release, tmp_path):
+    release.export(tmp_path / "a.pmtiles", unreliable="mark")
+    reader = Reader(MemorySource((tmp_path / "a.pmtiles").read_bytes()))
+    header, stated = reader.header(), reader.metadata()
+    assert header["tile_type"] == TileType.MVT
+    assert header["min_zoom"] == 0
+    sides = [header[f"{side}_e7"] / 1e7 for side in ("min_lon", "min_lat", "max_lon", "max_lat")]
+    assert sides == pytest.approx(DOMAIN.bounds, abs=1e-4)
+    assert [layer["id"] for layer in stated["vector_layers"]] == ["cells"]
+    fields = stated["vector_layers"][0]["fields"]
+    assert {"estimate", "density", "relative_error", "reliable", "flag"} <= fields.keys()
+    assert f"digest {release.digest}" in stated["description"]
+    assert "epsilon 1; unit of privacy per record" in stated["description"]
+    tile = reader.get(0, 0, 0)
+    assert header["tile_compression"] == Compression.GZIP
+    assert b"perturbation_error" in gzip.decompress(tile)
+
+
+def test_the_smallest_cell_is_seen_and_large_domains_have_few_tiles(release, tmp_path):
+    zooms = {}
+    world = psd.Domain(bounds=(-180, -80, 180, 80))
+    wide = psd.Release.from_counts(psd.grid_tree(world, 32), np.arange(1024), 1, domain=world)
+    for name, each in (("city", release), ("world", wide)):
+        each.export(tmp_path / f"{name}.pmtiles")
+        content = (tmp_path / f"{name}.pmtiles").read_bytes()
+        zooms[name] = Reader(MemorySource(content)).header()["max_zoom"]
+    assert 4 <= zooms["city"] <= 14
+    assert zooms["world"] <= 6
+
+
+def test_answers_of_queries_are_tiles_too(release, tmp_path):
+    release.save(tmp_path / "r")
+    box = ("--box", 126.5, 37.1, 127, 37.5)
+    passes("query", tmp_path / "r", *box, "-o", tmp_path / "a.pmtiles")
+    stated = Reader(MemorySource((tmp_path / "a.pmtiles").read_bytes())).metadata()
+    assert [layer["id"] for layer in stated["vector_layers"]] == ["answers"]
+
+
+def test_the_poles_are_cut_off(tmp_path):
+    earth = psd.Domain(bounds=(-180, -90, 180, 90))
+    release = psd.Release.from_counts(psd.grid_tree(earth, 4), np.arange(16), 1, domain=earth)
+    release.export(tmp_path / "a.pmtiles")
+    header = Reader(MemorySource((tmp_path / "a.pmtiles").read_bytes())).header()
+    assert header["max_lat_e7"] / 1e7 <= 85.06
+
+
+def test_a_local_crs_has_no_tiles(tmp_path):
+    local = psd.Domain(bounds=(0, 0, 4, 4), crs='LOCAL_CS["site",UNIT["metre",1]]')
+    release = psd.Release.from_counts(psd.grid_tree(local, 2), [1] * 4, 1, domain=local)
+    with pytest.raises(PsdError, match="cannot be transformed"):
+        release.export(tmp_path / "a.pmtiles")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,104 @@
+"""Populations of regions: what is read, what is refused, and the records that are drawn."""
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+
+import psd
+from psd.errors import InputDataError, ParameterError
+from psd.planning.region_population import (
+    draw_region_population,
+    read_populations,
+    region_populations,
+)
+from psd.space.polygon_hierarchy import hierarchy_from_polygons
+
+DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
+
+
+def wards(**columns):
+    """Four wards in two boroughs, and 2 units in no ward."""
+    shapes = [shapely.box(x, 0, x + 1.5, 8) for x in (0, 1.5, 3, 4.5)]
+    rows = {"ward": list("abcd"), "borough": [1, 1, 2, 2], **columns}
+    return gpd.GeoDataFrame(rows, geometry=shapes, crs="EPSG:3857")
+
+
+@pytest.fixture
+def files(tmp_path):
+    def make(**columns):
+        wards(**columns).to_file(tmp_path / "w.gpkg")
+        return psd.RegionFiles(paths=(str(tmp_path / "w.gpkg"),), ids=("ward",), gaps="elsewhere")
+
+    return make
+
+
+def hierarchy(gaps="elsewhere"):
+    return hierarchy_from_polygons(wards(), DOMAIN, ids="ward", parents=["borough"], gaps=gaps)
+
+
+def test_a_column_is_read_by_id(files):
+    numbers = read_populations(files(people=[10, 0, 30.5, "40"]), "people")
+    assert numbers == {"a": 10, "b": 0, "c": 30.5, "d": 40}
+
+
+@pytest.mark.parametrize("value", [-1, None, float("nan"), "many", 1e13])
+def test_a_bad_number_is_refused_with_its_region(files, value):
+    with pytest.raises(ParameterError, match=r"populations must be numbers from 0 .* region 'c'"):
+        read_populations(files(people=[1.0, 2.0, value, 4.0]), "people")
+
+
+def test_columns_and_files_that_do_not_exist_are_refused(files, tmp_path):
+    with pytest.raises(ParameterError, match=r"a column of the regions \(ward, borough\), got"):
+        read_populations(files(), "people")
+    with pytest.raises(ParameterError, match="must be a column of files"):
+        read_populations(psd.CellRegions(kind="tiles", cells="3"), "people")
+    gone = psd.RegionFiles(paths=(str(tmp_path / "gone.gpkg"),), ids=("ward",))
+    with pytest.raises(InputDataError):
+        read_populations(gone, "people")
+
+
+def test_populations_are_in_the_order_of_the_regions_and_scaled_to_the_count():
+    stated = {"d": 4, "a": 1, "b": 2, "c": 3}
+    assert region_populations(hierarchy(), stated, None).tolist() == [1, 2, 3, 4, 0]
+    assert region_populations(hierarchy(), stated, 20).tolist() == [2, 4, 6, 8, 0]
+    assert region_populations(hierarchy(), [1, 2, 3, 4, 0], 20).tolist() == [2, 4, 6, 8, 0]
+    assert region_populations(hierarchy(), None, 20).tolist() == [4] * 5
+
+
+@pytest.mark.parametrize(
+    ("populations", "count", "words"),
+    [
+        (None, None, "count must be the expected number"),
+        ({"a": 1}, None, "got none for 'b' .3 of 5 have none"),
+        ([1, 2], None, "one number for each of 5 lowest regions"),
+        ([0] * 5, None, "a sum above 0"),
+        ([1, 2, 3, -4, 0], None, "got '-4' for region 'd'"),
+    ],
+)
+def test_populations_that_are_refused(populations, count, words):
+    with pytest.raises(ParameterError, match=words):
+        region_populations(hierarchy(), populations, count)
+
+
+@pytest.mark.parametrize("count", [3, 1_000, 50_000_000])
+def test_records_are_in_their_regions(count):
+    regions = hierarchy()
+    expected = region_populations(regions, [1, 0, 3, 6, 0], count)
+    tally = draw_region_population(regions, expected, np.random.default_rng(1), 4)
+    counted = np.bincount(tally.region, tally.counts, 5)
+    assert counted.tolist() == np.rint(expected).tolist()
+    assert tally.contributions == 4
+    x, y = DOMAIN.centres(0, tally.columns), DOMAIN.centres(1, tally.rows)
+    assert (regions.assign(x, y) == tally.region).all()
+    again = draw_region_population(regions, expected, np.random.default_rng(1), 4)
+    assert again.columns.tolist() == tally.columns.tolist()
+
+
+def test_a_sliver_has_its_records():
+    width = 1e-5
+    shapes = [shapely.box(0, 0, 8, 8 - width), shapely.Polygon([(0, 8), (8, 8), (8, 8 - width)])]
+    table = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=shapes, crs="EPSG:3857")
+    regions = hierarchy_from_polygons(table, DOMAIN, ids="id", gaps="outside")
+    tally = draw_region_population(regions, np.array([5.0, 7.0]), np.random.default_rng(1), 1)
+    assert np.bincount(tally.region, tally.counts).tolist() == [5, 7]

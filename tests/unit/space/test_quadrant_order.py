@@ -1,0 +1,68 @@
+"""Quadrant order, against cells that are halved one by one."""
+
+import numpy as np
+import pytest
+
+from psd.space.growing_tree import GrowingTree
+from psd.space.quadrant_order import QuadrantOrder
+
+SIDES = [*range(1, 40), 61, 100, 127, 129, 1201]
+LARGE = [2**20, 10**6, 11_000_001, 2**29 + 1, 999_999_937, 2**30 - 1, 2**30]
+
+
+def path(cell, cells, levels):
+    """Path of a cell of an axis."""
+    low, high, bits = 0, cells, 0
+    for _ in range(levels):
+        middle = (low + high) // 2 if high - low > 1 else high
+        is_high = cell >= middle
+        low, high = (middle, high) if is_high else (low, middle)
+        bits = 2 * bits + is_high
+    return bits
+
+
+@pytest.mark.parametrize("cells", SIDES)
+def test_the_codes_of_a_line_are_its_paths(cells):
+    order, column = QuadrantOrder((cells, 1)), np.arange(cells)
+    paths = [path(cell, cells, order.levels) for cell in range(cells)]
+    spread = [sum((bits >> i & 1) << 2 * i for i in range(order.levels)) for bits in paths]
+    assert order.codes(column, 0 * column).tolist() == spread
+    upright = QuadrantOrder((1, cells)).codes(0 * column, column)
+    assert upright.tolist() == [2 * code for code in spread]
+
+
+@pytest.mark.parametrize("cells", LARGE)
+def test_codes_of_large_lattices(cells):
+    random = np.random.default_rng(cells)
+    column = np.append(random.integers(0, cells, 200), [0, 1, cells // 2, cells - 2, cells - 1])
+    row = random.permutation(column)
+    order = QuadrantOrder((cells, cells))
+    codes = order.codes(column.astype(np.int32), row.astype(np.int32))
+    assert codes.dtype == np.int64
+    expected = [
+        sum(
+            ((x >> i & 1) + 2 * (y >> i & 1)) << 2 * i
+            for x, y in [(path(a, cells, order.levels), path(b, cells, order.levels))]
+            for i in range(order.levels)
+        )
+        for a, b in zip(column.tolist(), row.tolist(), strict=True)
+    ]
+    assert codes.tolist() == expected
+    assert [values.tolist() for values in order.cells(codes)] == [column.tolist(), row.tolist()]
+
+
+@pytest.mark.parametrize("lattice", [(8, 8), (5, 7), (1, 1), (16, 3), (1, 9), (13, 64), (100, 37)])
+def test_each_node_of_repeated_halves_is_a_range(lattice):
+    order, tree = QuadrantOrder(lattice), GrowingTree(lattice)
+    rows, columns = np.divmod(np.arange(lattice[0] * lattice[1]), lattice[0])
+    codes = order.codes(columns, rows)
+    assert len(set(codes.tolist())) == len(codes)
+    assert codes.max() < 4**order.levels
+    cells = tree.root()
+    for level in range(order.levels + 1):
+        for west, south, east, north in cells.boxes.tolist():
+            inside = (columns >= west) & (columns < east) & (rows >= south) & (rows < north)
+            corner = codes[(columns == west) & (rows == south)][0]
+            size = order.size(np.array([level]))[0]
+            assert (inside == ((codes >= corner) & (codes < corner + size))).all()
+        cells = tree.cut(cells, x=cells.middle(0), y=cells.middle(1)).cells
