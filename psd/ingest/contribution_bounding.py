@@ -61,7 +61,7 @@ def user_weights(units: NDArray[np.int64], weight: int) -> NDArray[np.int64]:
 
 def keep_smallest(
     units: NDArray[np.int64],
-    salt: NDArray[np.int64],
+    salt: NDArray[np.integer],
     cells: tuple[NDArray[np.int64], NDArray[np.int64]],
     time: NDArray[np.int64],
     k: int,
@@ -75,7 +75,7 @@ def keep_smallest(
     ----------
     units : ndarray, shape (n,), int64
         Unit of each record, below 2^32. Private.
-    salt : ndarray, shape (3, n), int64
+    salt : ndarray, shape (3, n), int
         Salts of the user of each record, see `psd.ingest.row_hash`. Private.
     cells : tuple of ndarray, shape (n,), int64
         Columns and rows of the full lattice. Private.
@@ -85,7 +85,8 @@ def keep_smallest(
         Limit of kept records of a unit. Public.
     """
     exceeds = (rows_per_unit(units) > k)[units]
-    if exceeds.all():
+    if 2 * np.count_nonzero(exceeds) > len(exceeds):
+        # Units with few records keep all of them; to leave these out would copy the others.
         return _smallest(units, salt, *cells, time, k=k)
     crowded = np.flatnonzero(exceeds)
     smallest = _smallest(
@@ -96,16 +97,48 @@ def keep_smallest(
 
 def _smallest(
     units: NDArray[np.int64],
-    salt: NDArray[np.int64],
+    salt: NDArray[np.integer],
     columns: NDArray[np.int64],
     rows: NDArray[np.int64],
     time: NDArray[np.int64],
     *,
     k: int,
 ) -> NDArray[np.int64]:
-    """Indices of the k smallest hashes of each unit."""
-    ties = (columns, rows, time)
-    hashes = row_hashes(salt, *ties, np.broadcast_to(np.int64(0), len(units)))
+    """Indices of the k smallest hashes of each unit.
+
+    Sorting keys is much faster than finding their order. It gives the largest key that each unit
+    keeps. Only units with equal hashes need the order of their records.
+    """
+    cells = (columns, rows, time)
+    hashes = row_hashes(salt, *cells, np.broadcast_to(np.int64(0), len(units)))
+    key = units << _HASH_BITS | hashes
+    ascending = np.sort(key)
+    sizes = np.bincount(units)
+    last = np.cumsum(sizes) - sizes + np.minimum(sizes, k) - 1
+    is_kept = key <= ascending[np.maximum(last, 0)][units]
+    tied = ascending[1:][ascending[1:] == ascending[:-1]] >> _HASH_BITS
+    if not len(tied):
+        return np.flatnonzero(is_kept)
+    has_ties = np.zeros(len(sizes), bool)
+    has_ties[tied] = True
+    among = has_ties[units]
+    index = np.flatnonzero(among)
+    smallest = _smallest_of_ties(
+        units[index], hashes[index], salt[:, index], tuple(v[index] for v in cells), k=k
+    )
+    return np.concatenate([np.flatnonzero(is_kept & ~among), index[smallest]])
+
+
+def _smallest_of_ties(
+    units: NDArray[np.int64],
+    hashes: NDArray[np.int64],
+    salt: NDArray[np.integer],
+    ties: tuple[NDArray[np.int64], ...],
+    *,
+    k: int,
+) -> NDArray[np.int64]:
+    """Indices of the k smallest hashes of each unit, where some are equal."""
+    columns, rows, time = ties
     order, tied = _sort(units, hashes, ties)
     # Equal records have equal hashes, so they are among the ties.
     among = order[tied]

@@ -17,11 +17,13 @@ from psd.ingest.tally import Tally, add_tallies
 from psd.ingest.user_rows import UserRows, merge_user_rows
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit, counted_unit
 from psd.space.domain import Domain
+from psd.space.region_hierarchy import RegionHierarchy
 from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "EMPTY",
     "PART",
+    "CountedRegions",
     "CountingRules",
     "PartOrigin",
     "PartialTally",
@@ -39,12 +41,35 @@ PART = "part "
 _RULES = {
     "domain": "bounds, CRS, lattice or coordinate resolution",
     "step": "steps of the lattice",
+    "min_cell": "smallest cells",
     "unit": "units of privacy",
     "slices": "time slices",
     "contribution_scope": "contribution limits, per slice or for all slices together",
     "time_zone": "time zones, or times in only one of them",
     "boundary": "boundaries",
+    "regions": "regions",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedRegions:
+    """Regions by which records were counted. Public.
+
+    Parameters
+    ----------
+    digest : str
+        Of the hierarchy, see `psd.space.region_hierarchy.RegionHierarchy.digest`.
+    size : int
+        Number of its lowest regions.
+    """
+
+    digest: str
+    size: int
+
+    @classmethod
+    def of(cls, regions: RegionHierarchy | None) -> CountedRegions | None:
+        """Regions of a hierarchy; None without one."""
+        return None if regions is None else cls(digest=regions.digest, size=regions.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +92,8 @@ class CountingRules:
         Zone of the times; None if no times were read.
     boundary : str, optional
         Digest of a boundary; records outside of it were dropped.
+    regions : CountedRegions, optional
+        Regions by which records were counted; those in none were dropped.
     """
 
     domain: Domain
@@ -76,10 +103,16 @@ class CountingRules:
     contribution_scope: ContributionScope = "series"
     time_zone: str | None = None
     boundary: str | None = None
+    regions: CountedRegions | None = None
 
     def __post_init__(self) -> None:
         """Remove the contribution limit from the unit."""
         object.__setattr__(self, "unit", replace(self.unit, max_contributions=1))
+
+    @property
+    def min_cell(self) -> str | None:
+        """Smallest cell of the domain, which equal domains may differ in."""
+        return self.domain.min_cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -166,10 +199,11 @@ class PartialTally:
 
     @property
     def tally(self) -> Tally:
-        """Counts per cell, and per slice if there are slices."""
-        counts = self.counts
+        """Counts per cell, and per slice and region if there are any."""
+        counts, rules = self.counts, self.rules
         if isinstance(counts, UserRows):
-            counts = counts.tally(self.rules.slices)
+            width = None if rules.regions is None else rules.domain.lattice[0]
+            counts = counts.tally(rules.slices, width)
         return replace(counts, contributions=self.unit.contributions)
 
 

@@ -14,6 +14,7 @@ from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
+    from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["Area", "FilteredBatch", "RecordFilter"]
@@ -34,27 +35,30 @@ class FilteredBatch:
     ----------
     inside : ndarray, shape (n,), bool
         Whether each record of the batch is counted.
-    columns, rows : ndarray, shape (m,), int64
+    columns, rows : ndarray, shape (m,), int32
         Cells of the full lattice of the records that are counted.
     time : ndarray, shape (m,), int64, or None
         Microseconds of local time.
+    region : ndarray, shape (m,), int32, or None
+        Lowest region of the records that are counted.
     """
 
     inside: NDArray[np.bool_]
-    columns: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    rows: NDArray[np.int32]
     time: NDArray[np.int64] | None
+    region: NDArray[np.int32] | None = None
 
     def __repr__(self) -> str:
         return "<FilteredBatch: private>"
 
 
 class RecordFilter:
-    """Drops records without coordinates, outside the domain, its area, or all slices.
+    """Drops records without coordinates, outside the domain, its area, all regions or all slices.
 
     Guarantees
     ----------
-    - Whether a record is dropped depends only on that record.
+    - Whether a record is dropped, and its region, depends only on that record.
     - Whether the input is refused does not depend on where records lie: a record without a time
       is refused wherever it lies, and records that all lie outside are not refused. A coordinate
       beyond the limits of the CRS is outside.
@@ -69,6 +73,8 @@ class RecordFilter:
         Public.
     needs_time : bool
         Whether every record must have a time. Public.
+    regions : RegionHierarchy, optional
+        Of the domain; records in none of them are dropped. Public.
     """
 
     def __init__(
@@ -78,8 +84,9 @@ class RecordFilter:
         area: Area | None,
         slices: TimeSlices | None,
         needs_time: bool,
+        regions: RegionHierarchy | None = None,
     ) -> None:
-        self.domain, self.area, self.slices = domain, area, slices
+        self.domain, self.area, self.slices, self.regions = domain, area, slices, regions
         self._needs_time = needs_time
         self.report = Counter({"read": 0, "without coordinates": 0, "outside": 0})
         """Records read and dropped so far. Private."""
@@ -94,10 +101,14 @@ class RecordFilter:
             raise InputDataError("records have no time; remove them, or build without time=")
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
         time = None if batch.time is None else batch.time[inside]
-        selected = self._select(batch, inside, time)
-        if selected is not None:
+        region = None
+        if self.regions is not None:
+            region = self.regions.assign(batch.x[inside], batch.y[inside])
+        selected = self._select(batch, inside, time, region)
+        if selected is not None and not selected.all():
             columns, rows = columns[selected], rows[selected]
             time = None if time is None else time[selected]
+            region = None if region is None else region[selected]
             inside[np.flatnonzero(inside)[~selected]] = False
         missing = int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
         self.report["read"] += len(inside)
@@ -105,18 +116,24 @@ class RecordFilter:
         self.report["outside"] += len(inside) - missing - len(columns)
         return FilteredBatch(
             inside=inside,
-            columns=columns.astype(np.int64),
-            rows=rows.astype(np.int64),
+            columns=columns,
+            rows=rows,
             time=None if time is None else time.astype("datetime64[us]").astype(np.int64),
+            region=region,
         )
 
     def _select(
-        self, batch: Batch, inside: NDArray[np.bool_], time: NDArray[np.datetime64] | None
+        self,
+        batch: Batch,
+        inside: NDArray[np.bool_],
+        time: NDArray[np.datetime64] | None,
+        region: NDArray[np.int32] | None,
     ) -> NDArray[np.bool_] | None:
-        """Whether records in the bounds lie in the area and in a slice; None for all of them."""
-        selected = None
+        """Whether records in the bounds are in the area, a region and a slice; None for all."""
+        selected = None if region is None else region >= 0
         if self.area is not None:
-            selected = self.area.contains(batch.x[inside], batch.y[inside])
+            within = self.area.contains(batch.x[inside], batch.y[inside])
+            selected = within if selected is None else selected & within
         if time is not None and self.slices is not None:
             within = self.slices.index(time) >= 0
             selected = within if selected is None else selected & within

@@ -56,7 +56,7 @@ def user_salts(names: Iterable[str], key: bytes) -> NDArray[np.int64]:
 
 
 def row_hashes(
-    salt: NDArray[np.int64],
+    salt: NDArray[np.integer],
     columns: NDArray[np.int64],
     rows: NDArray[np.int64],
     time: NDArray[np.int64],
@@ -70,7 +70,7 @@ def row_hashes(
 
     Parameters
     ----------
-    salt : ndarray, shape (3, n), int64
+    salt : ndarray, shape (3, n), int
         Salts of the user of each record.
     columns, rows : ndarray, shape (n,), int64
         Cells of the full lattice.
@@ -83,12 +83,12 @@ def row_hashes(
     for start in range(0, len(hashes), _ROWS_PER_BATCH):
         batch = slice(start, start + _ROWS_PER_BATCH)
         values = (columns[batch], rows[batch], time[batch], occurrence[batch])
-        hashes[batch] = _hash_batch(salt[:, batch], *values)
+        hashes[batch] = _hash_batch(salt[:, batch].astype(np.int64), *values)
     return hashes
 
 
 def _hash_batch(
-    salt: NDArray[np.int64],
+    salt: NDArray[np.integer],
     columns: NDArray[np.int64],
     rows: NDArray[np.int64],
     time: NDArray[np.int64],

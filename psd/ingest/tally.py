@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from psd.ingest.sorted_codes import SortedCodes
+from psd.space.quadrant_order import QuadrantOrder
+from psd.space.smallest_cell import Blocks
 
 __all__ = ["Batch", "Tally", "add_tallies"]
 
@@ -37,7 +41,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Tally:
-    """Counts of kept records per occupied lattice cell, in the order of cell codes. Private.
+    """Counts of kept records per occupied lattice cell, by row, then column. Private.
 
     Parameters
     ----------
@@ -49,6 +53,9 @@ class Tally:
         Largest amount that one unit adds to the tally; 1 if a record is the unit.
     slice : ndarray, shape (n,), int64, or None
         Time slice of each count.
+    region : ndarray, shape (n,), int32, or None
+        Lowest region of each count. A record has one lattice cell and one region; the parts of a
+        lattice cell in several regions are counted separately.
     report : dict of str to int
         Records read, without coordinates, outside, over the contribution limit. Private; for the
         private report.
@@ -59,26 +66,78 @@ class Tally:
     counts: NDArray[np.int64]
     contributions: int = 1
     slice: NDArray[np.int64] | None = None
+    region: NDArray[np.int32] | None = None
     report: dict[str, int] = field(default_factory=dict)
+    _codes: SortedCodes | None = field(init=False, default=None)
+
+    @classmethod
+    def of_codes(cls, codes: SortedCodes, *, contributions: int, report: dict[str, int]) -> Tally:
+        """Make a tally whose arrays are computed when they are first read.
+
+        A method that halves cells reads the codes alone.
+        """
+        tally = object.__new__(cls)
+        fields = {"_codes": codes, "contributions": contributions, "report": report}
+        for name, value in {**fields, "slice": None, "region": None}.items():
+            object.__setattr__(tally, name, value)
+        return tally
+
+    def __getattr__(self, name: str) -> Any:
+        """Compute the arrays of a tally of codes; other fields are always set."""
+        if name not in _ARRAYS or self._codes is None:
+            raise AttributeError(name)
+        for array, values in zip(_ARRAYS, self._codes.by_row(), strict=True):
+            object.__setattr__(self, array, values)
+        return object.__getattribute__(self, name)
 
     def __repr__(self) -> str:
         return "<Tally: private>"
 
+    def sorted_codes(self, order: QuadrantOrder) -> SortedCodes:
+        """Return the counts in the order of a tree of repeated halves."""
+        codes = self._codes
+        if codes is not None and codes.step == (1, 1) and codes.order.lattice == order.lattice:
+            return codes
+        numbers = order.codes(self.columns, self.rows)
+        by_code = np.argsort(numbers)
+        return SortedCodes(order=order, codes=numbers[by_code], counts=self.counts[by_code])
+
+    def in_blocks(self, blocks: Blocks) -> Tally:
+        """Counts by blocks of lattice cells, of a tally without slices."""
+        if self.region is not None:  # a block has an entry for each of its cells
+            columns, rows = blocks.to_blocks(self.columns, 0), blocks.to_blocks(self.rows, 1)
+            return replace(self, columns=columns, rows=rows)
+        codes = self._codes
+        if codes is None:
+            codes = self.sorted_codes(QuadrantOrder(blocks.lattice))
+        return Tally.of_codes(
+            codes.in_blocks(blocks), contributions=self.contributions, report=self.report
+        )
+
+
+_ARRAYS = ("columns", "rows", "counts")
+
 
 def add_tallies(tallies: Sequence[Tally]) -> Tally:
-    """Add counts by slice and cell."""
-    slices = [np.zeros_like(t.counts) if t.slice is None else t.slice for t in tallies]
-    columns = [np.concatenate(slices)]
-    columns += [np.concatenate([getattr(t, name) for t in tallies]) for name in ("rows", "columns")]
+    """Add counts by slice, region and cell."""
+    first = tallies[0]
+    groups = [
+        [np.zeros_like(t.counts) if getattr(t, name) is None else getattr(t, name) for t in tallies]
+        for name in ("slice", "region")
+    ]
+    cells = [[getattr(t, name) for t in tallies] for name in ("rows", "columns")]
+    keys = [np.concatenate(values) for values in (*groups, *cells)]
     counts = np.concatenate([t.counts for t in tallies])
-    order = np.lexsort(columns[::-1])
-    slice_, rows, cells = (values[order] for values in columns)
-    first = np.ones(len(order), bool)
-    first[1:] = (np.diff(slice_) != 0) | (np.diff(rows) != 0) | (np.diff(cells) != 0)
-    starts = np.flatnonzero(first)
+    order = np.lexsort(keys[::-1])
+    keys = [values[order] for values in keys]
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = np.any([np.diff(values) != 0 for values in keys], axis=0)
+    starts = np.flatnonzero(is_first)
+    slice_, region, rows, columns = (values[starts] for values in keys)
     return Tally(
-        columns=cells[starts].astype(np.int32),
-        rows=rows[starts].astype(np.int32),
+        columns=columns.astype(np.int32),
+        rows=rows.astype(np.int32),
         counts=np.add.reduceat(counts[order], starts),
-        slice=None if tallies[0].slice is None else slice_[starts],
+        slice=None if first.slice is None else slice_,
+        region=None if first.region is None else region.astype(np.int32),
     )

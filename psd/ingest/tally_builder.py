@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, InputDataError
-from psd.ingest.cell_counter import cell_counter
+from psd.ingest.cell_counter import cell_counter, is_dense
 from psd.ingest.contribution_bounding import (
     keep_smallest,
     number_units,
@@ -28,20 +28,27 @@ from psd.ingest.contribution_bounding import (
 )
 from psd.ingest.record_filter import Area, RecordFilter
 from psd.ingest.row_hash import user_salts
+from psd.ingest.sorted_codes import SortedCodes
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.user_ids import normalise_ids
 from psd.ingest.user_partitions import UserPartition, UserPartitions
 from psd.ingest.user_rows import UserRows, keep_user_rows
+from psd.ingest.wide_columns import split_columns, widen_columns
 from psd.privacy.unit import PrivacyUnit
+from psd.space.quadrant_order import QuadrantOrder
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
+    from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["TallyBuilder", "tally_batches"]
 
 # Bytes of one worker, which bounds the records of one partition.
 _WORKER_BYTES = 2**29
+
+# Codes that are split together; few enough for the cache of a processor.
+_CODES_PER_CHUNK = 2**15
 
 Weighted = tuple[NDArray[np.int64], NDArray[np.int64] | None]
 """Cell codes of records, and their weights if they do not count once each."""
@@ -52,8 +59,8 @@ class TallyBuilder:
 
     Guarantees
     ----------
-    - Whether a record is dropped (no coordinates, outside the domain, the area or all slices)
-      depends on that record alone.
+    - Whether a record is dropped (no coordinates, outside the domain, the area, all regions or
+      all slices) depends on that record alone, and so do its cell, region and slice.
     - Records of users are stored until all are read; which are kept is a function of the user's
       own records and the key.
 
@@ -69,10 +76,23 @@ class TallyBuilder:
         Public.
     slices : TimeSlices, optional
         Public.
+    regions : RegionHierarchy, optional
+        Public; records are counted by cell and lowest region.
     memory : int, optional
         Limit in bytes for records and cells; records of users get a third.
     limits_cells : bool
         Whether occupied cells that do not fit into the limit are refused.
+
+    Notes
+    -----
+    With regions a record is counted under the key (slice, region, cell), where it was counted under
+    (slice, cell) without. The key is a function of this record and of public input, see
+    `psd.space.region_hierarchy`: a record has one key or is dropped. So all that holds for counts
+    by cell holds for counts by key, with the keys as the cells of a larger lattice: one record more
+    or less changes the count of one key by one, and the records of a unit that are kept change the
+    counts by at most k in sum, since at most k of them are kept, of whichever keys. A question of
+    the curator about a region reads the keys of this region, so the loss at a key is the sum of
+    epsilon over the questions whose node has this key, as it is at a cell.
     """
 
     def __init__(
@@ -83,25 +103,37 @@ class TallyBuilder:
         step: tuple[int, int] = (1, 1),
         area: Area | None = None,
         slices: TimeSlices | None = None,
+        regions: RegionHierarchy | None = None,
         memory: int | None = None,
         limits_cells: bool = True,
     ) -> None:
         self.domain, self.unit, self.step = domain, unit, step
-        self.slices = slices
+        self.slices, self._regions = slices, 0 if regions is None else regions.size
         needs_time = unit.kind == "user-day" or slices is not None
-        self._filter = RecordFilter(domain, area=area, slices=slices, needs_time=needs_time)
+        self._filter = RecordFilter(
+            domain, area=area, slices=slices, needs_time=needs_time, regions=regions
+        )
         self._columns, self._rows = (
             -(-size // width) for size, width in zip(domain.lattice, step, strict=True)
         )
-        self._number = 1 if slices is None else len(slices)
-        if self._number * self._columns * self._rows > 2**62:
+        self._number = (1 if slices is None else len(slices)) * max(self._regions, 1)
+        cells = self._number * self._columns * self._rows
+        if max(cells, max(self._regions, 1) * domain.lattice[0] * domain.lattice[1]) > 2**62:
             raise DomainError(
                 f"lattice {domain.lattice[0]} x {domain.lattice[1]} is too fine for {self._number} "
-                "slices; use a coarser one"
+                f"slices{' times regions' if self._regions else ''}; use a coarser one"
             )
-        self._counter = cell_counter(
-            self._number * self._columns * self._rows, memory if limits_cells else None
-        )
+        memory_for_cells = memory if limits_cells else None
+        self._order: QuadrantOrder | None = None
+        if slices is None and not self._regions and not is_dense(cells, memory_for_cells):
+            # An adaptive method is drawn on the lattice of these blocks, so they are the cells,
+            # unless the last block has more lines than the others.
+            is_even = all(n % s == 0 for n, s in zip(domain.lattice, step, strict=True))
+            self._in_blocks = step == domain.cell_step and is_even
+            lattice = (self._columns, self._rows) if self._in_blocks else domain.lattice
+            self._order = QuadrantOrder(lattice)
+            cells = 4**self._order.levels
+        self._counter = cell_counter(cells, memory_for_cells)
         self._partitions = UserPartitions(None if memory is None else memory // 3)
         self._workers = os.cpu_count() or 1
         if memory is not None:
@@ -113,10 +145,17 @@ class TallyBuilder:
         records = self._filter.filter_batch(batch)
         self._inside += len(records.columns)
         if not self.unit.has_user:
-            self._counter.add(self._cells(records.columns, records.rows, records.time))
+            cells = records.columns, records.rows, records.time, records.region
+            self._counter.add(self._cells(*cells))
             return
-        codes = records.rows * self.domain.lattice[0] + records.columns
-        self._partitions.add_rows(_ids(batch.user, records.inside), codes, records.time)
+        columns = widen_columns(records.columns, records.region, self.domain.lattice[0])
+        codes = records.rows.astype(np.int64) * self._width + columns
+        self._partitions.add_rows(_ids(batch.user), codes, records.time, records.inside)
+
+    @property
+    def _width(self) -> int:
+        """Columns of the lattice for each region, see `psd.ingest.wide_columns`."""
+        return max(self._regions, 1) * self.domain.lattice[0]
 
     @property
     def has_read(self) -> bool:
@@ -147,30 +186,57 @@ class TallyBuilder:
         report = dict(self._filter.report)
         if unit.has_user and not unit.weight:
             report["over the limit"] = self._inside - counted
+        report["kept"] = counted
+        if self._order is not None:
+            sorted_codes, weights = self._counter.sorted_codes()
+            step = self.step if self._in_blocks else (1, 1)
+            occupied = SortedCodes(order=self._order, codes=sorted_codes, counts=weights, step=step)
+            return Tally.of_codes(occupied, contributions=unit.contributions, report=report)
         codes, counts = self._counter.counts()
+        columns, rows, region, slices = _split_codes(
+            codes, (self._columns, self._rows, max(self._regions, 1)), self.step
+        )
         return Tally(
-            columns=(codes % self._columns * self.step[0]).astype(np.int32),
-            rows=(codes // self._columns % self._rows * self.step[1]).astype(np.int32),
+            columns=columns,
+            rows=rows,
             counts=counts,
             contributions=unit.contributions,
-            slice=None if self.slices is None else codes // (self._columns * self._rows),
-            report={**report, "kept": counted},
+            slice=None if self.slices is None else slices.astype(np.int64),
+            region=region if self._regions else None,
+            report=report,
         )
 
     def user_rows(self, key: bytes) -> UserRows:
         """Keep the records of users with their ids; can be called once, instead of `build`."""
-        partitions, width = self._partitions.partitions(), self.domain.lattice[0]
-        return keep_user_rows(partitions, self.unit, self.slices, width, key)
+        partitions = self._partitions.partitions()
+        return keep_user_rows(partitions, self.unit, self.slices, self._width, key)
 
     def _cells(
-        self, columns: NDArray[np.int64], rows: NDArray[np.int64], moment: NDArray[np.int64] | None
+        self,
+        columns: NDArray[np.integer],
+        rows: NDArray[np.integer],
+        moment: NDArray[np.int64] | None,
+        region: NDArray[np.integer] | None = None,
     ) -> NDArray[np.int64]:
-        """Code of the cell in which each record is counted; the slice is a third coordinate."""
-        codes = rows // self.step[1] * self._columns + columns // self.step[0]
+        """Code of the cell in which each record is counted; slice and region come before it.
+
+        Without a region of each record, columns are those of the wider lattice.
+        """
+        if self._order is not None:
+            if self.step != (1, 1):
+                columns, rows = columns // self.step[0], rows // self.step[1]
+            if self.step != (1, 1) and not self._in_blocks:
+                columns, rows = columns * self.step[0], rows * self.step[1]
+            return self._order.codes(columns, rows)
+        if self._regions and region is None:
+            columns, region = split_columns(columns, self.domain.lattice[0])
+        codes = (rows // self.step[1]).astype(np.int64) * self._columns + columns // self.step[0]
+        if region is not None:
+            codes += region.astype(np.int64) * (self._columns * self._rows)
         if self.slices is None or moment is None:
             return codes
         slices = self.slices.index(moment.astype("datetime64[us]"))
-        return codes + slices * (self._columns * self._rows)
+        return codes + slices * (max(self._regions, 1) * self._columns * self._rows)
 
     def _units(self, partition: UserPartition) -> NDArray[np.int64]:
         """Number of the unit of each record."""
@@ -188,13 +254,14 @@ class TallyBuilder:
 
     def _bound_partition(self, unit: PrivacyUnit, key: bytes, partition: UserPartition) -> Weighted:
         """Cells of the kept records of a partition, and their weights if they have any."""
-        units, rows = self._units(partition), partition.codes // self.domain.lattice[0]
-        columns, time = partition.codes - rows * self.domain.lattice[0], partition.time
+        units, rows = self._units(partition), partition.codes // self._width
+        columns, time = partition.codes - rows * self._width, partition.time
         if unit.weight:
             weights = user_weights(units, unit.weight)
             index = np.flatnonzero(weights)  # a record of weight 0 occupies no cell
             return self._cells(columns[index], rows[index], time[index]), weights[index]
-        salt = user_salts(partition.names.to_pylist(), key)[:, partition.users]
+        salts = user_salts(partition.names.to_pylist(), key).astype(np.int32)
+        salt = salts[:, partition.users]
         index = keep_smallest(units, salt, (columns, rows), time, unit.max_contributions)
         return self._cells(columns[index], rows[index], time[index]), None
 
@@ -208,6 +275,7 @@ def tally_batches(
     step: tuple[int, int] = (1, 1),
     area: Area | None = None,
     slices: TimeSlices | None = None,
+    regions: RegionHierarchy | None = None,
     memory: int | None = None,
 ) -> Tally:
     """Count the records of a source per lattice cell, at most k records per unit.
@@ -238,6 +306,8 @@ def tally_batches(
         Public part of the domain; records outside of it are dropped.
     slices : TimeSlices, optional
         Public time slices; records outside all of them are dropped.
+    regions : RegionHierarchy, optional
+        Public regions; records in none of them are dropped, and the others counted by region.
     memory : int, optional
         Limit in bytes; more records of users are stored in unnamed files.
 
@@ -258,20 +328,42 @@ def tally_batches(
     locations so that they are kept.
     """
     unit = PrivacyUnit() if unit is None else unit
-    builder = TallyBuilder(domain, unit=unit, step=step, area=area, slices=slices, memory=memory)
+    builder = TallyBuilder(
+        domain, unit=unit, step=step, area=area, slices=slices, regions=regions, memory=memory
+    )
     for batch in batches:
         builder.add_batch(batch)
     return builder.build(key)
 
 
-def _ids(user: Any, inside: NDArray[np.bool_]) -> Any:
-    """Ids of the records inside; a record without id is refused, wherever it lies."""
-    import pyarrow as pa
+def _split_codes(
+    codes: NDArray[np.int64], sizes: tuple[int, int, int], step: tuple[int, int]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Columns, rows, regions and slices of codes; sizes are the numbers of the first three."""
+    columns, rows, region, slices = (np.empty(len(codes), np.int32) for _ in range(4))
+    for start in range(0, len(codes), _CODES_PER_CHUNK):
+        part = slice(start, start + _CODES_PER_CHUNK)
+        rest, column = _divide(codes[part], sizes[0])
+        rest, row = _divide(rest, sizes[1])
+        slices[part], region[part] = _divide(rest, sizes[2])
+        columns[part], rows[part] = column * step[0], row * step[1]
+    return columns, rows, region, slices
 
+
+def _divide(codes: NDArray[np.int64], divisor: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Quotients and remainders of numbers that are not negative, by shifts where that is enough."""
+    if divisor & (divisor - 1) == 0:
+        return codes >> (divisor.bit_length() - 1), codes & (divisor - 1)
+    quotient = codes // divisor
+    return quotient, codes - quotient * divisor
+
+
+def _ids(user: Any) -> Any:
+    """Ids of all records; a record without id is refused, wherever it lies."""
     ids = normalise_ids(user)
     if ids.null_count:
         raise InputDataError(
             "records have no user id, so no limit per user can hold for them; remove these "
             "records, or build without user="
         )
-    return ids if inside.all() else ids.filter(pa.array(inside))
+    return ids

@@ -25,12 +25,19 @@ from psd.errors import (
     ResourceError,
 )
 from psd.ingest.contribution_bounding import number_units, rows_per_unit
-from psd.ingest.partial_tally import PartialTally, PartOrigin, merge
+from psd.ingest.partial_tally import (
+    CountedRegions,
+    CountingRules,
+    PartialTally,
+    PartOrigin,
+    merge,
+)
 from psd.ingest.row_hash import PRIME
 from psd.ingest.sources import OnCopy, refuse_copy
 from psd.ingest.tally import Tally
 from psd.ingest.tally_header import expect, header_of, origins_of, parse_header, rules_of
 from psd.ingest.user_rows import UserRows
+from psd.ingest.wide_columns import split_columns, widen_columns
 from psd.privacy.unit import PrivacyUnit
 from psd.space.domain import Domain
 
@@ -52,6 +59,7 @@ _MAX_CELLS = {"floor": 2**24, "each": 8}
 stored in few bytes."""
 
 _COUNTS = pa.schema([(n, pa.int64()) for n in ("slice", "column", "row", "count")])
+_REGION = pa.field("region", pa.int64())
 _NUMBERS = ("row_hash", "column", "row", "time")
 _USER_ROWS = pa.schema([("user", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
 
@@ -74,20 +82,33 @@ def write_tally(
     """
     header = json.dumps(header_of(tally), allow_nan=False).encode()
     schema = _USER_ROWS if isinstance(tally.counts, UserRows) else _COUNTS
-    table = pa.Table.from_arrays(_columns(tally.counts), schema=schema.with_metadata({KEY: header}))
+    if tally.rules.regions is not None:
+        schema = schema.append(_REGION)
+    table = pa.Table.from_arrays(_columns(tally), schema=schema.with_metadata({KEY: header}))
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     write_file(path, sink.getvalue(), overwrite=overwrite, mode=0o600)
 
 
-def _columns(counts: Tally | UserRows) -> list[pa.Array]:
-    """Columns of the table."""
+def _columns(tally: PartialTally) -> list[pa.Array]:
+    """Columns of the table; the region is the last one, if there are regions."""
+    counts, has_regions = tally.counts, tally.rules.regions is not None
     if isinstance(counts, UserRows):
-        user = counts.names.take(pa.array(counts.users))
-        numbers = (counts.hashes, counts.columns, counts.rows, counts.time)
+        user, columns, more = counts.names.take(pa.array(counts.users)), counts.columns, []
+        if has_regions:
+            columns, region = split_columns(columns, tally.rules.domain.lattice[0])
+            more = [region]
+        numbers = (counts.hashes, columns, counts.rows, counts.time, *more)
         return [user, *map(pa.array, numbers)]
-    values = (_slices_of(counts), counts.columns, counts.rows, counts.counts)
+    values = [_slices_of(counts), counts.columns, counts.rows, counts.counts]
+    values += [_regions_of(counts)] if has_regions else []
     return [pa.array(column, pa.int64()) for column in values]
+
+
+def _regions_of(counts: Tally) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Region of each count, 0 without regions."""
+    region = counts.region
+    return np.zeros(len(counts.counts), np.int64) if region is None else region.astype(np.int64)
 
 
 def _slices_of(counts: Tally) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -208,25 +229,26 @@ def _parse(content: bytes) -> PartialTally:
 
 def _schema(header: dict[str, Any]) -> pa.Schema:
     """Columns of the table."""
-    return _USER_ROWS if header["has_user_rows"] else _COUNTS
+    schema = _USER_ROWS if header["has_user_rows"] else _COUNTS
+    return schema.append(_REGION) if header.get("regions") is not None else schema
 
 
 def _tally_of(header: dict[str, Any], table: pa.Table) -> PartialTally:
     """Make a tally of a header and a table."""
     rules = rules_of(header)
-    counts: Tally | UserRows
-    if header["has_user_rows"]:
-        counts = _user_rows_of(table)
-    else:
-        counts = _counts_of(table, has_slices=rules.slices is not None)
+    parse = _user_rows_of if header["has_user_rows"] else _counts_of
+    counts: Tally | UserRows = parse(table, rules)
     return PartialTally(
         rules=rules, origins=origins_of(header), counts=counts, release=header["release"]
     )
 
 
-def _counts_of(table: pa.Table, *, has_slices: bool) -> Tally:
+def _counts_of(table: pa.Table, rules: CountingRules) -> Tally:
     """Counts per cell."""
     slices, columns, rows, counts = (table[name].to_numpy() for name in _COUNTS.names)
+    has_slices, region = rules.slices is not None, None
+    if rules.regions is not None:
+        region = _read_regions(table, rules.regions).astype(np.int32)
     expect(has_slices or not slices.any())
     expect(int(max(columns.max(initial=0), rows.max(initial=0))) < 2**31)
     return Tally(
@@ -234,15 +256,27 @@ def _counts_of(table: pa.Table, *, has_slices: bool) -> Tally:
         rows=rows.astype(np.int32),
         counts=counts,
         slice=slices if has_slices else None,
+        region=region,
     )
 
 
-def _user_rows_of(table: pa.Table) -> UserRows:
+def _read_regions(table: pa.Table, regions: CountedRegions) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Region of each row, one of those that the header states."""
+    region = table[_REGION.name].to_numpy()
+    expect(bool(((region >= 0) & (region < regions.size)).all()))
+    return np.asarray(region)
+
+
+def _user_rows_of(table: pa.Table, rules: CountingRules) -> UserRows:
     """Kept records of users."""
     coded = table["user"].dictionary_encode().unify_dictionaries().combine_chunks()
     ids = coded.dictionary.dictionary_encode()  # a file may list an id twice
     expect(ids.null_count == 0)
     hashes, columns, rows, time = (table[name].to_numpy() for name in _NUMBERS)
+    if rules.regions is not None:
+        width = rules.domain.lattice[0]
+        expect(bool(((columns >= 0) & (columns < width)).all()))
+        columns = widen_columns(columns, _read_regions(table, rules.regions), width)
     return UserRows(
         names=ids.dictionary,
         users=ids.indices.to_numpy().astype(np.int64)[coded.indices.to_numpy()],
@@ -256,8 +290,11 @@ def _user_rows_of(table: pa.Table) -> UserRows:
 def _check(tally: PartialTally) -> None:
     """Refuse counts that cannot come from records, so that the contribution limit holds."""
     counts, rules = tally.counts, tally.rules
+    columns, rows = rules.domain.lattice
+    if isinstance(counts, UserRows) and rules.regions is not None:
+        columns *= rules.regions.size
     for cells, size, width in zip(
-        (counts.columns, counts.rows), rules.domain.lattice, rules.step, strict=True
+        (counts.columns, counts.rows), (columns, rows), rules.step, strict=True
     ):
         expect(bool(((cells >= 0) & (cells < size) & (cells % width == 0)).all()))
     runs = [origin.run for origin in tally.origins]
@@ -269,9 +306,10 @@ def _check(tally: PartialTally) -> None:
     slices = _slices_of(counts)
     number = 1 if rules.slices is None else len(rules.slices)
     expect(bool(((slices >= 0) & (slices < number)).all()))
-    order = np.lexsort((counts.columns, counts.rows, slices))
+    region = _regions_of(counts)
+    order = np.lexsort((counts.columns, counts.rows, region, slices))
     expect(bool((order == np.arange(len(order))).all()))
-    cells = np.stack([slices, counts.rows, counts.columns])
+    cells = np.stack([slices, region, counts.rows, counts.columns])
     expect(bool((np.diff(cells, axis=1) != 0).any(axis=0).all()))
 
 

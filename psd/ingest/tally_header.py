@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict, replace
 from typing import Any, get_args
 
 from psd._util.fields import integer_between
 from psd._util.strict_json import strict_json
-from psd.ingest.partial_tally import CountingRules, PartialTally, PartOrigin
+from psd.ingest.partial_tally import CountedRegions, CountingRules, PartialTally, PartOrigin
 from psd.ingest.reading import is_reading
 from psd.ingest.user_rows import UserRows
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
-from psd.space.domain import Domain
+from psd.space.domain import USUAL_MIN_CELL, Domain
+from psd.space.region_hierarchy import MAX_NODES
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["FORMAT", "expect", "header_of", "origins_of", "parse_header", "rules_of"]
 
-FORMAT = 4
-"""Newest version. A tally without a coordinate resolution is written in version 3, without the
-field. Version 2, whose parts do not state how they were read, is read too."""
+FORMAT = 6
+"""Newest version. A tally is written in the lowest version that can state it: 6 has regions, one of
+which each count or record states in a column ``region``, 5 a smallest cell that is not the usual
+one, and 4 a coordinate resolution. Version 2, whose parts do not state how
+they were read, is read too."""
 
-_READABLE = (2, 3, FORMAT)
+_READABLE = (2, 3, 4, 5, FORMAT)
 
 _MAX_HEADER = 2**24
 
@@ -32,16 +36,33 @@ _FIELDS = {
     "contribution_scope", "time_zone", "boundary", "has_user_rows", "origins", "release",
 }  # fmt: skip
 _RESOLUTION = "coordinate_resolution"
+_MIN_CELL = "min_cell"
+_REGIONS = "regions"
+_ADDED = {
+    4: {_RESOLUTION},
+    5: {_RESOLUTION, _MIN_CELL},
+    6: {_RESOLUTION, _MIN_CELL, _REGIONS},
+}
+# From this version on, fields that were added may be null.
+_ADDED_NULLS = 5
+
 _ORIGIN_FIELDS = {"run", "names", "contributions", "key", "paid", "reading"}
 
 
 def header_of(tally: PartialTally) -> dict[str, Any]:
     """Return the fields of the header of a tally."""
     rules, slices = tally.rules, tally.rules.slices
-    resolution = rules.domain.coordinate_resolution
-    added = {} if resolution is None else {_RESOLUTION: resolution}
+    domain = rules.domain
+    added = {
+        _RESOLUTION: domain.coordinate_resolution,
+        _MIN_CELL: domain.min_cell,
+        _REGIONS: None if rules.regions is None else asdict(rules.regions),
+    }
+    is_usual = domain.min_cell == replace(domain, min_cell=USUAL_MIN_CELL).min_cell
+    version = 3 if domain.coordinate_resolution is None else 4
+    version = 6 if rules.regions is not None else version if is_usual else 5
     return {
-        "format": FORMAT if added else FORMAT - 1,
+        "format": version,
         "notice": _NOTICE,
         "bounds": rules.domain.bounds,
         "crs": rules.domain.crs,
@@ -59,7 +80,7 @@ def header_of(tally: PartialTally) -> dict[str, Any]:
             {name: getattr(origin, name) for name in _ORIGIN_FIELDS} for origin in tally.origins
         ],
         "release": tally.release,
-        **added,
+        **{name: added[name] for name in _ADDED.get(version, ())},
     }
 
 
@@ -84,10 +105,14 @@ def parse_header(text: bytes) -> dict[str, Any]:
         If it is malformed.
     """
     header = strict_json(text, _MAX_HEADER)
-    expect(isinstance(header, dict) and header.keys() - {_RESOLUTION} == _FIELDS)
-    expect(type(header["format"]) is int and header["format"] in _READABLE)
-    expect((_RESOLUTION in header) == (header["format"] == FORMAT))
-    expect(_RESOLUTION not in header or isinstance(header[_RESOLUTION], str))
+    expect(isinstance(header, dict) and header.keys() >= _FIELDS)
+    version = header["format"]
+    expect(type(version) is int and version in _READABLE)
+    added = header.keys() - _FIELDS
+    expect(added == _ADDED.get(version, set()))
+    optional = version >= _ADDED_NULLS
+    texts = added - {_REGIONS}
+    expect(all(isinstance(header[k], str) or (optional and header[k] is None) for k in texts))
     expect(isinstance(header["has_user_rows"], bool))
     expect(header["contribution_scope"] in get_args(ContributionScope))
     expect(header["release"] is None or isinstance(header["release"], str))
@@ -113,11 +138,17 @@ def rules_of(header: dict[str, Any]) -> CountingRules:
     if names is not None:
         slices = TimeSlices(by=header["by"], names=tuple(names), time_zone=zone)
     resolution = header.get(_RESOLUTION)
+    min_cell = header.get(_MIN_CELL, USUAL_MIN_CELL)
     domain = Domain(
-        bounds=bounds, crs=header["crs"], lattice=lattice, coordinate_resolution=resolution
+        bounds=bounds,
+        crs=header["crs"],
+        lattice=lattice,
+        coordinate_resolution=resolution,
+        min_cell=min_cell,
     )
     expect(domain.lattice == lattice)
     expect(domain.coordinate_resolution == resolution)
+    expect(_MIN_CELL not in header or domain.min_cell == min_cell)
     return CountingRules(
         domain=domain,
         step=step,
@@ -128,7 +159,17 @@ def rules_of(header: dict[str, Any]) -> CountingRules:
         contribution_scope=header["contribution_scope"],
         time_zone=zone,
         boundary=header["boundary"],
+        regions=_regions_of(header[_REGIONS]) if _REGIONS in header else None,
     )
+
+
+def _regions_of(fields: Any) -> CountedRegions:
+    """Regions of a header."""
+    expect(isinstance(fields, dict) and fields.keys() == {"digest", "size"})
+    digest, size = fields["digest"], fields["size"]
+    expect(isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None)
+    expect(type(size) is int and 1 <= size <= MAX_NODES)
+    return CountedRegions(digest=digest, size=size)
 
 
 def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:

@@ -20,6 +20,8 @@ INVISIBLE = (
 # Marks of a missing id, in lower case.
 MISSING = ("", "null", "nan", "none", "<na>", r"\n")
 
+_LONGEST = max(map(len, MISSING))
+
 
 def normalise_ids(ids: Any) -> Any:
     """Normalise ids, so that invisible differences do not split a user; null if missing.
@@ -52,10 +54,22 @@ def normalise_ids(ids: Any) -> Any:
     if not _is_plain(ids):
         ids = pc.utf8_normalize(pc.utf8_trim(ids, characters=INVISIBLE), form="NFC")
         ids = pc.utf8_trim(ids, characters=INVISIBLE)
-    is_short = pc.less_equal(pc.binary_length(ids), max(map(len, MISSING)))
-    if not pc.is_in(pc.utf8_lower(ids.filter(is_short)), value_set=pa.array(MISSING)).true_count:
+    if not _may_be_missing(ids):
         return ids
     return pc.if_else(pc.is_in(pc.utf8_lower(ids), value_set=pa.array(MISSING)), None, ids)
+
+
+def _may_be_missing(ids: Any) -> bool:
+    """Whether an id has the length and the first letter of a mark of a missing id."""
+    _, offsets, data = ids.buffers()
+    if len(ids) == 0 or data is None or not len(data):
+        return True
+    edges = np.frombuffer(offsets, np.int32)[ids.offset : ids.offset + len(ids) + 1]
+    letters = np.frombuffer(data, np.uint8)
+    length, first = np.diff(edges), letters[np.minimum(edges[:-1], len(letters) - 1)]
+    is_start = np.zeros(256, bool)
+    is_start[[ord(case) for mark in MISSING if mark for case in (mark[0], mark[0].upper())]] = True
+    return bool(((length <= _LONGEST) & (is_start[first] | (length == 0))).any())
 
 
 def _is_plain(ids: Any) -> bool:

@@ -18,6 +18,7 @@ from psd._util.arrays import Integers
 from psd.ingest.contribution_bounding import number_units, running_number
 from psd.ingest.row_hash import row_hashes, user_salts
 from psd.ingest.tally import Tally, add_tallies
+from psd.ingest.wide_columns import split_columns
 
 if TYPE_CHECKING:
     from psd.ingest.user_partitions import UserPartition
@@ -42,7 +43,7 @@ class UserRows:
     hashes : ndarray, shape (n,), int64
         See `psd.ingest.row_hash`.
     columns, rows : ndarray, shape (n,), int64
-        Cells of the full lattice.
+        Cells of the full lattice; with regions, of the wider one of `psd.ingest.wide_columns`.
     time : ndarray, shape (n,), int64
         Microseconds of local time; 0 without times.
     """
@@ -57,13 +58,25 @@ class UserRows:
     def __repr__(self) -> str:
         return "<UserRows: private>"
 
-    def tally(self, slices: TimeSlices | None) -> Tally:
-        """Count per cell of the full lattice, and per slice."""
+    def tally(self, slices: TimeSlices | None, width: int | None = None) -> Tally:
+        """Count per cell of the full lattice, and per slice and region.
+
+        Parameters
+        ----------
+        slices : TimeSlices or None
+            Public.
+        width : int, optional
+            Columns of the lattice, if the columns are those of a wider one. Public.
+        """
+        columns, region = self.columns, None
+        if width is not None:
+            columns, region = split_columns(columns, width)
         records = Tally(
-            columns=self.columns.astype(np.int32),
+            columns=columns.astype(np.int32),
             rows=self.rows.astype(np.int32),
             counts=np.ones(len(self.users), np.int64),
             slice=None if slices is None else slices.index(self.time.astype("datetime64[us]")),
+            region=None if region is None else region.astype(np.int32),
         )
         return add_tallies([records])
 
@@ -86,7 +99,7 @@ def keep_user_rows(
     slices : TimeSlices or None
         Time slices of the data.
     width : int
-        Columns of the lattice.
+        Columns of the lattice, or of the wider one.
     key : bytes
         Key of the hash. Independent of the data.
     """

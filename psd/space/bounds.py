@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 
 from psd.errors import DomainError
 from psd.space.crs import explain_proj_errors
 
-__all__ = ["area_of_use", "check_bounds", "check_degrees", "meets_area_of_use"]
+__all__ = ["area_of_use", "check_bounds", "check_degrees", "meets_area_of_use", "snap_outward"]
 
 
 def check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:
@@ -75,6 +76,43 @@ def meets_area_of_use(bounds: tuple[float, float, float, float], crs: str) -> bo
         and bounds[1] < area[3] + reach_y
         and bounds[3] > area[1] - reach_y
     )
+
+
+def snap_outward(
+    bounds: tuple[float, float, float, float],
+    resolution: str,
+    limits: tuple[float, float, float, float],
+) -> tuple[float, float, float, float]:
+    """Move each side outward to the next multiple of a resolution, but not beyond limits.
+
+    Guarantees
+    ----------
+    - The result is the doubles nearest to the multiples, which a parser reads from decimal text.
+    - It depends on the arguments alone, and contains the bounds.
+
+    Parameters
+    ----------
+    bounds : tuple of float
+        West, south, east, north, inside the limits.
+    resolution : str
+        Decimal text above 0.
+    limits : tuple of float
+        A side is moved to its limit if the multiple is beyond it.
+
+    Examples
+    --------
+    >>> snap_outward((126.437, 37.21, 127.512, 89.99), "0.25", (-180, -90, 180, 90))
+    (126.25, 37.0, 127.75, 90.0)
+    """
+    step = Fraction(resolution)
+    west, south = (
+        max(float(math.floor(Fraction(bounds[side]) / step) * step), limits[side])
+        for side in (0, 1)
+    )
+    east, north = (
+        min(float(math.ceil(Fraction(bounds[side]) / step) * step), limits[side]) for side in (2, 3)
+    )
+    return west, south, east, north
 
 
 def check_degrees(bounds: tuple[float, float, float, float]) -> None:

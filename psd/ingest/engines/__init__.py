@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Tally
     from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
+    from psd.space.region_hierarchy import RegionHierarchy
 
 __all__ = ["Engine", "engine", "engines"]
 
@@ -33,6 +34,7 @@ class Engine(Protocol):
         unit: PrivacyUnit,
         key: bytes | None = None,
         step: tuple[int, int] = (1, 1),
+        regions: RegionHierarchy | None = None,
     ) -> Tally:
         """Count kept records per cell, as `psd.ingest.tally_builder.tally_batches` does."""
 

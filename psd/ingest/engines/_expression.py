@@ -20,8 +20,10 @@ from psd.ingest.engines._parse import (
     parse_id,
     parse_moment,
     parse_number,
+    point_part,
     split_moment,
     strip_characters,
+    with_point,
 )
 from psd.ingest.row_hash import PRIME, SALTS, TIME_OFFSET
 from psd.ingest.user_ids import INVISIBLE
@@ -38,7 +40,7 @@ _STRIPPED = {"x": " \t", "y": " \t", "user": INVISIBLE, "time": " \t\n\v\f\r"}
 _SALT_DIGITS = 7
 
 
-def parse_rows(table: Any, domain: Domain) -> Any:
+def parse_rows(table: Any, domain: Domain, *, decimal: str = ".", is_wkt: bool = False) -> Any:
     """Parse records: point, user, time, and the reasons to refuse a record.
 
     Parameters
@@ -47,7 +49,15 @@ def parse_rows(table: Any, domain: Domain) -> Any:
         Columns x and y, and user and time if they are used.
     domain : Domain
         Public.
+    decimal : {".", ","}
+        Decimal sign of coordinates in text. Public.
+    is_wkt : bool
+        Whether x and y are both the column of points in WKT. Public.
     """
+    if is_wkt:
+        table = table.mutate(x=point_part(table.x, 1), y=point_part(table.y, 2))
+    elif decimal == ",":
+        table = table.mutate(x=with_point(table.x), y=with_point(table.y))
     rows = table.select(
         **{name: strip_characters(_text(table, name), _STRIPPED[name]) for name in table.columns}
     )
@@ -93,20 +103,29 @@ def count_cells(
 ) -> Any:
     """Count occupied cells: code, number of records, and their weight.
 
+    With a column ``region``, records in none are left out, and the others are counted by cell and
+    region; the code of a region's cells follow those of the region before.
+
     Parameters
     ----------
     rows : ibis.Table
-        From `parse_rows`.
+        From `parse_rows`, and with regions from `psd.ingest.engines._regions.add_regions`.
     domain, unit, key, step
         As in `psd.ingest.tally_builder.tally_batches`. Public, except the key.
     """
     rows = rows.filter(rows.inside)
     rows = _add_cells(rows, domain)
+    width, by_region = domain.lattice[0], "region" in rows.columns
+    if by_region:  # as in `psd.ingest.wide_columns`
+        rows = rows.filter(rows.region >= 0)
+        rows = rows.mutate(column=rows.region * width + rows.column)
     if unit.has_user:
         rows = rows.filter(rows.user.notnull())
         rows = _add_weights(rows, unit) if unit.weight else _keep_smallest(rows, unit, key)
-    columns = -(-domain.lattice[0] // step[0])
-    code = rows.row // step[1] * columns + rows.column // step[0]
+    columns, lines = (-(-size // part) for size, part in zip(domain.lattice, step, strict=True))
+    code = rows.row // step[1] * columns + rows.column % width // step[0]
+    if by_region:
+        code += rows.column // width * (columns * lines)
     rows = rows.mutate(code=code.cast("int64"))
     weight = rows.weight.sum() if unit.weight else rows.count()
     return rows.group_by("code").aggregate(number=rows.count(), weight=weight)

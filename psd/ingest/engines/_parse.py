@@ -12,7 +12,7 @@ from typing import Any
 
 from psd.ingest import user_ids
 from psd.ingest.sources._csv_file import DECIMAL
-from psd.ingest.sources.csv import MISSING
+from psd.ingest.sources._point_text import EMPTY_POINT, MISSING, POINT
 
 __all__ = [
     "COMPOSED",
@@ -26,8 +26,10 @@ __all__ = [
     "parse_id",
     "parse_moment",
     "parse_number",
+    "point_part",
     "split_moment",
     "strip_characters",
+    "with_point",
 ]
 
 _DAY_SECONDS = 86_400
@@ -78,6 +80,27 @@ def strip_characters(column: Any, characters: str) -> Any:
 def is_infinite(value: Any) -> Any:
     """Whether a number is infinite; engines disagree on their functions for this."""
     return is_true(value.abs() > literal_double(sys.float_info.max))
+
+
+def with_point(column: Any) -> Any:
+    """Write a decimal comma as a point; a text with a point becomes one that is not a number."""
+    import ibis
+
+    if not column.type().is_string():
+        return column
+    return ibis.ifelse(is_true(column.contains(".")), ibis.literal(","), column.replace(",", "."))
+
+
+def point_part(column: Any, group: int) -> Any:
+    """Text of a coordinate of a point in WKT, as `psd.ingest.sources._csv_query` finds it."""
+    import ibis
+
+    return ibis.cases(
+        (is_true(column.re_search(rf"\A(?:{POINT})\z")), column.re_extract(POINT, group)),
+        (is_true(column.re_search(rf"\A(?:{EMPTY_POINT})\z")), ibis.literal("")),
+        (is_true(column.re_search("[0-9]")), ibis.literal("POINT")),
+        else_=column,
+    )
 
 
 def parse_number(column: Any) -> Any:

@@ -39,7 +39,7 @@ _FAULTS = {
     "comma-separated fields as the first line, and closed quotes",
     "UNABLE_TO_INFER_SCHEMA": "finds no column in an input; is it empty, or not Parquet?",
     "FAILED_READ_FILE": "cannot read an input; is it damaged, malformed, or of another format?",
-    "CSV error": "met a malformed row; each row of a CSV file needs as many comma-separated "
+    "CSV error": "met a malformed row; each row of a CSV file needs as many "
     "fields as the first line, and closed quotes",
 }
 

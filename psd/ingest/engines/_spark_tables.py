@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,13 +15,16 @@ from zoneinfo import ZoneInfo
 
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
+from psd.ingest.sources._columns import DELIMITERS
+from psd.ingest.sources._csv_header import AUTOMATIC
+from psd.ingest.sources._names import check_roles, resolve_columns
 from psd.ingest.sources._paths import uncompressed_name
 from psd.ingest.sources._tally_marks import refuse_tally_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
 
-__all__ = ["SparkTable", "read_rows", "register_view"]
+__all__ = ["SparkTable", "read_rows", "register_view", "shared_tables"]
 
 # As in `psd.ingest.sources.csv`: quotes are doubled and may hold line ends; a malformed row is an
 # error.
@@ -32,7 +35,6 @@ _CSV = {
     "columnPruning": "false",
     "multiLine": "true",
     "mode": "FAILFAST",
-    "sep": ",",
     "quote": '"',
     "escape": '"',
     "encoding": "UTF-8",
@@ -89,7 +91,7 @@ def read_rows(spark: Any, data: Any, columns: Columns) -> Any:
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     _check_request(items, columns)
-    read = [_frame(spark, item) for item in items]
+    read = [_frame(spark, item, columns) for item in items]
     if len(read) > 1 or not isinstance(items[0], SparkTable):
         _check_files(read)
     frames = [_select(item, frame, columns) for item, frame in zip(items, read, strict=True)]
@@ -117,6 +119,11 @@ def _check_request(items: list[Any], columns: Columns) -> None:
     if columns.geometry is not None or columns.layer is not None:
         raise ParameterError(
             "geometry= and layer= are not supported by the engine spark; name x= and y="
+        )
+    if columns.encoding not in ("auto", "utf-8") or columns.skip_rows:
+        raise ParameterError(
+            "encoding= and skip_rows= are not supported by the engine spark, whose files are read "
+            "in UTF-8 from the first line; convert them, or build without engine="
         )
     check_zone(columns.time_zone)
 
@@ -164,6 +171,25 @@ def register_view(frame: Any, name: str, zone: str) -> Iterator[Any]:
         spark.conf.set(_ZONE, before)
 
 
+@contextmanager
+def shared_tables(spark: Any, prefix: str) -> Iterator[Callable[[str, Any], Any]]:
+    """Give a function that registers tables of Arrow as tables of Ibis, until the end."""
+    import ibis
+
+    names: list[str] = []
+
+    def share(name: str, table: Any) -> Any:
+        names.append(f"{prefix}_{name}")
+        spark.createDataFrame(table).createOrReplaceTempView(names[-1])
+        return ibis.table(ibis.Schema.from_pyarrow(table.schema), name=names[-1])
+
+    try:
+        yield share
+    finally:
+        for name in names:
+            spark.catalog.dropTempView(name)
+
+
 def _set_zone(spark: Any, zone: str) -> None:
     """Set the zone in which times are written; check it, since some servers ignore the setting."""
     spark.conf.set(_ZONE, zone)
@@ -176,8 +202,12 @@ def _set_zone(spark: Any, zone: str) -> None:
             )
 
 
-def _frame(spark: Any, item: Any) -> Any:
-    """Read all columns of one input, those of CSV as text."""
+def _frame(spark: Any, item: Any, columns: Columns) -> Any:
+    """Read all columns of one input, those of CSV as text.
+
+    The delimiter is found as in `psd.ingest.sources._csv_header`: in the header line, which Spark
+    splits into the names of the columns.
+    """
     if isinstance(item, SparkTable):
         return spark.table(item.name)
     path = os.fspath(item)
@@ -186,7 +216,19 @@ def _frame(spark: Any, item: Any) -> Any:
         refuse_tally_columns(path, frame.columns)
         return frame
     _check_quotes(spark, path)
-    return spark.read.options(**_CSV).csv(path)
+    words = AUTOMATIC if columns.delimiter == "auto" else (columns.delimiter,)
+    frames = []
+    for word in words:
+        frames.append(spark.read.options(**_CSV, sep=DELIMITERS[word]).csv(path))
+        names = _names(frames[-1])
+        if set(resolve_columns(columns, names)) <= set(names):
+            return frames[-1]
+    return frames[0]
+
+
+def _names(frame: Any) -> list[str]:
+    """Names of the columns, without a byte order mark and spaces."""
+    return [name.removeprefix("\ufeff").strip() for name in frame.columns]
 
 
 def _check_quotes(spark: Any, path: str) -> None:
@@ -200,25 +242,34 @@ def _check_quotes(spark: Any, path: str) -> None:
 def _select(item: Any, frame: Any, columns: Columns) -> Any:
     """Select columns by their roles, by position since Spark ignores the case of names."""
     what = item.name if isinstance(item, SparkTable) else os.fspath(item)
-    names = [name.removeprefix("\ufeff").strip() for name in frame.columns]
-    by_role = {"x": columns.x, "y": columns.y, "user": columns.user, "time": columns.time}
+    names = _names(frame)
+    chosen = resolve_columns(columns, names)
+    x, y = (chosen.x, chosen.y) if chosen.wkt is None else (chosen.wkt, chosen.wkt)
+    by_role = {"x": x, "y": y, "user": chosen.user, "time": chosen.time}
     roles = {role: name for role, name in by_role.items() if name is not None}
-    for name in roles.values():
+    for name in chosen:
         if names.count(name) != 1:
             raise InputDataError(
                 f"{what} must have exactly one column {name!r}; see x=, y=, user=, time=, and give "
                 "the path as the cluster sees it"
             )
+    check_roles(what, chosen)
     frame = frame.toDF(*(f"c{index}" for index in range(len(names))))
     selected = [f"c{names.index(name)} AS {role}" for role, name in roles.items()]
     frame = frame.selectExpr(*selected)
-    _check_types(what, frame.dtypes, roles)
+    _check_types(what, frame.dtypes, roles, is_wkt=chosen.wkt is not None)
     return frame
 
 
-def _check_types(what: str, types: Sequence[tuple[str, str]], roles: dict[str, str]) -> None:
-    """Refuse columns whose values engines would read differently."""
+def _check_types(
+    what: str, types: Sequence[tuple[str, str]], roles: dict[str, str], *, is_wkt: bool
+) -> None:
+    """Refuse columns whose values engines would read differently, and points that are not text."""
     for role, kind in types:
+        if is_wkt and role in ("x", "y") and kind != "string":
+            raise InputDataError(
+                f"column {roles[role]!r} of {what} must hold points in WKT as text, got {kind}"
+            )
         if kind not in _TYPES[role]:
             raise InputDataError(
                 f"column {roles[role]!r} of {what} must be of type {', '.join(_TYPES[role])}, got "

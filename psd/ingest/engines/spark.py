@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from psd.ingest.engines._counts import tally_table
 from psd.ingest.engines._expression import to_sql
 from psd.ingest.engines._spark_session import check_url, explain_error, open_session, spark_errors
-from psd.ingest.engines._spark_tables import SparkTable, read_rows, register_view
+from psd.ingest.engines._spark_tables import SparkTable, read_rows, register_view, shared_tables
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.ingest.tally import Tally
     from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
+    from psd.space.region_hierarchy import RegionHierarchy
 
 __all__ = ["Spark", "SparkTable", "open_engine"]
 
@@ -31,8 +32,8 @@ class Spark:
 
     Guarantees
     ----------
-    - Only counts of cells and of refused records are returned, and messages of Spark, which
-      quote records, are not passed on.
+    - Only counts of cells and of refused records are returned, and with regions the coordinates
+      of records near an outline. Messages of Spark, which quote records, are not passed on.
     - The key of the hash that chooses kept records is in the query, and so in the logs of Spark;
       it keeps the choice unbiased, and privacy does not depend on it.
 
@@ -68,6 +69,7 @@ class Spark:
         unit: PrivacyUnit,
         key: bytes | None = None,
         step: tuple[int, int] = (1, 1),
+        regions: RegionHierarchy | None = None,
     ) -> Tally:
         """Count kept records per occupied cell.
 
@@ -75,7 +77,7 @@ class Spark:
         ----------
         data : str, SparkTable or list of them
             Paths of CSV and Parquet files as the cluster sees them, and names of tables. Private.
-        columns, domain, unit, key, step
+        columns, domain, unit, key, step, regions
             As in `psd.ingest.tally_builder.tally_batches`.
 
         Raises
@@ -87,9 +89,12 @@ class Spark:
         """
         with open_session(self.url) as spark:
             try:
-                with register_view(
-                    read_rows(spark, data, columns), _VIEW, columns.time_zone
-                ) as table:
+                with (
+                    register_view(
+                        read_rows(spark, data, columns), _VIEW, columns.time_zone
+                    ) as table,
+                    shared_tables(spark, _VIEW) as share,
+                ):
                     return tally_table(
                         table,
                         lambda query: spark.sql(to_sql(query, "pyspark")).toArrow(),
@@ -98,6 +103,8 @@ class Spark:
                         unit=unit,
                         key=key,
                         step=step,
+                        regions=regions,
+                        share=share,
                     )
             except spark_errors() as error:
                 fault = explain_error(error)

@@ -11,15 +11,16 @@ whose ending they do not know.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from psd._util import plugins
 from psd._util.wall_clock import check_zone
 from psd.errors import InputDataError, ParameterError
+from psd.ingest.sources._columns import Columns
 from psd.ingest.sources._copies import CopyCheck, OnCopy, refuse_copy
-from psd.ingest.sources._csv_file import HeaderError
+from psd.ingest.sources._csv_header import HeaderError
 from psd.ingest.sources._paths import (
     STDIN,
     expand_paths,
@@ -48,12 +49,21 @@ __all__ = [
 
 _KIND = "source"
 
+# Options that only some sources use.
+_TEXT_OPTIONS = {
+    "wkt": "a table",
+    "delimiter": "a CSV file",
+    "decimal": "a CSV file or a workbook",
+    "encoding": "a CSV file",
+    "skip_rows": "a CSV file or a workbook",
+}
+
 
 class Source(Protocol):
     """Interface of the module of a source. Private side."""
 
     USES: tuple[str, ...]
-    """Fields of `Columns` that it uses in addition to column names: geometry, layer."""
+    """Fields of `Columns` that it uses in addition to column names, such as geometry or layer."""
 
     SUFFIXES: tuple[str, ...]
     """Endings of the names of its files, such as ``(".kml",)``; for sources of other packages."""
@@ -70,41 +80,6 @@ class Source(Protocol):
             If the form of an item cannot be read, wherever its records lie. No message quotes a
             value of a record. A lack of memory or disk is a `psd.errors.ResourceError`.
         """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """Names of the columns to read.
-
-    Parameters
-    ----------
-    x, y : str
-        Coordinates in the CRS of the domain; not used if the input has geometries.
-    user : str, optional
-        Opaque id of the person or device.
-    time : str, optional
-        Time of the record.
-    time_zone : str
-        Zone to whose local time all times are converted; times without a zone are local.
-    geometry : str, optional
-        Points, instead of x and y; needed if an input has several such columns.
-    layer : str, optional
-        Layer of a file; needed if there are several.
-    memory : int, optional
-        Limit of the memory of the reader in bytes.
-    """
-
-    x: str = "lon"
-    y: str = "lat"
-    user: str | None = None
-    time: str | None = None
-    time_zone: str = "UTC"
-    geometry: str | None = None
-    layer: str | None = None
-    memory: int | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        yield from (name for name in (self.x, self.y, self.user, self.time) if name is not None)
 
 
 def read(
@@ -210,8 +185,13 @@ def _check_used(columns: Columns, used: set[str]) -> None:
     """Refuse a layer or a geometry that no input uses."""
     if columns.layer is not None and "layer" not in used:
         raise ParameterError(
-            "layer= must be left out unless an input is a GeoPackage or another vector file"
+            "layer= must be left out unless an input is a GeoPackage, another vector file or a "
+            "workbook"
         )
+    default = Columns()
+    for name, which in _TEXT_OPTIONS.items():
+        if getattr(columns, name) != getattr(default, name) and name not in used:
+            raise ParameterError(f"{name} must be left out unless an input is {which}")
     if columns.geometry is not None and "geometry" not in used:
         raise ParameterError(
             "geometry= must be left out unless an input has a column of points; name coordinates "
@@ -291,14 +271,13 @@ def _unreadable(item: Any) -> str:
     if isinstance(item, str) and "://" in item:
         scheme = item.partition("://")[0][:20]
         return (
-            f"{scheme}:// addresses are not supported; open it with DuckDB or pyarrow and pass the "
-            "table"
+            f"{scheme}:// addresses are not read; download the file, or pass a table, in Python "
+            f"such as psd.DuckDB(connection, \"FROM '{scheme}://...'\") with DuckDB's extension "
+            "httpfs"
         )
-    if name == "ndarray":
-        return "cannot read a numpy array; pass a DataFrame with columns lon and lat"
     return (
         f"cannot read an input of type {name}; pass a file (CSV, Parquet, GeoPackage, Shapefile, "
-        "FlatGeobuf, GeoJSON), a folder or a list of them, a table in memory, a relation of "
+        "FlatGeobuf, GeoJSON, XLSX), a folder or a list of them, a table in memory, a relation of "
         "DuckDB, or the address of a PostGIS database"
     )
 

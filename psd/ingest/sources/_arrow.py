@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
+from psd.ingest.sources._names import check_roles, may_be_values, resolve_columns
+from psd.ingest.sources._point_text import decode_wkt
 from psd.ingest.sources._points import (
     Coordinates,
     Projection,
     check_finite,
+    column_projection,
     decode_points,
     make_projection,
+    stated_crs,
 )
 from psd.ingest.tally import Batch
 
@@ -58,8 +62,12 @@ class Layout:
     def names(self) -> list[str]:
         """Columns to read, each once."""
         columns = self.columns
-        points = [columns.x, columns.y] if self.geometry is None else [self.geometry]
-        return [*points, *(name for name in (columns.user, columns.time) if name is not None)]
+        if self.geometry is None:
+            return [*columns]
+        return [
+            self.geometry,
+            *(name for name in (columns.user, columns.time) if name is not None),
+        ]
 
     def batches(self, records: Iterable[Any]) -> Iterator[Batch]:
         """Yield record batches as batches of limited size."""
@@ -85,8 +93,10 @@ class Layout:
         """Coordinates in the CRS of the domain."""
         if self.geometry is not None:
             return self.project(decode_points(fields[self.geometry], self.geometry))
+        if self.columns.wkt is not None:
+            return self.project(decode_wkt(fields[self.columns.wkt], self.columns.wkt))
         x, y = (numbers(fields[name], name) for name in (self.columns.x, self.columns.y))
-        return x, y
+        return self.project((x, y))
 
 
 def find_columns(
@@ -114,8 +124,8 @@ def find_columns(
     DomainError
         If the geometries have no CRS.
     """
-    geometry = columns.geometry
-    if geometry is None and geometries:
+    geometry, columns = columns.geometry, resolve_columns(columns, schema.names)
+    if geometry is None and geometries and columns.wkt is None:
         if len(geometries) > 1:
             raise InputDataError(
                 f"{what} has several columns of geometries: {', '.join(geometries)}; choose one "
@@ -124,10 +134,12 @@ def find_columns(
         (geometry,) = geometries
     chosen = Layout(what=what, columns=columns, geometry=geometry, project=lambda points: points)
     check_names(what, schema.names, chosen.names)
+    check_roles(what, columns)
     _check_types(schema, chosen)
     if geometry is None:
-        return chosen
-    project = make_projection(geometries.get(geometry), domain, what)
+        project = column_projection(columns, domain, what)
+    else:
+        project = make_projection(stated_crs(geometries.get(geometry), columns, what), domain, what)
     return Layout(what=what, columns=columns, geometry=geometry, project=project)
 
 
@@ -141,10 +153,12 @@ def check_names(what: str, names: list[str], required: Iterable[str]) -> None:
 
 
 def _likely_cause(name: str, names: list[str]) -> str:
-    """Explain why a column is missing; only the holder of the data sees the column names."""
+    """Explain why a column is missing; names that may be a record are not shown."""
+    if may_be_values(names):
+        return "name it by x=NAME, y=NAME, user=NAME, time=NAME or geometry=NAME"
     alike = [other for other in names if other.strip().casefold() == name.strip().casefold()]
     if alike:
-        return f"it has {alike[0]!r}: names are case-sensitive"
+        return f"it has {', '.join(map(repr, alike))}; choose one by its exact name"
     listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
     return (
         f"its columns are {listed or 'none'}; name it by x=NAME, y=NAME, user=NAME, time=NAME or "
@@ -158,7 +172,9 @@ def _check_types(schema: Any, chosen: Layout) -> None:
 
     empty = {name: pa.array([], schema.field(name).type) for name in chosen.names}
     columns = chosen.columns
-    if chosen.geometry is None:
+    if chosen.geometry is None and columns.wkt is not None:
+        decode_wkt(empty[columns.wkt], columns.wkt)
+    elif chosen.geometry is None:
         numbers(empty[columns.x], columns.x), numbers(empty[columns.y], columns.y)
     else:
         decode_points(empty[chosen.geometry], chosen.geometry)

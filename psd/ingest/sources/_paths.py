@@ -20,6 +20,7 @@ from psd.errors import InputDataError
 
 __all__ = [
     "STDIN",
+    "ending_kind",
     "expand_paths",
     "file_kind",
     "has_known_ending",
@@ -38,6 +39,7 @@ _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".geoparquet": "parquet",
+    ".xlsx": "xlsx",
     ".gpkg": "vector",
     ".shp": "vector",
     ".fgb": "vector",
@@ -86,9 +88,9 @@ def file_kind(item: Any) -> str | None:
     Returns
     -------
     str or None
-        ``"parquet"``, ``"vector"``, or ``"csv"`` for files of no other known kind and standard
-        input; None if the item is not a path. The ending of the name decides, or the first bytes
-        if the ending is unknown.
+        ``"parquet"``, ``"vector"``, ``"xlsx"``, or ``"csv"`` for files of no other known kind and
+        standard input; None if the item is not a path. The ending of the name decides, or the
+        first bytes if the ending is unknown.
     """
     if not is_path(item):
         return None
@@ -104,6 +106,17 @@ def file_kind(item: Any) -> str | None:
     except (OSError, ValueError):
         return "csv"
     return next((kind for mark, kind in _SIGNATURES.items() if start.startswith(mark)), "csv")
+
+
+def ending_kind(path: Path) -> str:
+    """Kind of a file by the ending of its name alone, ``"csv"`` for others.
+
+    Examples
+    --------
+    >>> ending_kind(Path("a/visits.parquet")), ending_kind(Path("visits.csv.gz"))
+    ('parquet', 'csv')
+    """
+    return _SUFFIXES.get(path.suffix.lower(), "csv")
 
 
 def has_known_ending(path: str | os.PathLike[str]) -> bool:

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, InputDataError
-from psd.space.crs import parse_crs
+from psd.space.crs import offline, parse_crs
 
 if TYPE_CHECKING:
-    from psd.space.domain import Domain
+    from psd.ingest.sources._columns import Columns
 
 __all__ = [
     "Coordinates",
     "Projection",
     "check_finite",
+    "column_projection",
     "decode_points",
     "make_projection",
     "point_coordinates",
+    "stated_crs",
 ]
 
 Coordinates = tuple[NDArray[np.float64], NDArray[np.float64]]
 Projection = Callable[[Coordinates], Coordinates]
+
+
+class Plane(Protocol):
+    """What a transformation needs to know of a domain: its CRS and its coordinate resolution."""
+
+    @property
+    def crs(self) -> str:
+        """Canonical text of the CRS."""
+
+    @property
+    def coordinate_resolution(self) -> str | None:
+        """Step of the coordinates, in units of the CRS."""
+
 
 # Layouts of two-dimensional points that need no parser, by their length: the WKB of the OGC, and
 # that of PostGIS, which has an SRID.
@@ -40,14 +55,67 @@ _NO_CRS = (
 )
 
 
-def make_projection(crs: Any, domain: Domain, what: str) -> Projection:
-    """Make a function that reprojects coordinates to the CRS of the domain.
+def column_projection(columns: Columns, domain: Plane, what: str) -> Projection:
+    """Make a function that transforms columns of coordinates, as `make_projection` does.
+
+    Parameters
+    ----------
+    columns : Columns
+        Without `input_crs` the coordinates are in the CRS of the domain. Public.
+    domain : Plane
+        Public.
+    what : str
+        Name of the input in messages.
+
+    Raises
+    ------
+    DomainError
+        As `make_projection`.
+    """
+    if columns.input_crs is None:
+        return lambda points: points
+    return make_projection(columns.input_crs, domain, what)
+
+
+def stated_crs(crs: Any, columns: Columns, what: str) -> Any:
+    """CRS of geometries: what the input states, else `Columns.input_crs`.
+
+    Raises
+    ------
+    DomainError
+        If both are stated and differ.
+    """
+    if crs is None or columns.input_crs is None:
+        return columns.input_crs if crs is None else crs
+    if not parse_crs(crs).equals(parse_crs(columns.input_crs), ignore_axis_order=True):
+        raise DomainError(
+            f"input_crs must be left out, since {what} states another CRS than {columns.input_crs}",
+            name="input_crs",
+        )
+    return crs
+
+
+def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
+    """Make a function that transforms coordinates to the CRS of the domain.
+
+    Guarantees
+    ----------
+    - The result of a point is a function of its own coordinates, of both CRS, and of the PROJ that
+      is installed. Other points, their number and their order have no effect.
+    - A point without a valid result is infinite, so it is outside of any bounds; it stops no build.
+    - PROJ fetches nothing over the network.
+
+    Proof: PROJ chooses among the operations between two CRS by the coordinates of each point alone,
+    and computes it without a state that other points change. So the transformation is a map of
+    single records, which are public functions of the parameters: two inputs that differ in one unit
+    of privacy differ in the same unit after it, with as many records. All that is proved for
+    records at their coordinates holds for records at the images of their coordinates.
 
     Parameters
     ----------
     crs : object
         CRS of the input, or None.
-    domain : Domain
+    domain : Plane
         Public.
     what : str
         Name of the input in messages.
@@ -67,7 +135,8 @@ def make_projection(crs: Any, domain: Domain, what: str) -> Projection:
         source, target = parse_crs(crs), parse_crs(domain.crs)
         if source.equals(target, ignore_axis_order=True):
             return lambda points: points
-        transformer = Transformer.from_crs(source, target, always_xy=True)
+        with offline():
+            transformer = Transformer.from_crs(source, target, always_xy=True)
     except (DomainError, ProjError):
         raise DomainError(
             f"{what} has a CRS that cannot be transformed to {domain.crs}; is it a local CRS?"
@@ -76,7 +145,8 @@ def make_projection(crs: Any, domain: Domain, what: str) -> Projection:
     _check_rounding(domain, what)
 
     def project(points: Coordinates) -> Coordinates:
-        x, y = transformer.transform(*points)
+        with offline():
+            x, y = transformer.transform(*points)
         valid = np.isfinite(x) & np.isfinite(y)
         # Points where the projection is not defined are outside of any bounds.
         missing = np.isnan(points[0]) | np.isnan(points[1])
@@ -86,7 +156,7 @@ def make_projection(crs: Any, domain: Domain, what: str) -> Projection:
     return project
 
 
-def _check_rounding(domain: Domain, what: str) -> None:
+def _check_rounding(domain: Plane, what: str) -> None:
     """Refuse to transform coordinates that are rounded: the step is in the CRS of the input."""
     if domain.coordinate_resolution is not None:
         raise DomainError(

@@ -11,9 +11,6 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,17 +20,15 @@ import numpy as np
 
 from psd._util.arrays import from_arrow
 from psd._util.wall_clock import wall_clock
-from psd.errors import InputDataError, ResourceError
+from psd.errors import InputDataError
 from psd.ingest.sources import _paths
-from psd.ingest.sources._csv_file import (
-    BUFFER,
-    CsvContent,
-    check_columns,
-    find_compression,
-    read_header,
-    scan_content,
-)
+from psd.ingest.sources._csv_file import CsvContent, find_compression, scan_content
+from psd.ingest.sources._csv_header import Header, read_header
+from psd.ingest.sources._csv_query import CsvQuery
 from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._plain_text import plain_file, standard_input
+from psd.ingest.sources._point_text import MISSING, number_rule
+from psd.ingest.sources._points import Projection, column_projection
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
@@ -47,7 +42,7 @@ __all__ = ["MISSING", "accepts", "batches"]
 _ROWS = 2**17
 
 _WELL_FORMED = (
-    "each row needs as many comma-separated fields as the first line, closed quotes, line ends of "
+    "each row needs as many fields as the header line, closed quotes, line ends of "
     "one kind, and UTF-8 text"
 )
 
@@ -62,14 +57,11 @@ _STREAM_BUFFER = 64 * 2**20
 # Memory of one thread of the parser.
 _THREAD_BYTES = 2**27
 
-# What spreadsheets and databases write for a missing number.
-MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "-", r"\n"}
-
 
 STATES_LENGTHS = True
 """Whether this source passes the length of its files after decompression to the check of copies."""
 
-USES: tuple[str, ...] = ()
+USES: tuple[str, ...] = ("wkt", "delimiter", "decimal", "encoding", "skip_rows")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
@@ -90,7 +82,7 @@ def batches(
     columns : Columns
         Names of the columns.
     domain : Domain
-        Not used; files of CSV state no CRS.
+        Its CRS is that of the coordinates, unless ``columns`` state another one.
     copies : CopyCheck, optional
         Receives each file and its length, which is known after one scan of the file.
 
@@ -100,16 +92,15 @@ def batches(
         If a file is malformed, lacks a column or changes while it is read.
     """
     with contextlib.ExitStack() as stack:
-        paths = [stack.enter_context(_as_file(path)) for path in items]
-        headers = [read_header(path) for path in paths]
-        for path, header in zip(paths, headers, strict=True):
-            check_columns(path, header, columns)
+        paths = [stack.enter_context(_as_file(path, columns)) for path in items]
+        headers = [read_header(path, columns) for path in paths]
         for item, path, header in zip(items, paths, headers, strict=True):
             with _paths.refuse_changes([path]):
-                content = _scan(path)
+                content = _scan(path, header.delimiter)
                 if copies is not None and content.has_rows:
                     copies.add(path, content.length, _display_name(item))
-                yield from _stream(path, header, columns, content)
+                project = column_projection(columns, domain, _display_name(item))
+                yield from _stream(path, header, content, project)
 
 
 def _display_name(item: Path) -> str:
@@ -117,57 +108,46 @@ def _display_name(item: Path) -> str:
     return "standard input" if str(item) == _paths.STDIN else str(item)
 
 
-def _scan(path: Path) -> CsvContent:
+def _scan(path: Path, delimiter: str) -> CsvContent:
     """Read a file once before it is parsed; refuse a quote that is not closed."""
-    content = scan_content(path, find_compression(path))
+    content = scan_content(path, find_compression(path), delimiter)
     if content.quotes % 2:
         raise InputDataError(f"{path} is malformed: {_WELL_FORMED}")
     return content
 
 
-def _as_file(path: Path) -> contextlib.AbstractContextManager[Path]:
-    """Return a file unchanged, and standard input as a file."""
-    return _standard_input() if str(path) == _paths.STDIN else contextlib.nullcontext(path)
-
-
 @contextmanager
-def _standard_input() -> Iterator[Path]:
-    """Copy standard input to an unnamed file and yield its path."""
-    with tempfile.TemporaryFile() as spool:
-        try:
-            shutil.copyfileobj(sys.stdin.buffer, spool, BUFFER)
-            spool.flush()
-        except OSError as error:
-            with contextlib.suppress(OSError):  # the rest of the buffer has no room either
-                spool.close()
-            raise ResourceError(
-                f"standard input cannot be stored in {tempfile.gettempdir()}: {error.strerror}; "
-                "free some space, or name another folder by TMPDIR"
-            ) from None
-        path = f"/dev/fd/{spool.fileno()}"
-        try:
-            yield Path(path)
-        except InputDataError as error:
-            message = str(error).replace(path, "standard input")
-            raise type(error)(message) from None
+def _as_file(path: Path, columns: Columns) -> Iterator[Path]:
+    """Yield a plain file as it is, and standard input and other text as an unnamed file."""
+    is_stream = str(path) == _paths.STDIN
+    opened = standard_input() if is_stream else contextlib.nullcontext(path)
+    with opened as file, plain_file(file, columns) as plain:
+        yield plain
 
 
 def _stream(
-    path: Path, header: list[str], columns: Columns, content: CsvContent
+    path: Path, header: Header, content: CsvContent, project: Projection
 ) -> Iterator[Batch]:
     """Read one file."""
     import duckdb
     import pyarrow as pa
 
-    compression = find_compression(path)
-    query = _query(header, columns, compression=compression, content=content)
-    fault, kind = None, InputDataError
+    columns = header.columns
+    layout = CsvQuery(header, find_compression(path), content)
+    source = [glob.escape(str(path))]
+    states_texts = content.has_underscore or content.may_have_gaps
+    is_checked, fault, kind = states_texts, None, InputDataError
     try:
         with duckdb.connect(":memory:") as connection:
             connection.execute(_SETTINGS + _memory_settings(columns.memory))
-            relation = connection.sql(query, params=[glob.escape(str(path))])
+            relation = connection.sql(layout.text(with_texts=states_texts), params=source)
             for batch in relation.to_arrow_reader(_ROWS):
-                yield _batch(path, batch, columns)
+                if not is_checked and not _is_finite(batch):
+                    again = connection.cursor().sql(layout.text(with_texts=True), params=source)
+                    for other in again.to_arrow_reader(_ROWS):
+                        _check_texts(path, other, columns)
+                    is_checked = True
+                yield _batch(path, batch, columns, project)
     except duckdb.OutOfMemoryException:
         raise MemoryError from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -198,65 +178,25 @@ def _explain_fault(message: str) -> str:
     return "is malformed"
 
 
-def _query(header: list[str], columns: Columns, *, compression: str, content: CsvContent) -> str:
-    """SQL that reads numbers strictly, and the text of fields that are not numbers.
-
-    A file with quotes is parsed by one thread. Several threads would have to guess whether their
-    start positions are inside quotes, and whether a guess fails would depend on other records.
-    Without quotes there is nothing to guess.
-    """
-    schema = ", ".join(f"{_quoted(f'c{index}')}: 'VARCHAR'" for index in range(len(header)))
-    x, y = (f"c{header.index(name)}" for name in (columns.x, columns.y))
-    quotes = "quote = '', escape = ''"
-    if content.quotes:
-        quotes = """quote = '"', escape = '"', parallel = false"""
-    odd = ", ".join(_odd(axis, has_underscore=content.has_underscore) for axis in ("x", "y"))
-    others = "".join(
-        f", c{header.index(name)} AS {kind}"
-        for kind, name in (("user", columns.user), ("time", columns.time))
-        if name
-    )
-    return f"""
-        SELECT * EXCLUDE (text_x, text_y), {odd}
-        FROM (
-            SELECT {x} AS text_x, {y} AS text_y,
-                {_number(x)} AS x, {_number(y)} AS y {others}
-            FROM read_csv($1, columns = {{{schema}}}, auto_detect = false, header = true,
-                compression = '{compression}', delim = ',', {quotes}, strict_mode = true)
-        )
-    """
+def _is_finite(batch: Any) -> bool:
+    """Whether all coordinates are finite numbers."""
+    return all(np.isfinite(from_arrow(batch.column(axis))).all() for axis in ("x", "y"))
 
 
-def _quoted(text: str) -> str:
-    """Quote a text literal for SQL."""
-    return "'" + text.replace("'", "''") + "'"
+def _check_texts(path: Path, batch: Any, columns: Columns) -> None:
+    """Refuse text in place of a number."""
+    names = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
+    for axis, name in zip(("x", "y"), names, strict=True):
+        is_infinite = np.isinf(from_arrow(batch.column(axis))).any()
+        if is_infinite or not _all_missing(batch.column(f"odd_{axis}")):
+            raise InputDataError(f"column {name!r} of {path} {number_rule(columns)}")
 
 
-def _number(column: str) -> str:
-    """SQL of the number in a text, NaN if it is not a number."""
-    return f"coalesce(TRY_CAST({column} AS DOUBLE), 'nan'::DOUBLE)"
-
-
-def _odd(axis: str, *, has_underscore: bool) -> str:
-    """SQL of the text of a field unless it is a plain decimal number.
-
-    A text that DuckDB parses as a finite number is a plain decimal number, unless it has
-    underscores between digits. DuckDB sorts NaN above infinity.
-    """
-    is_plain = f"{axis} < 'infinity'::DOUBLE"
-    is_plain += f" AND NOT contains(text_{axis}, '_')" * has_underscore
-    return f"CASE WHEN {is_plain} THEN NULL ELSE text_{axis} END AS odd_{axis}"
-
-
-def _batch(path: Path, batch: Any, columns: Columns) -> Batch:
+def _batch(path: Path, batch: Any, columns: Columns, project: Projection) -> Batch:
     """Convert an Arrow record batch; text in place of a number stops the build."""
-    numbers = [from_arrow(batch.column(axis)) for axis in ("x", "y")]
-    for values, axis, name in zip(numbers, ("odd_x", "odd_y"), columns, strict=False):
-        if np.isinf(values).any() or not _all_missing(batch.column(axis)):
-            raise InputDataError(
-                f"column {name!r} of {path} must hold plain decimal numbers such as 127.01, "
-                "without decimal comma, degrees and minutes, or thousands separator"
-            )
+    if "odd_x" in batch.schema.names:
+        _check_texts(path, batch, columns)
+    x, y = project((from_arrow(batch.column("x")), from_arrow(batch.column("y"))))
     user = batch.column("user") if columns.user else None
     if user is not None and _has_nul(user):
         raise InputDataError(
@@ -265,7 +205,7 @@ def _batch(path: Path, batch: Any, columns: Columns) -> Batch:
     time = None
     if columns.time is not None:
         time = wall_clock(batch.column("time"), columns.time_zone, column=columns.time)
-    return Batch(x=numbers[0], y=numbers[1], user=user, time=time)
+    return Batch(x=x, y=y, user=user, time=time)
 
 
 def _all_missing(texts: Any) -> bool:

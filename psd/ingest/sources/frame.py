@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
 from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
-from psd.ingest.sources._points import Coordinates, check_finite, make_projection, point_coordinates
+from psd.ingest.sources._names import check_roles, resolve_columns
+from psd.ingest.sources._point_text import decode_wkt
+from psd.ingest.sources._points import (
+    Coordinates,
+    check_finite,
+    column_projection,
+    make_projection,
+    point_coordinates,
+    stated_crs,
+)
 from psd.ingest.tally import Batch
 
 if TYPE_CHECKING:
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["accepts", "batches"]
 
 
-USES: tuple[str, ...] = ("geometry",)
+USES: tuple[str, ...] = ("geometry", "wkt")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
@@ -44,20 +53,22 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
     """
     for data in items:
         what, geometry = f"the {type(data).__name__}", _geometry(data, columns)
-        points = [columns.x, columns.y] if geometry is None else [geometry]
-        more = [name for name in (columns.user, columns.time) if name is not None]
-        check_names(what, [str(name) for name in data.columns], [*points, *more])
-        if columns.user is not None:
-            _check_ids(data[columns.user])
+        names = [str(name) for name in data.columns]
+        chosen = resolve_columns(columns, names)
+        more = [name for name in (chosen.user, chosen.time) if name is not None]
+        check_names(what, names, [*chosen] if geometry is None else [geometry, *more])
+        check_roles(what, chosen)
+        if chosen.user is not None:
+            _check_ids(data[chosen.user])
         for start in range(0, max(len(data), 1), MAX_BATCH_ROWS):
-            yield _batch(data.iloc[start : start + MAX_BATCH_ROWS], columns, geometry, domain)
+            yield _batch(data.iloc[start : start + MAX_BATCH_ROWS], chosen, geometry, domain)
 
 
 def _geometry(data: Any, columns: Columns) -> str | None:
     """Column of points of a GeoDataFrame: the named one, or the active one."""
     import geopandas as gpd
 
-    if not isinstance(data, gpd.GeoDataFrame):
+    if not isinstance(data, gpd.GeoDataFrame) or columns.wkt is not None:
         return columns.geometry
     name = columns.geometry or data.active_geometry_name
     if name is None:
@@ -67,10 +78,14 @@ def _geometry(data: Any, columns: Columns) -> str | None:
 
 def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) -> Batch:
     """Convert a part of a table."""
-    if geometry is None:
+    if geometry is None and columns.wkt is not None:
+        x, y = decode_wkt(_texts(data[columns.wkt]), columns.wkt)
+        x, y = column_projection(columns, domain, "the DataFrame")((x, y))
+    elif geometry is None:
         x, y = (_numbers(data, name) for name in (columns.x, columns.y))
+        x, y = column_projection(columns, domain, "the DataFrame")((x, y))
     else:
-        x, y = _points(data, geometry, domain)
+        x, y = _points(data, geometry, columns, domain)
     return Batch(
         x=x,
         y=y,
@@ -81,7 +96,7 @@ def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) ->
     )
 
 
-def _points(data: Any, geometry: str, domain: Domain) -> Coordinates:
+def _points(data: Any, geometry: str, columns: Columns, domain: Domain) -> Coordinates:
     """Coordinates of point geometries in the CRS of the domain."""
     import geopandas as gpd
 
@@ -91,7 +106,8 @@ def _points(data: Any, geometry: str, domain: Domain) -> Coordinates:
             f"column {geometry!r} of the {type(data).__name__} must hold geometries; make it a "
             "GeoDataFrame"
         )
-    project = make_projection(column.crs, domain, "the GeoDataFrame")
+    crs = stated_crs(column.crs, columns, "the GeoDataFrame")
+    project = make_projection(crs, domain, "the GeoDataFrame")
     return project(point_coordinates(np.asarray(column.array), geometry))
 
 
@@ -125,6 +141,19 @@ def _check_ids(column: Any) -> None:
 def _values(column: Any) -> Any:
     """Decode the categories of a column."""
     return column.astype(column.cat.categories.dtype) if hasattr(column, "cat") else column
+
+
+def _texts(column: Any) -> Any:
+    """Convert points in WKT to Arrow text."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if pd.api.types.infer_dtype(_values(column), skipna=True) in ("string", "empty"):
+        try:
+            return pa.array(_values(column).astype("string"), type=pa.large_string())
+        except (UnicodeError, pa.ArrowException):
+            pass
+    raise InputDataError(f"column {column.name!r} must hold points in WKT as Unicode text")
 
 
 def _ids(column: Any) -> Any:

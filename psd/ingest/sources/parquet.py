@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = ["accepts", "batches", "have_same_rows"]
+__all__ = [
+    "accepts",
+    "batches",
+    "find_layout",
+    "have_same_rows",
+    "open_file",
+    "read_records",
+]
 
 _ROWS = 250_000
 
@@ -33,7 +40,7 @@ _LONLAT = "OGC:CRS84"
 """CRS of a GeoParquet column that states none."""
 
 
-USES: tuple[str, ...] = ("geometry",)
+USES: tuple[str, ...] = ("geometry", "wkt")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
 
 
@@ -53,12 +60,12 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
         If geometries have no CRS.
     """
     for path in items:  # all files are checked before a record is read
-        with _open_file(path) as file:
-            _layout(path, file, columns, domain)
+        with open_file(path) as file:
+            find_layout(path, file, columns, domain)
     for path in items:
-        with refuse_changes([path]), _open_file(path) as file:
-            chosen = _layout(path, file, columns, domain)
-            yield from chosen.batches(_records(path, file, chosen))
+        with refuse_changes([path]), open_file(path) as file:
+            chosen = find_layout(path, file, columns, domain)
+            yield from chosen.batches(read_records(path, file, chosen))
 
 
 def have_same_rows(first: Path, second: Path, columns: Columns) -> bool:
@@ -66,19 +73,30 @@ def have_same_rows(first: Path, second: Path, columns: Columns) -> bool:
 
     Ids and times that only the names of their folders state may differ.
     """
-    with _open_file(first) as file:
+    with open_file(first) as file:
         values = [_folder_values(path, file, columns) for path in (first, second)]
         return file.metadata.num_rows > 0 and values[0] == values[1]
 
 
-def _open_file(path: Path) -> Any:
-    """Open a Parquet file and read its footer, which must not mark it as private."""
+def open_file(path: Path, content: Any = None) -> Any:
+    """Open a Parquet file and read its footer, which must not mark it as private.
+
+    Parameters
+    ----------
+    path : Path
+        File, or the name in messages.
+    content : file-like, optional
+        Where it is read from, instead of the path.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(
-            path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
+            path if content is None else content,
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+            page_checksum_verification=True,
         )
         keys = {**(file.metadata.metadata or {}), **(file.schema_arrow.metadata or {})}
     except (pa.ArrowException, OSError) as error:
@@ -89,7 +107,7 @@ def _open_file(path: Path) -> Any:
     raise fault(f"{path} cannot be read as Parquet; is it truncated or incomplete?")
 
 
-def _layout(path: Path, file: Any, columns: Columns, domain: Domain) -> Layout:
+def find_layout(path: Path, file: Any, columns: Columns, domain: Domain) -> Layout:
     """Find the columns, including those in the names of folders."""
     import pyarrow as pa
 
@@ -123,7 +141,7 @@ def _geometries(path: Path, schema: Any, columns: Columns) -> dict[str, Any]:
     raise InputDataError(f"{path} has unreadable GeoParquet metadata; write the file again")
 
 
-def _records(path: Path, file: Any, chosen: Layout) -> Iterator[Any]:
+def read_records(path: Path, file: Any, chosen: Layout) -> Iterator[Any]:
     """Yield record batches with the columns of the folders."""
     import pyarrow as pa
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psd._util.postgres import (
@@ -17,6 +17,7 @@ from psd._util.postgres import (
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources._arrow import check_names, find_columns
 from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._names import resolve_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -123,6 +124,7 @@ def _rows(cursor: Any, source: PostGIS, columns: Columns, domain: Domain) -> Ite
     """Read one table or query."""
     what = f"{source.what} of {display_name(source.url)}"
     schema = _stream(cursor, f"SELECT * FROM {source.rows} LIMIT 0").schema
+    columns = replace(resolve_columns(columns, schema.names), wkt=None)
     crs_of: dict[str, Any] = dict.fromkeys(_geometries(schema, columns))
     extra = []
     if len(crs_of) == 1:  # with several, `find_columns` asks to choose one

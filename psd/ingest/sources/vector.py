@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from psd._util.untrusted_parquet import footer_keys
 from psd.errors import InputDataError
 from psd.ingest.sources._arrow import check_names, find_columns
 from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._names import resolve_columns
 from psd.ingest.sources._paths import file_kind, refuse_changes
 from psd.ingest.sources._tally_marks import refuse_private_footer
 
@@ -129,6 +131,8 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
     try:
         with _quiet():
             info = pyogrio.read_info(path, layer=layer, force_feature_count=True)
+        fields = [str(name) for name in info["fields"]]
+        columns = replace(resolve_columns(columns, fields), wkt=None)
         names = _column_names(str(path), info, columns)
         opened = pyogrio.open_arrow(
             path,
@@ -158,8 +162,8 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
 def _column_names(what: str, info: dict[str, Any], columns: Columns) -> list[str]:
     """Columns to read beside the geometry, each once in the layer."""
     fields = [str(name) for name in info["fields"]]
-    points = [] if info["geometry_type"] else [columns.x, columns.y]
-    names = [*points, *(name for name in (columns.user, columns.time) if name is not None)]
+    others = [name for name in (columns.user, columns.time) if name is not None]
+    names = others if info["geometry_type"] else [columns.x, columns.y, *others]
     check_names(what, fields, names)
     return names
 

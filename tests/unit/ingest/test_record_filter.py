@@ -41,7 +41,7 @@ def test_records_inside_have_cells_and_the_others_are_dropped():
     filtered = records.filter_batch(batch(points))
     assert filtered.inside.tolist() == [True, False, False, False, True, False]
     assert cells(filtered) == [(0, 3), (3, 0)]
-    assert (filtered.columns.dtype, filtered.rows.dtype) == (np.int64, np.int64)
+    assert (filtered.columns.dtype, filtered.rows.dtype) == (np.int32, np.int32)
     assert filtered.time is None
     assert records.report == {"read": 6, "without coordinates": 2, "outside": 2}
 

@@ -162,6 +162,35 @@ def test_a_coordinate_resolution_is_read_strictly(tmp_path, value):
         read_tally(path)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"digest": "0" * 64},
+        {"digest": "0" * 64, "size": 0},
+        {"digest": "0" * 64, "size": 2**23},
+        {"digest": "0" * 64, "size": True},
+        {"digest": "0" * 64, "size": 3},
+        {"digest": "Z" * 64, "size": 4},
+        {"digest": 3, "size": 4},
+        {"digest": "0" * 64, "size": 4, "more": 1},
+    ],
+)
+def test_regions_are_read_strictly(tmp_path, value):
+    path = rewritten(tmp_path, counted(VARIANTS["regions"]), edit(regions=value))
+    with pytest.raises(InputDataError, match="is damaged, or of another version"):
+        read_tally(path)
+
+
+def test_tallies_without_regions_have_earlier_formats(tmp_path):
+    for name, version in (("rows", 3), ("stepped", 4), ("regions", 6)):
+        write_tally(counted(VARIANTS[name]), tmp_path / name)
+        header = json.loads(pq.read_schema(tmp_path / name).metadata[KEY])
+        assert header["format"] == version
+        assert ("region" in pq.read_schema(tmp_path / name).names) == (name == "regions")
+
+
 def without_readings(header):
     """A header as format 2 has it."""
     for origin in header["origins"]:
@@ -222,6 +251,14 @@ def changed(name, at, value):
         ("carried", changed("column", 0, 64)),
         ("carried", lambda t: pa.concat_tables([t, t.slice(0, 1)])),
         ("carried-slices", changed("time", 0, 0)),
+        ("regions", lambda t: t.drop_columns("region")),
+        ("regions", changed("region", 0, 4)),
+        ("regions", changed("region", 0, -1)),
+        ("regions", changed("region", 0, None)),
+        ("regions", changed("region", -1, 0)),
+        ("regions-carried", changed("region", 0, 4)),
+        ("regions-carried", changed("column", 0, 64)),
+        ("rows", lambda t: t.append_column("region", t["row"])),
     ],
 )
 def test_tables_are_read_strictly(tmp_path, kept, lines):

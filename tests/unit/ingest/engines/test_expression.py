@@ -7,6 +7,7 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
+import shapely
 
 import psd
 from psd._util.wall_clock import wall_clock
@@ -28,17 +29,24 @@ PLANE, OPTIONS = engines.PLANE, engines.OPTIONS
 
 def by_expression(table, domain, columns, **options):
     """Tally of a table by the expression, on DuckDB."""
-    roles = {"x": columns.x, "y": columns.y, "user": columns.user, "time": columns.time}
+    x, y = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
+    roles = {"x": x, "y": y, "user": columns.user, "time": columns.time}
     roles = {role: name for role, name in roles.items() if name}
     table = pa.table({role: table[name] for role, name in roles.items()})
     schema = {field.name: TYPES[str(field.type)] for field in table.schema}
     with duckdb.connect() as connection:
         connection.register("points", table)
+
+        def share(name, table):
+            connection.register(name, table)
+            return ibis.table(ibis.Schema.from_pyarrow(table.schema), name=name)
+
         return tally_table(
             ibis.table(schema, name="points"),
             lambda query: connection.sql(to_sql(query, "duckdb")).to_arrow_table(),
             columns,
             domain,
+            share=share,
             **options,
         )
 
@@ -56,6 +64,59 @@ def test_cell_by_cell(unit, step, tmp_path):
     path = engines.write_csv(text, tmp_path / "points.csv")
     engines.assert_equal(local, by_expression(text, engines.DOMAIN, engines.COLUMNS, **options))
     engines.assert_equal(local, locally(path, engines.DOMAIN, engines.COLUMNS, **options))
+
+
+@pytest.mark.parametrize("name", engines.hierarchies())
+@pytest.mark.parametrize("case", ["record", "user, coarse", "user-day", "users counted"])
+def test_region_by_region(name, case):
+    unit, step = engines.CASES[case]
+    regions = engines.hierarchies()[name]
+    options = {"unit": unit, "key": engines.KEY, "step": step, "regions": regions}
+    local = locally(ROWS, engines.DOMAIN, engines.COLUMNS, **options)
+    engines.assert_equal(local, by_expression(ROWS, engines.DOMAIN, engines.COLUMNS, **options))
+
+
+def test_points_on_outlines_have_the_region_of_the_local_path():
+    regions = engines.hierarchies()["polygons"]
+    corners = shapely.get_coordinates(regions.shapes())
+    middles = (corners[1:] + corners[:-1]) / 2
+    x, y = np.concatenate([corners, middles]).clip((126.4, 37.0), (127.6, 38.0)).T
+    table = pa.table({"lon": x, "lat": y})
+    options = {"unit": PrivacyUnit(), "regions": regions}
+    local = locally(table, engines.DOMAIN, Columns(), **options)
+    engines.assert_equal(local, by_expression(table, engines.DOMAIN, Columns(), **options))
+
+
+@pytest.mark.parametrize("domain", ["rounded", "plane"])
+def test_regions_of_rounded_coordinates_and_of_cells(domain):
+    bounds = engines.DOMAIN.bounds
+    if domain == "rounded":
+        space = psd.Domain(bounds=bounds, coordinate_resolution="0.01")
+        regions = engines.hierarchies(space)["polygons"]
+    else:
+        space = psd.Domain(bounds=bounds, crs="EPSG:3857")
+        regions = psd.CellRegions(kind="grid-cells", cells="0.1").read(space)
+    options = {
+        "unit": PrivacyUnit(kind="user", max_contributions=3),
+        "key": engines.KEY,
+        "regions": regions,
+    }
+    local = locally(ROWS, space, engines.COLUMNS, **options)
+    engines.assert_equal(local, by_expression(ROWS, space, engines.COLUMNS, **options))
+
+
+def test_only_coordinates_near_outlines_are_brought_here(monkeypatch):
+    regions, seen = engines.hierarchies()["polygons"], []
+    assign = type(regions.geometry).assign
+
+    def count(self, x, y):
+        seen.append(len(x))
+        return assign(self, x, y)
+
+    monkeypatch.setattr(type(regions.geometry), "assign", count)
+    options = {"unit": PrivacyUnit(), "regions": regions}
+    by_expression(ROWS, engines.DOMAIN, engines.COLUMNS, **options)
+    assert sum(seen) < 0.25 * len(ROWS)
 
 
 PLANTED = {
@@ -129,6 +190,30 @@ def is_taken(path):
         return bool(locally(path, PLANE, engines.COLUMNS, **OPTIONS).report)
     except (InputDataError, DomainError):
         return False
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [(engines.POINTS, {"wkt": "lon"}), (engines.COMMAS, {"decimal": ","})],
+    ids=["wkt", "decimal-comma"],
+)
+def test_odd_points_and_commas_are_read_or_refused_alike(values, options, tmp_path):
+    columns, alike = Columns(y="lat", **options), []
+    for value in values:
+        table = pa.table({"lon": pa.array([value], pa.string()), "lat": pa.array(["1,5"])})
+        path = engines.write_csv(table, tmp_path / "points.csv")
+        both = []
+        for count in (
+            lambda: locally(path, PLANE, columns, unit=PrivacyUnit()),  # noqa: B023
+            lambda: by_expression(table, PLANE, columns, unit=PrivacyUnit()),  # noqa: B023
+        ):
+            try:
+                both.append(count().report)
+            except InputDataError as error:
+                both.append(str(error).replace(f" of {path}", ""))
+        assert both[0] == both[1], value
+        alike.append(isinstance(both[0], str))
+    assert 3 < sum(alike) < len(values) - 3
 
 
 @pytest.mark.parametrize("name", engines.ODD)

@@ -53,6 +53,12 @@ def both(url, data, domain, columns, **options):
     ]
 
 
+@pytest.mark.parametrize("name", ["polygons", "rounded"])
+def test_region_by_region(url, inputs, name):
+    options = {"unit": USER, "regions": engines.hierarchies()[name]}
+    engines.assert_equal(*both(url, inputs["parquet"], engines.DOMAIN, engines.COLUMNS, **options))
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(("unit", "step"), engines.CASES.values(), ids=engines.CASES)
 def test_cell_by_cell(url, inputs, kind, unit, step):
@@ -118,6 +124,13 @@ def test_the_same_noise_makes_the_same_release(url, inputs, method):
     assert releases[0] == releases[1]
 
 
+@pytest.mark.parametrize("form", engines.FORMS)
+def test_other_forms_of_text(url, tmp_path, form):
+    path, options = engines.write_form(tmp_path, form)
+    columns = Columns(user="USER", **options)
+    engines.assert_equal(*both(url, str(path), engines.DOMAIN, columns, unit=USER))
+
+
 @pytest.mark.parametrize("name", engines.ODD)
 def test_odd_fields_are_taken_or_refused_alike(url, tmp_path, name):
     values = engines.ODD[name]
@@ -176,6 +189,8 @@ def test_what_is_not_there(url, tmp_path):
         (TABLE, Columns(), InputDataError, "Spark cannot read"),
         ("a.csv", Columns(x="lat"), ParameterError, "different columns"),
         ("a.csv", Columns(geometry="geom"), ParameterError, "name x= and y="),
+        ("a.csv", Columns(encoding="utf-16"), ParameterError, "not supported by the engine spark"),
+        ("a.csv", Columns(skip_rows=1), ParameterError, "not supported by the engine spark"),
         ("a.csv", Columns(time="t", time_zone="Mars"), ParameterError, "time_zone"),
     ],
 )
@@ -189,7 +204,7 @@ def test_a_tally_that_is_kept_has_no_name_of_a_file_here(url, inputs, tmp_path):
     from psd.ingest.tally_file import read_tally
 
     kept, output = tmp_path / "kept.tally", tmp_path / "out.psd.parquet"
-    words = ("--engine", f"spark:{url}", "--keep-tally", kept, "--epsilon", 1)
+    words = ("--read", f"engine=spark:{url}", "--keep-tally", kept, "--epsilon", 1)
     made = cli("build", inputs["csv"], "-o", output, *words, *BOUNDS)
     assert made.code == 0, made.err
     assert read_tally(kept).origins[0].names == ()
@@ -287,7 +302,7 @@ def test_what_is_found_in_this_process_alone(url, inputs, given, told):
 
 def test_command_line(url, inputs, tmp_path):
     out = tmp_path / "r.psd.parquet"
-    options = ("--engine", f"spark:{url}")
+    options = ("--read", f"engine=spark:{url}")
     args = ("build", inputs["csv"], "-o", out, "--epsilon", 1, *BOUNDS)
     user = ("--user", "user", "--max-contributions", 3)
     said = process(*args, *user, *options, "--report-private")
@@ -301,8 +316,8 @@ def test_command_line(url, inputs, tmp_path):
 def test_command_line_refuses(url, inputs, tmp_path):
     args = ("build", inputs["csv"], "-o", tmp_path / "r.psd.parquet", "--epsilon", 1, *BOUNDS)
     assert "No such option" in fails(2, *args, "--spark-url", url)
-    fails(2, *args, "--engine", "spark")
-    spark = ("--engine", f"spark:{url}")
+    fails(2, *args, "--read", "engine=spark")
+    spark = ("--read", f"engine=spark:{url}")
     assert "--read query" in fails(2, *args, *spark, "--read", "query=SELECT 1")
     assert "exactly one column 'x'" in fails(8, *args, *spark, "--read", "x=x")
     assert "has no such table" in fails(

@@ -13,29 +13,9 @@ from psd.ingest.sources import csv as source
 from psd.ingest.sources._csv_file import scan_content
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import PrivacyUnit
+from support.batches import EARTH, rows_of
 
-EARTH = psd.Domain(bounds=(-180, -90, 180, 90))
 PRIVATE = "8642.13579"
-
-
-def rows_of(path, **columns):
-    """Rows as (x, y) or (x, y, user), in the order of the file."""
-    rows = []
-    for batch in read(path, Columns(**columns), EARTH):
-        parts = [batch.x.tolist(), batch.y.tolist()]
-        parts += [] if batch.user is None else [batch.user.to_pylist()]
-        rows += zip(*parts, strict=True)
-    return rows
-
-
-@pytest.fixture
-def file(tmp_path):
-    def write(content, name="points.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
 
 
 @pytest.mark.parametrize(
@@ -214,7 +194,6 @@ LATER = "lon,lat\r\n" + "1,2\r\n" * 20_000
         faulty("lon,lat\n1,2\r\n3,4\n", "line ends of one kind", "lf-then-crlf"),
         faulty("lon,lat\n1,2\r3,4\n", "line ends of one kind", "lf-then-cr"),
         faulty("lon,lat\0\n1,2\n", "must be UTF-8 text", "nul-in-the-header"),
-        faulty("lon,lat\n1,2\n".encode("utf-16"), "save it as CSV in UTF-8", "utf-16"),
         faulty("lon,lat\n1,2\n".encode("utf-16-le"), "save it as CSV in UTF-8", "utf-16-no-mark"),
         faulty("경도,lat\n1,2\n".encode("cp949"), "save it as CSV in UTF-8", "cp949-header"),
         faulty("lon,lat\n서,2\n".encode("cp949"), "not in UTF-8", "cp949-field"),
@@ -226,11 +205,20 @@ LATER = "lon,lat\r\n" + "1,2\r\n" * 20_000
         faulty(b"\x7fELF\x02\x01\x01\0", "is not text; name a table of points", "program"),
         faulty(b"\xca\xfe\xba\xbe\0\0\n", "is not text; name a table of points", "other-binary"),
         faulty(b"\x1f\x8b\x08lon,lat\n", "damaged or incomplete gzip", "gzip-cut"),
-        faulty("lon;lat\n1;2\n", "separated by ';'", "semicolons"),
-        faulty("lon\tlat\n1\t2\n", r"separated by '\t'", "tabs"),
-        faulty("lon|lat\n1|2\n", "separated by '|'", "bars"),
-        faulty("longitude,lat\n1,2\n", "no column 'lon' in its first line; name it by x=NAME", "x"),
-        faulty("lon,latitude\n1,2\n", "no column 'lat' in its first line; name it by y=NAME", "y"),
+        faulty("lon|lat\n1|2\n", """separated by '|'? State delimiter="|\"""", "bars"),
+        faulty("lon|latt\n1|2\n", "separated by '|'", "bars-and-another-name"),
+        faulty(
+            "longitude,lat\n1,2\n",
+            "no column 'lon' in its first line; name it by x=NAME; its "
+            "columns are longitude, lat; did you mean 'longitude'?",
+            "x",
+        ),
+        faulty(
+            "lon,latitude\n1,2\n",
+            "no column 'lat' in its first line; name it by y=NAME; its "
+            "columns are lon, latitude; did you mean 'latitude'?",
+            "y",
+        ),
         faulty("1,2\n3,4\n", "no column 'lon'", "no-header"),
         faulty("lon,lat,lon\n1,2,3\n", "2 columns named 'lon'", "doubled-column"),
         faulty(f"{LATER}{PRIVATE}\r\n", "malformed", "short-row-in-a-later-batch"),
@@ -307,7 +295,7 @@ def test_every_file_has_its_own_columns(file):
 def test_all_files_are_looked_at_before_one_is_read(file, monkeypatch):
     monkeypatch.setattr(duckdb, "connect", lambda *args: pytest.fail("a file was read"))
     with pytest.raises(InputDataError, match=r"b\.csv"):
-        rows_of([file("lon,lat\n1,2\n", "a.csv"), file("x,y\n1,2\n", "b.csv")])
+        rows_of([file("lon,lat\n1,2\n", "a.csv"), file("a,b\n1,2\n", "b.csv")])
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def names(*items):
     ("name", "source"),
     [
         ("a.csv", "csv"), ("a.csv.gz", "csv"), ("a.csv.zst", "csv"), ("a.tsv", "csv"), ("a", "csv"),
-        ("a.xlsx", "csv"), ("-", "csv"), ("a.parquet", "parquet"), ("A.PARQUET", "parquet"),
+        ("a.xlsx", "xlsx"), ("-", "csv"), ("a.parquet", "parquet"), ("A.PARQUET", "parquet"),
         ("a.pq", "parquet"), ("a.geoparquet", "parquet"), ("a.gpkg", "vector"),
         ("a.shp", "vector"), ("a.fgb", "vector"), ("a.geojson", "vector"), ("a.json", "vector"),
         ("postgresql://h/a.csv", None), (7, None), (None, None),

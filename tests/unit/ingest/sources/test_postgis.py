@@ -136,7 +136,6 @@ def test_no_rows(database):
         ({"query": "SELECT nextval('city.ticket') AS lon, 1 AS lat"}, "failed while"),
         ({"query": f"SELECT '{SECRET}'::int AS lon, 1 AS lat"}, "SQLSTATE"),
         ({"query": "SELECT 1 / (g - 9) AS lon, 1 AS lat FROM generate_series(1, 9) g"}, "failed"),
-        ({"query": PLAIN, "x": "LON"}, "it has 'lon'"),
         ({"query": PLAIN, "x": "x"}, "no column 'x'"),
         ({"query": "SELECT 1 AS lon, 2 AS lon, 3 AS lat"}, "2 columns named 'lon'"),
         ({"query": f"SELECT '{SECRET}'::text AS lon, 1 AS lat"}, "must be numeric"),

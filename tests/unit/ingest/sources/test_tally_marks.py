@@ -53,7 +53,7 @@ def test_spark_refuses_the_columns_of_a_tally(variant, tmp_path):
 
     session = type("Session", (), {"read": Reader()})()
     with pytest.raises(InputDataError, match="is a private tally and holds no records"):
-        _spark_tables._frame(session, tmp_path / "t.parquet")
+        _spark_tables._frame(session, tmp_path / "t.parquet", Columns())
 
 
 def test_an_answer_is_not_drawn_from_a_tally(tally):

@@ -41,7 +41,7 @@ def test_points_and_users(tmp_path, ending):
 def test_columns_that_are_missing(tmp_path, ending):
     points().to_file(tmp_path / f"a.{ending}")
     assert "its columns are id" in refused(tmp_path / f"a.{ending}", user="who")
-    assert "it has 'id'" in refused(tmp_path / f"a.{ending}", user="ID")
+    assert "no column 'ident'" in refused(tmp_path / f"a.{ending}", user="ident")
     assert "no column 'seen'" in refused(tmp_path / f"a.{ending}", time="seen")
 
 

@@ -1,0 +1,109 @@
+"""Names of the columns to read, and how text is read. Public values, private side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from psd._util.fields import choice, integer_between
+from psd.errors import ParameterError
+from psd.space.crs import check_plane_crs
+
+__all__ = ["DELIMITERS", "USUAL_PAIRS", "Columns"]
+
+DELIMITERS = {",": ",", ";": ";", "tab": "\t", "|": "|"}
+"""Words for the characters that separate the fields of a text file."""
+
+USUAL_PAIRS = (("lon", "lat"), ("longitude", "latitude"), ("x", "y"), ("easting", "northing"))
+"""Names of coordinate columns; the first pair is the default."""
+
+_MAX_SKIPPED = 1_000_000
+
+_CHECKS = {
+    "delimiter": choice("auto", *DELIMITERS),
+    "decimal": choice(".", ","),
+    "encoding": choice("auto", "utf-8", "utf-16", "windows-1252"),
+    "skip_rows": integer_between(0, _MAX_SKIPPED),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Names of the columns to read, and how text files are read.
+
+    Parameters
+    ----------
+    x, y : str
+        Coordinates in the CRS of the domain; not used if the input has geometries. If an input has
+        not both columns of the default, lon and lat, the only one of the pairs longitude and
+        latitude, x and y, easting and northing that it has is read. The case of letters matters
+        only where names differ in nothing else.
+    user : str, optional
+        Opaque id of the person or device.
+    time : str, optional
+        Time of the record.
+    time_zone : str
+        Zone to whose local time all times are converted; times without a zone are local.
+    geometry : str, optional
+        Points, instead of x and y; needed if an input has several such columns.
+    layer : str, optional
+        Layer of a file, or sheet of a workbook; needed if there are several.
+    wkt : str, optional
+        Column of text with points such as ``POINT (127.01 37.5)``, instead of x and y.
+    delimiter : {"auto", ",", ";", "tab", "|"}
+        What separates the fields of CSV. With "auto", the first of comma, semicolon and tab with
+        which the header line has the named columns; no other line is looked at.
+    decimal : {".", ","}
+        Decimal sign of coordinates in text.
+    encoding : {"auto", "utf-8", "utf-16", "windows-1252"}
+        Encoding of CSV. "auto" is UTF-16 where the file begins with its byte order mark, else
+        UTF-8.
+    input_crs : str, optional
+        CRS of x and y, or of points in WKT, if it is not that of the domain; also of geometries
+        that state none. Kept in its canonical text. A record that the transformation does not
+        reach is outside.
+    skip_rows : int
+        Lines of CSV, or rows of a sheet, above the header.
+    memory : int, optional
+        Limit of the memory of the reader in bytes.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not one of those listed, or points are named in two ways.
+    DomainError
+        If the CRS is unknown.
+    """
+
+    x: str = "lon"
+    y: str = "lat"
+    user: str | None = None
+    time: str | None = None
+    time_zone: str = "UTC"
+    geometry: str | None = None
+    layer: str | None = None
+    wkt: str | None = None
+    delimiter: str = "auto"
+    decimal: str = "."
+    encoding: str = "auto"
+    skip_rows: int = 0
+    input_crs: str | None = None
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check how text is read."""
+        for name, check in _CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        if self.input_crs is not None:
+            crs, _ = check_plane_crs(str(self.input_crs), "input_crs")
+            object.__setattr__(self, "input_crs", crs)
+        if self.wkt is not None and self.geometry is not None:
+            raise ParameterError(
+                "wkt must be left out with geometry=; a column of points is either text or "
+                "geometries"
+            )
+
+    def __iter__(self) -> Iterator[str]:
+        points = (self.x, self.y) if self.wkt is None else (self.wkt,)
+        yield from points
+        yield from (name for name in (self.user, self.time) if name is not None)

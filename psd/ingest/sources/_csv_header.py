@@ -1,0 +1,226 @@
+"""The header line of CSV files. Private side. No message shows a line that may be a record.
+
+The delimiter is found in the header line alone. Everything else is stated by `Columns`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from psd.errors import InputDataError
+from psd.ingest.sources._columns import DELIMITERS, Columns
+from psd.ingest.sources._csv_file import DECIMAL, find_compression, open_content
+from psd.ingest.sources._names import check_roles, closest_text, may_be_values, resolve_columns
+
+__all__ = ["AUTOMATIC", "Header", "HeaderError", "check_signature", "has_wide_mark", "read_header"]
+
+_MAX_HEADER = 2**20
+
+AUTOMATIC = (",", ";", "tab")
+"""Words for the delimiters that are tried on the header line, in this order."""
+
+# Bytes that no text has, whatever its encoding; UTF-16 also has zeros.
+_CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# First bytes of other formats that reach this source, and advice for each.
+_OTHER_FORMATS = {
+    b"\xfd7zXZ\0": "a compressed file; decompress it first",
+    b"BZh91AY&SY": "a compressed file; decompress it first",
+    b"PK\x03\x04": "a workbook or a zip archive; save it as CSV, or name a workbook .xlsx",
+    b"\xd0\xcf\x11\xe0": "a workbook; save it as CSV or .xlsx",
+    b"PAR1": "a Parquet file; name it .parquet",
+    b"SQLite format 3\0": "a GeoPackage or a database; name a GeoPackage .gpkg",
+    b"\x89PNG": "a picture; name a file of points",
+    b"\xff\xd8\xff": "a picture; name a file of points",
+    b"GIF8": "a picture; name a file of points",
+    b"II*\0": "a picture or a raster; name a file of points",
+    b"MM\0*": "a picture or a raster; name a file of points",
+    b"%PDF": "a document; name a file of points",
+}
+
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks of UTF-16."""
+
+
+class HeaderError(InputDataError):
+    """The first line of a file names no columns, or other ones: it may be no table of points."""
+
+
+def check_signature(path: Path, start: bytes) -> None:
+    """Refuse a file whose first bytes are those of another format.
+
+    Raises
+    ------
+    HeaderError
+    """
+    for signature, description in _OTHER_FORMATS.items():
+        if start.startswith(signature):
+            raise HeaderError(f"{path} must be UTF-8 text, got {description}")
+
+
+def has_wide_mark(start: bytes) -> bool:
+    """Whether a file begins with a byte order mark of UTF-16."""
+    return start.startswith(_WIDE_MARKS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The header line of a file.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of its columns.
+    delimiter : str
+        Character that separates its fields.
+    columns : Columns
+        The columns to read, spelled as in the header.
+    """
+
+    names: list[str]
+    delimiter: str
+    columns: Columns
+
+
+def read_header(path: Path, columns: Columns) -> Header:
+    """Read the column names in the first line, and find those to read.
+
+    Guarantees
+    ----------
+    - The header is a function of the first line and of ``columns``; no other line is read.
+
+    Raises
+    ------
+    HeaderError
+        If the file is not text in UTF-8, its first line cannot be parsed, or a column is missing.
+    InputDataError
+        If a column is repeated.
+    """
+    line = _header_line(path)
+    words = AUTOMATIC if columns.delimiter == "auto" else (columns.delimiter,)
+    headers, fault = [], None
+    for word in words:
+        try:
+            names = _split_names(path, line, DELIMITERS[word])
+        except HeaderError as error:
+            fault = fault or error
+            continue
+        resolved = resolve_columns(columns, names)
+        headers.append(Header(names=names, delimiter=DELIMITERS[word], columns=resolved))
+        if set(resolved) <= set(names):
+            break
+    fitting = [header for header in headers if set(header.columns) <= set(header.names)]
+    if fault is not None and not fitting:
+        raise fault
+    chosen = fitting[0] if fitting else max(headers, key=lambda header: len(header.names))
+    _check_columns(path, chosen, columns)
+    return chosen
+
+
+def _header_line(path: Path) -> str:
+    """Text of the first line, which is neither empty nor binary."""
+    with open_content(path, find_compression(path)) as file:
+        start = _first_line(file)
+    check_signature(path, start)
+    if has_wide_mark(start):
+        raise HeaderError(
+            f"{path} must be UTF-8 text, got UTF-16; leave out encoding=, which finds its mark"
+        )
+    line = re.split(rb"[\r\n]", start.removeprefix(_BYTE_ORDER_MARK), maxsplit=1)[0]
+    if not line.strip():
+        raise HeaderError(f"the first line of {path} must name the columns, but is empty")
+    if _is_binary(line):
+        raise HeaderError(f"{path} is not text; name a table of points, such as CSV in UTF-8")
+    if b"\0" in line:
+        raise HeaderError(f"{path} must be UTF-8 text; save it as CSV in UTF-8")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        pass
+    raise HeaderError(
+        f"{path} is not in UTF-8; save it as CSV in UTF-8, or state encoding=, such as windows-1252"
+    )
+
+
+def _split_names(path: Path, line: str, delimiter: str) -> list[str]:
+    """Names in a header line."""
+    try:
+        # An open quote would continue in the next line, and then in the rows.
+        names, *after = csv.reader([line + "\n", "next"], delimiter=delimiter)
+    except csv.Error:
+        raise HeaderError(f"the first line of {path} has a name that is too long") from None
+    if not after:
+        raise HeaderError(f"the first line of {path} has a quote that is not closed")
+    return [name.strip() for name in names]
+
+
+def _is_binary(line: bytes) -> bool:
+    """Whether the first line is not text in any encoding."""
+    if _CONTROLS.search(line) is not None:
+        return True
+    try:
+        line.replace(b"\0", b"").decode()
+    except UnicodeDecodeError:
+        return b"\0" in line
+    return False
+
+
+def _first_line(file: IO[bytes]) -> bytes:
+    """Read the first line of a stream, up to a limit."""
+    start = b""
+    while b"\n" not in start and len(start) < _MAX_HEADER:
+        more = file.read(2**16)
+        if not more:
+            break
+        start += more
+    return start.partition(b"\n")[0]
+
+
+def _check_columns(path: Path, header: Header, columns: Columns) -> None:
+    """Refuse missing and repeated columns, with the likely cause.
+
+    Names that differ only in the case of letters are refused whether or not they are read: a
+    ledger registers one spelling, and programs disagree on which of the two names is meant.
+    """
+    names = header.names
+    spellings = {name.casefold(): name for name in names}
+    for name in names:
+        if spellings[name.casefold()] != name:
+            pair = f" {name!r} and {spellings[name.casefold()]!r},"
+            raise InputDataError(
+                f"{path} has columns{'' if may_be_values(names) else pair} which differ only in "
+                "the case of letters; rename one of them"
+            )
+    for name, read in zip(columns, header.columns, strict=True):
+        if names.count(read) > 1:
+            raise InputDataError(f"{path} has {names.count(read)} columns named {read!r}")
+        if read not in names:
+            raise HeaderError(
+                f"{path} has no column {name!r} in its first line; "
+                f"{_likely_cause(names, name, _role(columns, name))}"
+            )
+    check_roles(str(path), header.columns)
+
+
+def _role(columns: Columns, name: str) -> str:
+    """Argument that names a column."""
+    roles = ("x", "y", "user", "time", "wkt")
+    return next(role for role in roles if getattr(columns, role) == name)
+
+
+def _likely_cause(names: list[str], name: str, role: str) -> str:
+    """Explain why a column is missing; a first line that may be a record is not shown."""
+    for word in ("|", "tab", ";", ","):
+        if DELIMITERS[word] in names[0]:
+            return f'is it separated by {DELIMITERS[word]!r}? State delimiter="{word}"'
+    if sum(re.fullmatch(DECIMAL, text) is not None for text in names) > 1:
+        return "is that line data, without a line of column names above it?"
+    if may_be_values(names):
+        return f"name it by {role}=NAME"
+    return f"name it by {role}=NAME; {closest_text(name, names)}"

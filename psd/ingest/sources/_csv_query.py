@@ -1,0 +1,122 @@
+"""SQL that reads the fields of a CSV file in DuckDB. Private side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psd.ingest.sources._csv_file import CsvContent
+from psd.ingest.sources._csv_header import Header
+from psd.ingest.sources._point_text import EMPTY_POINT, POINT
+
+__all__ = ["CsvQuery"]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvQuery:
+    """How a file is parsed.
+
+    Parameters
+    ----------
+    header : Header
+        Names of its columns, and those to read.
+    compression : str
+        Its compression.
+    content : CsvContent
+        What one scan of it has shown.
+    """
+
+    header: Header
+    compression: str
+    content: CsvContent
+
+    def text(self, *, with_texts: bool) -> str:
+        """SQL that reads numbers strictly: NaN or infinite if a field is not a plain number.
+
+        Parameters
+        ----------
+        with_texts : bool
+            Whether it also gives the texts of such fields, which is more work.
+        """
+        columns = self.header.columns
+        x, y = self._coordinates()
+        others = "".join(
+            f", {self._field(name)} AS {kind}"
+            for kind, name in (("user", columns.user), ("time", columns.time))
+            if name
+        )
+        comma = columns.decimal == "," and columns.wkt is None
+        numbers = f"{_number(x, comma=comma)} AS x, {_number(y, comma=comma)} AS y {others}"
+        if not with_texts:
+            return f"SELECT {numbers} FROM {self._table()}"
+        has_underscore = self.content.has_underscore
+        odd = ", ".join(_odd(axis, has_underscore=has_underscore) for axis in ("x", "y"))
+        return f"""
+            SELECT * EXCLUDE (text_x, text_y), {odd}
+            FROM (SELECT {x} AS text_x, {y} AS text_y, {numbers} FROM {self._table()})
+        """
+
+    def _coordinates(self) -> tuple[str, str]:
+        """SQL of the texts of both coordinates."""
+        columns = self.header.columns
+        if columns.wkt is None:
+            return self._field(columns.x), self._field(columns.y)
+        field = self._field(columns.wkt)
+        return _point_part(field, 1), _point_part(field, 2)
+
+    def _field(self, name: str) -> str:
+        """SQL of the text of a field."""
+        return f"c{self.header.names.index(name)}"
+
+    def _table(self) -> str:
+        """SQL of the fields.
+
+        A file with quotes is parsed by one thread. Several threads would have to guess whether
+        their start positions are inside quotes, and whether a guess fails would depend on other
+        records. Without quotes there is nothing to guess.
+        """
+        fields = (f"{_quoted(f'c{index}')}: 'VARCHAR'" for index in range(len(self.header.names)))
+        schema, quotes = ", ".join(fields), "quote = '', escape = ''"
+        if self.content.quotes:
+            quotes = """quote = '"', escape = '"', parallel = false"""
+        return f"""read_csv($1, columns = {{{schema}}}, auto_detect = false, header = true,
+            compression = '{self.compression}', delim = {_quoted(self.header.delimiter)}, {quotes},
+            strict_mode = true)"""
+
+
+def _quoted(text: str) -> str:
+    """Quote a text literal for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _number(column: str, *, comma: bool) -> str:
+    """SQL of the number in a text, NaN if it is not a number.
+
+    A bare TRY_CAST would become the type of the column, and stop the parser at other text.
+    """
+    number = f"TRY_CAST({column} AS DOUBLE)"
+    if comma:
+        number = f"TRY_CAST(replace({column}, ',', '.') AS DOUBLE)"
+        number = f"CASE WHEN contains({column}, '.') THEN NULL ELSE {number} END"
+    return f"coalesce({number}, 'nan'::DOUBLE)"
+
+
+def _point_part(column: str, group: int) -> str:
+    """SQL of a coordinate of a point in WKT; text that is not a number for other text.
+
+    A text with a digit that is not a point could be a number, so a word takes its place.
+    """
+    return f"""CASE WHEN regexp_full_match({column}, {_quoted(POINT)})
+        THEN regexp_extract({column}, {_quoted(POINT)}, {group})
+        WHEN regexp_full_match({column}, {_quoted(EMPTY_POINT)}) THEN ''
+        WHEN regexp_matches({column}, '[0-9]') THEN 'POINT' ELSE {column} END"""
+
+
+def _odd(axis: str, *, has_underscore: bool) -> str:
+    """SQL of the text of a field unless it is a plain decimal number.
+
+    A text that DuckDB parses as a finite number is a plain decimal number, unless it has
+    underscores between digits. DuckDB sorts NaN above infinity.
+    """
+    is_plain = f"{axis} < 'infinity'::DOUBLE"
+    is_plain += f" AND NOT contains(text_{axis}, '_')" * has_underscore
+    return f"CASE WHEN {is_plain} THEN NULL ELSE text_{axis} END AS odd_{axis}"

@@ -1,0 +1,121 @@
+"""Find the columns of an input by their names: without case, and the usual pairs. Private side.
+
+What is found depends on the names alone, never on a record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+
+from psd.errors import InputDataError
+from psd.ingest.sources._columns import USUAL_PAIRS, Columns
+
+__all__ = ["check_roles", "closest_text", "match_name", "may_be_values", "resolve_columns"]
+
+_LISTED = 20
+
+# A first line with such a field may be a record: a number, a time or a point, a date with a month
+# in letters, an address of e-mail, or text that is too long for a name. A comment may quote one.
+_VALUES = re.compile(
+    r"#|.*@|[+-]?[.,]?\d|.*\(\s*[+-]?[.,]?\d|[^\W\d]{3,9}\.? \d{1,2},? \d{4}", re.DOTALL
+)
+_LONGEST_NAME = 64
+
+
+def match_name(name: str, names: Sequence[str]) -> str | None:
+    """Find a name: spelled exactly so, else the only one that differs in the case of letters.
+
+    Examples
+    --------
+    >>> match_name("lon", ["LON", "lat"]), match_name("lon", ["Lon", "LON"])
+    ('LON', None)
+    """
+    if name in names:
+        return name
+    key = name.strip().casefold()
+    alike = [other for other in names if other.strip().casefold() == key]
+    return alike[0] if len(alike) == 1 else None
+
+
+def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
+    """Replace names by those that an input has; a name that it lacks stays.
+
+    Parameters
+    ----------
+    columns : Columns
+        Public.
+    names : sequence of str
+        Of all columns of the input.
+
+    Examples
+    --------
+    >>> list(resolve_columns(Columns(user="ID"), ["id", "Longitude", "Latitude"]))
+    ['Longitude', 'Latitude', 'id']
+    """
+    x, y = _find_pair(columns, names)
+    user, time, wkt = (
+        name if name is None else match_name(name, names) or name
+        for name in (columns.user, columns.time, columns.wkt)
+    )
+    return replace(columns, x=x, y=y, user=user, time=time, wkt=wkt)
+
+
+def check_roles(what: str, columns: Columns) -> None:
+    """Refuse a column with two roles, such as the user ``ID`` and the time ``id``.
+
+    Raises
+    ------
+    InputDataError
+    """
+    if len(set(columns)) < len(list(columns)):
+        raise InputDataError(
+            f"x, y, user and time must be different columns of {what}, got {', '.join(columns)}"
+        )
+
+
+def _find_pair(columns: Columns, names: Sequence[str]) -> tuple[str, str]:
+    """Coordinate columns: the named ones, else the only usual pair if the names are the default."""
+    pair = _match_pair((columns.x, columns.y), names)
+    if (columns.x, columns.y) == USUAL_PAIRS[0] and not set(pair) <= set(names):
+        pairs = [_match_pair(other, names) for other in USUAL_PAIRS[1:]]
+        present = [other for other in pairs if set(other) <= set(names)]
+        if len(present) == 1:
+            return present[0]
+    return pair
+
+
+def _match_pair(pair: tuple[str, str], names: Sequence[str]) -> tuple[str, str]:
+    """Both names as an input spells them."""
+    x, y = (match_name(name, names) or name for name in pair)
+    return x, y
+
+
+def may_be_values(names: Sequence[str]) -> bool:
+    """Whether a first line may be a record, so that no message may show it.
+
+    Examples
+    --------
+    >>> may_be_values(["lon", "lat"]), may_be_values(["u173", "2015-12-21", "1.5"])
+    (False, True)
+    """
+    return any(_VALUES.match(name) or len(name) > _LONGEST_NAME for name in names) or "" in names
+
+
+def closest_text(name: str, names: Sequence[str]) -> str:
+    """List the columns that there are, and the closest one.
+
+    Examples
+    --------
+    >>> closest_text("lat", ["lon", "latt"])
+    "its columns are lon, latt; did you mean 'latt'?"
+    """
+    names = [name for name in names if name]
+    listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+    close = get_close_matches(
+        name.casefold(), [other.casefold() for other in names], n=1, cutoff=0.5
+    )
+    spelled = [other for other in names if [other.casefold()] == close]
+    return f"its columns are {listed}" + (f"; did you mean {spelled[0]!r}?" if spelled else "")

@@ -1,0 +1,244 @@
+"""Workbooks of spreadsheet programs (XLSX), one sheet of each, by openpyxl. Private side.
+
+A cell has a type. Coordinates are numbers, or text that follows the rule of CSV files; ids are text
+or whole numbers; times are dates or text in ISO 8601. A row without any value is not a record.
+Formulas have the values that the program stored last. No message quotes a cell.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.wall_clock import wall_clock
+from psd.errors import InputDataError, MissingExtraError
+from psd.ingest.sources._arrow import check_names
+from psd.ingest.sources._csv_file import DECIMAL
+from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._names import check_roles, resolve_columns
+from psd.ingest.sources._paths import file_kind, refuse_changes
+from psd.ingest.sources._point_text import MISSING, decode_wkt, number_rule
+from psd.ingest.sources._points import Projection, column_projection
+from psd.ingest.tally import Batch
+
+if TYPE_CHECKING:
+    from psd.ingest.sources import Columns
+    from psd.space.domain import Domain
+
+__all__ = ["accepts", "batches"]
+
+_ROWS = 20_000
+
+# A program that writes workbooks compresses their text to a tenth or a fiftieth.
+_MAX_EXPANSION = 500
+_MAX_SMALL = 2**26
+
+_LARGEST_INTEGER = 10**15
+"""Programs store numbers as doubles and keep 15 digits."""
+
+_PLAIN = re.compile(DECIMAL)
+
+USES: tuple[str, ...] = ("layer", "wkt", "decimal", "skip_rows")
+"""Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
+
+
+def accepts(item: Any) -> bool:
+    """Whether the item is the path of a workbook."""
+    return file_kind(item) == "xlsx"
+
+
+def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Batch]:
+    """Read one sheet of each workbook.
+
+    Raises
+    ------
+    InputDataError
+        If a workbook is damaged, has several sheets and none is named, lacks a column, has a cell
+        of another type or changes while it is read.
+    MissingExtraError
+        If openpyxl is not installed.
+    """
+    for path in items:
+        _check_size(path)
+    for path in items:
+        with refuse_changes([path]), _open_sheet(path, columns.layer) as sheet:
+            rows = _rows(path, sheet)
+            header = next(islice(rows, columns.skip_rows, None), ())
+            names = ["" if name is None else str(name).strip() for name in header]
+            chosen = resolve_columns(columns, names)
+            check_names(str(path), names, chosen)
+            check_roles(str(path), chosen)
+            fields = {name: names.index(name) for name in chosen}
+            project = column_projection(chosen, domain, str(path))
+            yield _batch(path, [], chosen, fields, project)
+            while block := list(islice(rows, _ROWS)):
+                records = [row for row in block if any(cell is not None for cell in row)]
+                yield _batch(path, records, chosen, fields, project)
+
+
+def _check_size(path: Path) -> None:
+    """Refuse an archive that expands to more than a workbook would."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+    except (zipfile.BadZipFile, OSError):
+        raise InputDataError(_unsound(path)) from None
+    if size > max(_MAX_SMALL, _MAX_EXPANSION * path.stat().st_size):
+        raise InputDataError(
+            f"{path} expands to more than {_MAX_EXPANSION} times its size, which no table of "
+            "coordinates does; is it damaged, or made to fill the memory?"
+        )
+
+
+def _unsound(path: Path) -> str:
+    """Message about a workbook that cannot be read; that of the library may quote cells."""
+    return f"{path} cannot be read as XLSX; is it damaged, or protected by a password?"
+
+
+@contextmanager
+def _open_sheet(path: Path, requested: str | None) -> Iterator[Any]:
+    """Open the requested sheet, or the only one."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise MissingExtraError(
+            f"input {path.name} needs openpyxl; install psd-publisher[xlsx], or save it as CSV"
+        ) from None
+    with path.open("rb") as file, closing(_load(path, file, load_workbook)) as book:
+        sheets = {str(sheet.title): sheet for sheet in book.worksheets}
+        names = ", ".join(sheets) or "none"
+        if requested is not None and requested not in sheets:
+            raise InputDataError(f"{path} has no sheet {requested!r}; its sheets are {names}")
+        candidates = list(sheets) if requested is None else [requested]
+        if len(candidates) != 1:
+            raise InputDataError(f"{path} has several sheets: {names}; choose one with layer=")
+        yield sheets[candidates[0]]
+
+
+def _load(path: Path, file: IO[bytes], load_workbook: Callable[..., Any]) -> Any:
+    """Open a workbook; its sheets are read as a stream."""
+    try:
+        with _quiet():
+            return load_workbook(file, read_only=True, data_only=True, keep_links=False)
+    except Exception as error:
+        fault = fault_class(error)
+    raise fault(_unsound(path))
+
+
+def _rows(path: Path, sheet: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of each row, all of the width of the sheet."""
+    fault: type[InputDataError] | None = None
+    try:
+        sheet.reset_dimensions()  # programs may state a smaller area than there is
+        with _quiet():
+            yield from sheet.iter_rows(values_only=True)
+    except Exception as error:
+        fault = fault_class(error)
+    if fault is not None:
+        raise fault(_unsound(path))
+
+
+def _batch(
+    path: Path,
+    records: list[tuple[Any, ...]],
+    columns: Columns,
+    fields: dict[str, int],
+    project: Projection,
+) -> Batch:
+    """Convert rows."""
+    cells = {
+        name: [row[index] if index < len(row) else None for row in records]
+        for name, index in fields.items()
+    }
+    if columns.wkt is None:
+        x, y = (_numbers(path, cells[name], name, columns) for name in (columns.x, columns.y))
+    else:
+        x, y = decode_wkt(_texts(path, cells[columns.wkt], columns.wkt), columns.wkt)
+    x, y = project((x, y))
+    time = None
+    if columns.time is not None:
+        texts = _times(path, cells[columns.time], columns.time)
+        time = wall_clock(texts, columns.time_zone, column=columns.time)
+    user = None if columns.user is None else _ids(path, cells[columns.user], columns.user)
+    return Batch(x=x, y=y, user=user, time=time)
+
+
+def _numbers(path: Path, cells: list[Any], name: str, columns: Columns) -> NDArray[np.float64]:
+    """Coordinates; NaN for missing ones."""
+    values = np.array([_number(cell, columns.decimal) for cell in cells], dtype=np.float64)
+    if np.isinf(values).any():
+        raise InputDataError(f"column {name!r} of {path} {number_rule(columns)}")
+    return values
+
+
+def _number(cell: Any, decimal: str) -> float:
+    """Coordinate of a cell: NaN if it is missing, infinite if it is not a number."""
+    if cell is None:
+        return np.nan
+    if isinstance(cell, int | float) and not isinstance(cell, bool):
+        return float(cell) if abs(cell) < 2**1023 else np.inf
+    if not isinstance(cell, str):
+        return np.inf
+    text = cell.strip(" \t")
+    if text.lower() in MISSING:
+        return np.nan
+    if decimal == ",":
+        text = "," if "." in text else text.replace(",", ".")
+    return float(text) if _PLAIN.fullmatch(text) else np.inf
+
+
+def _texts(path: Path, cells: list[Any], name: str) -> Any:
+    """Cells of text."""
+    import pyarrow as pa
+
+    if not all(cell is None or isinstance(cell, str) for cell in cells):
+        raise InputDataError(f"column {name!r} of {path} must hold text")
+    return pa.array(cells, pa.large_string())
+
+
+def _ids(path: Path, cells: list[Any], name: str) -> Any:
+    """Ids as text; numbers with decimals or more than 15 digits are refused."""
+    import pyarrow as pa
+
+    if not all(cell is None or isinstance(cell, str) or _is_exact(cell) for cell in cells):
+        raise InputDataError(
+            f"column {name!r} of {path} must hold user ids as text or whole numbers of at most 15 "
+            "digits; other numbers lose digits"
+        )
+    return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+
+
+def _is_exact(cell: Any) -> bool:
+    """Whether a number is whole and has all its digits."""
+    is_integer = isinstance(cell, int) and not isinstance(cell, bool)
+    return is_integer and abs(cell) < _LARGEST_INTEGER
+
+
+def _times(path: Path, cells: list[Any], name: str) -> Any:
+    """Times as text in ISO 8601."""
+    import pyarrow as pa
+
+    if not all(cell is None or isinstance(cell, str | date) for cell in cells):
+        raise InputDataError(
+            f"column {name!r} of {path} must hold dates, dates with times, or text in ISO 8601"
+        )
+    texts = [cell if cell is None or isinstance(cell, str) else cell.isoformat() for cell in cells]
+    return pa.array(texts, pa.string())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress the warnings of the library."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

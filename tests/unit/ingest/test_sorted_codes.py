@@ -1,0 +1,88 @@
+"""Tallies of codes, against the cells that the codes stand for."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from psd.ingest.sorted_codes import SortedCodes
+from psd.ingest.tally import Tally
+from psd.space.quadrant_order import QuadrantOrder
+from psd.space.smallest_cell import Blocks
+
+
+@pytest.mark.parametrize("lattice", [(2**16, 2**16), (2**20, 2**20), (1201, 900), (1, 7)], ids=str)
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 500])
+def test_a_tally_of_codes_is_like_a_tally_of_cells(lattice, distinct, size):
+    random, order = np.random.default_rng(1), QuadrantOrder(lattice)
+    columns, rows = (random.integers(0, cells, size) // 9 for cells in lattice)
+    columns[: size // 2], rows[: size // 2] = lattice[0] - 1, lattice[1] - 1
+    codes = SortedCodes(order=order, codes=np.sort(order.codes(columns, rows)), counts=None)
+    codes = codes.distinct() if distinct else codes
+    tally = Tally.of_codes(codes, contributions=3, report={"read": size})
+    expected = sorted(Counter(zip(rows.tolist(), columns.tolist(), strict=True)).items())
+    cells = zip(tally.rows.tolist(), tally.columns.tolist(), strict=True)
+    assert list(zip(cells, tally.counts.tolist(), strict=True)) == expected
+    assert [tally.columns.dtype, tally.rows.dtype, tally.counts.dtype] == [np.int32] * 2 + [
+        np.int64
+    ]
+    assert (tally.contributions, tally.report, tally.slice) == (3, {"read": size}, None)
+    assert tally.sorted_codes(QuadrantOrder(lattice)) is codes
+
+
+def test_a_changed_tally_forgets_its_codes():
+    order = QuadrantOrder((4, 4))
+    codes = SortedCodes(order=order, codes=np.array([0, 3, 3]), counts=None)
+    tally = Tally.of_codes(codes, contributions=1, report={})
+    again = replace(tally, counts=7 * tally.counts)
+    assert again.sorted_codes(order).counts.tolist() == [7, 14]
+    other = QuadrantOrder((8, 8))
+    assert tally.sorted_codes(other).order is other
+    with pytest.raises(AttributeError):
+        _ = tally.other
+
+
+LATTICES = [((2**20, 2**20), (8, 4)), ((1201, 900), (4, 4)), ((64, 96), (1, 32)), ((5, 3), (8, 8))]
+
+
+@pytest.mark.parametrize(("lattice", "step"), LATTICES, ids=str)
+def test_blocks_have_the_records_of_their_cells(lattice, step):
+    random, blocks = np.random.default_rng(2), Blocks(lattice=lattice, step=step)
+    columns, rows = (random.integers(0, cells, 300) // 5 * 5 for cells in lattice)
+    expected = Counter(
+        zip(blocks.to_blocks(rows, 1).tolist(), blocks.to_blocks(columns, 0).tolist(), strict=True)
+    )
+    order, coarse = QuadrantOrder(lattice), QuadrantOrder(blocks.coarse_lattice)
+    of_cells = SortedCodes(order=order, codes=np.sort(order.codes(columns, rows)), counts=None)
+    of_blocks = of_cells.in_blocks(blocks)
+    assert of_blocks.order.lattice == blocks.coarse_lattice
+    counted = replace(of_blocks, step=step)  # as they are counted where blocks divide the lattice
+    plain = Tally.of_codes(of_cells, contributions=2, report={})
+    for form in (
+        plain,
+        Tally.of_codes(of_cells.distinct(), contributions=2, report={}),
+        Tally.of_codes(counted, contributions=2, report={}),
+        Tally(columns=plain.columns, rows=plain.rows, counts=plain.counts, contributions=2),
+    ):
+        tally = form.in_blocks(blocks)
+        cells = zip(tally.rows.tolist(), tally.columns.tolist(), strict=True)
+        assert dict(zip(cells, tally.counts.tolist(), strict=True)) == expected
+        codes = tally.sorted_codes(coarse).distinct()
+        assert codes.codes.tolist() == of_blocks.distinct().codes.tolist()
+        assert codes.counts.tolist() == of_blocks.distinct().counts.tolist()
+        assert tally.contributions == 2
+    corners = Tally.of_codes(counted, contributions=1, report={})
+    assert set(zip(corners.rows.tolist(), corners.columns.tolist(), strict=True)) == {
+        (row * step[1], column * step[0]) for row, column in expected
+    }
+    assert corners.sorted_codes(order).counts.sum() == 300
+
+
+def test_it_shows_nothing():
+    codes = SortedCodes(order=QuadrantOrder((4, 4)), codes=np.array([3]), counts=None)
+    tally = Tally.of_codes(codes, contributions=1, report={})
+    assert (
+        f"{codes!r} {tally!r} {tally}" == "<SortedCodes: private> <Tally: private> <Tally: private>"
+    )

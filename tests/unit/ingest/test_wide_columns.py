@@ -1,0 +1,186 @@
+"""Records are counted by slice, region and cell, as one record at a time, and for each unit."""
+
+from collections import Counter
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import shapely
+
+import psd
+from psd.errors import DomainError
+from psd.ingest.tally import Batch
+from psd.ingest.tally_builder import TallyBuilder, tally_batches
+from psd.ingest.user_rows import UserRows
+from psd.privacy.unit import PrivacyUnit
+from psd.publish.series import slice_tally
+from psd.space.boundary import Boundary
+from psd.space.polygon_hierarchy import hierarchy_from_polygons
+from psd.space.region_kinds.grid_cells import hierarchy_from_grid
+
+PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(16, 8))
+COARSE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(2, 1))
+FINE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
+DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-03")
+KEY = b"0123456789abcdef"
+RECORD = PrivacyUnit()
+USER = PrivacyUnit(kind="user", max_contributions=3)
+UNITS = [
+    RECORD,
+    USER,
+    PrivacyUnit(kind="user-day", max_contributions=2, time_zone="UTC"),
+    PrivacyUnit(kind="user", weight=12),
+]
+NAMES = ["record", "user", "user-day", "users"]
+
+
+def hierarchy(domain=PLANE, seed=1):
+    """Five triangles, whose outlines pass through cells, and a part that is in none."""
+    points = np.random.default_rng(seed).uniform(0, 8, (6, 2)).round(1)
+    shapes = shapely.get_parts(shapely.delaunay_triangles(shapely.multipoints(points)))[:5]
+    table = gpd.GeoDataFrame({"id": range(len(shapes))}, geometry=shapes, crs="EPSG:3857")
+    return hierarchy_from_polygons(table, domain, ids="id", gaps="outside")
+
+
+def records(number=2000, seed=2, users=60):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "x": rng.uniform(-0.2, 8.2, number).round(1),
+            "y": rng.uniform(-0.2, 8.2, number).round(1),
+            "user": [f"u{u}" for u in rng.integers(0, users, number)],
+            "time": pd.Timestamp("2023-12-31")
+            + pd.to_timedelta(rng.integers(0, 120, number), unit="h"),
+        }
+    )
+
+
+def batch(table):
+    return Batch(
+        x=table.x.to_numpy(),
+        y=table.y.to_numpy(),
+        user=pa.array(table.user, pa.string()),
+        time=table.time.to_numpy().astype("datetime64[us]"),
+    )
+
+
+def counted(table, regions, unit=RECORD, slices=None, pieces=1, **options):
+    parts = [table.iloc[start::pieces] for start in range(pieces)]
+    domain = regions.domain
+    return tally_batches(
+        map(batch, parts), domain, unit=unit, key=KEY, slices=slices, regions=regions, **options
+    )
+
+
+def keys(tally):
+    """Count of each slice, region and cell."""
+    slices = np.zeros(len(tally.counts), int) if tally.slice is None else tally.slice
+    rows = zip(
+        *(v.tolist() for v in (slices, tally.region, tally.rows, tally.columns)), strict=True
+    )
+    return Counter(dict(zip(rows, tally.counts.tolist(), strict=True)))
+
+
+def naive(table, regions, slices=None, step=(1, 1), boundary=None):
+    """The key of each record, one at a time; None if it is dropped."""
+    found, west = [], regions.domain.bounds
+    for x, y, time in zip(table.x, table.y, table.time, strict=True):
+        a, b = np.array([x]), np.array([y])
+        if not (west[0] <= x <= west[2] and west[1] <= y <= west[3]):
+            found.append(None)
+            continue
+        region = int(regions.assign(a, b)[0])
+        slice_ = 0 if slices is None else int(slices.index(np.array([time], "datetime64[us]"))[0])
+        column, row, _ = regions.domain.quantise(a, b)
+        outside = boundary is not None and not boundary.contains(a, b)[0]
+        cell = int(row[0]) // step[1] * step[1], int(column[0]) // step[0] * step[0]
+        found.append(None if outside or region < 0 or slice_ < 0 else (slice_, region, *cell))
+    return found
+
+
+@pytest.mark.parametrize("domain", [PLANE, FINE], ids=["small", "large"])
+@pytest.mark.parametrize("slices", [None, DAYS], ids=["all", "days"])
+@pytest.mark.parametrize("step", [(1, 1), (4, 2)], ids=["fine", "coarse"])
+def test_each_record_has_one_key(domain, slices, step):
+    table, regions = records(600), hierarchy(domain)
+    tally = counted(table, regions, slices=slices, step=step, pieces=3)
+    expected = [key for key in naive(table, regions, slices, step) if key is not None]
+    assert keys(tally) == Counter(expected)
+    assert tally.report["kept"] == len(expected)
+    assert tally.report["outside"] == len(table) - len(expected)
+    assert list(keys(tally)) == sorted(keys(tally))
+    assert tally.region.dtype == np.int32
+
+
+def test_a_boundary_and_regions_drop_records_together():
+    outline = gpd.GeoSeries([shapely.Point(4, 4).buffer(2.5)], crs="EPSG:3857")
+    table, regions = records(600), hierarchy()
+    boundary = Boundary.from_polygons(outline, PLANE)
+    tally = counted(table, regions, area=boundary)
+    expected = [key for key in naive(table, regions, boundary=boundary) if key is not None]
+    assert keys(tally) == Counter(expected)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=NAMES)
+@pytest.mark.parametrize("slices", [None, DAYS], ids=["all", "days"])
+def test_order_and_batches_have_no_effect(unit, slices):
+    """Also where a user has equal cells and times in several regions: each cell meets several."""
+    table = records(3000, users=20)
+    table["time"] = table.time.dt.floor("D")
+    regions = hierarchy(COARSE)
+    expected = keys(counted(table, regions, unit, slices))
+    shuffled = table.sample(frac=1, random_state=3)
+    assert keys(counted(shuffled, regions, unit, slices, pieces=4)) == expected
+    assert keys(counted(shuffled, regions, unit, slices, memory=2**20)) == expected
+
+
+@pytest.mark.parametrize("unit", UNITS[1:], ids=NAMES[1:])
+@pytest.mark.parametrize("slices", [None, DAYS], ids=["all", "days"])
+def test_a_user_moves_the_counts_by_no_more_than_the_limit(unit, slices):
+    table, regions = records(2500, users=15), hierarchy()
+    tally = keys(counted(table, regions, unit, slices))
+    for user in table.user.unique()[:6]:
+        others = keys(counted(table[table.user != user], regions, unit, slices))
+        assert not others - tally  # no count of another user has changed
+        alone = table[table.user == user]
+        moved = tally - others
+        assert moved == keys(counted(alone, regions, unit, slices))
+        days = alone.time.dt.date.nunique() if unit.kind == "user-day" else 1
+        assert sum(moved.values()) <= unit.contributions * days
+        assert not moved - Counter(
+            {key: 10**6 for key in naive(alone, regions, slices) if key is not None}
+        )
+
+
+def test_a_limit_that_no_user_reaches_keeps_all_records():
+    table, regions = records(1500), hierarchy()
+    unit = PrivacyUnit(kind="user", max_contributions=1000)
+    assert keys(counted(table, regions, unit)) == keys(counted(table, regions))
+
+
+def test_a_slice_of_a_tally_has_its_regions():
+    table, regions = records(1500), hierarchy()
+    tally = counted(table, regions, slices=DAYS)
+    for number in range(3):
+        part = slice_tally(tally, number)
+        expected = {key[1:]: n for key, n in keys(tally).items() if key[0] == number}
+        assert {key[1:]: n for key, n in keys(part).items()} == expected
+
+
+def test_kept_records_of_users_have_wide_columns():
+    table, regions = records(1500), hierarchy()
+    builder = TallyBuilder(PLANE, unit=USER, regions=regions)
+    builder.add_batch(batch(table))
+    rows = builder.user_rows(KEY)
+    assert isinstance(rows, UserRows)
+    region, column = np.divmod(rows.columns, PLANE.lattice[0])
+    found = Counter(zip([0] * len(region), region, rows.rows, column, strict=True))
+    assert found == keys(counted(table, regions, USER))
+
+
+def test_cells_and_regions_that_no_code_can_number_are_refused():
+    domain = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(2**30, 2**30))
+    with pytest.raises(DomainError, match="is too fine for 64 slices times regions"):
+        TallyBuilder(domain, unit=RECORD, regions=hierarchy_from_grid("1", domain))
