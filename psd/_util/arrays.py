@@ -12,6 +12,8 @@ __all__ = [
     "Integers",
     "from_arrow",
     "morton_codes",
+    "morton_numbers",
+    "nulls_as_zeros",
     "ranges",
     "read_only_copy",
     "sum_by",
@@ -104,6 +106,26 @@ def _spread(values: NDArray[np.integer]) -> NDArray[np.int64]:
     return wide
 
 
+def morton_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Columns and rows of Morton codes.
+
+    Examples
+    --------
+    >>> morton_numbers(np.array([0, 1, 2, 3, 4]))
+    (array([0, 1, 0, 1, 2]), array([0, 0, 1, 1, 0]))
+    """
+    return _gather(codes), _gather(codes >> 1)
+
+
+def _gather(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Take every second bit: the inverse of `_spread`."""
+    values: NDArray[np.int64] = codes & _SPREAD[-1][1]
+    for (shift, _), mask in zip(reversed(_SPREAD), _GATHERED, strict=True):
+        values |= values >> shift
+        values &= mask
+    return values
+
+
 _SPREAD = (
     (16, 0x0000FFFF0000FFFF),
     (8, 0x00FF00FF00FF00FF),
@@ -111,6 +133,9 @@ _SPREAD = (
     (2, 0x3333333333333333),
     (1, 0x5555555555555555),
 )
+
+# Masks of `_SPREAD` before each of its steps, in reverse.
+_GATHERED = (*(mask for _, mask in reversed(_SPREAD[:-1])), 0x00000000FFFFFFFF)
 
 
 def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = None) -> Any:
@@ -138,6 +163,36 @@ def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = N
     bits = None if is_valid is None else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(kind, len(values), [bits, data])
+
+
+def nulls_as_zeros(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Numbers of an Arrow array with 0 for nulls, and which are null, without `pyarrow.compute`.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Integers.
+
+    Returns
+    -------
+    numbers : ndarray, shape (n,)
+        Of the type of the column.
+    is_null : ndarray, shape (n,), bool
+
+    Examples
+    --------
+    >>> nulls_as_zeros(to_arrow(np.array([1, 2]), np.array([False, True])))
+    (array([0, 2]), array([ True, False]))
+    """
+    bits, data = column.buffers()
+    rows = slice(column.offset, column.offset + len(column))
+    numbers = np.frombuffer(data, column.type.to_pandas_dtype(), count=rows.stop)[rows]
+    if bits is None:
+        return numbers, np.zeros(len(column), bool)
+    valid = np.unpackbits(np.frombuffer(bits, np.uint8), count=rows.stop, bitorder="little")[
+        rows
+    ].astype(bool)
+    return np.where(valid, numbers, numbers.dtype.type(0)), ~valid
 
 
 def from_arrow(column: Any) -> NDArray[Any]:

@@ -178,7 +178,11 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
 
 
 def write_file(
-    path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False, mode: int = _MODE
+    path: str | os.PathLike[str],
+    content: bytes | bytearray,
+    *,
+    overwrite: bool = False,
+    mode: int = _MODE,
 ) -> None:
     """Write a file that has no name until it is complete.
 

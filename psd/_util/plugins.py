@@ -41,6 +41,7 @@ GROUPS: Final = {
     "psd.ingest.engines": "psd.engines",
     "psd.ingest.sources": "psd.sources",
     "psd.privacy.noise_laws": "psd.mechanisms",
+    "psd.space.region_kinds": "psd.region_kinds",
 }
 """Group of entry points of each family; a mechanism registers the law of its noise."""
 

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psd._util.fields import choice
+from psd.errors import ParameterError
+from psd.export._reliability import judge_nodes
+from psd.query.reliability import Threshold, relative_to, reliability_limits
+from psd.space.crs import explain_proj_errors, parse_crs
 from psd.space.ground_areas import ground_areas
 
 if TYPE_CHECKING:
     import geopandas
 
+    from psd._util.arrays import Integers
     from psd.estimation.model import CountModel
+    from psd.space.box_tree import Tree
 
-__all__ = ["cells_table"]
+__all__ = ["cells_table", "transform_cells"]
+
+# Sides longer than this share of the domain are divided before they are transformed.
+_PIECES = 64
 
 
-def cells_table(model: CountModel, cells: str = "leaves") -> geopandas.GeoDataFrame:
+def cells_table(
+    model: CountModel,
+    cells: str = "leaves",
+    *,
+    level: int | None = None,
+    threshold: Threshold = 0.3,
+) -> geopandas.GeoDataFrame:
     """Cells with estimates and boxes as geometry; see `Release.to_geopandas`.
 
     Densities are per area on the ground, the unit of rankings, class breaks and rasters.
@@ -29,7 +44,10 @@ def cells_table(model: CountModel, cells: str = "leaves") -> geopandas.GeoDataFr
 
     choice("leaves", "all")("cells", cells)
     tree, estimates = model.tree, model.estimates
-    which = np.flatnonzero(tree.is_leaf) if cells == "leaves" else np.arange(len(tree))
+    which = _select_cells(tree, cells, level)
+    count, error = estimates.count[which], np.sqrt(model.noise_covariance.variance[which])
+    relative = relative_to(count, error)
+    judged = judge_nodes(model, which, relative, reliability_limits(threshold))
     source = model.record.source
     stated = {} if source == "curator" else {"release_source": [source] * len(which)}
     west, south, east, north = model.domain.from_lattice(tree.boxes[which]).T
@@ -37,12 +55,56 @@ def cells_table(model: CountModel, cells: str = "leaves") -> geopandas.GeoDataFr
         {
             "cell": which,
             "level": tree.level[which],
-            "estimate": estimates.count[which],
-            "perturbation_error": np.sqrt(estimates.variance[which]),
-            "density": estimates.count[which]
-            / ground_areas(model.domain, tree.boxes[which].astype(np.float64)),
+            "estimate": count,
+            "perturbation_error": error,
+            "density": count / ground_areas(model.domain, tree.boxes[which].astype(np.float64)),
+            "relative_error": relative,
+            "reliable": judged.reliable,
+            "quality": judged.quality,
             **stated,
         },
         geometry=shapely.box(west, south, east, north),
         crs=model.domain.crs,
     )
+
+
+def _select_cells(tree: Tree, cells: str, level: int | None) -> Integers:
+    """Nodes of a table: the leaves, all of them, or those that tile the domain at a level."""
+    if level is None:
+        return np.flatnonzero(tree.is_leaf) if cells == "leaves" else np.arange(len(tree))
+    deepest = int(tree.level.max())
+    if cells != "leaves":
+        raise ParameterError(f"level must be left out with cells={cells!r}, got {level}")
+    if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= deepest:
+        raise ParameterError(
+            f"level must be an integer from 0, the domain, to {deepest}, the finest cells, got "
+            f"{level}"
+        )
+    return np.flatnonzero((tree.level == level) | (tree.is_leaf & (tree.level < level)))
+
+
+def transform_cells(
+    table: geopandas.GeoDataFrame, crs: Any, longest: float
+) -> geopandas.GeoDataFrame:
+    """Transform cells to another CRS.
+
+    Parameters
+    ----------
+    table : GeoDataFrame
+        Cells.
+    crs : any CRS that pyproj understands
+        Target.
+    longest : float
+        Longer side of the domain. Sides of cells above 1/64 of it are divided first, so that cells
+        of different sizes still meet after the transformation.
+
+    Raises
+    ------
+    DomainError
+        If the target is not a CRS, or cells have no coordinates in it.
+    """
+    target = parse_crs(crs)
+    if target.equals(table.crs, ignore_axis_order=True):
+        return table
+    with explain_proj_errors("the release", crs):
+        return table.set_geometry(table.geometry.segmentize(longest / _PIECES)).to_crs(target)

@@ -1,22 +1,23 @@
-"""CSV: one row of numbers per cell, with its four sides."""
+"""CSV: one row of numbers per cell, with its four sides; of other tables the plain columns."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psd.export._plain import plain_columns
+
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["SUFFIX", "write"]
+__all__ = ["FIXED_CRS", "SUFFIX", "write"]
 
 SUFFIX = ".csv"
 
+FIXED_CRS = "release"
+"""In another CRS cells are not boxes, and have no four sides."""
+
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
-    """Write the sides in the CRS of the release, then the other columns."""
-    sides = table.geometry.bounds.set_axis(["west", "south", "east", "north"], axis=1)
-    rows = sides.join(table.drop(columns="geometry"))
-    order = ["cell", "level", *sides.columns, "estimate", "perturbation_error", "density"]
-    order += [name for name in ("release_source",) if name in rows]
-    rows[order].to_csv(path, index=False, lineterminator="\n")
+    """Write the sides of cells in the CRS of the release, then the other columns."""
+    plain_columns(table).to_csv(path, index=False, lineterminator="\n")

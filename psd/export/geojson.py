@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd.export._gdal import write_layer
+from psd.export._gdal import layer_bytes
+from psd.export._metadata import describe
 from psd.space.crs import explain_proj_errors
 
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["SUFFIX", "write"]
+__all__ = ["FIXED_CRS", "SUFFIX", "write"]
 
 SUFFIX = ".geojson"
 
+FIXED_CRS = "EPSG:4326"
+
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
-    """Write features in EPSG:4326, whatever the CRS of the release."""
+    """Write features in EPSG:4326, whatever the CRS of the release, and a member ``metadata``."""
     with explain_proj_errors("the release", "EPSG:4326"):
         table = table.to_crs("EPSG:4326")
-    write_layer(table, path, "GeoJSON", layer=path.stem, RFC7946="YES")
+    extra = {"type": "FeatureCollection", "metadata": dict(table.attrs)}
+    options = {
+        "RFC7946": "YES",
+        "NATIVE_DATA": json.dumps(extra),
+        "NATIVE_MEDIA_TYPE": "application/vnd.geo+json",
+        "DESCRIPTION": describe(table.attrs),
+    }
+    layer = table.attrs.get("content", "cells")
+    path.write_bytes(layer_bytes(table, "GeoJSON", layer=layer, **options))

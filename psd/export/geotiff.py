@@ -1,26 +1,40 @@
-"""GeoTIFF: counts, densities and errors on a raster, for GIS programs."""
+"""GeoTIFF: counts, densities and errors on a raster, for GIS programs.
+
+The file is a Cloud Optimized GeoTIFF: programs read parts of it over a network.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psd.errors import MissingExtraError
+from psd.export._styles import class_breaks, class_colours
 
 if TYPE_CHECKING:
+    from psd._util.arrays import Floats
     from psd.statistics.raster import Raster
 
-__all__ = ["SUFFIX", "write_raster"]
+__all__ = ["BANDS", "SUFFIX", "write_raster"]
 
 SUFFIX = ".tif"
 
+BANDS = ("count", "density", "error", "classes")
+"""Bands that a file may have alone; ``classes`` are those of the density, with a colour table."""
 
-def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
-    """Write the bands count, density and error; every cell has a value.
+
+_MARKS = ("reliable", "quality")
+
+
+def write_raster(
+    raster: Raster, path: Path, tags: dict[str, str], *, band: str | None = None
+) -> None:
+    """Write the bands count, density and error; reliable and quality, where the raster has them.
+
+    With the name of a band the file has this one alone. QGIS shows a single band as a ramp of
+    grey, ``classes`` in their colours, and three bands as red, green and blue.
 
     Raises
     ------
@@ -38,38 +52,91 @@ def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
         ) from None
     rows, columns = raster.count.shape
     west, south, east, north = raster.bounds
+    bands = _bands(raster, tags)
+    breaks = class_breaks(raster.density)
+    if band == "classes":
+        bands = {"classes": _classes(raster.density, breaks, bands["density"][1])}
+    elif band is not None:
+        bands = {name: bands[name] for name in bands if name in (band, *_MARKS)}
+    classed = band == "classes"
+    profile = dict(  # noqa: C408
+        driver="COG",
+        width=columns,
+        height=rows,
+        count=len(bands),
+        dtype="uint8" if classed else "float64",
+        crs=raster.crs,
+        transform=rasterio.Affine(
+            (east - west) / columns, 0.0, west, 0.0, (south - north) / rows, north
+        ),
+        nodata=0 if classed else float("nan"),
+        compress="deflate",
+        overview_resampling="nearest" if classed else "average",
+    )
+    # In memory first: GDAL itself does not report a full disk.
+    with MemoryFile() as memory:
+        with memory.open(**profile) as image:
+            _fill(image, bands, tags)
+            if classed:
+                image.write_colormap(1, _colours(len(breaks) + 1))
+        path.write_bytes(memory.getbuffer())
+
+
+def _classes(density: Floats, breaks: list[float], unit: str) -> tuple[Any, str]:
+    """Number of the class of each density, from 1, 0 where there is none, and what they mean."""
+    numbers = np.where(np.isfinite(density), 1 + np.digitize(density, breaks), 0)
+    limits = ", ".join(f"{each:g}" for each in breaks)
+    return numbers.astype(np.uint8), f"classes of {unit}, divided at {limits}"
+
+
+def _colours(classes: int) -> dict[int, tuple[int, int, int, int]]:
+    """Colour of each class; 0 is transparent."""
+    table = {0: (0, 0, 0, 0)}
+    for number, colour in enumerate(class_colours(classes), start=1):
+        red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+        table[number] = (red, green, blue, 255)
+    return table
+
+
+def _bands(raster: Raster, tags: dict[str, str]) -> dict[str, tuple[Floats, str]]:
+    """Values and unit of each band, by name."""
     counted_unit = "users" if tags.get("counts", "").startswith("users") else "records"
     bands = {
         "count": (raster.count, counted_unit),
         "density": (raster.density, f"{counted_unit} per {raster.unit}"),
         "error": (raster.error, counted_unit),
     }
-    profile = dict(  # noqa: C408
-        driver="GTiff",
-        width=columns,
-        height=rows,
-        count=len(bands),
-        dtype="float64",
-        crs=raster.crs,
-        transform=rasterio.Affine(
-            (east - west) / columns, 0.0, west, 0.0, (south - north) / rows, north
-        ),
-        nodata=float("nan"),
-        compress="deflate",
-    )
-    # In memory first: GDAL itself does not report a full disk.
-    with MemoryFile() as memory:
-        with memory.open(**profile) as image:
-            _fill(image, bands, tags)
-        path.write_bytes(memory.getbuffer())
+    if raster.reliable is not None:
+        bands["reliable"] = (raster.reliable.astype(np.float64), "1 reliable, 0 not")
+    if raster.quality is not None:
+        bands["quality"] = (raster.quality.astype(np.float64), "1 good, 2 use with care, 3 poor")
+    return bands
 
 
-def _fill(
-    image: Any, bands: Mapping[str, tuple[NDArray[np.float64], str]], tags: dict[str, str]
-) -> None:
-    """Write bands with their names and units, and the tags."""
+def _fill(image: Any, bands: dict[str, tuple[Floats, str]], tags: dict[str, str]) -> None:
+    """Write bands with their names, units and statistics, and the tags."""
+    from rasterio.enums import ColorInterp
+
     for number, (name, (band, unit)) in enumerate(bands.items(), start=1):
         image.write(band, number)
         image.set_band_description(number, name)
         image.set_band_unit(number, unit)
+        image.update_tags(number, **_statistics(band))
+    if "classes" not in bands:
+        image.colorinterp = [ColorInterp.gray] + [ColorInterp.undefined] * (len(bands) - 1)
     image.update_tags(**tags)
+
+
+def _statistics(band: Floats) -> dict[str, str]:
+    """Statistics of a band under the names of GDAL, so that programs need not read it first."""
+    values = band[np.isfinite(band)].astype(np.float64)
+    if not len(values):
+        return {}
+    figures = {
+        "MINIMUM": values.min(),
+        "MAXIMUM": values.max(),
+        "MEAN": values.mean(),
+        "STDDEV": values.std(),
+        "VALID_PERCENT": 100 * len(values) / band.size,
+    }
+    return {f"STATISTICS_{name}": f"{value:.15g}" for name, value in figures.items()}

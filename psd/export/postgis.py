@@ -67,16 +67,25 @@ def write_database(
         srid = _srid(cursor, postgis, cells.crs)
         if overwrite:
             cursor.execute(f"DROP TABLE IF EXISTS {name}")
+        columns = ", ".join(f"{column} {kind}" for column, kind in _columns(cells).items())
         cursor.execute(
-            f"CREATE TABLE {name} (cell bigint PRIMARY KEY, level integer NOT NULL, "
-            "estimate float8 NOT NULL, perturbation_error float8 NOT NULL, "
-            f"density float8 NOT NULL, geom {postgis}.geometry(Polygon, {srid}) NOT NULL)"
+            f"CREATE TABLE {name} ({columns}, geom {postgis}.geometry(Polygon, {srid}) NOT NULL)"
         )
         _fill(cursor, name, cells, f"{postgis}.st_geomfromwkb(geom, {srid})")
         cursor.execute(f"CREATE INDEX ON {name} USING gist (geom)")
         note = "; ".join(f"{key} {value}" for key, value in tags.items()).replace("'", "''")
         cursor.execute(f"COMMENT ON TABLE {name} IS '{note}'")
         cursor.connection.commit()
+
+
+def _columns(cells: geopandas.GeoDataFrame) -> dict[str, str]:
+    """Type of each column of the table but its geometry; its comment states the source."""
+    types = {"b": "boolean", "i": "bigint", "f": "float8"}
+    plain = cells.drop(columns=["geometry", "release_source"], errors="ignore")
+    return {
+        str(name): types.get(kind.kind, "text") + " NOT NULL" + " PRIMARY KEY" * (name == "cell")
+        for name, kind in plain.dtypes.items()
+    }
 
 
 def _srid(cursor: Any, postgis: str, crs: Any) -> int:
@@ -100,8 +109,7 @@ def _fill(cursor: Any, name: str, cells: geopandas.GeoDataFrame, geometry: str) 
     import pyarrow as pa
     import shapely
 
-    # The comment of the table states the source.
-    plain = cells.drop(columns=["geometry", "release_source"], errors="ignore")
+    plain = cells[list(_columns(cells))]
     rows = pa.table(
         {
             **{column: pa.array(plain[column].to_numpy()) for column in plain.columns},

@@ -47,12 +47,15 @@ def test_the_families_of_the_library():
     assert {"grid", "quadtree"} <= set(plugins.names("psd.decompositions"))
     assert plugins.names("psd.export") == (
         "csv",
+        "flatgeobuf",
         "geojson",
         "geopackage",
         "geoparquet",
         "geotiff",
         "npy",
+        "pmtiles",
         "postgis",
+        "xlsx",
     )
 
 

@@ -29,6 +29,7 @@ def test_geotiff_comes_back(tmp_path):
         assert image.tags()["source"].startswith("given; given: psd did not draw")
         assert set(image.tags()) <= {
             "epsilon", "unit_of_privacy", "source", "counts", "method", "library", "AREA_OR_POINT",
+            "digest", "relative_error", "reliable", "quality", "unreliable", "OVR_RESAMPLING_ALG",
         }  # fmt: skip
 
 

@@ -1,0 +1,139 @@
+"""psd plot: a map of a release, or small maps of the slices of a series."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from psd.query.reliability import Threshold
+
+from ..options.command import Command
+from ..options.common import RELEASE, overwrite
+from ..options.time_slices import SLICE, release_or_series_at
+from ..options.values import INTEGER, LIMITS, cell_level
+from ..output.terminal import show_stage
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["command"]
+
+_KINDS = ("density", "estimate", "relative_error", "reliable", "quality")
+
+_ENDINGS = (".png", ".svg", ".pdf")
+
+
+@click.command("plot", cls=Command)
+@RELEASE
+@SLICE
+@click.argument("output", type=click.Path())
+@click.option(
+    "--kind",
+    type=click.Choice(_KINDS),
+    default="density",
+    show_default=True,
+    help="What is shown: density per square kilometre, estimated counts, their relative errors, "
+    "which are reliable, or their quality in three classes.",
+)
+@click.option(
+    "--level",
+    help="Coarser cells: those of this level, from 0, and leaves above it. Of a release with "
+    "regions the name of a level of regions; by default the lowest.",
+)
+@click.option(
+    "--outline", type=click.Path(), metavar="FILE", help="Polygons whose outlines are drawn."
+)
+@click.option(
+    "--threshold",
+    type=LIMITS,
+    default="0.12,0.3",
+    show_default=True,
+    help="Largest relative error of a good estimate and of a reliable one, or of a reliable one "
+    "alone.",
+)
+@click.option(
+    "--dpi", type=INTEGER, default=150, show_default=True, help="Points per inch of a .png."
+)
+@overwrite
+def command(
+    release: str,
+    slice_name: str | None,
+    output: str,
+    kind: str,
+    level: str | None,
+    outline: str | None,
+    threshold: Threshold,
+    dpi: int,
+    overwrite: bool,
+) -> None:
+    """Draw a map: classes with their unit, a scale bar, the title and the guarantee.
+
+    The ending of OUTPUT selects the format: .png, .svg or .pdf. A series is drawn as small maps of
+    its slices with one key; --slice draws one of them. The colours are told apart by readers with
+    colour blindness. Needs the extra `plot`.
+
+    \b
+    Examples:
+      psd plot seoul.psd.parquet seoul.png
+      psd plot seoul.psd.parquet errors.svg --kind relative_error --outline districts.gpkg
+      psd plot year.psd.parquet year.pdf --level 5
+    """  # noqa: D301
+    from psd._util.atomic_write import check_free, write_file
+    from psd.export._maps import require_matplotlib
+
+    ending = Path(output).suffix.lower()
+    if ending not in _ENDINGS:
+        raise click.UsageError(f"OUTPUT must end in {', '.join(_ENDINGS)}, got {output[:80]!r}")
+    if not 20 <= dpi <= 1200:
+        raise click.UsageError(f"--dpi must be 20 to 1200, got {dpi}")
+    require_matplotlib("psd plot")
+    check_free(output, overwrite=overwrite, inputs=[release, *([outline] if outline else [])])
+    with show_stage() as stage:
+        stage("reading")
+        loaded = release_or_series_at(release, slice_name)
+        shapes = None if outline is None else _outline(outline)
+        stage("drawing")
+        figure = _draw(loaded, level, kind=kind, outline=shapes, threshold=threshold)
+        content = _content(figure, ending, dpi)
+    write_file(output, content, overwrite=overwrite)
+    click.echo(f"wrote {output}")
+
+
+def _outline(path: str) -> Any:
+    """Polygons of a file."""
+    from psd.space.region_files import read_polygons
+
+    return read_polygons(Path(path), crs=None)
+
+
+def _draw(loaded: Any, level: str | None, **options: Any) -> Figure:
+    """Figure of a release or of a series, without a screen."""
+    import matplotlib as mpl
+
+    from psd.api.region_release import RegionRelease
+    from psd.api.series import SeriesRelease
+
+    mpl.use("agg")
+    is_series = isinstance(loaded, SeriesRelease)
+    first = loaded.releases[0] if is_series else loaded
+    options["level"] = level if isinstance(first, RegionRelease) else cell_level(level)
+    drawn = loaded.plot(**options)
+    figure: Figure = drawn if is_series else drawn.figure
+    return figure
+
+
+def _content(figure: Figure, ending: str, dpi: int) -> bytes:
+    """Bytes of a figure; the same figure gives the same bytes."""
+    import io
+
+    import matplotlib as mpl
+    from matplotlib import pyplot
+
+    content = io.BytesIO()
+    undated = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    with mpl.rc_context({"svg.hashsalt": "psd"}):
+        figure.savefig(content, format=ending[1:], dpi=dpi, metadata=undated[ending])
+    pyplot.close(figure)
+    return content.getvalue()

@@ -1,0 +1,24 @@
+"""Stages of a build in the log ``psd``, for programs that use this library."""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["log_stage"]
+
+_LOG = logging.getLogger("psd")
+
+
+def log_stage(stage: str) -> None:
+    """Log the name of a stage at the level INFO.
+
+    Guarantees
+    ----------
+    - Names of stages depend on no data. Nothing else is logged.
+
+    Parameters
+    ----------
+    stage : str
+        Such as ``reading``.
+    """
+    _LOG.info("%s", stage)

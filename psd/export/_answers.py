@@ -1,0 +1,61 @@
+"""Answers of queries in the formats of exports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from psd._util.atomic_write import temporary_target
+from psd.errors import WriteError
+from psd.export._formats import find_format
+
+if TYPE_CHECKING:
+    import geopandas
+
+__all__ = ["write_answers"]
+
+
+def write_answers(
+    answers: geopandas.GeoDataFrame,
+    path: str | os.PathLike[str],
+    *,
+    suffix: str,
+    metadata: Mapping[str, str],
+    content: str = "answers",
+    overwrite: bool = False,
+) -> None:
+    """Write answers with the caller's columns, order and CRS.
+
+    Parameters
+    ----------
+    answers : GeoDataFrame
+        From `Release.query`.
+    path : path-like
+        File to write.
+    suffix : str
+        Ending of a format that holds a table, such as ``".gpkg"``.
+    metadata : mapping of str to str
+        What the file states, as far as its format has room.
+    content : str
+        Name of the layer or sheet.
+
+    Raises
+    ------
+    WriteError
+        If the file exists or cannot be written, or the format cannot hold a column of the caller.
+    MissingExtraError
+        If the format needs an extra that is not installed.
+    """
+    writer, table = find_format(f"answers{suffix}"), answers.copy(deep=False)
+    table.attrs = {"content": content, **metadata}
+    with temporary_target(path, overwrite=overwrite) as target:
+        try:
+            writer.write(table, target)
+        except (RuntimeError, ValueError, TypeError) as error:  # what GDAL's and Arrow's raise
+            raise WriteError(f"cannot write {path}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> Any:
+    """First line of an error of a writer."""
+    return str(error).partition("\n")[0][:200]

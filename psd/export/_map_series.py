@@ -1,0 +1,98 @@
+"""Maps of a series as small multiples: one class, one scale, one key for all slices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import shapely
+
+from psd._util.fields import choice
+from psd.errors import ParameterError
+from psd.export._maps import (
+    KINDS,
+    add_key,
+    classes_of,
+    draw_scale_bar,
+    fill_cells,
+    frame_map,
+    require_matplotlib,
+    shown_values,
+    title_of,
+)
+from psd.query.reliability import Threshold, reliability_limits
+
+if TYPE_CHECKING:
+    import geopandas
+    from matplotlib.figure import Figure
+
+    from psd.estimation.model import CountModel
+
+__all__ = ["MOST_MAPS", "draw_series"]
+
+MOST_MAPS = 48
+"""Most maps of a figure; more are too small to be read."""
+
+# Inches of a map, and of the title and the key.
+_SIZE, _ROOM = 2.3, 1.4
+
+_BELOW = 8
+
+
+def draw_series(
+    model: CountModel,
+    cells: Mapping[str, geopandas.GeoDataFrame],
+    kind: str,
+    *,
+    guarantee: str,
+    outline: Any,
+    threshold: Threshold,
+) -> Figure:
+    """Draw tables of cells, or of named regions, by slice; see `SeriesRelease.plot`.
+
+    Parameters
+    ----------
+    model : CountModel
+        Of any slice, for the domain and the units.
+    cells : mapping
+        Table of each slice.
+    kind, outline, threshold
+        As in `SeriesRelease.plot`.
+    guarantee : str
+        Of the series.
+    """
+    require_matplotlib("a map")
+    choice(*KINDS)("kind", kind)
+    if not 0 < len(cells) <= MOST_MAPS:
+        raise ParameterError(
+            f"slices must be 1 to {MOST_MAPS} to be drawn together, got {len(cells):,}; name some"
+        )
+    from matplotlib import pyplot
+
+    columns = min(len(cells), ceil(sqrt(1.4 * len(cells))))
+    rows = ceil(len(cells) / columns)
+    figure, grid = pyplot.subplots(
+        rows,
+        columns,
+        figsize=(max(_SIZE * columns + _ROOM, 6), _SIZE * rows + _ROOM),
+        layout="compressed",
+        squeeze=False,
+    )
+    tables = list(cells.values())
+    values = np.concatenate([shown_values(table, kind) for table in tables])
+    areas = np.concatenate([shapely.area(table.geometry.to_numpy()) for table in tables])
+    classes = classes_of(model, kind, values, areas)
+    for axes, (name, table) in zip(grid.flat, cells.items(), strict=False):
+        shown = fill_cells(axes, table, kind, classes)
+        frame_map(axes, model.domain, outline)
+        axes.set_title(name, fontsize=9)
+    for axes in grid.flat:
+        axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
+    for axes in grid.flat[len(cells) :]:
+        axes.set_axis_off()
+    draw_scale_bar(grid[-1, 0], model.domain, below=_BELOW)
+    add_key(figure, grid, shown, classes, kind, reliability_limits(threshold))
+    figure.suptitle(title_of(model, kind, guarantee), fontsize=10)
+    return figure

@@ -1,0 +1,337 @@
+"""Maps of a release, drawn by matplotlib: density, estimates, and their errors."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import shapely
+
+from psd._util.fields import choice
+from psd.errors import MissingExtraError
+from psd.export._styles import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+from psd.query.reliability import QUALITIES, Limits, Threshold, reliability_limits
+from psd.space.ground_areas import area_unit, ground_areas
+
+if TYPE_CHECKING:
+    import geopandas
+    from matplotlib.axes import Axes
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    from psd._util.arrays import Floats
+    from psd.estimation.model import CountModel
+    from psd.space.domain import Domain
+
+__all__ = [
+    "KINDS",
+    "Classes",
+    "add_key",
+    "classes_of",
+    "draw_release",
+    "draw_scale_bar",
+    "fill_cells",
+    "frame_map",
+    "require_matplotlib",
+    "shown_values",
+    "title_of",
+]
+
+KINDS = ("density", "estimate", "relative_error", "reliable", "quality")
+
+# Points between a map and its scale bar, under the labels of the axis.
+_BELOW_LABELS = 34
+
+# Letters of a line of the title.
+_LINE = 70
+
+_UNRELIABLE = ("#bdbdbd", "#2c7bb6")
+_QUALITIES = ("#2c7bb6", "#fdae61", "#bdbdbd")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classes:
+    """Classes of a column: their edges, colours and heading.
+
+    Parameters
+    ----------
+    edges : tuple of float
+        Limits of the classes, one more than there are classes.
+    colours : tuple of str
+        A colour of each class.
+    label : str
+        What the numbers are, with their unit.
+    """
+
+    edges: tuple[float, ...]
+    colours: tuple[str, ...]
+    label: str
+
+    def colour_map(self) -> tuple[ListedColormap, BoundaryNorm]:
+        """Colours and limits as matplotlib takes them."""
+        from matplotlib.colors import BoundaryNorm, ListedColormap
+
+        return ListedColormap(list(self.colours)), BoundaryNorm(self.edges, len(self.colours))
+
+
+def require_matplotlib(purpose: str) -> None:
+    """Check that matplotlib is installed.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(
+            f"{purpose} needs matplotlib; install it with pip install 'psd-publisher[plot]'",
+            extra="plot",
+        ) from None
+
+
+def classes_of(model: CountModel, kind: str, values: Any, areas: Any = None) -> Classes:
+    """Classes of a column of cells.
+
+    Parameters
+    ----------
+    model : CountModel
+        Of the cells.
+    kind : {"density", "estimate", "relative_error", "reliable", "quality"}
+        Name of the column.
+    values : array_like
+        The column.
+    areas : array_like, optional
+        Area of each value on the map; all have the same by default.
+    """
+    if kind == "reliable":
+        return Classes(edges=(-0.5, 0.5, 1.5), colours=_UNRELIABLE, label="reliable")
+    if kind == "quality":
+        return Classes(edges=(-0.5, 0.5, 1.5, 2.5), colours=_QUALITIES, label="quality")
+    values = np.asarray(values, np.float64)
+    if kind == "relative_error":
+        finite = values[np.isfinite(values)]
+        top = max(float(finite.max(initial=0.0)), 2 * RELIABILITY_LEVELS[-1])
+        edges = (0.0, *RELIABILITY_LEVELS, top)
+        return Classes(edges=edges, colours=RELIABILITY, label="relative error")
+    counted = "users" if model.record.unit.weight else "records"
+    unit = area_unit(model.domain).replace("km2", "km²")
+    label = f"{counted} per {unit}" if kind == "density" else counted
+    breaks = class_breaks(values, None if areas is None else np.asarray(areas))
+    low = min(0.0, float(np.nanmin(values, initial=0.0)))
+    top = max([float(np.nanmax(values, initial=0.0)), 1.0, *(2 * each for each in breaks[-1:])])
+    colours = class_colours(len(breaks) + 1)
+    return Classes(edges=(low, *breaks, top), colours=tuple(colours), label=label)
+
+
+def shown_values(cells: Any, kind: str) -> Floats:
+    """Numbers of a column that a map shows."""
+    if kind == "quality":
+        return np.array([QUALITIES.index(name) for name in cells[kind]], np.float64)
+    values: Floats = cells[kind].to_numpy(np.float64)
+    return values
+
+
+def draw_release(
+    model: CountModel,
+    cells: geopandas.GeoDataFrame,
+    kind: str,
+    *,
+    outline: Any,
+    threshold: Threshold,
+    axes: Axes | None,
+) -> Axes:
+    """Draw a table of cells, or of named regions; see `Release.plot`."""
+    require_matplotlib("a map")
+    choice(*KINDS)("kind", kind)
+    if axes is None:
+        from matplotlib import pyplot
+
+        _, axes = pyplot.subplots(figsize=(7, 5.5), layout="compressed")
+    areas = shapely.area(cells.geometry.to_numpy())
+    classes = classes_of(model, kind, shown_values(cells, kind), areas)
+    shown = fill_cells(axes, cells, kind, classes)
+    add_key(axes.figure, axes, shown, classes, kind, reliability_limits(threshold))
+    frame_map(axes, model.domain, outline)
+    geographic = model.domain.geographic
+    axes.set(
+        xlabel="longitude (degrees)" if geographic else "x",
+        ylabel="latitude (degrees)" if geographic else "y",
+        title=title_of(model, kind, model.record.guarantee_text),
+    )
+    axes.title.set_fontsize(10)
+    axes.locator_params(nbins=5)
+    axes.ticklabel_format(useOffset=False, style="plain")
+    draw_scale_bar(axes, model.domain, below=_BELOW_LABELS)
+    return axes
+
+
+def frame_map(axes: Axes, domain: Domain, outline: Any) -> None:
+    """Show the domain, as wide as it is on the ground, and the outlines of polygons."""
+    if outline is not None:
+        shapes = outline.geometry.to_crs(domain.crs).boundary
+        shapes.plot(ax=axes, color="#333333", linewidth=0.7, aspect=None)
+    west, south, east, north = domain.bounds
+    axes.set(
+        xlim=(west, east),
+        ylim=(south, north),
+        aspect=1 / np.cos(np.radians((south + north) / 2)) if domain.geographic else 1,
+    )
+
+
+def title_of(model: CountModel, kind: str, guarantee: str) -> str:
+    """Title of the release, what the map shows, and the guarantee."""
+    subject = {
+        "density": "Estimated density",
+        "estimate": "Estimated counts",
+        "relative_error": "Relative error of the estimates",
+        "reliable": "Reliable estimates",
+        "quality": "Quality of the estimates",
+    }[kind]
+    about = model.record.about
+    lines = [] if about is None or about.title is None else textwrap.wrap(about.title, _LINE)
+    title = "\n".join([*lines[:2], subject, guarantee])
+    return title.replace("$", r"\$")  # else what is between two of them is a formula
+
+
+def fill_cells(axes: Axes, cells: Any, kind: str, classes: Classes) -> Any:
+    """Draw polygons in the colours of their classes; return what `add_key` explains."""
+    colours, norm = classes.colour_map()
+    # A relative error may be infinite.
+    values = np.minimum(shown_values(cells, kind), classes.edges[-1])
+    shown = _boxes(cells) if "cell" in cells else _polygons(cells)
+    shown.set(array=values, cmap=colours, norm=norm)
+    axes.add_collection(shown)
+    return shown
+
+
+def add_key(
+    figure: Any, axes: Any, shown: Any, classes: Classes, kind: str, limits: Limits
+) -> None:
+    """Explain the colours beside the map, or beside several maps: a colour bar or a legend."""
+    if kind in ("reliable", "quality"):
+        _add_legend(figure, axes, classes, kind, limits)
+        return
+    bar = figure.colorbar(shown, ax=axes, shrink=0.8, spacing="uniform", label=classes.label)
+    ticks = classes.edges if len(classes.edges) > 2 else (classes.edges[0], classes.edges[-1])
+    percent = kind == "relative_error"
+    texts = [f"{each:.0%}" if percent else f"{each:,.6g}" for each in ticks[:-1]]
+    bar.set_ticks(ticks, labels=[*texts, ""])
+
+
+def _boxes(cells: Any) -> Any:
+    """Cells as shapes of matplotlib."""
+    from matplotlib.collections import PolyCollection
+
+    west, south, east, north = cells.geometry.bounds.to_numpy().T
+    corners = np.stack([[west, south], [east, south], [east, north], [west, north]])
+    # In the colour of the fill: without it, gaps between cells shine through.
+    return PolyCollection(list(corners.transpose(2, 0, 1)), edgecolors="face", linewidths=0.2)
+
+
+def _polygons(regions: Any) -> Any:
+    """Regions as shapes of matplotlib, with their holes."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.path import Path
+
+    paths = [
+        Path.make_compound_path(
+            *(Path(np.asarray(ring.coords)[:, :2], closed=True) for ring in _rings(shape))
+        )
+        for shape in regions.geometry
+    ]
+    return PathCollection(paths, edgecolors="#5a5a5a", linewidths=0.4)
+
+
+def _rings(shape: Any) -> list[Any]:
+    """Outer and inner rings of a polygon or of its parts."""
+    parts = [part for part in getattr(shape, "geoms", [shape]) if part.geom_type == "Polygon"]
+    return [ring for part in parts for ring in (part.exterior, *part.interiors)]
+
+
+def _add_legend(figure: Any, axes: Any, classes: Classes, kind: str, limits: Limits) -> None:
+    """Say what the colours mean, where no map is."""
+    from matplotlib.patches import Patch
+
+    good, limit = f"{100 * limits.good:g}%", f"{100 * limits.reliable:g}%"
+    words: tuple[str, ...] = (f"relative error above {limit}", f"at most {limit}")
+    if kind == "quality":
+        words = (f"good: relative error at most {good}", f"use with care: at most {limit}", "poor")
+    patches = [
+        Patch(color=colour, label=text) for colour, text in zip(classes.colours, words, strict=True)
+    ]
+    if kind == "reliable":
+        patches = patches[::-1]
+    engine = figure.get_layout_engine()
+    if engine is not None and len(figure.axes) == np.size(axes):  # the figure shows nothing else
+        figure.legend(handles=patches, loc="outside right upper", fontsize="small")
+        return
+    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
+    axes.legend(handles=patches, fontsize="small", **beside)
+
+
+def draw_scale_bar(axes: Axes, domain: Domain, *, below: float) -> None:
+    """Draw a line of a round number of kilometres under a map, if the scale of the CRS is known.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+        The map.
+    domain : Domain
+        Of the map.
+    below : float
+        Distance from the map in points.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    west, south, east, north = domain.bounds
+    if area_unit(domain) != "km2":
+        return
+    # The width of the domain, at the height of the bar, from the area of a thin box there.
+    columns, rows = domain.lattice
+    thin = np.array([[0.0, 0.05 * rows, columns, 0.06 * rows]])
+    metres_per_y = _height_of_a_unit(domain)
+    width = float(ground_areas(domain, thin)[0]) / (0.01 * (north - south) * metres_per_y)
+    length = _round_length(width / 4)
+    end = west + length / width * (east - west)
+    lowered = axes.transData + ScaledTranslation(0, -below / 72, axes.figure.dpi_scale_trans)
+    line: dict[str, Any] = {"color": "black", "linewidth": 2.5, "solid_capstyle": "butt"}
+    axes.plot([west, end], [south, south], transform=lowered, clip_on=False, **line)
+    axes.annotate(
+        f"{length:g} km" if length >= 1 else f"{1000 * length:g} m",
+        (end, south),
+        xycoords=lowered,
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8,
+        annotation_clip=False,
+    )
+
+
+def _height_of_a_unit(domain: Domain) -> float:
+    """Kilometres along a unit of y at the bottom of the domain."""
+    from pyproj import CRS, Geod
+
+    crs = CRS.from_user_input(domain.crs)
+    if not domain.geographic:
+        return float(crs.axis_info[0].unit_conversion_factor) / 1000
+    _, south, _, north = domain.bounds
+    ellipsoid = crs.get_geod() or Geod(ellps="WGS84")
+    low, high = south + 0.05 * (north - south), south + 0.06 * (north - south)
+    return float(ellipsoid.inv(0, low, 0, high)[2]) / (high - low) / 1000
+
+
+def _round_length(longest: float) -> float:
+    """Largest of 1, 2 and 5 times a power of ten that is not longer.
+
+    Examples
+    --------
+    >>> _round_length(26.6), _round_length(0.07)
+    (20.0, 0.05)
+    """
+    power = 10.0 ** np.floor(np.log10(longest))
+    factor = max(step for step in (1, 2, 5) if step * power <= longest)
+    return float(f"{factor * power:.3g}")

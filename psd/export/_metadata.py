@@ -1,0 +1,43 @@
+"""What an exported file states about its release: the guarantee, the method and the digest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psd.privacy.epsilon import epsilon_text
+from psd.release.record import guarantee_note
+
+if TYPE_CHECKING:
+    from psd.release.record import ReleaseRecord
+
+__all__ = ["describe", "release_metadata"]
+
+
+def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
+    """Facts about a release that its exports carry, in every format that has room for them.
+
+    All exports, reports and `Release.metadata` read this function: a new public field of a release
+    is added to its exports by an entry of this mapping. What the publisher states comes first.
+
+    Parameters
+    ----------
+    record : ReleaseRecord
+        The published fields.
+    digest : str
+        SHA-256 of the content of the release file; left out if it is empty.
+    """
+    return {
+        **({} if record.about is None else record.about.texts),
+        "epsilon": epsilon_text(record.epsilon),
+        "unit_of_privacy": record.unit.guarantee_text,
+        "source": record.source + guarantee_note(record.source),
+        "counts": record.unit.counted_text,
+        "method": record.method,
+        "library": f"psd {record.library}",
+        **({"digest": digest} if digest else {}),
+    }
+
+
+def describe(metadata: dict[str, str]) -> str:
+    """Metadata as a text of one line, for formats whose only room is a description."""
+    return "; ".join(f"{key.replace('_', ' ')} {value}" for key, value in metadata.items())

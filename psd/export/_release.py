@@ -1,0 +1,188 @@
+"""Write a release in one of the formats."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from psd._util.atomic_write import temporary_target
+from psd._util.fields import choice
+from psd.errors import ParameterError, WriteError
+from psd.estimation.model import CountModel
+from psd.export._cells import cells_table, transform_cells
+from psd.export._formats import find_format, is_database, is_raster
+from psd.export._metadata import release_metadata
+from psd.export._reliability import check_treatment, judge_raster, treat_unreliable
+from psd.query.reliability import Threshold, reliability_limits
+from psd.release.allow_list import check_release
+from psd.space.ground_areas import area_unit
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from psd.statistics.raster import Raster
+
+__all__ = ["export_release"]
+
+_SIZE = (256, 256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choices:
+    """What a caller chooses about the content of an export."""
+
+    cells: str
+    level: int | None
+    size: tuple[int, int] | None
+    band: str | None
+    crs: Any
+    unreliable: str
+    threshold: Threshold
+
+
+def export_release(
+    model: CountModel,
+    path: str | os.PathLike[str],
+    *,
+    cells: Literal["leaves", "all"] = "leaves",
+    level: int | None = None,
+    size: tuple[int, int] | None = None,
+    band: Literal["count", "density", "error", "classes"] | None = None,
+    crs: Any = None,
+    unreliable: Literal["keep", "mark", "drop"] = "keep",
+    threshold: Threshold = 0.3,
+    table: str | None = None,
+    digest: str = "",
+    overwrite: bool = False,
+) -> None:
+    """Write the cells of a release; see `Release.export`.
+
+    Parameters
+    ----------
+    digest : str
+        SHA-256 of the content of the release file, for the metadata of the export.
+    """
+    if type(model) is not CountModel:
+        raise ParameterError(f"model must be CountModel, got {type(model).__name__}")
+    check_release(model.record)
+    limits = check_treatment(unreliable, threshold)
+    model = CountModel(record=model.record)  # computed anew: a cached array is not checked
+    writer = find_format(path)
+    choices = _Choices(
+        cells=cells,
+        level=level,
+        size=size,
+        band=band,
+        crs=crs,
+        unreliable=unreliable,
+        threshold=threshold,
+    )
+    _check_choices(writer, model, choices)
+    tags = {
+        **release_metadata(model.record, digest),
+        **limits.texts,
+        "unreliable": unreliable,
+    }
+    if is_database(writer):
+        rows = _cells_of(model, choices, tags)
+        writer.write_database(rows, path, table=table, tags=tags, overwrite=overwrite)
+        return
+    if table is not None:
+        raise ParameterError(
+            f"table must be left out unless output is postgresql://..., got {table!r}; output is "
+            "a file"
+        )
+    with temporary_target(path, overwrite=overwrite) as target:
+        try:
+            if is_raster(writer):
+                only = {} if band is None else {"band": band}
+                writer.write_raster(_raster_of(model, choices), target, tags, **only)
+            else:
+                writer.write(_cells_of(model, choices, tags), target)
+        except RuntimeError as error:  # what GDAL's writers raise
+            raise WriteError(f"cannot write {path}: {error}") from None
+
+
+def _check_choices(writer: ModuleType, model: CountModel, choices: _Choices) -> None:
+    """Refuse what the format cannot hold."""
+    if choices.size is not None and not is_raster(writer):
+        raise ParameterError(
+            f"size must be left out unless output is a raster, got {choices.size}; the format is "
+            "a table of cells"
+        )
+    if choices.cells != "leaves" and is_raster(writer):
+        raise ParameterError(
+            f"cells must be leaves if output is a raster, got {choices.cells!r}; a raster has no "
+            "levels"
+        )
+    if choices.level is not None and is_raster(writer):
+        raise ParameterError(
+            f"level must be left out if output is a raster, got {choices.level!r}; --size sets its "
+            "cells"
+        )
+    bands = getattr(writer, "BANDS", None)
+    if choices.band is not None:
+        if bands is None:
+            raise ParameterError(
+                f"band must be left out unless output is a GeoTIFF (.tif), got {choices.band!r}"
+            )
+        choice(*bands)("band", choices.band)
+    if choices.crs is None:
+        return
+    if is_raster(writer):
+        raise ParameterError(
+            f"crs must be left out if output is a raster, got {choices.crs!r}; a raster is in the "
+            "CRS of the release, since counts cannot be resampled"
+        )
+    _check_crs(getattr(writer, "FIXED_CRS", None), writer, model, choices.crs)
+
+
+def _check_crs(fixed: str | None, writer: ModuleType, model: CountModel, crs: Any) -> None:
+    """Refuse a CRS that the format cannot hold."""
+    from psd.space.crs import parse_crs
+
+    if fixed is None:
+        return
+    only = model.domain.crs if fixed == "release" else fixed
+    if not parse_crs(crs).equals(parse_crs(only), ignore_axis_order=True):
+        of_release = ", that of the release" if fixed == "release" else ""
+        raise ParameterError(
+            f"crs must be {only}{of_release}, or left out, if output ends in {writer.SUFFIX}, got "
+            f"{crs!r}"
+        )
+
+
+def _cells_of(model: CountModel, choices: _Choices, tags: dict[str, str]) -> geopandas.GeoDataFrame:
+    """Table of cells, in its CRS, with its metadata."""
+    cells = cells_table(model, choices.cells, level=choices.level, threshold=choices.threshold)
+    cells = treat_unreliable(cells, choices.unreliable, choices.threshold)
+    if choices.crs is not None:
+        cells = transform_cells(cells, choices.crs, max(model.domain.width, model.domain.height))
+    counted = "users" if model.record.unit.weight else "records"
+    cells.attrs = {
+        "content": "cells",
+        **tags,
+        "density_unit": f"{counted} per {area_unit(model.domain)}",
+    }
+    return cells
+
+
+def _raster_of(model: CountModel, choices: _Choices) -> Raster:
+    """Raster of counts, without what is left out."""
+    from psd.statistics.raster import density_raster
+
+    raster = density_raster(model, *(choices.size or _SIZE))
+    if choices.unreliable == "keep":
+        return raster
+    judged = judge_raster(raster, reliability_limits(choices.threshold))
+    if choices.unreliable == "mark":
+        return replace(raster, reliable=judged.reliable, quality=judged.rank + 1)
+    count, density, error = (
+        np.where(judged.reliable, band, np.nan)
+        for band in (raster.count, raster.density, raster.error)
+    )
+    return replace(raster, count=count, density=density, error=error)

@@ -1,0 +1,112 @@
+"""Unreliable estimates in exports and tables: kept, marked or left out."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd._util.fields import choice
+from psd.query.intervals import answer_intervals
+from psd.query.reliability import (
+    Limits,
+    Reliability,
+    Threshold,
+    judge_estimates,
+    relative_to,
+    reliability_limits,
+)
+from psd.query.totals import QueryTotals
+
+if TYPE_CHECKING:
+    from psd._util.arrays import Floats, Integers
+    from psd.estimation.model import CountModel
+    from psd.statistics.raster import Raster
+
+__all__ = [
+    "CONFIDENCE",
+    "FLAG",
+    "TREATMENTS",
+    "check_treatment",
+    "judge_nodes",
+    "judge_raster",
+    "treat_unreliable",
+]
+
+CONFIDENCE = 0.95
+"""Confidence of the intervals of tables and rasters that have none."""
+
+TREATMENTS = ("keep", "mark", "drop")
+
+FLAG = "u"
+"""Mark of an unreliable estimate: low reliability, in the list of flags of Eurostat and SDMX."""
+
+
+def check_treatment(treatment: str, threshold: Threshold) -> Limits:
+    """Check that a treatment exists; return the limits of a threshold.
+
+    Raises
+    ------
+    ParameterError
+        Naming the argument.
+    """
+    choice(*TREATMENTS)("unreliable", treatment)
+    return reliability_limits(threshold)
+
+
+def judge_nodes(
+    model: CountModel, nodes: Integers, relative: Floats, limits: Limits
+) -> Reliability:
+    """Classify the estimates of nodes as answers to queries of them are, at 95 % confidence."""
+    nothing = np.zeros(len(nodes))
+    totals = QueryTotals(
+        estimate=model.estimates.count[nodes],
+        signed=model.estimates.signed[nodes],
+        perturbation_variance=model.estimates.variance[nodes],
+        published_variance=model.published_covariance.variance[nodes],
+        leaf_variance=nothing,
+        shift=nothing,
+        line_variance=nothing,
+    )
+    lower, _ = answer_intervals(totals, CONFIDENCE, model.record.inference)
+    return judge_estimates(relative, lower, limits)
+
+
+def judge_raster(raster: Raster, limits: Limits) -> Reliability:
+    """Classify the counts of a raster; their intervals are those of their errors alone."""
+    reach = -NormalDist().inv_cdf((1 - CONFIDENCE) / 2)
+    relative = relative_to(raster.count, raster.error)
+    return judge_estimates(relative, raster.count - reach * raster.error, limits)
+
+
+def treat_unreliable(table: Any, treatment: str, threshold: Threshold) -> Any:
+    """Keep, mark or leave out the rows that are not reliable.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Has a column ``reliable``.
+    treatment : {"keep", "mark", "drop"}
+        ``keep`` changes nothing; ``mark`` adds the column ``flag``, which is ``u`` where an
+        estimate is unreliable and otherwise empty; ``drop`` leaves such rows out.
+    threshold : float or tuple of two floats
+        Limits of the classes. Marked and shortened tables state that of reliable estimates in the
+        column ``threshold``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"estimate": [90.0, 2.0], "reliable": [True, False]})
+    >>> treat_unreliable(table, "mark", 0.3)["flag"].tolist()
+    ['', 'u']
+    >>> treat_unreliable(table, "drop", 0.3)["estimate"].tolist()
+    [90.0]
+    """
+    if treatment == "keep":
+        return table
+    stated = {"threshold": reliability_limits(threshold).reliable}
+    if treatment == "mark":
+        marks = np.where(table["reliable"].to_numpy(bool), "", FLAG)
+        return table.assign(flag=marks, **stated)
+    return table[table["reliable"].to_numpy(bool)].assign(**stated)

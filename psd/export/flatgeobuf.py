@@ -1,0 +1,34 @@
+"""FlatGeobuf: one layer that programs read in parts, for maps in a browser and large tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from psd.export._gdal import layer_bytes
+from psd.export._metadata import describe
+
+if TYPE_CHECKING:
+    import geopandas
+
+__all__ = ["SUFFIX", "write"]
+
+SUFFIX = ".fgb"
+
+
+def write(table: geopandas.GeoDataFrame, path: Path) -> None:
+    """Write cells with a spatial index, and other tables in their order, without the index.
+
+    The index sorts the rows by their position.
+    """
+    content = table.attrs.get("content", "cells")
+    index = "YES" if content == "cells" else "NO"
+    path.write_bytes(
+        layer_bytes(
+            table,
+            "FlatGeobuf",
+            layer=content,
+            SPATIAL_INDEX=index,
+            DESCRIPTION=describe(table.attrs),
+        )
+    )

@@ -1,0 +1,80 @@
+"""A release in notebooks and other libraries: HTML, folium, xarray, Arrow."""
+
+import json
+import sys
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import psd
+from psd.errors import MissingExtraError, ParameterError
+from support.releases import as_drawn
+
+
+@pytest.fixture(scope="module")
+def release():
+    domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
+    tree = psd.grid_tree(domain, 5)
+    return as_drawn(psd.Release.from_counts(tree, np.arange(25) * 9, "0.5", domain=domain))
+
+
+def test_html_has_a_picture_and_the_guarantee(release, monkeypatch):
+    text = release._repr_html_()
+    assert "epsilon 0.5 per record" in text
+    assert 'src="data:image/png;base64,' in text
+    assert "http" not in text
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "<img" not in release._repr_html_()
+
+
+def test_xarray_has_the_raster_its_units_and_crs(release):
+    rioxarray = pytest.importorskip("rioxarray")
+    dataset, raster = release.to_xarray(8, 6), release.raster(8, 6)
+    for name in ("count", "density", "perturbation_error", "nonuniformity_error", "error"):
+        assert (dataset[name].to_numpy() == getattr(raster, name)).all()
+    assert dataset["density"].attrs["units"] == "records per km2"
+    assert dataset.attrs == release.metadata
+    assert rioxarray
+    assert dataset.rio.crs.to_epsg() == 5179
+    assert dataset.rio.bounds() == pytest.approx(release.bounds)
+    # A point is answered from the cell that it lies in.
+    cell = dataset["count"].sel(x=910_000, y=1_990_000, method="nearest")
+    assert float(cell) == raster.count[0, 0]
+    with pytest.raises(ParameterError, match="raster"):
+        release.to_xarray(0, 5)
+
+
+def test_folium_has_every_cell_and_a_legend(release):
+    pytest.importorskip("folium")
+    text = release.explore("estimate").get_root().render()
+    assert text.count('"type": "Feature"') == 25
+    assert "records; epsilon 0.5 per record" in text
+    assert "openstreetmap" not in text.lower()
+    with pytest.raises(ParameterError, match="kind must be one of"):
+        release.explore("people")
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "view"),
+    [
+        ("folium", "explore", lambda release: release.explore()),
+        ("xarray", "xarray", lambda release: release.to_xarray()),
+    ],
+)
+def test_extras_that_are_missing(release, monkeypatch, module, words, view):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"psd-publisher\[{words}\]"):
+        view(release)
+
+
+def test_libraries_of_arrow_read_the_cells(release):
+    table = pa.table(release)
+    cells = release.to_geopandas()
+    assert table["estimate"].to_pylist() == cells.estimate.tolist()
+    kind = table.schema.field("geometry").metadata
+    assert kind[b"ARROW:extension:name"] == b"geoarrow.wkb"
+    assert json.loads(kind[b"ARROW:extension:metadata"])["crs"]["id"]["code"] == 5179
+    (total,) = duckdb.from_arrow(table).aggregate("sum(estimate)").fetchall()[0]
+    assert total == pytest.approx(release.total)
