@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 
+from psd._util.untrusted_parquet import footer_keys
+from psd.api.region_release import RegionRelease
 from psd.api.release import Release
 from psd.api.series import SeriesRelease
 from psd.release.node_limit import MAX_NODES
+from psd.release.region_codec import REGIONS_KEY
 from psd.release.series_file import is_series
 
 __all__ = ["load"]
@@ -40,5 +43,7 @@ def load(path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES) -> Release
     ...     len(psd.load(folder + "/r.psd.parquet").tree)
     2
     """
-    kind = SeriesRelease if is_series(path) else Release
+    if is_series(path):
+        return SeriesRelease.load(path, max_nodes=max_nodes)
+    kind = RegionRelease if REGIONS_KEY in footer_keys(path) else Release
     return kind.load(path, max_nodes=max_nodes)

@@ -7,16 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd._util.file_endings import check_release_name
 from psd._util.instances import check_instance
+from psd.errors import ParameterError
+from psd.estimation.fit_cache import fit_cache
 from psd.estimation.model import CountModel
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.query.index import QueryIndex
+from psd.query.reliability import Threshold
+from psd.release.about import about_from_mapping
 from psd.release.counts import record_from_counts
 from psd.release.file import digest_of, read_release, write_release
 from psd.release.node_limit import MAX_NODES
@@ -25,11 +30,16 @@ from psd.release.record import ReleaseRecord, guarantee_note
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain, public_domain
+from psd.space.region_tree import RegionTree
 from psd.space.regions import attach_crs
 
 if TYPE_CHECKING:
+    import folium
     import geopandas
     import pandas
+    import xarray
+    from matplotlib.axes import Axes
+    from pyproj import CRS
 
     from psd.estimation.least_squares import Estimates
     from psd.query.explain import Explanation
@@ -133,6 +143,11 @@ class Release:
         return self.record.source
 
     @property
+    def about(self) -> dict[str, str]:
+        """What the publisher states, such as title and licence; `with_about` gives another one."""
+        return {} if self.record.about is None else self.record.about.texts
+
+    @property
     def guarantee_text(self) -> str:
         """Epsilon, unit of privacy and, unless the curator drew the counts, their source."""
         return self.record.guarantee_text
@@ -141,6 +156,31 @@ class Release:
     def model(self) -> CountModel:
         """Estimates, variances and densities of the cells."""
         return CountModel(record=self.record)
+
+    def with_cache(self) -> Self:
+        """Return the release with a fit that is kept in the user's cache folder, if it is large.
+
+        Another process then does not compute it again. Answers are the same, to the bit, and the
+        folder has public numbers only; see `psd.estimation.fit_cache`. The command line does so.
+        """
+        release = type(self)(self.record)
+        vars(release)["digest"] = self.digest
+        vars(release)["model"] = CountModel(
+            record=self.record, cache=fit_cache(self.record, self.digest)
+        )
+        return release
+
+    def with_near_fit(self) -> Self:
+        """Return the release for a process that answers one request.
+
+        A few boxes are answered from a fit of the cells near them, unless the cache has the fit of
+        all cells. Answers are the same, to rounding; more requests take more time than without it.
+        """
+        release = type(self)(self.record)
+        vars(release)["digest"] = self.digest
+        vars(release)["model"] = self.model
+        vars(release)["index"] = QueryIndex(model=self.model, once=True)
+        return release
 
     @cached_property
     def index(self) -> QueryIndex:
@@ -158,13 +198,62 @@ class Release:
         return self.model.estimates
 
     @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """West, south, east, north of the domain, in its CRS."""
+        return self.domain.bounds
+
+    @property
+    def crs(self) -> CRS:
+        """CRS of the domain, of its cells and of its bounds."""
+        from pyproj import CRS
+
+        return CRS.from_user_input(self.domain.crs)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What exports state: `about`, epsilon, unit of privacy, source, counts, method, digest."""
+        from psd.export._metadata import release_metadata
+
+        return release_metadata(self.record, self.digest if self._has_file else "")
+
+    @property
+    def _has_file(self) -> bool:
+        """Whether the release may be saved, and so has a digest."""
+        return self.source in ("curator", "given")
+
+    @property
     def total(self) -> float:
         """Estimated number of (kept) records, or of users, in the whole domain."""
         return self.model.total
 
     def with_post_processing(self, post_processing: PostProcessing) -> Release:
         """Make the same release with another post-processing; costs no epsilon."""
-        return Release(replace(self.record, post_processing=post_processing))
+        return type(self)(replace(self.record, post_processing=post_processing))
+
+    def with_about(self, about: Mapping[str, str] | None) -> Self:
+        """Make the same release with other statements of the publisher; costs no epsilon.
+
+        Parameters
+        ----------
+        about : mapping of texts, optional
+            As in `psd.build`; all statements, or None for none. They are part of the content, so
+            the digest is another one.
+
+        Raises
+        ------
+        ParameterError
+            If a key does not exist, or a text is not valid.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+        >>> release.with_about({"title": "Visits", "licence": "CC-BY-4.0"}).about["title"]
+        'Visits'
+        """
+        return type(self)(replace(self.record, about=about_from_mapping(about)))
 
     @classmethod
     def from_counts(
@@ -212,7 +301,7 @@ class Release:
         *,
         crs: Any = None,
         confidence: float = 0.95,
-        threshold: float = 0.3,
+        threshold: Threshold = 0.3,
     ) -> pandas.DataFrame | geopandas.GeoDataFrame:
         """Estimate the counts of regions, with predicted errors.
 
@@ -231,19 +320,24 @@ class Release:
             ``release.domain.crs`` is the CRS of the release.
         confidence : float
             Confidence level of the intervals ``lower`` to ``upper``, in (0, 1).
-        threshold : float
-            Largest relative error that counts as ``reliable``.
+        threshold : float or tuple of two floats
+            Largest relative error that counts as ``reliable``; or the largest one of a good
+            estimate, and that of a reliable one, such as ``(0.165, 0.333)``. By default an estimate
+            is good up to 0.12, or up to the threshold if that is less.
 
         Returns
         -------
         DataFrame or GeoDataFrame
-            For a GeoDataFrame, the caller's columns and index, followed by the answer's columns;
-            otherwise the answer's columns in the order of the regions: ``id, estimate,
+            For a table, the caller's columns and index, followed by the answer's columns; for a
+            GeoSeries its geometry and index. The answer's columns, in the order of the regions, are
+            ``id`` (not for a GeoDataFrame), ``estimate,
             perturbation_error, nonuniformity_error, error, lower, upper,
-            relative_perturbation_error, relative_nonuniformity_error, relative_error, reliable``.
-            Errors are predicted standard deviations in records; where users are counted, all of
-            these are in users. Relative errors are divided by the larger of the estimate and the
-            sanity bound, which is 0.001 of the total of the release and at least 1.
+            relative_perturbation_error, relative_nonuniformity_error, relative_error, reliable,
+            quality``. Errors are predicted standard deviations in records; where users are counted,
+            all of these are in users. Relative errors are divided by the estimate, and infinite
+            where it is 0. An answer is reliable if its relative error is at most the threshold and
+            its interval lies above 0. Its quality is ``good``, ``use with care`` or, if it is not
+            reliable, ``poor``.
 
         Raises
         ------
@@ -252,11 +346,13 @@ class Release:
         DomainError
             If a CRS is missing or unknown.
         """
+        from psd.api._answer_tables import with_columns_of
         from psd.query import answer_regions
 
-        return answer_regions(
+        answers = answer_regions(
             self.index, regions, crs=crs, confidence=confidence, threshold=threshold
         )
+        return with_columns_of(regions, answers, crs)
 
     def estimate(self, boxes: Any) -> NDArray[np.float64]:
         """Estimate the counts of many boxes, without errors.
@@ -309,7 +405,7 @@ class Release:
         *,
         crs: Any = None,
         confidence: float = 0.95,
-        threshold: float = 0.3,
+        threshold: Threshold = 0.3,
     ) -> Joint:
         """Answer regions together, with their covariance, for totals, differences and ratios.
 
@@ -322,7 +418,7 @@ class Release:
         confidence : float
             Confidence level of each interval ``lower`` to ``upper``, and of all intervals
             ``joint_lower`` to ``joint_upper`` together, in (0, 1).
-        threshold : float
+        threshold : float or tuple of two floats
             As in `query`.
 
         Returns
@@ -389,7 +485,7 @@ class Release:
         parents: ArrayLike | None = None,
         crs: Any = None,
         confidence: float = 0.95,
-        threshold: float = 0.3,
+        threshold: Threshold = 0.3,
     ) -> pandas.DataFrame | geopandas.GeoDataFrame:
         """Count nested regions so that they add up, and the rings between them.
 
@@ -548,30 +644,213 @@ class Release:
             seed=seed,
         )
 
-    def to_geopandas(self, cells: Literal["leaves", "all"] = "leaves") -> geopandas.GeoDataFrame:
+    def to_geopandas(
+        self,
+        cells: Literal["leaves", "all"] = "leaves",
+        *,
+        level: int | None = None,
+        threshold: Threshold = 0.3,
+    ) -> geopandas.GeoDataFrame:
         """Cells as polygons with estimates, in the CRS of the release.
 
         Parameters
         ----------
         cells : {"leaves", "all"}
             The finest cells, or the nodes of every level.
+        level : int, optional
+            Coarser cells that tile the domain: the nodes of this level, 0 for the domain itself,
+            and the leaves above it.
+        threshold : float or tuple of two floats
+            As in `query`.
 
         Returns
         -------
         GeoDataFrame
-            ``cell, level, estimate, perturbation_error, density`` and the box as geometry;
-            density is records per square kilometre, or square unit of a CRS of unknown scale.
-        """
-        from psd.export._cells import cells_table
+            ``cell, level, estimate, perturbation_error, density, relative_error, reliable,
+            quality`` and the box as geometry; density is records per square kilometre, or square
+            unit of a CRS of unknown scale. Relative errors and quality are as in `query`, with
+            intervals of 95 %. Its ``attrs`` are `metadata` without the digest, and its ``plot()``
+            shows the density in classes.
 
-        return cells_table(self.model, cells)
+        Raises
+        ------
+        ParameterError
+            If the release has no such level, or an argument is out of range.
+        """
+        from psd.export._cell_table import CellTable
+        from psd.export._cells import cells_table
+        from psd.export._metadata import release_metadata
+
+        table = cells_table(self.model, cells, level=level, threshold=threshold)
+        table.attrs = release_metadata(self.record)
+        return CellTable.of(table, self.model)
+
+    def to_xarray(self, columns: int = 256, rows: int = 256) -> xarray.Dataset:
+        """Counts, densities and errors of equal cells as a dataset of xarray.
+
+        Parameters
+        ----------
+        columns, rows : int
+            As in `raster`.
+
+        Returns
+        -------
+        Dataset
+            ``count, density, perturbation_error, nonuniformity_error, error`` over the centres
+            ``y, x``, the first row in the north, with units. The coordinate ``spatial_ref`` has the
+            CRS as rioxarray reads it (``dataset.rio.crs``); the attributes are `metadata`.
+
+        Raises
+        ------
+        ParameterError
+            If the size is out of range.
+        MissingExtraError
+            If xarray is not installed.
+        """
+        from psd.export._views import to_xarray
+
+        return to_xarray(self.model, columns, rows, metadata=self.metadata)
+
+    def plot(
+        self,
+        kind: Literal["density", "estimate", "relative_error", "reliable", "quality"] = "density",
+        *,
+        level: int | None = None,
+        outline: geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
+        threshold: Threshold = 0.3,
+        axes: Axes | None = None,
+    ) -> Axes:
+        """Draw a map of the cells with matplotlib: classes, colour bar, scale bar and guarantee.
+
+        Parameters
+        ----------
+        kind : {"density", "estimate", "relative_error", "reliable", "quality"}
+            What is shown: a column of `to_geopandas`.
+        level : int, optional
+            As in `to_geopandas`.
+        outline : GeoDataFrame or GeoSeries, optional
+            Polygons whose outlines are drawn over the cells.
+        threshold : float or tuple of two floats
+            As in `query`.
+        axes : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ParameterError
+            If an argument is out of range.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from psd.export._maps import draw_release
+
+        cells = self.to_geopandas(level=level, threshold=threshold)
+        return draw_release(
+            self.model, cells, kind, outline=outline, threshold=threshold, axes=axes
+        )
+
+    def explore(
+        self,
+        kind: Literal["density", "estimate", "relative_error", "reliable", "quality"] = "density",
+        *,
+        level: int | None = None,
+        threshold: Threshold = 0.3,
+        tiles: Any = None,
+    ) -> folium.Map:
+        """Make an interactive map for a notebook, with folium.
+
+        Parameters
+        ----------
+        kind, level, threshold
+            As in `plot`.
+        tiles : str or folium.TileLayer, optional
+            Background, such as ``"OpenStreetMap"``; none by default. The browser fetches it, and
+            folium's own scripts, from servers on the internet; this library fetches nothing.
+
+        Returns
+        -------
+        folium.Map
+
+        Raises
+        ------
+        ParameterError
+            If an argument is out of range.
+        MissingExtraError
+            If folium is not installed.
+        """
+        from psd.export._views import explore_release
+
+        cells = self.to_geopandas(level=level, threshold=threshold)
+        return explore_release(self.model, cells, kind, tiles=tiles)
+
+    def _repr_html_(self) -> str:
+        """Small picture and the guarantee, in notebooks."""
+        from psd.export._views import html_of
+
+        return html_of(self.model)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Stream the leaves to libraries that read Arrow, with their boxes as WKB (GeoArrow)."""
+        table = self.to_geopandas().to_arrow(index=False, geometry_encoding="WKB")
+        return table.__arrow_c_stream__(requested_schema)
+
+    def catalogue(
+        self,
+        standard: Literal["stac", "dcat", "registry"],
+        *,
+        file: str | os.PathLike[str] = "release.psd.parquet",
+    ) -> dict[str, Any]:
+        """Make an entry for a catalogue, as JSON values.
+
+        Parameters
+        ----------
+        standard : {"stac", "dcat", "registry"}
+            An item of STAC 1.1; a dataset of DCAT-AP in JSON-LD; or the fields of the public
+            registry of deployments of differential privacy: product, unit, flavour, epsilon, model,
+            accounting, implementation, justification.
+        file : path-like
+            Release file; its name is the address in the entry, which stands beside it.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such standard, or an item of STAC would have no time: `about` has no
+            ``reference_date``.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+        >>> release.catalogue("registry")["flavour"]["name"]
+        'pure differential privacy'
+        """
+        from psd.export._catalogue import Described, catalogue_entry
+
+        described = Described(
+            record=self.record,
+            metadata=self.metadata,
+            guarantee=self.guarantee_text,
+            file=os.path.basename(file),
+        )
+        return catalogue_entry(standard, described)
 
     def export(
         self,
         path: str | os.PathLike[str],
         *,
         cells: Literal["leaves", "all"] = "leaves",
+        level: int | None = None,
         size: tuple[int, int] | None = None,
+        band: Literal["count", "density", "error", "classes"] | None = None,
+        crs: Any = None,
+        unreliable: Literal["keep", "mark", "drop"] = "keep",
+        threshold: Threshold = 0.3,
         table: str | None = None,
         overwrite: bool = False,
     ) -> None:
@@ -580,12 +859,27 @@ class Release:
         Parameters
         ----------
         path : path-like
-            Ends in ``.gpkg``, ``.parquet``, ``.geojson`` or ``.csv``, or for a raster in
-            ``.tif`` or ``.npy``; or the address ``postgresql://...`` of a PostGIS database.
+            Ends in ``.gpkg``, ``.parquet``, ``.fgb``, ``.geojson``, ``.csv``, ``.xlsx`` or
+            ``.pmtiles``, or for a raster in ``.tif`` or ``.npy``; or the address
+            ``postgresql://...`` of a PostGIS database.
         cells : {"leaves", "all"}
             As in `to_geopandas`; rasters are made of the leaves.
+        level : int, optional
+            As in `to_geopandas`; not for rasters.
         size : tuple of int, optional
             Columns and rows of a raster; 256 x 256 by default.
+        band : {"count", "density", "error", "classes"}, optional
+            The only band of a GeoTIFF; by default the first three. ``classes`` are those of the
+            density, with a colour table, so that programs show them as a map.
+        crs : any CRS that pyproj understands, optional
+            CRS of the file, that of the release by default. GeoJSON is always in EPSG:4326,
+            PMTiles in EPSG:3857; rasters, CSV and XLSX are in the CRS of the release.
+        unreliable : {"keep", "mark", "drop"}
+            What is done with cells that are not reliable: ``mark`` adds a column ``flag``, which is
+            ``u`` for them (to a raster the bands ``reliable`` and ``quality``); ``drop`` leaves
+            them out (in a raster they have no value).
+        threshold : float or tuple of two floats
+            As in `query`; the file states it.
         table : str, optional
             Table of the database that is written, with its schema before a dot.
         overwrite : bool
@@ -594,7 +888,10 @@ class Release:
         Raises
         ------
         ParameterError
-            If the ending is not that of a format, or a size is given for a table.
+            If the ending is not that of a format, the format cannot hold what is chosen, or an
+            argument is out of range.
+        DomainError
+            If `crs` is not a CRS, or the cells cannot be transformed to it.
         WriteError
             If the file or table exists or cannot be written.
         MissingExtraError
@@ -602,7 +899,20 @@ class Release:
         """
         from psd.export import export_release
 
-        export_release(self.model, path, cells=cells, size=size, table=table, overwrite=overwrite)
+        export_release(
+            self.model,
+            path,
+            cells=cells,
+            level=level,
+            size=size,
+            band=band,
+            crs=crs,
+            unreliable=unreliable,
+            threshold=threshold,
+            table=table,
+            digest=self.digest,
+            overwrite=overwrite,
+        )
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release file; a failure leaves no partial file.
@@ -610,11 +920,12 @@ class Release:
         Raises
         ------
         ParameterError
-            If the counts come from replayed answers or a seed, or a value is not declared public,
-            see `psd.release.allow_list`.
+            If the counts come from replayed answers or a seed, a value is not declared public, see
+            `psd.release.allow_list`, or the name has the ending of another format.
         WriteError
             If the file exists or cannot be written.
         """
+        check_release_name(path, "path")
         write_release(self.record, path, overwrite=overwrite)
 
     @staticmethod
@@ -635,9 +946,12 @@ class Release:
             If the file is missing, malformed, damaged or of an unknown version, or states more
             nodes.
         ParameterError
-            If `max_nodes` is not a positive integer.
+            If `max_nodes` is not a positive integer, or the release has regions, which `psd.load`
+            reads.
         """
         record, digest = read_release(path, max_nodes=max_nodes)
+        if isinstance(record.tree, RegionTree):
+            raise ParameterError("path must have no regions; use psd.load", name="path")
         release = Release(record)
         vars(release)["digest"] = digest
         return release

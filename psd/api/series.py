@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from psd._util.file_endings import check_release_name
+from psd.api.region_release import RegionRelease, release_of
 from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import ContributionScope, PrivacyUnit
+from psd.query.reliability import Threshold
 from psd.release.node_limit import MAX_NODES
 from psd.release.record import guarantee_note
 from psd.release.series import SeriesRecord, receipt_of
@@ -23,6 +26,7 @@ from psd.space.time_slices import TimeSlices
 if TYPE_CHECKING:
     import geopandas
     import pandas
+    from matplotlib.figure import Figure
 
 __all__ = ["SeriesRelease"]
 
@@ -100,7 +104,7 @@ class SeriesRelease:
     @cached_property
     def releases(self) -> tuple[Release, ...]:
         """One release per slice."""
-        return tuple(map(Release, self.record.releases))
+        return tuple(map(release_of, self.record.releases))
 
     @property
     def epsilon(self) -> Decimal:
@@ -113,9 +117,21 @@ class SeriesRelease:
         return self.record.releases[0].source
 
     @property
+    def about(self) -> dict[str, str]:
+        """What the publisher states, such as title and licence; the same for every slice."""
+        return self.releases[0].about
+
+    @property
     def guarantee_text(self) -> str:
         """Epsilon of all slices, unit of privacy and, unless the curator drew them, the source."""
         return self.record.guarantee_text
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What exports state, see `Release.metadata`; epsilon is that of all slices together."""
+        facts = {**self.releases[0].metadata, "epsilon": epsilon_text(self.record.epsilon)}
+        unit = facts["unit_of_privacy"] + self.record.bound_text
+        return {**facts, "unit_of_privacy": unit, "digest": self.digest}
 
     @property
     def method(self) -> str:
@@ -167,7 +183,7 @@ class SeriesRelease:
         *,
         crs: Any = None,
         confidence: float = 0.95,
-        threshold: float = 0.3,
+        threshold: Threshold = 0.3,
     ) -> pandas.DataFrame | geopandas.GeoDataFrame:
         """Query every slice; the answers follow one another, with a first column ``slice``.
 
@@ -185,17 +201,163 @@ class SeriesRelease:
         named = zip(self, self.releases, strict=True)
         return stack_answers({name: release.query(regions, **options) for name, release in named})
 
+    def query_regions(
+        self,
+        level: str | None = None,
+        ids: Sequence[str | Sequence[str]] | None = None,
+        *,
+        confidence: float = 0.95,
+        threshold: Threshold = 0.3,
+    ) -> pandas.DataFrame:
+        """Named regions of every slice, one after another, with a first column ``slice``.
+
+        Parameters
+        ----------
+        level, ids, confidence, threshold
+            As in `psd.api.region_release.RegionRelease.query_regions`.
+
+        Raises
+        ------
+        ParameterError
+            If the releases have no named regions, or as there.
+        """
+        options: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
+        return stack_answers(
+            {name: r.query_regions(level, ids, **options) for name, r in self._named_regions()}
+        )
+
+    def query_table(
+        self,
+        table: pandas.DataFrame,
+        column: str = "id",
+        *,
+        level: str | None = None,
+        confidence: float = 0.95,
+        threshold: Threshold = 0.3,
+    ) -> pandas.DataFrame:
+        """Regions of a table of the caller, for every slice, with a first column ``slice``.
+
+        Parameters
+        ----------
+        table, column, level, confidence, threshold
+            As in `psd.api.region_release.RegionRelease.query_table`.
+
+        Raises
+        ------
+        ParameterError
+            If the releases have no named regions, or as there.
+        """
+        options: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
+        return stack_answers(
+            {
+                name: r.query_table(table, column, level=level, **options)
+                for name, r in self._named_regions()
+            }
+        )
+
+    def _named_regions(self) -> Iterator[tuple[str, RegionRelease]]:
+        """Names and releases of the slices, which must have named regions."""
+        for name, release in zip(self, self.releases, strict=True):
+            if not isinstance(release, RegionRelease):
+                raise ParameterError(
+                    "query_regions must be used with a series that was built with regions="
+                )
+            yield name, release
+
+    def catalogue(
+        self,
+        standard: Literal["stac", "dcat", "registry"],
+        *,
+        file: str | os.PathLike[str] = "release.psd.parquet",
+    ) -> dict[str, Any]:
+        """Make an entry for a catalogue, as JSON values.
+
+        Parameters
+        ----------
+        standard : {"stac", "dcat", "registry"}
+            An item of STAC 1.1; a dataset of DCAT-AP in JSON-LD; or the fields of the public
+            registry of deployments of differential privacy: product, unit, flavour, epsilon, model,
+            accounting, implementation, justification.
+        file : path-like
+            Release file; its name is the address in the entry, which stands beside it.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such standard, or an item of STAC would have no time: `about` has no
+            ``reference_date``, and there are no slices.
+        """
+        from psd.export._catalogue import Described, catalogue_entry
+
+        described = Described(
+            record=self.record.releases[0],
+            metadata=self.metadata,
+            guarantee=self.guarantee_text,
+            file=os.path.basename(file),
+            slices=self.slices,
+        )
+        return catalogue_entry(standard, described)
+
+    def plot(
+        self,
+        kind: Literal["density", "estimate", "relative_error", "reliable", "quality"] = "density",
+        *,
+        slices: Sequence[str] | None = None,
+        level: Any = None,
+        outline: geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
+        threshold: Threshold = 0.3,
+    ) -> Figure:
+        """Draw the slices as small maps with the same classes, and one key for all.
+
+        Parameters
+        ----------
+        kind, level, outline, threshold
+            As in `Release.plot`.
+        slices : sequence of str, optional
+            Names of the slices to draw, at most 48; all by default.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        Raises
+        ------
+        ParameterError
+            If the series has no such slice, or too many to be drawn together, or an argument is
+            out of range.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from psd.export._map_series import MOST_MAPS, draw_series
+
+        names = list(self) if slices is None else list(slices)
+        if len(names) > MOST_MAPS:
+            raise ParameterError(
+                f"slices must be at most {MOST_MAPS} to be drawn together, got {len(names):,}; "
+                "name those to draw"
+            )
+        cells = {name: self[name].to_geopandas(level=level, threshold=threshold) for name in names}
+        return draw_series(
+            self.releases[0].model,
+            cells,
+            kind,
+            guarantee=self.guarantee_text,
+            outline=outline,
+            threshold=threshold,
+        )
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the series to one file; a failure leaves no partial file.
 
         Raises
         ------
         ParameterError
-            If the counts come from replayed answers or a seed, or a value is not declared public,
-            see `psd.release.allow_list`.
+            If the counts come from replayed answers or a seed, a value is not declared public, see
+            `psd.release.allow_list`, or the name has the ending of another format.
         WriteError
             If the file exists or cannot be written.
         """
+        check_release_name(path, "path")
         write_series(self.record, path, overwrite=overwrite)
 
     @staticmethod

@@ -11,7 +11,7 @@ import dataclasses
 import threading
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,9 +31,12 @@ from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.growing_tree import Cells, GrowingTree
 from psd.space.hilbert import MAX_ORDER, lattice_codes
+from psd.space.quadrant_order import QuadrantOrder
+from psd.space.region_frame import region_frame
 
 if TYPE_CHECKING:
     from psd.space.covariate import Covariate
+    from psd.space.region_frame import Regions
 
 __all__ = ["ChargedQuestion", "Curator"]
 
@@ -61,12 +64,16 @@ class ChargedQuestion:
         Nano-epsilon charged to each cell.
     curve : int
         Order of the Hilbert curve whose codes the columns of the boxes are; 0 for the lattice.
+    regions : ndarray, shape (n, 2), int64, or None
+        First lowest region of each cell, and the one after its last; None if all records in the
+        boxes are in the cells.
     """
 
     kind: str
     boxes: NDArray[np.int64]
     epsilon: NDArray[np.int64]
     curve: int = 0
+    regions: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -105,6 +112,15 @@ class Curator:
         Mask of a public boundary, 0 where all records were dropped before counting. Cells where it
         is 0 are empty in all data sets, so they are answered without a draw and charged nothing;
         see `psd.space.boundary.Boundary`. Public.
+    regions : Regions, optional
+        Hierarchy of regions by which the tally was counted. Records in none of them were dropped
+        before counting. Cells that no record of their region can lie in are empty in all data
+        sets, as those outside a boundary. Public.
+
+    Raises
+    ------
+    ParameterError
+        If there are regions and the tally was not counted by them.
 
     Notes
     -----
@@ -115,6 +131,13 @@ class Curator:
     this sum is at most epsilon at every lattice point, in every transcript. With k records per
     user every sensitivity is multiplied by k, so a build is (epsilon / k)-private for a record
     and epsilon-private for a user by group privacy. Layers overlap, so their costs add up.
+
+    With regions, a record has a lattice cell and one lowest region, both a function of this record
+    and of public input, and lattice points are these pairs in all of the above. Siblings are
+    disjoint sets of pairs: regions have different lowest regions below them, and cells of one
+    region have disjoint boxes. So a record is on one path of a layer, and the sum of a path is
+    charged to the pairs of its last cell alone, even though boxes of different regions overlap. A
+    cell that does not meet its region has no pair that a record can have, in any data set.
     """
 
     def __init__(
@@ -126,7 +149,10 @@ class Curator:
         sampler: Sampler,
         covariate: Covariate | None = None,
         boundary: Covariate | None = None,
+        regions: Regions | None = None,
     ) -> None:
+        if regions is not None:
+            _check_regions(tally, regions)
         self._tally = tally
         self._budget = budget
         self._sampler = sampler
@@ -138,6 +164,7 @@ class Curator:
         self.epsilon = budget.left
         self.covariate = covariate
         self.boundary = boundary
+        self.regions = regions
         self.contributions = tally.contributions
 
     @property
@@ -178,7 +205,7 @@ class Curator:
         A second layer overlaps the first, so its charges are added to those of the first.
         """
         growing = GrowingTree(self.domain.lattice, layer=len(self._layers))
-        return self._start_layer(growing, Points(self._tally))
+        return self._start_layer(growing, Points(self._tally, QuadrantOrder(self.domain.lattice)))
 
     def curve(self, order: int) -> Cells:
         """Start a layer along the Hilbert curve: one interval, all 4^order codes. Costs nothing.
@@ -240,6 +267,53 @@ class Curator:
             points.cut(cut)
         return cut.cells
 
+    def cut_regions(self, root: Cells) -> tuple[Cells, ...]:
+        """Cut the root of a layer into the regions of the public hierarchy. Costs nothing.
+
+        Between the root, or a region, and many regions below it there are nodes that are made of
+        some of these; they are not returned. No node has more than four children.
+
+        Parameters
+        ----------
+        root : Cells
+            From `root`, not cut before.
+
+        Returns
+        -------
+        tuple of Cells
+            The regions of each level in the order of the hierarchy, the highest level first. The
+            box of a region is the one around it; boxes of regions overlap, their records do not.
+
+        Raises
+        ------
+        ParameterError
+            If there are no regions, or the cells are not the root of a layer of the lattice that
+            has not been cut.
+        """
+        if self.regions is None:
+            raise ParameterError("regions must be given for a method that counts them")
+        if root.nodes.tolist() != [0]:
+            raise ParameterError("only the root of a layer can be cut into regions")
+        with self._lock:
+            growing, points = self._layer_of(root)
+            frame = region_frame(self.regions, self.domain.lattice)
+            growing.cut_regions(self.regions, frame)
+            points.cut_regions(frame)
+        return tuple(growing.cells(frame.named(tier)) for tier in range(len(self.regions.levels)))
+
+    def mass(self, cells: Cells) -> NDArray[Any]:
+        """Share of cells inside their region, times the mass of the covariate. Costs nothing.
+
+        1 without both. Public.
+        """
+        growing, nodes = self._layer_of(cells)[0], cells.nodes
+        share = growing.share_inside(nodes)
+        return (
+            share
+            if self.covariate is None
+            else self.covariate.mass(growing.boxes_of(nodes)) * share
+        )
+
     def count(self, cells: Cells, epsilon: ArrayLike) -> NDArray[np.int64]:
         """Noisy number of records in each cell.
 
@@ -260,7 +334,7 @@ class Curator:
         -------
         ndarray, shape (n,), int64
             True count plus exact discrete Laplace noise; may be negative. 0 for a cell outside
-            the boundary.
+            the boundary, or its region.
 
         Raises
         ------
@@ -498,7 +572,8 @@ class Curator:
                 raise ParameterError("a cell that was cut before cannot be grown; grow its leaves")
             self._charge("privtree_shape", cells, nano)
             rule = split_rule(nano, self.contributions)
-            inside = None if self.boundary is None else partial(self._inside_boundary, growing)
+            is_limited = self.boundary is not None or growing.regions is not None
+            inside = partial(self._inside_boundary, growing) if is_limited else None
             return grow(growing, points, cells, rule, height, self._sampler, inside)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
@@ -518,14 +593,15 @@ class Curator:
         return growing, points
 
     def inside_boundary(self, cells: Cells) -> NDArray[np.bool_]:
-        """Which cells may have records: not those entirely outside the boundary. Costs nothing."""
+        """Which cells may have records: not those outside boundary or region. Costs nothing."""
         return self._inside_boundary(self._layer_of(cells)[0], cells)
 
     def _inside_boundary(self, growing: GrowingTree, cells: Cells) -> NDArray[np.bool_]:
-        """Which cells intersect the boundary; all cells without a boundary."""
+        """Which cells intersect the boundary and meet their region."""
+        inside = growing.may_have_records(cells.nodes)
         if self.boundary is None or growing.curve:
-            return np.ones(len(cells), bool)
-        return self.boundary.mass(growing.boxes_of(cells.nodes)) > 0
+            return inside
+        return inside & (self.boundary.mass(growing.boxes_of(cells.nodes)) > 0)
 
     def _charge(self, kind: str, cells: Cells, nano: NDArray[np.int64]) -> None:
         """Charge a question to its cells and record it, or refuse it and change nothing."""
@@ -545,12 +621,27 @@ class Curator:
                 f"a question would spend more than epsilon {epsilon_text(self.epsilon)} at some "
                 "point; the method asks for more than its budget"
             )
-        boxes, curve = layer.growing.boxes_of(cells.nodes), layer.growing.curve
-        self._questions.append(ChargedQuestion(kind=kind, boxes=boxes, epsilon=nano, curve=curve))
+        growing = layer.growing
+        self._questions.append(
+            ChargedQuestion(
+                kind=kind,
+                boxes=growing.boxes_of(cells.nodes),
+                epsilon=nano,
+                curve=growing.curve,
+                regions=None if growing.regions is None else growing.spans[cells.nodes],
+            )
+        )
 
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: it has only answers and cuts."""
         return self._layers[layer].growing.tree(self.noise_law)
+
+
+def _check_regions(tally: Tally, regions: Regions) -> None:
+    """Refuse a tally that was not counted by the regions."""
+    region = tally.region
+    if region is None or (len(region) and not 0 <= region.min() <= region.max() < regions.size):
+        raise ParameterError("regions must be those that the tally was counted by")
 
 
 def _copied(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:

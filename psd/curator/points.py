@@ -8,68 +8,170 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import morton_codes, ranges
+from psd._util.arrays import ranges
 from psd.curator.division_scores import Divisions, Entries
+from psd.curator.entry_nodes import EntryNodes
+from psd.curator.halved_nodes import HalvedNodes
 from psd.ingest.tally import Tally
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.space.bin_grid import BinGrid
 from psd.space.growing_tree import Cut
+from psd.space.quadrant_order import QuadrantOrder
+from psd.space.region_frame import RegionFrame
 
 __all__ = ["Points"]
 
 
 class Points:
-    """The occupied lattice cells, sorted so that those of each node are contiguous. Private."""
+    """The occupied lattice cells, sorted so that those of each node are contiguous. Private.
 
-    def __init__(self, tally: Tally, codes: NDArray[np.int64] | None = None) -> None:
-        if codes is None:
-            # In this order, the cells of repeated halves are contiguous from the start.
-            order = np.argsort(morton_codes(tally.columns, tally.rows))
-            self.columns: NDArray[np.integer] = tally.columns[order]
-            self.rows = tally.rows[order]
-        else:  # codes of a curve instead of the plane
-            order = np.argsort(codes)
-            self.columns, self.rows = codes[order], np.zeros(len(codes), np.int32)
-        self.counts = tally.counts[order]
-        self.start, self.stop = np.array([0]), np.array([len(tally.counts)])
-        self._sum_counts()
+    While a tree consists of repeated halves, its records stay in quadrant order, and cutting it is
+    a search for the ends of the children. The first question about lines, or cut elsewhere, needs
+    the cells themselves. Of regions, each entry has the node that it is in, see
+    `psd.curator.entry_nodes`, until the first question about lines.
 
-    def _sum_counts(self) -> None:
-        """Running total, so that the count of a node is one difference."""
-        self.total = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
+    Parameters
+    ----------
+    tally : Tally
+        Private.
+    order : QuadrantOrder or ndarray
+        Order of the lattice, public; or the code of each cell of the tally on a curve, which is
+        then its column on a line.
+    """
+
+    def __init__(self, tally: Tally, order: QuadrantOrder | NDArray[np.int64]) -> None:
+        self._halves: HalvedNodes | None = None
+        self._total: NDArray[np.int64] | None = None
+        self._region: NDArray[np.int32] = np.zeros(0, np.int32)
+        self._frame: RegionFrame | None = None
+        self._nodes: EntryNodes | None = None
+        self._number: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._cuts: list[Cut] = []
+        if not isinstance(order, QuadrantOrder):
+            rows = np.zeros(len(order), np.int32)
+            by_code = np.argsort(order) if tally.region is None else _order_of(tally.region)
+            entries = self._sort_cells(tally, by_code, (order, rows))
+        elif tally.region is not None:
+            entries = self._sort_cells(tally, _order_of(tally.region), (tally.columns, tally.rows))
+        else:
+            self._codes = tally.sorted_codes(order)
+            self._halves = HalvedNodes(order, self._codes.codes)
+            entries = len(self._codes.codes)
+            if self._codes.counts is not None:
+                self._total = _running_total(self._codes.counts)
+        self.start, self.stop = np.array([0]), np.array([entries])
+
+    def _sort_cells(
+        self,
+        tally: Tally,
+        order: NDArray[np.int64] | slice,
+        cells: tuple[NDArray[np.integer], NDArray[np.integer]],
+    ) -> int:
+        """Put the cells of a tally into an order; return their number."""
+        if tally.region is not None:
+            self._region = tally.region[order]
+        self._set_cells(cells[0][order], cells[1][order], tally.counts[order])
+        return len(self._counts)
+
+    def _set_cells(
+        self,
+        columns: NDArray[np.integer],
+        rows: NDArray[np.integer],
+        counts: NDArray[np.int64],
+    ) -> None:
+        """Set the occupied cells, in an order in which those of each node are contiguous."""
+        self._columns, self._rows, self._counts = columns, rows, counts
+        self._total = _running_total(counts)
+
+    def _unpack_codes(self) -> None:
+        """Compute the occupied cells from their codes, or sort them by the nodes of regions."""
+        if self._nodes is not None and self._frame is not None:
+            self.start = np.searchsorted(self._region, self._frame.first)
+            self.stop = np.searchsorted(self._region, self._frame.stop)
+            self._nodes = None
+            cells = self._columns.copy(), self._rows.copy()
+            self._set_cells(*cells, self._counts.copy())
+            for cut in self._cuts:
+                self._cut_cells(cut)
+        if self._halves is None:
+            return
+        distinct = self._codes.distinct()
+        assert distinct.counts is not None
+        if self._codes.counts is None:
+            # All records of a cell are in the same nodes, so each end is the first of a cell.
+            first = _running_total(distinct.counts)
+            self.start, self.stop = (np.searchsorted(first, e) for e in (self.start, self.stop))
+        self._halves = None
+        self._set_cells(*distinct.cells(), distinct.counts.copy())
 
     def count(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """True number of records in each node."""
-        true: NDArray[np.int64] = self.total[self.stop[nodes]] - self.total[self.start[nodes]]
+        if self._nodes is not None:
+            number: NDArray[np.int64] = self._number[nodes]
+            return number
+        start, stop = self.start[nodes], self.stop[nodes]
+        if self._total is not None:
+            start, stop = self._total[start], self._total[stop]
+        true: NDArray[np.int64] = stop - start
         return true
 
+    def cut_regions(self, frame: RegionFrame) -> None:
+        """Record the entries of each node of a frame, which the root is cut into."""
+        total, ends = self._total, np.searchsorted(self._region, np.arange(frame.stop[0] + 1))
+        assert total is not None  # the curator has regions only with a tally by region
+        self._number = total[ends[frame.stop]] - total[ends[frame.first]]
+        node = frame.lowest.astype(np.int32)[self._region]
+        entries = self._columns, self._rows, self._counts, node
+        self._frame, self._nodes = frame, EntryNodes(*entries, len(frame))
+
     def cut(self, cut: Cut) -> None:
+        """Find the range of each child, after sorting the entries by quadrant if needed."""
+        if self._nodes is not None:
+            self._number = np.append(self._number, self._nodes.cut(cut))
+            self._cuts.append(cut)
+            return
+        if self._halves is not None:
+            ends = self._halves.cut(cut, self.start[cut.nodes], self.stop[cut.nodes])
+            if ends is not None:
+                self.start = np.append(self.start, ends[0])
+                self.stop = np.append(self.stop, ends[1])
+                return
+            self._unpack_codes()
+        self._cut_cells(cut)
+
+    def _cut_cells(self, cut: Cut) -> None:
         """Sort the entries of each cut node by quadrant, and record the range of each child."""
         lengths = self.stop[cut.nodes] - self.start[cut.nodes]
-        owner = np.repeat(np.arange(len(cut.nodes)), lengths)
         index = ranges(self.start[cut.nodes], lengths)
-        east = self.columns[index] >= cut.lines[owner, 0]
-        north = self.rows[index] >= cut.lines[owner, 1]
-        quadrant = owner * 4 + 2 * north + east
-        self._reorder(index, quadrant)
-        sizes = np.bincount(quadrant, minlength=4 * len(cut.nodes)).reshape(-1, 4)
+        lines = np.repeat(cut.lines.astype(self._columns.dtype), lengths, axis=0)
+        quadrant = (self._columns[index] >= lines[:, 0]).astype(np.int8)
+        quadrant += 2 * (self._rows[index] >= lines[:, 1]).astype(np.int8)
+        owner = np.repeat(np.arange(len(cut.nodes)), lengths)
+        sizes = np.bincount(owner * 4 + quadrant, minlength=4 * len(cut.nodes)).reshape(-1, 4)
+        self._reorder(index, quadrant, sizes)
         ends = self.start[cut.nodes, None] + np.cumsum(sizes, axis=1)
         filled = cut.child >= 0
-        grown = np.zeros(len(cut.cells), np.int64)
-        self.start, self.stop = (np.concatenate([old, grown]) for old in (self.start, self.stop))
-        self.start[cut.child[filled]] = (ends - sizes)[filled]
-        self.stop[cut.child[filled]] = ends[filled]
+        self.start = np.append(self.start, (ends - sizes)[filled])
+        self.stop = np.append(self.stop, ends[filled])
 
-    def _reorder(self, index: NDArray[np.int64], quadrant: NDArray[np.int64]) -> None:
-        """Sort the entries at some indices by quadrant; sorted ones are left as they are."""
-        if (np.diff(quadrant) >= 0).all():
-            return
-        source = index[np.argsort(quadrant, kind="stable")]
-        for name in ("columns", "rows", "counts"):
-            values = getattr(self, name).copy()
-            values[index] = values[source]
-            setattr(self, name, values)
-        self._sum_counts()
+    def _reorder(
+        self, index: NDArray[np.int64], quadrant: NDArray[np.int8], sizes: NDArray[np.int64]
+    ) -> None:
+        """Sort the entries of nodes by quadrant; those of one quadrant keep their order.
+
+        The entries of each quadrant of each node are counted in ``sizes``, which says where they
+        go: no comparison is made.
+        """
+        first = (np.cumsum(sizes) - sizes.ravel()).reshape(-1, 4)
+        target = np.empty_like(index)
+        for number in range(4):
+            entries, size = np.flatnonzero(quadrant == number), sizes[:, number]
+            shift = first[:, number] - (np.cumsum(size) - size)
+            target[entries] = np.arange(len(entries)) + np.repeat(shift, size)
+        target = index[target]
+        for values in (self._columns, self._rows, self._counts):
+            values[target] = values[index]
+        self._total = _running_total(self._counts)
 
     def rank_scores(
         self,
@@ -95,6 +197,7 @@ class Points:
         p, q : ndarray, shape (n,), int64
             Quantiles.
         """
+        self._unpack_codes()
         entries = self.stop[nodes] - self.start[nodes]
         group = np.repeat(np.arange(len(nodes)), entries + 1)
         is_first, is_last = _ends_of_groups(entries + 1)
@@ -123,12 +226,13 @@ class Points:
         max_lines: int,
     ) -> Candidates:
         """Scores of the bin lines inside each node; see `psd.curator.division_scores`."""
+        self._unpack_codes()
         entries = self.stop[nodes] - self.start[nodes]
         index = ranges(self.start[nodes], entries)
         records = Entries(
             node=np.repeat(np.arange(len(nodes)), entries),
-            cell=(self.columns[index], self.rows[index]),
-            count=self.counts[index],
+            cell=(self._columns[index], self._rows[index]),
+            count=self._counts[index],
         )
         return Divisions(boxes, axis, grid, max_lines).candidates(records)
 
@@ -137,11 +241,23 @@ class Points:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Lattice coordinates of the entries of each node in ascending order, and their counts."""
         index = ranges(self.start[nodes], entries)
-        values = (self.columns, self.rows)[axis][index].astype(np.int64)
+        values = (self._columns, self._rows)[axis][index].astype(np.int64)
         owner = np.repeat(np.arange(len(nodes)), entries)
         # Lattice lines have up to 30 bits, codes of a curve up to 36.
         order = np.argsort(owner << int(values.max(initial=0)).bit_length() | values)
-        return values[order], self.counts[index][order]
+        return values[order], self._counts[index][order]
+
+
+def _order_of(region: NDArray[np.int32]) -> NDArray[np.int64] | slice:
+    """Order by region; a slice where the entries of a tally are in it already."""
+    if (region[1:] >= region[:-1]).all():
+        return slice(None)
+    return np.argsort(region, kind="stable")
+
+
+def _running_total(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Counts before each entry and after the last, so that a node's is one difference."""
+    return np.append(np.int64(0), np.cumsum(counts, dtype=np.int64))
 
 
 def _ends_of_groups(sizes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -18,7 +18,10 @@ from psd.curator._constants import BOUNDS_BEYOND, BOUNDS_SHARE, OUTER_LINES
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.privacy.shares import share
-from psd.space.domain import DEFAULT_LATTICE, Domain
+from psd.space.bounds import snap_outward
+from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
+from psd.space.lattice_axis import parse_resolution
+from psd.space.smallest_cell import parse_min_cell
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Tally
@@ -43,14 +46,22 @@ class PrivateBounds:
     beyond : int
         About one record in this number lies beyond each side, 3 to 10,000. Public.
     lattice : tuple of int
-        Lattice of the resulting domain. Public.
+        Lattice of the resulting domain. Public. Left out with a `coordinate_resolution`.
+    coordinate_resolution : str, int, float or Decimal, optional
+        Step to which the coordinates come rounded, as in `psd.space.domain.Domain`. Bounds come
+        first, then the resolution: the estimated sides move outward to the next multiples of it,
+        or to the limits of the CRS. Public.
+    min_cell : str, int, float or Decimal, optional
+        Smallest cell of the resulting domain, as in `psd.space.domain.Domain`; if its bounds are
+        narrower, it is their shorter side. Public.
 
     Raises
     ------
     ParameterError
-        If a field is out of range.
+        If a field is out of range, or a lattice is stated with a coordinate resolution.
     DomainError
-        If the CRS has no area of use; then public bounds are needed.
+        If the CRS has no area of use; then public bounds are needed. If the coordinate resolution
+        does not fit the area of use: its multiples are more than 2^30, or fewer than one.
 
     Examples
     --------
@@ -64,6 +75,14 @@ class PrivateBounds:
         BOUNDS_BEYOND, integer_between(3, 10_000), "one record in this number lies beyond each side"
     )
     lattice: tuple[int, int] = public_field(DEFAULT_LATTICE, lambda name, value: value, "lattice")
+    coordinate_resolution: str | None = public_field(
+        None, lambda name, value: parse_resolution(value), "step to which coordinates are rounded"
+    )
+    min_cell: str | None = public_field(
+        USUAL_MIN_CELL,
+        lambda name, value: value if value == USUAL_MIN_CELL else parse_min_cell(value),
+        "smallest cell in metres",
+    )
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -71,11 +90,28 @@ class PrivateBounds:
         if self.share == 0:
             raise ParameterError("share must be above 0, got 0; private bounds cost epsilon")
         _ = self.outer
+        if self.coordinate_resolution is not None and self.lattice != DEFAULT_LATTICE:
+            raise ParameterError(
+                "lattice must be left out with coordinate_resolution, from which it follows, got "
+                f"{self.lattice}"
+            )
+        _ = self.widest
 
     @property
     def outer(self) -> Domain:
         """Public domain in which the bounds are estimated: the area of use of the CRS."""
         return Domain.area_of_use(self.crs, lattice=(OUTER_LINES, OUTER_LINES))
+
+    @property
+    def widest(self) -> Domain:
+        """The release's domain at its widest: the area of use, with the resolution if any.
+
+        Bounds inside the area of use have no more values than it, and those of `snap_outward` have
+        one or more. So if this domain can be built, no outcome is refused after it was paid for.
+        """
+        return Domain.area_of_use(
+            self.crs, lattice=self.lattice, coordinate_resolution=self.coordinate_resolution
+        )
 
     def allot(self, budget: Budget) -> Budget:
         """Deduct the share of the four sides from the budget of a release, and state it.
@@ -98,7 +134,8 @@ def find_bounds(counts: Tally, request: PrivateBounds, budget: Budget, sampler: 
     that of a median's q/2. The epsilons of all four add up at every point of the outer domain; a
     curator that has no more than them refuses anything else. The domain is a function of the
     answers, so it is public from there on, and questions about the records inside it add their own
-    epsilon.
+    epsilon. With a coordinate resolution, the function ends with `psd.space.bounds.snap_outward`,
+    which sees the answers and public numbers only.
 
     Parameters
     ----------
@@ -127,4 +164,13 @@ def find_bounds(counts: Tally, request: PrivateBounds, budget: Budget, sampler: 
         if sides[axis] >= sides[axis + 2]:
             sides[axis], sides[axis + 2] = 0, outer.lattice[axis]
     bounds: Any = tuple(outer.from_lattice(sides[None])[0].tolist())
-    return Domain(bounds=bounds, crs=request.crs, lattice=request.lattice)
+    resolution = request.coordinate_resolution
+    if resolution is not None:
+        bounds = snap_outward(bounds, resolution, outer.bounds)
+    domain = Domain(
+        bounds=bounds,
+        crs=request.crs,
+        lattice=request.lattice,
+        coordinate_resolution=resolution,
+    )
+    return domain.with_min_cell(request.min_cell)

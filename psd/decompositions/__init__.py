@@ -170,6 +170,10 @@ def _checked(name: str, kind: Any) -> type[Any]:
 
 def __getattr__(name: str) -> Any:
     """Class of a method of this package, imported when first used."""
+    if name == "Regions":  # not in the list of methods, since it needs regions
+        from psd.decompositions._regions import Regions
+
+        return Regions
     classes = plugins.own_classes(__name__, "method") if name[0].isupper() else {}
     if name not in classes:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.growing_tree import Cells
+    from psd.space.region_frame import Regions
 
 __all__ = ["Curator", "Decomposition"]
 
@@ -37,7 +38,10 @@ class Curator(Protocol):
 
     @property
     def domain(self) -> Domain:
-        """Bounds, CRS and lattice. Public."""
+        """Bounds, CRS and lattice. Public.
+
+        Without ``step`` of the method, the lattice is that of the blocks of the smallest cell.
+        """
 
     @property
     def epsilon(self) -> int:
@@ -55,11 +59,21 @@ class Curator(Protocol):
     def covariate(self) -> Covariate | None:
         """Public density of the domain; None without one."""
 
+    @property
+    def regions(self) -> Regions | None:
+        """Public hierarchy of regions; None without one."""
+
     def root(self) -> Cells:
         """Start a tree: one cell, the domain. A second tree adds to the charges."""
 
     def curve(self, order: int) -> Cells:
         """Start a tree of intervals of Hilbert codes: one cell, all 4^order codes."""
+
+    def cut_regions(self, root: Cells) -> tuple[Cells, ...]:
+        """Cut the root of a tree into the regions of each level, top first. Costs nothing."""
+
+    def mass(self, cells: Cells) -> NDArray[np.float64]:
+        """Share of cells inside their region, times the mass of the covariate; 1 without both."""
 
     def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
         """Cut cells at public lattice lines into up to four children each. Costs nothing.
@@ -104,7 +118,8 @@ class Decomposition(Protocol):
     A frozen dataclass whose fields are made by `psd._util.fields.public_field`. Three members are
     optional: ``post_processing``, the default `psd.release.post_processing.PostProcessing`;
     ``step``, a function from the lattice to the columns and rows of it that the method never
-    divides; and ``picks``, names under which it declares what it picked, see `Curator.declare`.
+    divides, for methods that are not limited by the smallest cell of the domain; and ``picks``,
+    names under which it declares what it picked, see `Curator.declare`.
 
     Guarantees
     ----------

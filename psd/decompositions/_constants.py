@@ -84,6 +84,31 @@ LOOK_SHARE: Final = TOTAL_SHARE
 AUTO_CELLS: Final = 1_000_000
 """Approximate largest number of cells of a release. A limit on the size of files, not fitted."""
 
+# --- regions ------------------------------------------------------------------------------------
+
+REGIONS_ALONE_TOTAL_SHARE: Final = Decimal("0.01")
+"""Share of the total where nothing is inside the regions: their counts are all that is published,
+and are to have 98 % of the precision that all of epsilon would give. Derived."""
+
+REGIONS_SHARE: Final = Decimal("0.25")
+"""Share of all levels of regions, unless they have few or many records. By the bars of
+docs/measured/regions.md."""
+
+REGIONS_MIN_SHARE: Final = Decimal("0.15")
+"""Smallest default share, for regions with many records: 30 districts at epsilon 1. By the bars of
+docs/measured/regions.md."""
+
+REGIONS_MAX_SHARE: Final = Decimal("0.4")
+"""Largest default share, for regions with few records. A convention."""
+
+REGIONS_SIGNALS: Final = (100, 500)
+"""Expected records of a lowest region times epsilon below which the share grows, and above which it
+falls. A convention."""
+
+REGIONS_SHARE_EXPONENTS: Final = (1 / 8, 2 / 9)
+"""How it grows and falls: to 0.3 for 600 regions with 140,000 records at epsilon 0.1, and to 0.15
+for 30 regions at epsilon 1."""
+
 # --- kd-standard, kd-hybrid, kd-cell: Cormode et al., ICDE 2012 ---------------------------------
 
 KD_STRUCTURE_SHARE: Final = Decimal("0.3")

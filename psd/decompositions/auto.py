@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from psd._util.fields import check_parameters, integer_between, public_field
 from psd.decompositions._constants import AUTO_CELLS, LOOK_SHARE
 from psd.decompositions.cascade import Cascade
@@ -106,7 +108,8 @@ class Auto:
         signal = min(max(Cascade().signal, math.ceil(expected_signal / self.cells)), _MAX_SIGNAL)
         curator.declare("picked", "cascade")
         curator.declare("signal", signal)
-        return Cascade(signal=signal).descend(curator, root, total=total, epsilon=left)
+        totals = np.array([total])
+        return Cascade(signal=signal).descend(curator, root, totals=totals, epsilon=left)
 
 
 def _complete(curator: Curator, cells: Cells, epsilon: int) -> Tree:

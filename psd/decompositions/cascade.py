@@ -12,6 +12,7 @@ References
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -42,6 +43,11 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
 
 __all__ = ["Cascade", "method"]
+
+# A cell with less of it inside its region is not divided further for that.
+_LEAST_INSIDE = 1 / 16
+
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +88,9 @@ class Cascade:
     A public covariate (`psd.space.covariate`) has two effects. A cell where it is 0 is counted with
     all that is left and not divided. Sibling counts are compared with their shares of the
     covariate instead of their mean, so that the covariate does not count as roughness.
+
+    Of a cell that the outline of a region cuts, signal is multiplied by the share of its area
+    inside the region, where all of its records are.
 
     References
     ----------
@@ -125,37 +134,51 @@ class Cascade:
         if left > 1:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
-        return self.descend(curator, root, total=total, epsilon=left)
+        return self.descend(curator, root, totals=np.array([total]), epsilon=left)
 
-    def descend(self, curator: Curator, root: Cells, *, total: int, epsilon: int) -> Tree:
+    def descend(
+        self,
+        curator: Curator,
+        cells: Cells,
+        *,
+        totals: NDArray[np.int64],
+        epsilon: int,
+        first_levels: int = CASCADE_FIRST_LEVELS,
+    ) -> Tree:
         """Divide level by level, and count each tier when its level is reached.
 
         Parameters
         ----------
         curator : Curator
             Answers the counts.
-        root : Cells
-            One cell, the domain; it may have been counted.
-        total : int
-            Noisy or public number of records.
+        cells : Cells
+            The domain, or disjoint parts of it; they may have been counted.
+        totals : ndarray, shape (n,), int64
+            Noisy or public number of records in each.
         epsilon : int
-            Nano-epsilon for every path below the root.
+            Nano-epsilon for every path below these cells.
+        first_levels : int
+            Smallest depth of the first tier.
         """
-        cells, depth = root, 0
-        plan = self._plan(
-            np.array([total]), np.array([epsilon]), np.ones(1), curator.contributions, depth
-        )
+        depth, k = 0, curator.contributions
+        # Below the smallest cells there is nothing to divide, and a count would be repeated.
+        longest = (cells.boxes[:, 2:] - cells.boxes[:, :2]) / curator.domain.cell_step
+        height = min(self.height, (math.ceil(longest.max(initial=1)) - 1).bit_length())
+        left, inside = np.full(len(cells), epsilon), _share_inside(curator, cells)
+        plan = self._plan(totals, left, inside, k, first_levels, height)
         while len(cells):
             cells, owner = _divide_cells(curator, cells, plan.steps > 0)
-            weight = _covariate_mass(curator, cells)
-            plan, depth = plan.below(owner).ended_at(weight == 0), depth + 1
+            plan, depth = plan.below(owner), depth + 1
+            weight = _open_mass(curator, cells, (plan.steps > 0) | (plan.later > 0))
+            plan = plan.ended_at(weight == 0)
             due = plan.steps == 0
             counts = curator.count(cells[due], plan.now[due])
             onward = np.flatnonzero(due)[plan.later[due] > 0]
-            counts, k = counts[plan.later[due] > 0], curator.contributions
+            counts = counts[plan.later[due] > 0]
             variance = noise_variance(plan.now[onward], k, curator.noise_law)
             rough = _roughness(counts, owner[onward], variance, weight[onward])
-            decided = self._plan(counts, plan.later[onward], rough, k, depth)
+            rough *= _share_inside(curator, cells[onward])
+            decided = self._plan(counts, plan.later[onward], rough, k, 0, height - depth)
             cells = Cells.join([cells[~due], cells[onward]])
             plan = _Plan.join([plan[~due], decided])
         return curator.tree()
@@ -166,14 +189,14 @@ class Cascade:
         left: NDArray[np.int64],
         rough: NDArray[np.float64],
         contributions: int,
-        depth: int,
+        least: int,
+        max_steps: int,
     ) -> _Plan:
         """Levels down to the next tier of each node, the epsilon of that tier, and the rest."""
         signal = np.maximum(counts, 0) * (left / (NANO * contributions))
         levels = 0.5 * np.log2(np.maximum(signal / (self.signal * rough), 0.25))
-        levels = np.maximum(levels, 0 if depth else CASCADE_FIRST_LEVELS)
+        levels = np.maximum(levels, least)
         now = self._tier_share(left)
-        max_steps = self.height - depth
         last = (levels <= CASCADE_LAST_LEVELS) | (now == 0) | (np.ceil(levels / 2) >= max_steps)
         steps = np.where(last, np.rint(levels), np.ceil(levels / 2))
         return _Plan(
@@ -227,17 +250,29 @@ def _divide_cells(
     curator: Curator, cells: Cells, quarter: NDArray[np.bool_]
 ) -> tuple[Cells, NDArray[np.int64]]:
     """Quarter cells, or give them one child that is counted again; and each child's parent."""
-    lines = [np.where(quarter, cells.middle(a), cells.boxes[:, a]) for a in (0, 1)]
+    low, high = cells.boxes[:, :2], cells.boxes[:, 2:]
+    divided = quarter[:, None] & (high - low >= 2 * np.array(curator.domain.cell_step))
+    lines = [np.where(divided[:, a], cells.middle(a), low[:, a]) for a in (0, 1)]
     parts = 1 + np.stack([lines[a] > cells.boxes[:, a] for a in (0, 1)])
     owner = np.repeat(np.arange(len(cells)), parts.prod(axis=0))
     return curator.cut(cells, x=lines[0], y=lines[1]), owner
 
 
-def _covariate_mass(curator: Curator, cells: Cells) -> NDArray[np.float64]:
-    """Mass of the covariate in each cell, to compare siblings; 1 for all without a covariate."""
-    if curator.covariate is None:
+def _open_mass(curator: Curator, cells: Cells, is_open: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Mass of the cells about which something is left to decide; 1 of the others."""
+    weight = np.ones(len(cells))
+    weight[is_open] = curator.mass(cells[is_open])
+    return weight
+
+
+def _share_inside(curator: Curator, cells: Cells) -> NDArray[np.float64]:
+    """Share of each cell inside its region: its records are that much denser there."""
+    if curator.regions is None:
         return np.ones(len(cells))
-    return curator.covariate.mass(cells.boxes)
+    mass, covariate = curator.mass(cells), curator.covariate
+    if covariate is not None:
+        mass = mass / np.maximum(covariate.mass(cells.boxes), _TINY)
+    return np.clip(mass, _LEAST_INSIDE, 1.0)
 
 
 def _roughness(

@@ -120,13 +120,17 @@ class Grid:
     def build(self, curator: Curator) -> Tree:
         """Find the size by a noisy total unless it is stated, then count every cell once."""
         root = curator.root()
-        size, left = self.size, curator.epsilon
-        if size is None:
+        left = curator.epsilon
+        if self.size is None:
             left, paid = split_total(curator.epsilon, self.total_share)
             total = int(curator.count(root, paid)[0])
             rule = tiny_size if self.workload else guideline_size
-            size = rule(total, left, curator.contributions)
-        cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
+            side = rule(total, left, curator.contributions)
+            # The caller chose no size, so the smallest cell of the domain is a limit.
+            columns, rows = (min(side, n) for n in curator.domain.blocks.coarse_lattice)
+        else:
+            columns = rows = self.size
+        cells = cut_grid(curator.cut, root, curator.domain.lattice, (columns, rows))
         curator.count(cells, left)
         return curator.tree()
 

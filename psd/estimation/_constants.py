@@ -75,6 +75,10 @@ coverage, and by ``python tests/benchmarks/versions.py --methods auto,grid``: wi
 london_stop_search is 2 % worse, with 1.5 its least class on tenfold data has 90 in place of 96 %.
 Since version 2."""
 
+LARGE_REACH: Final = 0.2
+"""The same where both parts are more than `SCALE_FREE` standard deviations. No command is kept:
+docs/measured/bias.md has the figures. Since version 2."""
+
 LIKELIHOOD_POINTS: Final = 33
 """Points of a likelihood. A trade of time for precision, not fitted."""
 
@@ -94,10 +98,6 @@ EMPTY_VARIANCE: Final = 0.1
 MAX_SHARE_VARIANCE: Final = 0.25
 """Variance of the share of one half where all points are in one of the halves. Derived."""
 
-MAX_GRADIENT_VARIANCE: Final = 0.0625
-"""Squared deviation of a half's share where the density falls linearly to 0 across a cell. Derived:
-the halves have 1/4 and 3/4."""
-
 LAGS: Final = (4, 6, 8, 12, 16)
 """Cells between two whose deviations are multiplied. Up to three apart cells of all data are
 alike; from four on only those of rounded data and streets are. By coverage."""
@@ -107,6 +107,14 @@ PAIRS_ENOUGH: Final = 8
 
 PAIRS_ERRORS: Final = 4.0
 """Standard errors above 0 from which products of deviations count. A convention."""
+
+LINE_ERRORS: Final = 3.5
+"""Standard errors above 0 from which records are taken to lie along lines; about forty patterns
+are tried. A convention."""
+
+LINE_SHARES: Final = (0.05, 2.0)
+"""Share of the records that lie along lines below which they do not matter, and above which a fit
+is wrong. By coverage: gradients look like a share of 0.01."""
 
 CUT_SHARE_VARIANCE: Final = 1.3
 """Variance of a cut at any share, over that of a cut in the middle, where points move by less
@@ -119,6 +127,10 @@ cell: a mean of (1 + f^2 + (1 - f)^2) / 12 over f, over that of 4 f (1 - f). Der
 STEP_ERRORS: Final = 3.5
 """Standard errors above 0 from which a step is taken to be seen; about seven are tried. A
 convention."""
+
+STEP_COLUMN_ERRORS: Final = 2.5
+"""The same where the families of a column, or of a row, are one term of the error. By coverage:
+rounded data have 2.7 and more, points on one line less than 2. Since version 2."""
 
 STEP_SHARES: Final = (0.2, 2.0)
 """Share of rounded records below which they do not matter, and above which a regression is wrong.

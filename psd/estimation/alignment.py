@@ -54,10 +54,8 @@ def line_deviation(
     """
     step = detect_step(tree, estimates, share, domain)
     common = [
-        common_variance_by_width(
-            tree, divisions(tree, estimates, share, axis), axis, domain.lattice
-        )
-        for axis in (0, 1)
+        common_variance_by_width(tree, along, axis, domain.lattice)
+        for axis, along in enumerate(divisions(tree, estimates, share))
     ]
     if not step.step and not np.any(common):
         return None

@@ -14,6 +14,7 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation._constants import (
+    STEP_COLUMN_ERRORS,
     STEP_ERRORS,
     STEP_FAMILIES,
     STEP_LUMP,
@@ -53,7 +54,8 @@ class _Families:
     """Children of measured cells.
 
     Their family, share, deviation and its weight; the count of the cell, without the bias of its
-    noise in products with the weight; and the sides of both.
+    noise in products with the weight; the sides of both; and by axis, the column (or row) of each
+    family.
     """
 
     number: int
@@ -64,6 +66,7 @@ class _Families:
     count: Floats
     sides: Floats
     parent_sides: Floats
+    columns: tuple[Integers, ...]
 
 
 def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> CoordinateStep:
@@ -87,13 +90,16 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     the cell. The deviations are regressed on n g r with the inverse of their variance as weight,
     for each power of ten s. The slope is the share of the records that are rounded, and its
     standard error is from the spread of the families' terms. The step with the largest ratio of
-    both is taken, if it is large.
+    both is taken, if it is large. The ratio also has to be large where the families of a column, or
+    of a row, are one term: where all records lie on one line, those along it deviate together and
+    tell as much as one.
     """
     families = _measured_families(tree, estimates, share, domain)
     best, strength = CoordinateStep(step=0.0, share=0.0), STEP_ERRORS
     for step in _candidates(tree, domain):
-        slope, ratio = _regress(families, step)
-        if ratio > strength and STEP_SHARES[0] < slope < STEP_SHARES[1]:
+        slope, ratio, by_column = _regress(families, step)
+        seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
+        if seen and STEP_SHARES[0] < slope < STEP_SHARES[1]:
             best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio
     return best
 
@@ -133,26 +139,38 @@ def _measured_families(
         count=n - above / n,
         sides=domain.from_lattice(tree.boxes[child]),
         parent_sides=domain.from_lattice(tree.boxes[parents[owner]]),
+        columns=tuple(_columns_of(tree, parents, axis) for axis in (0, 1)),
     )
 
 
-def _regress(families: _Families, step: float) -> tuple[float, float]:
-    """Slope of the deviations on those of rounded coordinates, and its ratio to its error."""
-    terms, square, moved = [], 0.0, 0
+def _columns_of(tree: Tree, node: Integers, axis: int) -> Integers:
+    """Column (or row) that each cell is in, together with all cells of the same two sides."""
+    low, high = (tree.boxes[node, side].astype(np.int64) for side in (axis, axis + 2))
+    column: Integers = np.unique(low << 32 | high, return_inverse=True)[1].reshape(-1)
+    return column
+
+
+def _regress(families: _Families, step: float) -> tuple[float, float, float]:
+    """Slope of the deviations on those of rounded coordinates, and its ratios to its errors.
+
+    The first error takes families to be independent, the second one columns and rows of them.
+    """
+    terms, by_column, square, moved = [], [], 0.0, 0
     for axis in (0, 1):
         density = _density_of_steps(families.sides, axis, step)
         above = _density_of_steps(families.parent_sides, axis, step)
         excess = np.where(above > 0, density / np.where(above > 0, above, 1.0) - 1, 0.0)
         pattern = families.share * excess * families.weight
         terms.append(sum_by(families.family, families.deviation * pattern, families.number))
+        by_column.append(sum_by(families.columns[axis], terms[-1], families.number))
         square += float((families.share * excess * pattern * families.count).sum())
         moved += int(np.count_nonzero(terms[-1]))
-    every = np.concatenate(terms)
-    error = float(np.sqrt((every**2).sum()))
-    if moved < STEP_FAMILIES or square <= 0 or error <= 0:
-        return 0.0, 0.0
+    every, columns = np.concatenate(terms), np.concatenate(by_column)
+    error, other = float(np.sqrt((every**2).sum())), float(np.sqrt((columns**2).sum()))
+    if moved < STEP_FAMILIES or square <= 0 or error <= 0 or other <= 0:
+        return 0.0, 0.0, 0.0
     total = float(every.sum())
-    return total / square, total / error
+    return total / square, total / error, total / other
 
 
 def _density_of_steps(sides: Floats, axis: int, step: float) -> Floats:

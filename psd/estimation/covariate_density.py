@@ -15,14 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation.density import CoordinateTransform
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.polygon_areas import Outlines
 from psd.space.polygon_pieces import cover_by_pieces
+from psd.space.region_tree import RegionTree
 
-__all__ = ["CovariateDensity", "parent_shares"]
+__all__ = ["CovariateDensity", "parent_shares", "region_shares"]
+
+_TINY = 1e-300
 
 
 def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
@@ -49,6 +52,32 @@ def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
         share[1:] = np.where(
             parent_mass > 0, mass[1:] / np.where(parent_mass > 0, parent_mass, 1.0), share[1:]
         )
+    return share
+
+
+def region_shares(tree: RegionTree, covariate: Covariate | None) -> Floats:
+    """Share of each cell in the mass of its parent inside their region, or in its area there.
+
+    Parameters
+    ----------
+    tree : RegionTree
+        Regions and cells. Public.
+    covariate : Covariate, optional
+        Public; its mass in a cell is taken to be even inside and outside the region.
+
+    Returns
+    -------
+    ndarray, shape (nodes,), float64
+        0 for named regions and the nodes between them, whose records are not shared out by area.
+    """
+    mass = tree.clipped_area
+    if covariate is not None:
+        mass = mass * covariate.mass(tree.boxes) / np.maximum(tree.area, 1)
+    share, first = np.zeros(len(tree)), len(tree.frame)
+    above = tree.parent[first:]
+    total = sum_by(above, mass[first:], len(tree))[above]
+    area = tree.clipped_area[first:] / np.maximum(tree.clipped_area[above], _TINY)
+    share[first:] = np.where(total > 0, mass[first:] / np.maximum(total, _TINY), area)
     return share
 
 

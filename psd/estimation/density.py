@@ -7,7 +7,7 @@ counts are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -20,19 +20,47 @@ from psd.estimation._constants import DENSITY_RASTER, EVEN_SHARE, SMOOTHING_PASS
 from psd.space.box_tree import Tree
 from psd.space.polygon_areas import Outlines, divide_outlines
 
-__all__ = ["PARTS", "CoordinateTransform", "Density", "SmoothDensity", "smooth_density"]
+__all__ = [
+    "PARTS",
+    "SURFACE_SHAPE",
+    "WHOLE_RASTER",
+    "CoordinateTransform",
+    "Density",
+    "RasterWindow",
+    "SmoothDensity",
+    "least_mass",
+    "raster_scale",
+    "smooth_density",
+    "smooth_density_near",
+]
 
 PARTS = 4
 """A leaf is described by PARTS x PARTS parts of equal area."""
 
+SURFACE_SHAPE = (DENSITY_RASTER + 1, DENSITY_RASTER + 1)
+"""Shape of the surface of a smooth density."""
+
 _LEAVES_PER_BATCH = 16384
+
+# The shares of all leaves are computed for a request of at least this part of them.
+_FEW = 64
 
 # Nodes of a tree up to which the shares of all leaves are kept, about 200 MB.
 _MOST_KEPT = 2**21
 
+# Largest rounding error of a sum over a surface, beside the total of all leaves: errors of surfaces
+# of 3,000 to 200,000 records were at most half of it.
+_ROUNDING = 1e-12
+
 # Lines around a corner: its own, or the next one, in x and in y.
 _AROUND = ((0, 0), (1, 0), (0, 1), (1, 1))
 
+
+RasterWindow = tuple[int, int, int, int]
+"""West, south, east and north line of a part of the raster."""
+
+WHOLE_RASTER: RasterWindow = (0, 0, DENSITY_RASTER, DENSITY_RASTER)
+"""All of the raster."""
 
 CoordinateTransform = Callable[[Floats], Floats]
 """Converts boxes in lattice units, shape (n, 4), to coordinates."""
@@ -89,16 +117,24 @@ class SmoothDensity:
         Cells.
     scale : ndarray, shape (4,), float64
         Raster units of a lattice unit, for each side of a box.
-    surface : ndarray, shape (DENSITY_RASTER + 1, DENSITY_RASTER + 1), float64
-        Mass south and west of every raster line, before the last pass.
+    surface : ndarray, shape (rows + 1, columns + 1), float64
+        Mass south and west of every raster line of the window, before the last pass.
     within : bool
         Whether the density changes inside cells of the lattice as well.
+    window : RasterWindow
+        Part of the raster that the surface is of. Shares are those of leaves whose surroundings lie
+        in it.
+    least : float
+        Mass of a part of the surroundings below which it is a rounding error; see
+        `least_mass`.
     """
 
     tree: Tree
     scale: Floats
     surface: Floats
     within: bool = True
+    window: RasterWindow = WHOLE_RASTER
+    least: float = 0.0
 
     @cached_property
     def rank(self) -> Integers:
@@ -120,7 +156,9 @@ class SmoothDensity:
         Not negative, 1 in all for a leaf. Those of very many leaves are not kept: they take more
         memory than the rest of a release.
         """
-        if len(self.tree) <= _MOST_KEPT:
+        is_kept = "share" in vars(self)
+        is_many = len(leaf) * _FEW >= len(self.tree) and len(self.tree) <= _MOST_KEPT
+        if is_kept or (is_many and self.window == WHOLE_RASTER):
             return self.share[self.rank[leaf]]
         return np.concatenate(
             [np.empty((0, PARTS, PARTS)), *(self._computed(leaf[c]) for c in _chunks(len(leaf)))]
@@ -129,7 +167,7 @@ class SmoothDensity:
     def _computed(self, leaf: Integers) -> Floats:
         """Shares of leaves from the surface."""
         boxes = self.tree.boxes[leaf]
-        shares = _window_shares(self.surface, boxes * self.scale)
+        shares = _window_shares(self.surface, boxes * self.scale, self.window, self.least)
         return shares if self.within else _even_in_lattice(shares, boxes)
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
@@ -206,20 +244,82 @@ def smooth_density(
        the American Statistical Association 74(367), 1979.
     """
     leaves = np.flatnonzero(tree.is_leaf)
-    scale = DENSITY_RASTER / np.array([*lattice, *lattice])
+    scale = raster_scale(lattice)
 
     def even() -> Iterator[tuple[Floats, Floats]]:
         for chunk in _chunks(len(leaves)):
-            yield tree.boxes[leaves[chunk]] * scale, count[leaves[chunk]]
+            yield tree.boxes[leaves[chunk]] * scale, count[leaves[chunk]][:, None, None]
 
-    density = SmoothDensity(tree=tree, scale=scale, surface=_summed_mass(even), within=within)
+    density = SmoothDensity(
+        tree=tree,
+        scale=scale,
+        surface=_summed_mass(even),
+        within=within,
+        least=least_mass(count, within=within),
+    )
     for _ in range(SMOOTHING_PASSES - 1):
         density = replace(density, surface=_summed_mass(_in_parts(density, leaves, count)))
     return density
 
 
+def smooth_density_near(
+    tree: Tree,
+    count: Floats,
+    lattice: tuple[int, int],
+    passes: Sequence[tuple[Integers, RasterWindow]],
+) -> SmoothDensity:
+    """Smooth the density of some leaves; elsewhere it is not defined.
+
+    Guarantees
+    ----------
+    - Shares of the leaves are those of `smooth_density` without ``within``, to rounding.
+
+    Parameters
+    ----------
+    tree, count, lattice
+        As for `smooth_density`; counts of other leaves than those of ``passes`` are not read.
+    passes : sequence of (ndarray, RasterWindow)
+        For each pass the leaves with mass in the surroundings of those of the next one, and a
+        window with these surroundings.
+    """
+    scale = raster_scale(lattice)
+    leaves, window = passes[0]
+
+    def even() -> Iterator[tuple[Floats, Floats]]:
+        yield tree.boxes[leaves] * scale, count[leaves][:, None, None]
+
+    surface = _summed_mass(even, window)
+    density = SmoothDensity(
+        tree=tree,
+        scale=scale,
+        surface=surface,
+        within=False,
+        window=window,
+        least=least_mass(count, within=False),
+    )
+    for of_pass, window in passes[1:]:
+        surface = _summed_mass(_in_parts(density, of_pass, count), window)
+        density = replace(density, surface=surface, window=window)
+    return density
+
+
+def least_mass(count: Floats, *, within: bool) -> float:
+    """Mass that is more than the rounding errors of a surface, which grow with the total.
+
+    Where there are no records around a leaf that a box cuts, its share would follow from them.
+    Version 1 has no such limit.
+    """
+    return 0.0 if within else _ROUNDING * float(count[0])
+
+
+def raster_scale(lattice: tuple[int, int]) -> Floats:
+    """Raster units of a lattice unit, for each side of a box."""
+    return DENSITY_RASTER / np.array([*lattice, *lattice])
+
+
 Batches = Callable[[], Iterator[tuple[Floats, Floats]]]
-"""Boxes in raster units and their mass, some leaves at a time, as often as called."""
+"""Boxes in raster units and the mass of their parts, shape (n, p, p), some leaves at a time, as
+often as called. Parts go row by row from the south; p is 1 or PARTS."""
 
 
 def _in_parts(density: SmoothDensity, leaves: Integers, count: Floats) -> Batches:
@@ -229,7 +329,7 @@ def _in_parts(density: SmoothDensity, leaves: Integers, count: Floats) -> Batche
         for chunk in _chunks(len(leaves)):
             leaf = leaves[chunk]
             mass = density.shares(leaf) * count[leaf][:, None, None]
-            yield _part_boxes(density.tree.boxes[leaf] * density.scale), mass.ravel()
+            yield density.tree.boxes[leaf] * density.scale, mass
 
     return batches
 
@@ -240,75 +340,105 @@ def _chunks(size: int) -> list[slice]:
     return [slice(start, min(start + _LEAVES_PER_BATCH, size)) for start in starts]
 
 
-def _part_boxes(boxes: Floats) -> Floats:
-    """Boxes of the parts of each box, shape (n PARTS^2, 4), row by row from the south."""
-    return _strip_boxes(_strip_boxes(boxes, 1), 0)
-
-
 def _strip_boxes(boxes: Floats, axis: int) -> Floats:
     """Boxes of PARTS equal strips of each box, shape (n PARTS, 4), side by side along an axis."""
-    low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
-    edges = low + (high - low) * (np.arange(PARTS + 1) / PARTS)
+    edges = _strip_edges(boxes, axis)
     strips = np.repeat(boxes, PARTS, axis=0)
     strips[:, axis], strips[:, axis + 2] = edges[:, :-1].ravel(), edges[:, 1:].ravel()
     return strips
 
 
-def _summed_mass(batches: Batches) -> Floats:
-    """Mass south and west of every raster line, shape (DENSITY_RASTER + 1, DENSITY_RASTER + 1).
+def _strip_edges(boxes: Floats, axis: int) -> Floats:
+    """Edges of PARTS equal strips of each box along an axis, shape (n, PARTS + 1)."""
+    low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
+    edges: Floats = low + (high - low) * (np.arange(PARTS + 1) / PARTS)
+    return edges
+
+
+def _summed_mass(batches: Batches, window: RasterWindow = WHOLE_RASTER) -> Floats:
+    """Mass south and west of every line of a window, shape (rows + 1, columns + 1).
 
     Each corner of a box adds a ramp in x times a ramp in y. A ramp that begins between two
     lines is, on the lines, a mixture of the ramps that begin on them; so corners are laid on
     the four lines around them, and adding up twice along each axis makes the ramps. Sums go from
     box to box, so they do not depend on how boxes come in batches.
     """
-    side = DENSITY_RASTER + 2
-    corners = np.zeros(side * side)
-    for x, y, sign in ((0, 1, 1), (2, 1, -1), (0, 3, -1), (2, 3, 1)):
-        around = np.zeros((len(_AROUND), side * side))
+    columns, rows = window[2] - window[0], window[3] - window[1]
+    shape = (rows + 2, columns + 2)
+    corners = np.zeros(shape[0] * shape[1])
+    # One array for each line around the corners: the sums of a whole raster stay as they were.
+    around = np.empty((len(_AROUND), len(corners))) if window == WHOLE_RASTER else None
+    for x, y, sign in ((0, 0, 1), (1, 0, -1), (0, 1, -1), (1, 1, 1)):
+        if around is None:
+            for boxes, mass in batches():
+                _add_corners([corners] * len(_AROUND), boxes, sign * mass, (x, y), window)
+            continue
+        around.fill(0.0)
         for boxes, mass in batches():
-            boxes = _widen_to_cells(boxes)
-            slope = mass / ((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
-            column, row = (np.minimum(boxes[:, z].astype(np.int64), DENSITY_RASTER) for z in (x, y))
-            east, north = boxes[:, x] - column, boxes[:, y] - row
-            for sums, (right, above) in zip(around, _AROUND, strict=True):
-                weight = sign * slope * (east if right else 1 - east)
-                weight *= north if above else 1 - north
-                np.add.at(sums, (row + above) * side + column + right, weight)
+            _add_corners(list(around), boxes, mass, (x, y), window)
         for sums in around:
-            corners += sums
-        del around
-    sums = corners.reshape(side, side)
+            (np.add if sign > 0 else np.subtract)(corners, sums, out=corners)
+    del around
+    sums = corners.reshape(shape)
     for axis in (0, 1, 0, 1):
-        sums = np.cumsum(sums, axis=axis)
+        np.cumsum(sums, axis=axis, out=sums)
     # A ramp that begins on a line is 0 there and 1 on the next; the sums are one line ahead.
-    surface = np.zeros((DENSITY_RASTER + 1, DENSITY_RASTER + 1))
-    surface[1:, 1:] = sums[:DENSITY_RASTER, :DENSITY_RASTER]
+    surface = np.zeros((rows + 1, columns + 1))
+    surface[1:, 1:] = sums[:rows, :columns]
     return surface
 
 
-def _widen_to_cells(boxes: Floats) -> Floats:
-    """Boxes thinner than a raster cell, widened to the cell that they begin in."""
-    wide = boxes.copy()
-    for axis in (0, 1):
-        thin = boxes[:, axis + 2] - boxes[:, axis] < 1
-        wide[thin, axis] = np.minimum(np.floor(boxes[thin, axis]), DENSITY_RASTER - 1)
-        wide[thin, axis + 2] = wide[thin, axis] + 1
-    return wide
+def _add_corners(
+    around: list[Floats],
+    boxes: Floats,
+    mass: Floats,
+    corner: tuple[int, int],
+    window: RasterWindow,
+) -> None:
+    """Add the same corner of all parts of some boxes to the sums on the lines around it."""
+    (west, east), (south, north) = (_strip_ends(boxes, axis, mass.shape[1]) for axis in (0, 1))
+    slope = mass / ((east - west)[:, None, :] * (north - south)[:, :, None])
+    x, y = (west, east)[corner[0]], (south, north)[corner[1]]
+    columns, rows = window[2] - window[0], window[3] - window[1]
+    if window != WHOLE_RASTER:  # what lies beyond the window begins and ends on its edge
+        x, y = np.clip(x - window[0], 0, columns), np.clip(y - window[1], 0, rows)
+    column, row = np.minimum(x.astype(np.int64), columns), np.minimum(y.astype(np.int64), rows)
+    x, y = x - column, y - row
+    index = (row * (columns + 2))[:, :, None] + column[:, None, :]
+    across = slope * (1 - x)[:, None, :], slope * x[:, None, :]
+    along = (1 - y)[:, :, None], y[:, :, None]
+    for sums, (right, above) in zip(around, _AROUND, strict=True):
+        weight = across[right] * along[above]
+        np.add.at(sums, (index + (above * (columns + 2) + right)).ravel(), weight.ravel())
 
 
-def _window_shares(surface: Floats, boxes: Floats) -> Floats:
+def _strip_ends(boxes: Floats, axis: int, strips: int) -> tuple[Floats, Floats]:
+    """Low and high ends of the strips of each box along an axis, shape (n, strips).
+
+    Strips thinner than a raster cell are widened to the cell that they begin in.
+    """
+    if strips == 1:
+        low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
+    else:
+        edges = _strip_edges(boxes, axis)
+        low, high = edges[:, :-1], edges[:, 1:]
+    is_thin = high - low < 1
+    cell = np.minimum(np.floor(low), DENSITY_RASTER - 1)
+    return np.where(is_thin, cell, low), np.where(is_thin, cell + 1, high)
+
+
+def _window_shares(surface: Floats, boxes: Floats, window: RasterWindow, least: float) -> Floats:
     """Shares of the parts of each box by the mean density of windows around them."""
     middle = (np.arange(PARTS) + 0.5) / PARTS
     low, high = [], []
     for axis in (0, 1):
         start, width = boxes[:, axis, None], (boxes[:, axis + 2] - boxes[:, axis])[:, None]
-        low.append(np.clip(start + width * (middle - 0.5), 0, DENSITY_RASTER))
-        high.append(np.clip(start + width * (middle + 0.5), 0, DENSITY_RASTER))
+        low.append(np.clip(start + width * (middle - 0.5), 0, DENSITY_RASTER) - window[axis])
+        high.append(np.clip(start + width * (middle + 0.5), 0, DENSITY_RASTER) - window[axis])
     mass = _surface_at(surface, high[0], high[1]) - _surface_at(surface, low[0], high[1])
     mass += _surface_at(surface, low[0], low[1]) - _surface_at(surface, high[0], low[1])
     area = (high[1] - low[1])[:, :, None] * (high[0] - low[0])[:, None, :]
-    density = np.maximum(mass / area, 0.0)
+    density = np.where(mass > least, mass, 0.0) / area
     total = density.sum(axis=(1, 2), keepdims=True)
     even = 1 / PARTS**2
     smooth = np.where(total > 0, density / np.where(total > 0, total, 1.0), even)
@@ -317,15 +447,14 @@ def _window_shares(surface: Floats, boxes: Floats) -> Floats:
 
 def _surface_at(surface: Floats, x: Floats, y: Floats) -> Floats:
     """Mass south and west of the positions x[i, k], y[i, j], shape (n, j, k)."""
-    column, row = (np.minimum(z.astype(np.int64), DENSITY_RASTER - 1) for z in (x, y))
-    index = (row[:, :, None], column[:, None, :])
-    return _bilinear(surface, index, (x - column)[:, None, :], (y - row)[:, :, None])
-
-
-def _bilinear(sums: Floats, index: tuple[Integers, ...], x: Floats, y: Floats) -> Floats:
-    """Values between four neighbours of an array whose last axes are y and x."""
-    *first, row, column = index
-    south = sums[(*first, row, column)] * (1 - x) + sums[(*first, row, column + 1)] * x
-    north = sums[(*first, row + 1, column)] * (1 - x) + sums[(*first, row + 1, column + 1)] * x
+    rows, columns = surface.shape[0] - 1, surface.shape[1] - 1
+    column = np.minimum(x.astype(np.int64), columns - 1)
+    row = np.minimum(y.astype(np.int64), rows - 1)
+    index = (row * surface.shape[1])[:, :, None] + column[:, None, :]
+    x, y = (x - column)[:, None, :], (y - row)[:, :, None]
+    flat, next_row = surface.ravel(), surface.shape[1]
+    south = flat.take(index) * (1 - x) + flat.take(index + 1) * x
+    index += next_row
+    north = flat.take(index) * (1 - x) + flat.take(index + 1) * x
     value: Floats = south * (1 - y) + north * y
     return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -51,8 +51,8 @@ class Divisions:
     share: Floats
 
 
-def divisions(tree: Tree, estimates: Estimates, share: Floats, axis: int) -> Divisions:
-    """List the divisions along an axis.
+def divisions(tree: Tree, estimates: Estimates, share: Floats) -> tuple[Divisions, Divisions]:
+    """List the divisions along x, and those along y.
 
     Parameters
     ----------
@@ -62,17 +62,15 @@ def divisions(tree: Tree, estimates: Estimates, share: Floats, axis: int) -> Div
         Of that tree.
     share : ndarray, shape (nodes,), float64
         Of its parent's records that each node has if they lie as they are taken to.
-    axis : int
-        0 for x, 1 for y.
 
     Notes
     -----
     Counts are upward estimates, so those of different divisions of one level have independent
     errors.
     """
-    return join_batches(
-        tree, Divisions, lambda parents: _divisions_of(tree, estimates, share, axis, parents)
-    )
+    batches = [_divisions_of(tree, estimates, share, parents) for parents in _batches(tree)]
+    along_x, along_y = zip(*batches, strict=True)
+    return _join(Divisions, along_x), _join(Divisions, along_y)
 
 
 def join_batches(tree: Tree, kind: type[T], measure: Callable[[Integers], T]) -> T:
@@ -80,9 +78,18 @@ def join_batches(tree: Tree, kind: type[T], measure: Callable[[Integers], T]) ->
 
     ``kind`` is a dataclass of arrays; at least one batch is measured.
     """
+    return _join(kind, [measure(parents) for parents in _batches(tree)])
+
+
+def _batches(tree: Tree) -> list[Integers]:
+    """Nodes with children, some at a time; at least one batch."""
     parents = np.flatnonzero(~tree.is_leaf)
     starts = range(0, max(len(parents), 1), _PARENTS_PER_BATCH)
-    parts = [measure(parents[start : start + _PARENTS_PER_BATCH]) for start in starts]
+    return [parents[start : start + _PARENTS_PER_BATCH] for start in starts]
+
+
+def _join(kind: type[T], parts: Sequence[T]) -> T:
+    """Join the arrays of the results of batches."""
     names = kind.__dataclass_fields__
     return kind(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
@@ -95,29 +102,35 @@ def children_of(tree: Tree, parents: Integers) -> tuple[Integers, Integers]:
 
 
 def _divisions_of(
-    tree: Tree, estimates: Estimates, share: Floats, axis: int, parents: Integers
-) -> Divisions:
-    """Divisions of some cells."""
+    tree: Tree, estimates: Estimates, share: Floats, parents: Integers
+) -> tuple[Divisions, Divisions]:
+    """Divisions of some cells along x, and along y."""
     child, owner = children_of(tree, parents)
-    lower = tree.boxes[child, axis] == tree.boxes[parents[owner], axis]
-    line = np.zeros(len(parents), np.int64)
-    line[owner[lower]] = tree.boxes[child[lower], axis + 2]
-    value, variance = estimates.upward[child], estimates.upward_variance[child]
+    boxes, of_parents = tree.boxes[child], tree.boxes[parents]
+    value, variance, part = estimates.upward[child], estimates.upward_variance[child], share[child]
 
     def total(values: Floats) -> Floats:
         return sum_by(owner, values, len(parents))
 
     measured = np.isfinite(total(variance))
     variance = np.where(np.isfinite(variance), variance, 0.0)
-    count, share_sum = total(value), total(share[child])
-    part = total(share[child] * lower) / np.where(share_sum > 0, share_sum, 1.0)
-    noise = (1 - part) ** 2 * total(variance * lower) + part**2 * total(variance * ~lower)
-    divided = (line < tree.boxes[parents, axis + 2]) & measured & (part > 0) & (part < 1)
-    return Divisions(
-        node=parents[divided],
-        line=line[divided],
-        deviation=(total(value * lower) - part * count)[divided],
-        count=count[divided],
-        noise=noise[divided],
-        share=part[divided],
-    )
+    count, share_sum = total(value), total(part)
+
+    def along(axis: int) -> Divisions:
+        lower = boxes[:, axis] == of_parents[owner, axis]
+        line = np.zeros(len(parents), np.int64)
+        line[owner[lower]] = boxes[lower, axis + 2]
+        of_lower = total(part * lower) / np.where(share_sum > 0, share_sum, 1.0)
+        noise = (1 - of_lower) ** 2 * total(variance * lower)
+        noise += of_lower**2 * total(variance * ~lower)
+        divided = (line < of_parents[:, axis + 2]) & measured & (of_lower > 0) & (of_lower < 1)
+        return Divisions(
+            node=parents[divided],
+            line=line[divided],
+            deviation=(total(value * lower) - of_lower * count)[divided],
+            count=count[divided],
+            noise=noise[divided],
+            share=of_lower[divided],
+        )
+
+    return along(0), along(1)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
 from psd.errors import ReleaseFormatError
+from psd.estimation.measurements import Measurements, measure_counts
 from psd.estimation.pooling import settled_variance
-from psd.privacy.noise_variance import noise_variance
 from psd.space.hierarchy import Hierarchy
 
 __all__ = ["LEAST_SLOPE", "Estimates", "infer_counts", "prune_counts"]
@@ -59,6 +59,8 @@ def infer_counts(
     empty: NDArray[np.bool_] | None = None,
     *,
     settled: bool = False,
+    measured: Measurements | None = None,
+    projected: bool = True,
 ) -> Estimates:
     """Estimate counts by generalised least squares, signed and not negative.
 
@@ -83,6 +85,11 @@ def infer_counts(
     settled : bool
         Whether counts are pooled by `psd.estimation.pooling`, so that counts that decided how
         finely their cells are divided are not biased.
+    measured : Measurements, optional
+        Value and variance of each node; those of the noisy counts by default.
+    projected : bool
+        Whether the published counts are computed. Otherwise they are the signed ones, for callers
+        that put others in their stead.
 
     Returns
     -------
@@ -106,17 +113,19 @@ def infer_counts(
        Histograms Through Consistency." VLDB 2010, section 4.
     .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 5.
     """
-    measured_variance = noise_variance(tree.epsilon, contributions, tree.noise_law) / scale**2
+    if measured is None:
+        measured = measure_counts(tree, contributions, scale)
+    measured_variance = measured.variance
     if empty is not None:
         measured_variance[empty] = 0.0
-    upward, upward_variance = _pool_upward(
-        tree, tree.count / scale, measured_variance, settled=settled
-    )
-    slope = _slopes(tree, upward_variance)
-    signed, variance = _distribute_downward(tree, upward, upward_variance, slope)
+    upward, upward_variance = _pool_upward(tree, measured.value, measured_variance, settled=settled)
+    unknowns, total = _family_variances(tree, upward_variance)
+    slope = _slopes(upward_variance, unknowns, total)
+    alone = _variance_given_parent(upward_variance, slope, unknowns, total)
+    signed, variance = _distribute_downward(tree, upward, upward_variance, slope, alone)
     return Estimates(
         signed=signed,
-        count=project_non_negative(tree, signed, slope, empty),
+        count=project_non_negative(tree, signed, slope, empty) if projected else signed,
         upward=upward,
         upward_variance=upward_variance,
         slope=slope,
@@ -218,10 +227,10 @@ def _distribute_downward(
     upward: NDArray[np.float64],
     upward_variance: NDArray[np.float64],
     slope: NDArray[np.float64],
+    alone: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], ...]:
-    """Final estimates and their variances, root first."""
+    """Final estimates and their variances, root first, from those of each node given its parent."""
     estimate, variance = upward.copy(), upward_variance.copy()
-    alone = _variance_given_parent(tree, upward_variance, slope)
     for level in tree.levels[:-1]:
         excess = estimate[level] - _family_sum(tree, level, upward)
         kids = _children_of(tree, level)
@@ -238,7 +247,10 @@ def _children_of(tree: Hierarchy, level: slice) -> slice:
 
 
 def _variance_given_parent(
-    tree: Hierarchy, upward_variance: NDArray[np.float64], slope: NDArray[np.float64]
+    upward_variance: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    unknowns: NDArray[np.float64],
+    total: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Variance of each node once its parent is known: slope times that of its siblings.
 
@@ -246,9 +258,18 @@ def _variance_given_parent(
     """
     unknown = np.isinf(upward_variance)
     finite = np.where(unknown, 0.0, upward_variance)
-    siblings = _family_total(tree, finite) - finite
-    beside_unknown = ~unknown & (_family_total(tree, unknown.astype(float)) > 0)
-    return np.where(beside_unknown, finite, slope * siblings)
+    return np.where(~unknown & (unknowns > 0), finite, slope * (total - finite))
+
+
+def _family_variances(
+    tree: Hierarchy, upward_variance: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Number of unmeasured nodes in the family of each node, and the variance of the others."""
+    unknown = np.isinf(upward_variance)
+    if not unknown.any():
+        return np.zeros(len(tree)), _family_total(tree, upward_variance)
+    finite = np.where(unknown, 0.0, upward_variance)
+    return _family_total(tree, unknown.astype(float)), _family_total(tree, finite)
 
 
 def _family_total(tree: Hierarchy, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -259,16 +280,19 @@ def _family_total(tree: Hierarchy, values: NDArray[np.float64]) -> NDArray[np.fl
     return total
 
 
-def _slopes(tree: Hierarchy, upward_variance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _slopes(
+    upward_variance: NDArray[np.float64],
+    unknowns: NDArray[np.float64],
+    total: NDArray[np.float64],
+) -> NDArray[np.float64]:
     """Share of a parent's excess that each node takes: its part of the family's variance."""
     if np.isinf(upward_variance[0]):
         raise ReleaseFormatError("the leaves are not all measured, so the total is not known")
-    unknown = np.isinf(upward_variance)
-    unknowns = _family_total(tree, unknown.astype(float))
     if (unknowns > 1).any():
         raise ReleaseFormatError("two unmeasured cells of one parent cannot be told apart")
+    unknown = np.isinf(upward_variance)
     finite = np.where(unknown, 0.0, upward_variance)
-    return np.where(unknowns > 0, unknown, finite / np.maximum(_family_total(tree, finite), _TINY))
+    return np.where(unknowns > 0, unknown, finite / np.maximum(total, _TINY))
 
 
 def project_non_negative(

@@ -15,7 +15,8 @@ import numpy as np
 from psd._util.arrays import Floats, Integers
 from psd.estimation._constants import (
     LAGS,
-    MAX_GRADIENT_VARIANCE,
+    LINE_ERRORS,
+    LINE_SHARES,
     MAX_SHARE_VARIANCE,
     PAIRS_ENOUGH,
     PAIRS_ERRORS,
@@ -60,11 +61,14 @@ def common_variance_by_width(
     Notes
     -----
     The mean of d_i d_j over that of n_i n_j, d the deviations and n the counts of cells of one
-    width on one line, several cells apart: neighbours are alike for other reasons as well. It
-    counts where it is several standard errors above 0 and larger than in wider cells, or larger
-    than a density that changes linearly can be: what moves by a fixed distance moves more of a
-    narrow cell, and a gradient less. Where a width has too few pairs it is four times that of the
-    width above.
+    width on one line, several cells apart: neighbours are alike for other reasons as well. Records
+    that move by a fixed distance are a share of 1/w^2 of this variance in cells of the width w, and
+    all of it in cells that are narrower than the distance. So this pattern, from some width on, is
+    fitted to the means of all widths. It counts where it is several standard errors above 0, and
+    where its share of the records is not that of a density that changes gradually. The pattern is
+    fitted to the narrow cells alone as well: the lines of wide ones may all pass between the values
+    that coordinates have, as on a grid, and tell nothing. A width whose own mean is well above 0
+    has that mean if it is larger.
     """
     halved = halvings(tree, divisions.node, axis, lattice)
     product, counts, square, pairs = np.zeros((4, _BINS))
@@ -81,24 +85,24 @@ def common_variance_by_width(
 
 
 def _profile(product: Floats, counts: Floats, error: Floats, pairs: Floats) -> Floats:
-    """Common variance by width, from wide to narrow, where it grows as cells get narrower."""
-    result, last, above, grows = np.zeros(_BINS), 0.0, MAX_GRADIENT_VARIANCE, False
-    for width in range(_BINS):
-        if pairs[width] >= PAIRS_ENOUGH and counts[width] > 0:
-            mean, deviation = (values[width] / counts[width] for values in (product, error))
-            if mean > PAIRS_ERRORS * deviation:
-                grows = grows or mean > min(above, MAX_GRADIENT_VARIANCE)
-                last = mean
-            elif mean + PAIRS_ERRORS * deviation < last:
-                last, grows = 0.0, False
-            else:
-                last = min(4 * last, max(mean, 0.0) + PAIRS_ERRORS * deviation)
-            above = max(mean, 0.0) + 2 * deviation
-        else:
-            last *= 4
-        last = min(last, MAX_SHARE_VARIANCE)
-        result[width] = last if grows else 0.0
-    return result
+    """Common variance by width: the pattern that fits the products best, if it is seen."""
+    usable = np.flatnonzero((pairs >= PAIRS_ENOUGH) & (counts > 0) & (error > 0))
+    mean, deviation = product[usable] / counts[usable], error[usable] / counts[usable]
+    share, best, strength = 0.0, np.zeros(_BINS), LINE_ERRORS
+    for saturated in range(1, _BINS):
+        pattern = MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(_BINS) - saturated, 0)
+        for fitted in (usable >= saturated, np.ones(len(usable), bool)):
+            expected = np.where(fitted, pattern[usable], 0.0) / deviation
+            length = float(np.sqrt((expected**2).sum()))
+            along = float((expected * mean / deviation).sum()) / length if length > 0 else 0.0
+            if along > strength and along < LINE_SHARES[1] * length:
+                share, best, strength = along / length, pattern, along
+    if share < LINE_SHARES[0]:
+        return np.zeros(_BINS)
+    result = min(share, 1.0) * best
+    seen = mean > PAIRS_ERRORS * deviation
+    result[usable] = np.maximum(result[usable], np.where(seen, mean, 0.0))
+    return np.minimum(result, MAX_SHARE_VARIANCE)
 
 
 def _pairs(
@@ -108,13 +112,14 @@ def _pairs(
     across, along = (halvings(tree, divisions.node, a, lattice) for a in (axis, 1 - axis))
     low = tree.boxes[divisions.node, 1 - axis].astype(np.float64)
     rank = np.rint(low / lattice[1 - axis] * 2.0**along).astype(np.int64)
-    order = np.lexsort((rank, along, across, divisions.line))
-    key = np.stack([divisions.line, across, along], axis=1)[order]
-    rank = rank[order]
-    group = np.concatenate([[0], np.cumsum((np.diff(key, axis=0) != 0).any(axis=1))])
-    if not len(order):
+    if not len(rank):
         return
+    # The same line, and cells of the same size: three numbers of 31, 6 and 6 bits.
+    key = divisions.line << 12 | across << 6 | along
+    group = np.unique(key, return_inverse=True)[1].reshape(-1)
     code = group * (int(rank.max()) + max(LAGS) + 1) + rank
+    order = np.argsort(code)
+    code, group = code[order], group[order]
     for lag in LAGS:
         match = np.minimum(np.searchsorted(code, code + lag), len(code) - 1)
         hit = np.flatnonzero((code[match] == code + lag) & (group[match] == group))

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.estimation._constants import MEDIAN_REACH
+from psd._util.arrays import Floats, Integers
+from psd.estimation._constants import MEDIAN_REACH, SHIFT_ERROR
 from psd.estimation.alignment import line_deviation
-from psd.estimation.covariate_density import CovariateDensity, parent_shares
-from psd.estimation.density import Density, smooth_density
+from psd.estimation.covariate_density import CovariateDensity, parent_shares, region_shares
+from psd.estimation.covariate_error import covariate_error
+from psd.estimation.density import (
+    SURFACE_SHAPE,
+    Density,
+    SmoothDensity,
+    least_mass,
+    raster_scale,
+    smooth_density,
+)
+from psd.estimation.fit_cache import FitCache
+from psd.estimation.integer_counts import round_counts, rounding_variance, uniform_of_digest
 from psd.estimation.least_squares import Estimates, infer_counts, prune_counts
+from psd.estimation.local_measurements import measure_record
 from psd.estimation.nonuniformity import overdispersion_by_level
 from psd.estimation.published_covariance import published_covariance
 from psd.estimation.unevenness import Unevenness, fit_unevenness, fixed_unevenness
-from psd.release.post_processing import SETTLED_SINCE, PostProcessing
+from psd.release.digest import content_digest
+from psd.release.post_processing import SETTLED_SINCE, WITH_PRIOR, PostProcessing
 from psd.release.record import ReleaseRecord
+from psd.release.schema import record_header
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
+from psd.space.region_tree import RegionTree
 
 __all__ = ["CountModel"]
+
+_ESTIMATES = tuple(field.name for field in fields(Estimates))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,6 +54,8 @@ class CountModel:
     ----------
     record : ReleaseRecord
         What was published.
+    cache : FitCache, optional
+        Where the numbers that take longest are kept between processes.
 
     Examples
     --------
@@ -48,6 +68,7 @@ class CountModel:
     """
 
     record: ReleaseRecord
+    cache: FitCache | None = None
 
     @property
     def tree(self) -> Tree:
@@ -66,47 +87,127 @@ class CountModel:
 
     @cached_property
     def outside(self) -> NDArray[np.bool_] | None:
-        """Mask of the cells entirely outside the boundary; None without a boundary."""
+        """Mask of the cells that no record can lie in; None without boundary and regions."""
         return self.record.outside
 
     @cached_property
     def estimates(self) -> Estimates:
         """Consistent estimates of every cell with variances; counts by the post-processing."""
-        tree, unit, choice = self.tree, self.record.unit, self.post_processing
-        empty = None if self.outside is None else self.outside & tree.is_leaf
-        estimates = infer_counts(
+        if self.post_processing.estimate != "integer":
+            return self._real_estimates
+        content = content_digest(b"psd", record_header(self.record), [self.tree])
+        counts = self._real_estimates.count
+        rounded = round_counts(self.tree, counts, uniform_of_digest(content))
+        return replace(self._real_estimates, count=rounded)
+
+    @property
+    def rounding_variance(self) -> NDArray[np.float64] | None:
+        """Variance that rounding to integers adds to each cell; None without rounding."""
+        if self.post_processing.estimate != "integer":
+            return None
+        return rounding_variance(self._real_estimates.count)
+
+    @cached_property
+    def least_squares(self) -> Estimates:
+        """Least squares before a prior and pruning.
+
+        The published counts are the signed ones where the post-processing has others.
+        """
+        tree, unit = self.tree, self.record.unit
+        return infer_counts(
             tree,
             unit.contributions,
             unit.scale,
-            empty,
-            settled=self.record.inference >= SETTLED_SINCE,
+            self._empty,
+            settled=self.record.inference >= SETTLED_SINCE and self.record.local is None,
+            measured=measure_record(self.record),
+            projected=self.post_processing.estimate == "least-squares",
         )
-        if choice.estimate == "posterior":
-            # Imports scipy.optimize, which most sessions do without.
-            from psd.estimation.posterior import posterior_counts
 
-            counts = posterior_counts(
-                tree,
-                estimates,
-                unit.contributions,
-                unit.scale,
-                empty,
-                reach=None if self.record.inference == 1 else MEDIAN_REACH,
-            )
-            estimates = replace(estimates, count=counts)
-        if choice.estimate == "signed":
-            estimates = replace(estimates, count=estimates.signed)
+    @property
+    def _empty(self) -> NDArray[np.bool_] | None:
+        """Mask of the leaves that no record can lie in."""
+        return None if self.outside is None else self.outside & self.tree.is_leaf
+
+    @cached_property
+    def _kept_estimates(self) -> Estimates | None:
+        """Estimates in the cache."""
+        if self.cache is None:
+            return None
+        values = self.cache.find_all(_ESTIMATES, (len(self.tree),))
+        return None if values is None else Estimates(**dict(zip(_ESTIMATES, values, strict=True)))
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the estimates of all cells were computed, or read, before."""
+        return "_real_estimates" in vars(self)
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the estimates of all cells are in the cache."""
+        return self._kept_estimates is not None
+
+    @cached_property
+    def _real_estimates(self) -> Estimates:
+        """Estimates before counts are rounded to integers."""
+        if self._kept_estimates is not None:
+            return self._kept_estimates
+        fitted = self._fit_estimates()
+        if self.cache is not None:
+            self.cache.keep_all({name: getattr(fitted, name) for name in _ESTIMATES})
+        return fitted
+
+    def _fit_estimates(self) -> Estimates:
+        """Compute the estimates."""
+        estimates, choice = self.least_squares, self.post_processing
+        if choice.estimate in WITH_PRIOR:
+            estimates = replace(estimates, count=self._medians())
         if choice.prune:
-            counts = prune_counts(tree, estimates, choice.prune, self.parent_shares)
+            counts = prune_counts(self.tree, estimates, choice.prune, self.parent_shares)
             estimates = replace(estimates, count=counts)
         return estimates
+
+    def _medians(self, opened: Integers | None = None) -> Floats:
+        """Posterior medians of the counts, of all nodes or of the children of some."""
+        # Imports scipy.optimize, which most sessions do without.
+        from psd.estimation.posterior import posterior_counts
+
+        return posterior_counts(
+            self.tree,
+            self.least_squares,
+            self.record.unit.contributions,
+            self.record.unit.scale,
+            self._empty,
+            reach=None if self.record.inference == 1 else MEDIAN_REACH,
+            opened=opened,
+        )
+
+    def _recall(self, name: str, shape: tuple[int, ...], compute: Callable[[], Floats]) -> Floats:
+        """Numbers from the cache if there is one, else computed."""
+        return compute() if self.cache is None else self.cache.recall(name, shape, compute)
 
     @cached_property
     def published_covariance(self) -> Estimates:
         """Estimates with the covariance of the published counts."""
         if self.post_processing.estimate == "signed":
             return self.estimates
-        return published_covariance(self.tree, self.estimates)
+        # Integers have the covariance of the counts that were rounded: rounding has its own term.
+        counts = self._real_estimates
+        return published_covariance(self.tree, counts, remainders=self.record.inference > 1)
+
+    @property
+    def predicts_published(self) -> bool:
+        """Whether errors from the noise are predicted for the published counts.
+
+        Posterior medians hold empty cells near 0. Other estimates, and version 1, have the
+        covariance of least squares.
+        """
+        return self.record.inference > 1 and self.post_processing.estimate in WITH_PRIOR
+
+    @property
+    def noise_covariance(self) -> Estimates:
+        """Estimates with the covariance that predicts the errors from the noise."""
+        return self.published_covariance if self.predicts_published else self.estimates
 
     @cached_property
     def density(self) -> Density | None:
@@ -116,20 +217,68 @@ class CountModel:
         covariate = self.record.covariate
         if covariate is not None and self.post_processing.density == "covariate":
             return CovariateDensity(covariate=covariate)
-        counts = np.maximum(self.estimates.count, 0.0)
-        return smooth_density(
-            self.tree, counts, self.domain.lattice, within=self.record.inference == 1
+        tree, lattice, within = self.tree, self.domain.lattice, self.record.inference == 1
+
+        def surface() -> Floats:
+            counts = np.maximum(self.estimates.count, 0.0)
+            return smooth_density(tree, counts, lattice, within=within).surface
+
+        values = self._recall("surface", SURFACE_SHAPE, surface)
+        return SmoothDensity(
+            tree=tree,
+            scale=raster_scale(lattice),
+            surface=values,
+            within=within,
+            least=least_mass(np.maximum(self.estimates.count[:1], 0.0), within=within),
         )
 
     @property
     def parent_shares(self) -> NDArray[np.float64]:
         """Share of its parent's records that each cell has before counts are known."""
+        if isinstance(self.tree, RegionTree):
+            return region_shares(self.tree, self.record.covariate)
         has_mass = self.post_processing.density == "covariate" or self.record.boundary
         return parent_shares(self.tree, self.record.covariate if has_mass else None)
 
     @cached_property
+    def shift_share(self) -> float:
+        """Error of what the density moves inside leaves, over that of a smooth density.
+
+        1 for a smooth density. For a covariate it follows from the counts, from version 2 on;
+        that of a boundary is right.
+        """
+        if self.post_processing.density == "smooth":
+            return 1.0
+        rough = isinstance(self.density, CovariateDensity) and not self.record.boundary
+        if self.record.inference == 1 or not rough:
+            return 0.0
+
+        def compute() -> Floats:
+            even = (
+                region_shares(self.tree, None)
+                if isinstance(self.tree, RegionTree)
+                else parent_shares(self.tree, None)
+            )
+            error = covariate_error(self.tree, self.estimates, self.parent_shares, even)
+            return np.array([error / SHIFT_ERROR])
+
+        return float(self._recall("shift", (1,), compute)[0])
+
+    @cached_property
     def unevenness(self) -> Unevenness:
         """Variance of the records in a part of a cell."""
+
+        def compute() -> Floats:
+            fitted = self._fit_unevenness()
+            return np.append(fitted.spread, fitted.lump)
+
+        if self.cache is None:
+            return self._fit_unevenness()
+        values = self.cache.recall("unevenness", (len(self.tree) + 1,), compute)
+        return Unevenness(lump=float(values[-1]), spread=values[:-1])
+
+    def _fit_unevenness(self) -> Unevenness:
+        """Compute the variance of the records in a part of a cell."""
         tree, estimates = self.tree, self.estimates
         if self.record.inference == 1:
             by_level = overdispersion_by_level(tree, estimates, self.parent_shares)
@@ -140,13 +289,36 @@ class CountModel:
     def line_deviation(self) -> NDArray[np.float64] | None:
         """Deviation of cuts along each axis, shape (2, nodes); None where nothing is seen.
 
-        None with a coordinate resolution: the sides of boxes then lie between values.
+        None with a coordinate resolution: the sides of boxes then lie between values. None with
+        regions, whose cells are not rows and columns.
         """
-        if self.record.inference == 1 or self.domain.coordinate_resolution is not None:
+        shape = (2, len(self.tree))
+
+        def compute() -> Floats:
+            seen = self._fit_lines()
+            return np.full(shape, np.nan) if seen is None else seen
+
+        if self.cache is None or not self._may_have_lines:
+            return self._fit_lines()
+        deviation = self.cache.recall("lines", shape, compute)
+        return None if np.isnan(deviation[0, 0]) else deviation
+
+    @property
+    def _may_have_lines(self) -> bool:
+        """Whether cells are rows and columns whose lines lie between any two coordinates."""
+        is_old = self.record.inference == 1
+        is_coarse = self.domain.coordinate_resolution is not None
+        return not (is_old or is_coarse or isinstance(self.tree, RegionTree))
+
+    def _fit_lines(self) -> NDArray[np.float64] | None:
+        """Compute the deviation of cuts."""
+        if not self._may_have_lines:
             return None
         return line_deviation(self.tree, self.estimates, self.parent_shares, self.domain)
 
     @property
     def total(self) -> float:
         """Estimated number of (kept) records, or of users, in the whole domain."""
-        return max(float(self.estimates.count[0]), 0.0)
+        if self.post_processing.estimate == "integer" or self.is_fitted:
+            return max(float(self.estimates.count[0]), 0.0)
+        return max(float(self.least_squares.signed[0]), 0.0)  # that the root has in all of them

@@ -74,7 +74,8 @@ def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
     Parameters
     ----------
     shift : ndarray, shape (n,), float64
-        Records that the smooth density moved into each query, beside an even one.
+        Records that the smooth density moved into each query, beside an even one. Those that a
+        covariate moved have a factor, `psd.estimation.model.CountModel.shift_share`.
 
     Returns
     -------

@@ -10,88 +10,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, ranges
 from psd.estimation._constants import (
-    LIKELIHOOD_POINTS,
+    LARGE_REACH,
     LIKELIHOOD_REACH,
     ONE_SIDED,
     SCALE_FREE,
     SHARES_TRIED,
 )
 from psd.estimation.least_squares import Estimates
+from psd.estimation.likelihoods import TINY, Likelihood, scale_free
+from psd.estimation.subtree_likelihoods import (
+    Family,
+    Halves,
+    LevelLikelihoods,
+    NoisyCounts,
+    Shared,
+    batches,
+    join_halves,
+    subtree_likelihoods,
+)
 from psd.estimation.subtree_parts import subtree_parts
-from psd.privacy.noise_laws import NoiseLaw, noise_law
+from psd.privacy.noise_laws import noise_law
 from psd.space.hierarchy import Hierarchy
 
 __all__ = ["posterior_counts"]
 
-# Nodes worked on together; bounds the memory, not the result.
-_NODES_PER_BATCH = 4096
-
-# Nodes of a tree whose likelihoods are all kept, 170 MB; those of a larger one are computed twice.
+# Nodes of a tree whose likelihoods are all kept, at most 260 MB; those of a larger one are computed
+# twice.
 _MOST_KEPT = 2**20
-
-# Finest deviation of a count, in records, and, squared, relative to a large one: floats have no
-# room for more points between two counts.
-_FINEST = 1e-6
 
 # Rate of a count that is known: the next point of its likelihood has practically no probability.
 _CERTAIN = 1e12
-
-_TINY = 1e-300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Likelihood:
-    """Likelihoods of the counts of some nodes at low, low + step, ...; the largest value is 1.
-
-    Mean and deviation are those under a flat prior; they choose grids.
-    """
-
-    low: Floats
-    step: Floats
-    value: NDArray[np.float32]
-    mean: Floats
-    deviation: Floats
-
-    def __getitem__(self, which: Integers | slice) -> _Likelihood:
-        return _Likelihood(
-            low=self.low[which],
-            step=self.step[which],
-            value=self.value[which],
-            mean=self.mean[which],
-            deviation=self.deviation[which],
-        )
-
-    @classmethod
-    def empty(cls, size: int) -> _Likelihood:
-        """Empty likelihoods of this number of nodes."""
-        low, step, mean, deviation = np.empty((4, size))
-        value = np.empty((size, LIKELIHOOD_POINTS), np.float32)
-        return cls(low=low, step=step, value=value, mean=mean, deviation=deviation)
-
-    def put(self, which: Integers | slice, part: _Likelihood) -> None:
-        """Take in the likelihoods of some nodes."""
-        for name in ("low", "step", "value", "mean", "deviation"):
-            getattr(self, name)[which] = getattr(part, name)
-
-    def at(self, x: Floats) -> Floats:
-        """Values at counts x, shape (n, m): straight lines between the points, 0 beyond."""
-        return _interpolate(self.value, (x - self.low[:, None]) / self.step[:, None])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Noisy:
-    """Noisy counts of nodes, and the rate of their likelihood, 0 where not measured."""
-
-    count: Floats
-    rate: Floats
-    law: NoiseLaw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,11 +68,13 @@ class _Linear:
 
     def hold(self, part: Floats, other: _Linear, total: Floats, reach: float) -> Floats:
         """Move the first of two parts of a total to within a number of standard deviations."""
-        both = np.maximum(self.variance + other.variance, _TINY)
+        both = np.maximum(self.variance + other.variance, TINY)
         with np.errstate(invalid="ignore"):  # parts that were not measured have no estimate
             gain = self.variance / both
             middle = self.mean + gain * (total - self.mean - other.mean)
-            away = reach * np.sqrt(gain * other.variance)
+            deviation = np.sqrt(gain * other.variance)
+            both_large = np.minimum(middle, total - middle) > SCALE_FREE * deviation
+            away = np.where(both_large, np.minimum(reach, LARGE_REACH), reach) * deviation
         near = np.clip(np.clip(part, middle - away, middle + away), 0.0, total)
         return np.where(np.isfinite(middle) & np.isfinite(away), near, part)
 
@@ -131,6 +87,7 @@ def posterior_counts(
     empty: NDArray[np.bool_] | None = None,
     *,
     reach: float | None = None,
+    opened: Integers | None = None,
 ) -> Floats:
     """Compute posterior medians of the counts, from the root down.
 
@@ -150,6 +107,9 @@ def posterior_counts(
     reach : float, optional
         Largest distance of a median from the division of the same count by least squares, in
         standard deviations of that division; without a limit if left out.
+    opened : ndarray, shape (m,), int64, optional
+        Nodes whose counts are divided among their children, with the parent of each; by default all
+        that have children. Other counts are not a number.
 
     Returns
     -------
@@ -165,7 +125,9 @@ def posterior_counts(
 
     Where many cells hold one or two records each, every median is too small by a little. Over
     thousands of cells these errors add up, while their noise cancels out. Least squares has no such
-    bias, so ``reach`` bounds it in every division by the noise of that division.
+    bias, so ``reach`` bounds it in every division by the noise of that division. Where neither part
+    can be empty, the prior of a division has nothing to tell, and what the likelihoods of the parts
+    have beyond least squares is the sum of such errors below: there the bound is narrower.
 
     References
     ----------
@@ -173,231 +135,95 @@ def posterior_counts(
        Annals of Statistics 20(3), 1992.
     """
     law = noise_law(tree.noise_law)
-    noisy = _Noisy(
+    noisy = NoisyCounts(
         count=tree.count / scale,
         rate=law.rate(tree.epsilon, contributions, scale),
         law=law,
     )
     if empty is not None:
         noisy.rate[empty] = _CERTAIN
-    count = np.zeros(len(tree))
+    count = _undivided(tree, opened)
     count[0] = max(float(estimates.signed[0]), 0.0)
     linear = _Linear(mean=estimates.upward, variance=estimates.upward_variance)
     depth, parts = subtree_parts(tree, _MOST_KEPT)
     if depth:
         top = tree.levels[: depth + 1]
-        roots = [_likelihoods_by_level(tree, estimates, noisy, part)[0] for part in parts]
-        joined = _likelihoods_by_level(tree, estimates, noisy, top, _concatenate(roots))
-        _hand_down(tree, joined, top, count, linear, reach)
-    for part in parts:
-        _hand_down(
-            tree, _likelihoods_by_level(tree, estimates, noisy, part), part, count, linear, reach
+        roots = [subtree_likelihoods(tree, estimates, noisy, part)[0] for part in parts]
+        last = LevelLikelihoods(
+            nodes=Shared.concatenate([root.nodes for root in roots]), families=()
         )
+        joined = subtree_likelihoods(tree, estimates, noisy, top, last)
+        _hand_down(joined, top, count, linear, reach)
+    for part in parts:
+        if len(part) > 1 and np.isnan(count[part[1]]).all():
+            continue
+        of_part = subtree_likelihoods(tree, estimates, noisy, part)
+        _hand_down(of_part, part, count, linear, reach)
     return count if empty is None else np.where(empty, 0.0, count)
 
 
+def _undivided(tree: Hierarchy, opened: Integers | None) -> Floats:
+    """0 for each node that gets a count, and not a number for others."""
+    if opened is None:
+        return np.zeros(len(tree))
+    count, first, children = np.full(len(tree), np.nan), tree.first_child, tree.children
+    count[first[opened].repeat(children[opened]) + ranges(0 * opened, children[opened])] = 0.0
+    return count
+
+
 def _hand_down(
-    tree: Hierarchy,
-    likelihoods: list[_Likelihood],
+    likelihoods: list[LevelLikelihoods],
     levels: Sequence[slice],
     count: Floats,
     linear: _Linear,
     reach: float | None,
 ) -> None:
     """Divide the counts of the first of some levels among the nodes of the next ones."""
-    for (level, next_level), below in zip(pairwise(levels), likelihoods[1:], strict=True):
-        for nodes, kids in _families(tree, level):
-            parts = [below[kid - next_level.start] for kid in kids]
-            linear_parts = [linear[kid] for kid in kids]
-            divided = _divide_total(count[nodes], parts, linear_parts, reach)
-            for kid, part in zip(kids, divided, strict=True):
-                count[kid] = part
+    for number, next_level in enumerate(levels[1:]):
+        below = likelihoods[number + 1].nodes
+        for family in likelihoods[number].families:
+            # A count of 0 is divided into zeros, which are there already.
+            is_opened = count[family.kids[0]] == 0
+            used = np.flatnonzero(is_opened & (count[family.nodes] > 0))
+            for batch in batches(len(used)):
+                _divide_families(family, used[batch], below, next_level.start, count, linear, reach)
 
 
-def _families(tree: Hierarchy, level: slice) -> list[tuple[Integers, list[Integers]]]:
-    """Inner nodes of a level by the number of their children, and the first, second, ... child."""
-    nodes = np.arange(level.start, level.stop)
-    families = []
-    for size in np.unique(tree.children[level]).tolist():
-        parents = nodes[tree.children[level] == size] if size else nodes[:0]
-        for chunk in np.split(parents, range(_NODES_PER_BATCH, len(parents), _NODES_PER_BATCH)):
-            if len(chunk):
-                families.append((chunk, [tree.first_child[chunk] + k for k in range(size)]))
-    return families
-
-
-def _likelihoods_by_level(
-    tree: Hierarchy,
-    estimates: Estimates,
-    noisy: _Noisy,
-    levels: Sequence[slice],
-    last: _Likelihood | None = None,
-) -> list[_Likelihood]:
-    """Likelihood of every node's count given the noisy counts in its subtree, by level.
-
-    Those of the last level are computed from the noisy counts unless they are passed.
-    """
-    likelihoods = [] if last is None else [last]
-    below = levels[-1]
-    for level in reversed(levels[: len(levels) - len(likelihoods)]):
-        of_level = _Likelihood.empty(level.stop - level.start)
-        leaves = level.start + np.flatnonzero(tree.is_leaf[level])
-        for chunk in np.split(leaves, range(_NODES_PER_BATCH, len(leaves), _NODES_PER_BATCH)):
-            of_level.put(chunk - level.start, _leaf_likelihoods(estimates, noisy, chunk))
-        for nodes, kids in _families(tree, level):
-            joined = _join_siblings([likelihoods[-1][kid - below.start] for kid in kids])
-            of_level.put(nodes - level.start, _include_noisy_count(joined, noisy, nodes))
-        likelihoods.append(of_level)
-        below = level
-    return likelihoods[::-1]
-
-
-def _concatenate(parts: list[_Likelihood]) -> _Likelihood:
-    """Likelihoods of some nodes after those of others."""
-    joined = _Likelihood.empty(sum(len(part.low) for part in parts))
-    start = 0
-    for part in parts:
-        joined.put(slice(start, start + len(part.low)), part)
-        start += len(part.low)
-    return joined
-
-
-def _leaf_likelihoods(estimates: Estimates, noisy: _Noisy, leaves: Integers) -> _Likelihood:
-    """Likelihood of each leaf from its own count; flat where it was not measured."""
-    rate = noisy.rate[leaves]
-    is_measured = rate > 0
-    deviation = np.sqrt(estimates.variance[leaves])
-    measured_deviation = np.sqrt(np.where(is_measured, estimates.upward_variance[leaves], 0.0))
-    deviation = np.where(is_measured, measured_deviation, deviation)
-    center = np.where(is_measured, noisy.count[leaves], estimates.signed[leaves])
-    low, step = _grid(np.maximum(center, -3 * deviation), deviation)
-    noise = noisy.law.misfit(center[:, None] - _points(low, step), rate[:, None])
-    return _normalise(low, step, np.exp(noise.min(axis=1, keepdims=True) - noise))
-
-
-def _grid(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """Low end and step of points around a mean, none below zero, all of them different."""
-    deviation = np.maximum(deviation, _FINEST * np.maximum(_FINEST * np.abs(mean), 1.0))
-    low = np.maximum(mean - LIKELIHOOD_REACH * deviation, 0.0)
-    return low, (np.maximum(mean, 0.0) + LIKELIHOOD_REACH * deviation - low) / (
-        LIKELIHOOD_POINTS - 1
-    )
-
-
-def _points(low: Floats, step: Floats, size: int = LIKELIHOOD_POINTS) -> Floats:
-    """Counts at which likelihoods are given, shape (n, size)."""
-    return low[:, None] + step[:, None] * np.arange(size)
-
-
-def _normalise(low: Floats, step: Floats, value: Floats) -> _Likelihood:
-    """Likelihood whose largest value is 1, with its moments."""
-    value = value / np.maximum(value.max(axis=1, keepdims=True), _TINY)
-    number, total = np.arange(value.shape[1]), np.maximum(value.sum(axis=1), _TINY)
-    # Sums row by row, not a matrix product, whose rounding depends on the rows beside.
-    position = (value * number).sum(axis=1) / total
-    spread = np.maximum((value * number**2).sum(axis=1) / total - position**2, 0.25)
-    return _Likelihood(
-        low=low,
-        step=step,
-        # Half the memory, and far more digits than a likelihood needs.
-        value=value.astype(np.float32),
-        mean=low + step * position,
-        deviation=step * np.sqrt(spread),
-    )
-
-
-def _include_noisy_count(joined: _Likelihood, noisy: _Noisy, nodes: Integers) -> _Likelihood:
-    """Likelihood from the children, and from the node's own noisy count, on a fresh grid."""
-    count, rate = noisy.count[nodes], noisy.rate[nodes]
-    precision, from_kids = noisy.law.precision(rate), joined.deviation**-2
-    mean = (joined.mean * from_kids + count * precision) / (from_kids + precision)
-    low, step = _grid(mean, 1.2 / np.sqrt(from_kids + precision))
-    points = _points(low, step)
-    noise = noisy.law.misfit(count[:, None] - points, rate[:, None])
-    value = joined.at(points) * np.exp(noise.min(axis=1, keepdims=True) - noise)
-    # Where the two contradict each other beyond all points, the mean of both stands.
-    lost = value.max(axis=1) <= 0
-    value[lost] = np.exp(-0.5 * ((points - mean[:, None]) / (4 * step[:, None])) ** 2)[lost]
-    return _normalise(low, step, value)
-
-
-def _join_siblings(parts: list[_Likelihood]) -> _Likelihood:
-    """Likelihood of the sum of some siblings, joined two by two."""
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    return _join_pair(_join_siblings(parts[:half]), _join_siblings(parts[half:]))
-
-
-def _join_pair(a: _Likelihood, b: _Likelihood) -> _Likelihood:
-    """Likelihood of the sum of two parts under the prior of a division."""
-    step = np.maximum(a.step, b.step)
-    of_a, of_b = _resample(a, step), _resample(b, step)
-    low = a.low + b.low
-    sums = _points(low, step, 2 * LIKELIHOOD_POINTS - 1)
-    scale = np.maximum(np.minimum(sums, _scale_free(a, b)[:, None]), step[:, None] / 2)
-    zero_a = np.where(a.low == 0, of_a[:, 0], 0.0)[:, None]
-    zero_b = np.where(b.low == 0, of_b[:, 0], 0.0)[:, None]
-    one_sided = zero_a * of_b + zero_b * of_a
-    value = _convolve(of_a, of_b)
-    value[:, :LIKELIHOOD_POINTS] -= one_sided / 2  # the trapezium rule: all on one side counts half
-    value *= step[:, None] / scale
-    value[:, :1] += zero_a * zero_b  # nothing is divided in one way only
-    value *= 1 - ONE_SIDED
-    value[:, :LIKELIHOOD_POINTS] += ONE_SIDED / 2 * one_sided
-    return _crop(_normalise(low, step, value))
-
-
-def _crop(wide: _Likelihood) -> _Likelihood:
-    """The same likelihood on the usual number of points, around its mean."""
-    low, step = _grid(wide.mean, wide.deviation)
-    return _normalise(low, step, wide.at(_points(low, step)))
-
-
-def _scale_free(a: _Likelihood, b: _Likelihood) -> Floats:
-    """Count of two parts together above which the prior is flat."""
-    return SCALE_FREE * np.hypot(a.deviation, b.deviation)
-
-
-def _resample(message: _Likelihood, step: Floats) -> Floats:
-    """Values on a coarser step from the same low end: means, so that nothing slips through."""
-    ratio = (step / message.step)[:, None]
-    edges = (np.arange(LIKELIHOOD_POINTS + 1) - 0.5) * ratio + 0.5
-    edges[:, 0] = 0.0
-    sums = np.concatenate([np.zeros((len(step), 1)), np.cumsum(message.value, axis=1)], axis=1)
-    below = _interpolate(sums, np.minimum(edges, LIKELIHOOD_POINTS))
-    mean: Floats = np.diff(below, axis=1) / np.diff(edges, axis=1)
-    return mean
-
-
-def _convolve(a: Floats, b: Floats) -> Floats:
-    """Convolution row by row."""
-    value = np.zeros((len(a), 2 * LIKELIHOOD_POINTS - 1))
-    for shift in range(LIKELIHOOD_POINTS):
-        value[:, shift : shift + LIKELIHOOD_POINTS] += a[:, shift, None] * b
-    return value
-
-
-def _interpolate(values: NDArray[np.floating], position: Floats) -> Floats:
-    """Values at fractional places by straight lines; 0 outside."""
-    last = values.shape[1] - 1
-    # Clipped before the cast: a contradiction of huge counts lies farther off than 64 bits count.
-    index = np.clip(position, 0, last - 1).astype(np.int64)
-    start = np.arange(len(values))[:, None] * values.shape[1]
-    flat = values.ravel()
-    left, right = flat[start + index], flat[start + index + 1]
-    line = left + (position - index) * (right - left)
-    return np.where((position >= 0) & (position <= last), line, 0.0)
+def _divide_families(
+    family: Family,
+    which: Integers,
+    below: Shared,
+    start: int,
+    count: Floats,
+    linear: _Linear,
+    reach: float | None,
+) -> None:
+    """Divide the counts of some families."""
+    kids = [kid[which] for kid in family.kids]
+    parts = [below[kid - start] for kid in kids]
+    halves = None if family.halves is None else (family.halves[0][which], family.halves[1][which])
+    total, linear_parts = count[family.nodes[which]], [linear[kid] for kid in kids]
+    divided = _divide_total(total, parts, linear_parts, reach, halves)
+    for kid, part in zip(kids, divided, strict=True):
+        count[kid] = part
 
 
 def _divide_total(
-    total: Floats, parts: list[_Likelihood], linear: list[_Linear], reach: float | None
+    total: Floats,
+    parts: list[Shared],
+    linear: list[_Linear],
+    reach: float | None,
+    halves: Halves | None = None,
 ) -> list[Floats]:
-    """Counts of siblings that sum to a total: the median of one division in two after another."""
+    """Counts of siblings that sum to a total: the median of one division in two after another.
+
+    Halves are those of the parts; they are computed unless they are passed.
+    """
     if len(parts) == 1:
         return [total]
     half = len(parts) // 2
-    first = _median_part(total, _join_siblings(parts[:half]), _join_siblings(parts[half:]))
+    a, b = join_halves(parts) if halves is None else halves
+    first = _median_part(total, a.rows(), b.rows())
     if reach is not None:
         first_linear, other_linear = _Linear.total(linear[:half]), _Linear.total(linear[half:])
         first = first_linear.hold(first, other_linear, total, reach)
@@ -407,12 +233,12 @@ def _divide_total(
     ]
 
 
-def _median_part(total: Floats, a: _Likelihood, b: _Likelihood) -> Floats:
+def _median_part(total: Floats, a: Likelihood, b: Likelihood) -> Floats:
     """Posterior median of the first of two parts of a total."""
     low, high = _plausible_range(total, a, b)
     shares = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, SHARES_TRIED)
     weight = np.empty((len(total), SHARES_TRIED + 2))
-    scale = np.maximum(np.minimum(total, _scale_free(a, b)), _TINY)
+    scale = np.maximum(np.minimum(total, scale_free(a, b)), TINY)
     weight[:, 1:-1] = a.at(shares) * b.at(total[:, None] - shares)
     weight[:, 1:-1] *= ((high - low) / (SHARES_TRIED - 1) / scale * (1 - ONE_SIDED))[:, None]
     ends = np.stack([np.zeros(len(total)), total], axis=1)
@@ -425,7 +251,7 @@ def _median_part(total: Floats, a: _Likelihood, b: _Likelihood) -> Floats:
     return np.where(weight.sum(axis=1) > 0, _median(tried, weight), fallback)
 
 
-def _plausible_range(total: Floats, a: _Likelihood, b: _Likelihood) -> tuple[Floats, Floats]:
+def _plausible_range(total: Floats, a: Likelihood, b: Likelihood) -> tuple[Floats, Floats]:
     """Range of the first part that both likelihoods allow."""
     reach = LIKELIHOOD_REACH + 1
     low = np.maximum(a.mean - reach * a.deviation, total - (b.mean + reach * b.deviation))
@@ -441,7 +267,7 @@ def _median(values: Floats, weights: Floats) -> Floats:
     half = sums[:, -1] / 2
     index = np.minimum((sums < half[:, None]).sum(axis=1), values.shape[1] - 1)
     before = np.where(index > 0, sums[rows, index - 1], 0.0)
-    part = (half - before) / np.maximum(sums[rows, index] - before, _TINY)
+    part = (half - before) / np.maximum(sums[rows, index] - before, TINY)
     # The first and the last value are atoms, not points of a line.
     inside = (index > 1) & (index < values.shape[1] - 1)
     left = values[rows, np.maximum(index - 1, 0)]

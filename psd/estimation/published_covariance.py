@@ -21,7 +21,9 @@ __all__ = ["published_covariance"]
 _TINY = 1e-300
 
 
-def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:
+def published_covariance(
+    tree: Hierarchy, estimates: Estimates, *, remainders: bool = True
+) -> Estimates:
     """Replace the covariance of least squares by that of the published counts.
 
     Parameters
@@ -30,11 +32,15 @@ def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:
         Cells.
     estimates : Estimates
         Of that tree; `count` holds the published counts.
+    remainders : bool
+        Whether a cell that was not measured is its parent less its siblings. Version 1 of the
+        estimates takes it to be certain.
 
     Returns
     -------
     Estimates
-        `upward_variance` and `slope` are those of the published counts; the rest is as given.
+        `upward_variance`, `slope` and `variance` are those of the published counts; the rest is as
+        given.
 
     Notes
     -----
@@ -49,16 +55,40 @@ def published_covariance(tree: Hierarchy, estimates: Estimates) -> Estimates:
     part = np.minimum(estimates.count**2 / np.maximum(measured, _TINY), 1.0)
     finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
     variance = finite * (EMPTY_VARIANCE + (1 - EMPTY_VARIANCE) * part)
+    total = _family_total(tree, variance)
+    slope = _slopes(variance, total, estimates.slope)
+    unknown = np.isinf(estimates.upward_variance)
+    if remainders and unknown.any():
+        beside = _family_total(tree, unknown.astype(np.float64)) > 0
+        slope = np.where(beside, estimates.slope, slope)
     return replace(
         estimates,
         upward_variance=np.where(np.isinf(estimates.upward_variance), np.inf, variance),
-        slope=_slopes(tree, variance, estimates.slope),
+        slope=slope,
+        variance=_node_variances(tree, variance, slope, total, float(estimates.variance[0])),
     )
 
 
-def _slopes(tree: Hierarchy, variance: Floats, otherwise: Floats) -> Floats:
+def _slopes(variance: Floats, total: Floats, otherwise: Floats) -> Floats:
     """Share of each node in the variance of its family; as it was where the family has none."""
+    return np.where(total > 0, variance / np.maximum(total, _TINY), otherwise)
+
+
+def _node_variances(
+    tree: Hierarchy, variance: Floats, slope: Floats, total: Floats, root: float
+) -> Floats:
+    """Variance of each node, from the root down: what its parent explains, and its own."""
+    beside = total - variance
+    result = variance * (1 - slope) ** 2 + slope**2 * np.maximum(beside, 0.0)
+    result[0] = root
+    for level in tree.levels[1:]:
+        result[level] += slope[level] ** 2 * result[tree.parent[level]]
+    return result
+
+
+def _family_total(tree: Hierarchy, values: Floats) -> Floats:
+    """Sum over the whole family of each node, its own value included; the root's is its own."""
+    total = values.copy()
     family = tree.parent[1:]
-    family_variance = variance.copy()
-    family_variance[1:] = sum_by(family, variance[1:], len(tree))[family]
-    return np.where(family_variance > 0, variance / np.maximum(family_variance, _TINY), otherwise)
+    total[1:] = sum_by(family, values[1:], len(tree))[family]
+    return total

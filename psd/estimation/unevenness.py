@@ -56,7 +56,8 @@ class _Moments:
     """Families whose children are all measured.
 
     Level of the parent; squared deviations less what noise adds; count and squared count of the
-    family without bias; sum of g (1 - g); variance by noise; degrees of freedom.
+    family without bias; sum of g (1 - g); variance by noise; degrees of freedom; and the axes along
+    which the parent is divided (`_divided_axes`).
     """
 
     level: Integers
@@ -66,6 +67,7 @@ class _Moments:
     parts: Floats
     noise: Floats
     freedom: Floats
+    across: Integers
 
 
 def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevenness:
@@ -88,7 +90,9 @@ def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevennes
     squares, with the inverse variance of S as weight and a normal prior of the lump. Then phi of
     the leaves of a level is the ratio of sums over families on the levels just above it, as in
     `psd.estimation.nonuniformity.overdispersion_by_level`: large cells determine it, as they
-    determine the errors.
+    determine the errors. A division along x tells nothing about y. So where families are divided
+    along one axis, phi is fitted for each axis, and that of a leaf is the larger one: points on one
+    line from west to east are even along x, and all or nothing along y.
 
     The noise of n draws the lump towards 1 where many cells are nearly empty. Estimates without
     this bias were too large for leaves: lumps are smaller in smaller cells
@@ -102,7 +106,11 @@ def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevennes
     excess = moments.excess - lump * moments.parts * moments.count
     sums = (excess, moments.parts * moments.square, np.ones(len(excess)))
     levels = len(tree.levels)
-    phi = overdispersion_of_leaves(*(sum_by(moments.level, values, levels) for values in sums))
+    phi = np.zeros(levels)
+    for axis in (1, 2):
+        divided = (moments.across & axis) > 0
+        along = (sum_by(moments.level[divided], values[divided], levels) for values in sums)
+        phi = np.maximum(phi, overdispersion_of_leaves(*along))
     single = (tree.boxes[:, 2:] - tree.boxes[:, :2] == 1).all(axis=1)
     return Unevenness(lump=lump, spread=np.where(single, 1.0, phi[tree.level]))
 
@@ -136,7 +144,16 @@ def _moments_of(tree: Tree, estimates: Estimates, share: Floats, parents: Intege
         parts=parts[used],
         noise=added[used],
         freedom=np.maximum(tree.children[parents[used]] - 1, 1).astype(np.float64),
+        across=_divided_axes(tree, parents[used]),
     )
+
+
+def _divided_axes(tree: Tree, parents: Integers) -> Integers:
+    """Axes along which nodes are divided: bit 0 for x, bit 1 for y."""
+    first = tree.boxes[tree.first_child[parents]]
+    narrower = (first[:, 2:] - first[:, :2]) < (tree.boxes[parents, 2:] - tree.boxes[parents, :2])
+    axes: Integers = narrower @ np.array([1, 2])
+    return axes
 
 
 def _fit_lump(moments: _Moments, levels: int) -> float:

@@ -8,13 +8,14 @@ query covers in part (non-uniformity), and records that the bound on contributio
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd._util.fields import integer_between
 from psd._util.instances import check_instance
+from psd._util.suggestions import check_names
 from psd.api.release import Release
 from psd.errors import InputDataError, ParameterError
 from psd.evaluation._constants import CONFIDENCE, MIN_CLASS_ERROR
@@ -23,6 +24,7 @@ from psd.evaluation.workload import Workload, draw_workload
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
+from psd.publish.request_arguments import PointArguments
 from psd.publish.series import rows_in_slices
 from psd.query.boxes import box_totals
 from psd.space.box_tree import locate
@@ -89,14 +91,11 @@ def evaluate(
     data: Any,
     *,
     boxes: ArrayLike | None = None,
-    x: str = "lon",
-    y: str = "lat",
-    geometry: str | None = None,
-    layer: str | None = None,
     time: str | None = None,
     during: TimeSlices | None = None,
     tally: Tally | None = None,
     raster: int | None = None,
+    **names: Unpack[PointArguments],
 ) -> Evaluation:
     """Compare the answers of a release with the data that it was built from. Private.
 
@@ -113,10 +112,6 @@ def evaluate(
     boxes : array_like, shape (n, 4), optional
         West, south, east, north of queries; by default the eight classes of
         `psd.evaluation.workload`.
-    x, y : str
-        Names of the coordinate columns.
-    geometry, layer : str, optional
-        As in `psd.build`.
     time : str, optional
         Column of times; required with ``during``.
     during : TimeSlices, optional
@@ -127,6 +122,8 @@ def evaluate(
         ``psd.Observer(private_tally=...)``.
     raster : int, optional
         Columns and rows of a raster, 1 to 256, whose cells are evaluated as further queries.
+    **names
+        Where the points are, as in `psd.publish.request_arguments.PointArguments`.
 
     Returns
     -------
@@ -160,7 +157,8 @@ def evaluate(
     """
     check_instance("release", release, Release, 'psd.load("r.psd.parquet")')
     _check_slice(time, during)
-    columns = Columns(x=x, y=y, geometry=geometry, layer=layer, time=time)
+    check_names("argument", names, PointArguments.__annotations__)
+    columns = Columns(time=time, **names)
     points = _read_points(data, columns, release.domain, during)
     if not len(points[0]):
         raise InputDataError(

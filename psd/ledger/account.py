@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
+from psd.ingest.input_names import input_names
 from psd.ingest.reading import Reading
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.file import network_file_system
@@ -116,6 +117,23 @@ class Account:
                 "two datasets have two budgets, whose epsilons add up"
             )
         return state.dataset(self.dataset).reading
+
+    def refuse_records(self, paths: Iterable[str]) -> None:
+        """Refuse public files that are inputs of records, of any dataset of the ledger.
+
+        Parameters
+        ----------
+        paths : iterable of str
+            Files of regions, boundaries, bounds, covariates and workloads. Public. Those that do
+            not exist are passed over.
+
+        Raises
+        ------
+        LedgerError
+            If one of them is registered, or was charged for. A copy of such a file is not found.
+        """
+        names = input_names([path for path in paths if os.path.exists(path)])
+        self.ledger.state().refuse_records(names)
 
     def compare(self, folder: str | os.PathLike[str]) -> None:
         """Compare the ledger with the releases in a folder.

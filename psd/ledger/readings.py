@@ -28,6 +28,9 @@ __all__ = [
 _WHOSE = ("user", "ids")
 _WHEN = ("time", "time_zone")
 
+# Options that decide what a record of a text file is, and which text its id has.
+_WHAT = ("delimiter", "encoding", "skip_rows")
+
 
 def registered_reading(
     columns: Columns | None,
@@ -92,19 +95,21 @@ def fits_unit(reading: Reading, unit: str) -> bool:
 
 
 def check_readings(name: str, registered: Reading | None, readings: Sequence[Reading]) -> None:
-    """Refuse readings whose ids or times are not those that a dataset registers.
+    """Refuse readings whose records, ids or times are not those that a dataset registers.
 
     Notes
     -----
     Epsilons add up over the charges of one unit of privacy. If two builds take ids from two
     columns, the records of one user of the first build are records of many users of the second
     build, which protects each of these users separately. So all ids come from one column and are
-    normalised by one set of rules. The same holds for times if days are the unit.
+    normalised by one set of rules. The same holds for times if days are the unit. With another
+    delimiter, encoding or number of lines above the header, one file has other records, and two ids
+    may become one.
 
     Raises
     ------
     LedgerError
-        If the dataset has no registered columns, or the columns of ids or times are others.
+        If the dataset has no registered columns, or what defines records, ids or times differs.
     """
     if registered is None:
         raise LedgerError(
@@ -117,6 +122,13 @@ def check_readings(name: str, registered: Reading | None, readings: Sequence[Rea
             "an older version does not; count the records again"
         )
     for reading in readings:
+        for key in _WHAT:
+            if registered.get(key) != reading.get(key):
+                values = [each.get(key, "its default") for each in (registered, reading)]
+                raise LedgerError(
+                    f"dataset {name!r} has the registered {key} {values[0]}, got {values[1]}; the "
+                    "two define different records, whose epsilons do not add up"
+                )
         for key, what in (("user", "column of user ids"), ("ids", "rules of user ids")):
             _check_same(name, what, registered.get(key), reading.get(key))
         if "time" in registered and "time" in reading:

@@ -5,7 +5,7 @@ Every field is public: names, epsilons, units and regions. No field depends on a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -90,6 +90,27 @@ class LedgerState:
     def mark(self, name: str) -> str:
         """Compute the mark of an input: a hash of its name, see `psd.ingest.input_names`."""
         return blake2b(f"{self.id} {name}".encode(), digest_size=8).hexdigest()
+
+    def refuse_records(self, names: Iterable[str]) -> None:
+        """Refuse public files that hold records: inputs of a dataset, or of a charge.
+
+        Parameters
+        ----------
+        names : iterable of str
+            See `psd.ingest.input_names`.
+
+        Raises
+        ------
+        LedgerError
+            If one of them is an input of records.
+        """
+        records = {mark for dataset in self.datasets.values() for mark in dataset.inputs or ()}
+        records |= {mark for charge in self.charges.values() for mark in charge.files}
+        if any(name and self.mark(name) in records for name in names):
+            raise LedgerError(
+                "public files must not be inputs of a dataset of this ledger, since bounds, "
+                "boundaries and regions are published; take a file that holds no records"
+            )
 
     def elsewhere(self, name: str, request: ChargeRequest) -> list[str]:
         """List other datasets that were charged for one of the same files."""

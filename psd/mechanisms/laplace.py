@@ -207,7 +207,9 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     twice: P(X = x) is proportional to q**abs(x) / 2 for every x, zero included.
 
     If equal scales form long runs, as those of the levels of a tree do, each run is drawn by
-    `discrete_laplace`. Time is not constant: it depends on the draws.
+    `discrete_laplace`; so are a few scales in any order, sorted by scale. The order is a function
+    of the scales, which are public, and each draw has the law of its own scale and is independent
+    of the others. Time is not constant: it depends on the draws.
 
     References
     ----------
@@ -220,10 +222,14 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     (2,)
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=1)
-    starts = _run_starts(numerators, denominators)
-    if (starts.size - 1) * _SHORT_RUN < numerators.size:
-        return _run_by_run(numerators, denominators, starts.tolist())
+    if _has_long_runs(numerators, denominators):
+        return _run_by_run(numerators, denominators)
     noise = np.empty(numerators.size, dtype=np.int64)
+    order = np.lexsort((denominators, numerators))
+    by_scale = numerators[order], denominators[order]
+    if _has_long_runs(*by_scale):
+        noise[order] = _run_by_run(*by_scale)
+        return noise
     for start in range(0, noise.size, _BLOCK):
         block = slice(start, start + _BLOCK)
         noise[block] = _by_rejection(numerators[block], denominators[block])
@@ -260,9 +266,14 @@ def _run_starts(numerators: Integers, denominators: Integers) -> NDArray[np.intp
     return np.concatenate([[0], np.flatnonzero(differ) + 1])
 
 
-def _run_by_run(numerators: Integers, denominators: Integers, starts: list[int]) -> Integers:
+def _has_long_runs(numerators: Integers, denominators: Integers) -> bool:
+    """Whether equal fractions form few runs."""
+    return (_run_starts(numerators, denominators).size - 1) * _SHORT_RUN < numerators.size
+
+
+def _run_by_run(numerators: Integers, denominators: Integers) -> Integers:
     """Draw each run of equal fractions at its scale."""
-    runs = pairwise([*starts, numerators.size])
+    runs = pairwise([*_run_starts(numerators, denominators).tolist(), numerators.size])
     draws = (discrete_laplace(int(numerators[a]), int(denominators[a]), b - a) for a, b in runs)
     return np.concatenate(list(draws))
 

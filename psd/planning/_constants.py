@@ -43,3 +43,15 @@ not fitted."""
 EXTRA_COVARIATE_LEVELS: Final = 6
 """Further levels that follow a covariate if cells cross the lines of its raster. Errors that remain
 are below 2 % of the records, see ``tests/unit/planning/test_population.py``."""
+
+REGION_POINTS: Final = 200_000
+"""Positions of the synthetic records of all regions together. Limits time, not fitted."""
+
+REGION_ROUNDS: Final = 6
+"""Draws until the positions of a region suffice. Limits time, not fitted."""
+
+MAX_PLAN_EPSILON: Final = "10"
+"""Largest epsilon that is searched by default; builds warn above it."""
+
+SOLVE_STEPS: Final = 12
+"""Largest number of epsilons that are tried for a relative error. Limits time, not fitted."""

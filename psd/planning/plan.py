@@ -63,6 +63,8 @@ class Plan:
         Bound on the records of one user; 1 if a record is the unit of privacy.
     runs : int
         Populations of each density, each built once by each method at each epsilon.
+    min_cell : str, optional
+        Smallest cell of the simulated releases in metres, if there is one.
     coordinate_resolution : str, optional
         Step to which coordinates are rounded, in units of the CRS.
     """
@@ -73,6 +75,7 @@ class Plan:
     max_contributions: int
     runs: int
     coordinate_resolution: str | None = None
+    min_cell: str | None = None
 
     @property
     def ranges(self) -> pandas.DataFrame:
@@ -192,6 +195,7 @@ def plan(
         max_contributions=request.max_contributions or 1,
         runs=runs,
         coordinate_resolution=domain.coordinate_resolution,
+        min_cell=domain.min_cell,
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from psd.errors import ParameterError
 from psd.space.domain import Domain
+from psd.space.smallest_cell import DEFAULT_MIN_CELL
 
 if TYPE_CHECKING:
     from pyproj import CRS
@@ -38,7 +39,8 @@ def square_domain(area_km2: float) -> Domain:
             f"got {area_km2:g}"
         )
     side = 1_000 * float(np.sqrt(area_km2))
-    return Domain(bounds=(0, 0, side, side), crs='LOCAL_CS["study area",UNIT["metre",1]]')
+    local = Domain(bounds=(0, 0, side, side), crs='LOCAL_CS["study area",UNIT["metre",1]]')
+    return local.with_min_cell(DEFAULT_MIN_CELL)
 
 
 def domain_area_km2(domain: Domain) -> float:

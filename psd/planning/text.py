@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from psd.planning._constants import GOOD_ERROR
+from psd.space.smallest_cell import DEFAULT_MIN_CELL
 
 if TYPE_CHECKING:
     import pandas
@@ -54,6 +55,10 @@ def plan_sentences(expected: Plan) -> list[str]:
         sentences.append(
             f"coordinates are rounded to steps of {step}: no cell is smaller than a step, and a "
             "query counts the records whose rounded coordinates lie in it"
+        )
+    if expected.min_cell not in (None, DEFAULT_MIN_CELL):
+        sentences.append(
+            f"no cell of a method that adapts to the data is below {expected.min_cell} m a side"
         )
     return sentences
 

@@ -17,6 +17,7 @@ __all__ = [
     "cube_root",
     "geometric_shares",
     "parse_share",
+    "root_shares",
     "share",
     "split_total",
     "uniform_shares",
@@ -148,6 +149,33 @@ def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, 
     """
     doublings = Fraction(1) if fanout == 4 else Fraction(1, 2)
     return weighted_shares(total, [_cube_root_power(level * doublings) for level in range(levels)])
+
+
+def root_shares(total: int, weights: Sequence[Decimal], degree: int) -> tuple[int, ...]:
+    """Share epsilon in proportion to a root of weights, the remainder to the last one.
+
+    Minimises the sum of ``weight / share^(degree - 1)`` over shares of this total: at the optimum
+    the derivatives ``weight / share^degree`` are equal, so a share is in proportion to the root of
+    its weight. Counts with noise of scale 1 / share have a mean absolute error in proportion to
+    1 / share, so degree 2 minimises the sum of weighted absolute errors; they have a variance in
+    proportion to 1 / share^2, so degree 3 minimises the sum of weighted squared errors.
+
+    Parameters
+    ----------
+    total : int
+        Nano-epsilon to share out.
+    weights : sequence of Decimal
+        Above 0.
+    degree : int
+        2 for absolute errors, 3 for squared errors.
+
+    Examples
+    --------
+    >>> root_shares(900, [Decimal(4), Decimal(1)], 2)
+    (600, 300)
+    """
+    roots = [_integer_root(int(weight * 2 ** (32 * degree)), degree) for weight in weights]
+    return weighted_shares(total, roots)
 
 
 def cube_root(value: int) -> int:

@@ -26,7 +26,7 @@ MAX_CONTRIBUTIONS = 10**9
 # A multiple of all integers up to 16, so that the weights of users with few records are exact.
 WEIGHT = 720_720
 
-Kind = Literal["record", "user", "user-day", "user-slice"]
+Kind = Literal["record", "user", "user-day", "user-slice", "report"]
 
 Per = Literal["day"]
 """Part of a user that is bounded and protected separately."""
@@ -49,9 +49,9 @@ class PrivacyUnit:
 
     Parameters
     ----------
-    kind : {"record", "user", "user-day", "user-slice"}
-        One record, all records of a user, those of a user on one day of the wall clock, or those
-        of a user in one time slice. Public.
+    kind : {"record", "user", "user-day", "user-slice", "report"}
+        One record, all records of a user, those of a user on one day of the wall clock, those of a
+        user in one time slice, or the report that a device has randomised itself. Public.
     max_contributions : int
         k, the maximum number of records kept of one unit; 1 for a record. Public.
     weight : int
@@ -85,9 +85,10 @@ class PrivacyUnit:
             )
         bound = integer_between(1, MAX_CONTRIBUTIONS)("max_contributions", self.max_contributions)
         object.__setattr__(self, "max_contributions", bound)
-        if self.kind == "record" and (self.max_contributions > 1 or self.weight):
+        if not self.has_user and (self.max_contributions > 1 or self.weight):
             raise ParameterError(
-                "unit record must have max_contributions 1 and weight 0; a limit requires user"
+                f"unit {self.kind} must have max_contributions 1 and weight 0; a limit requires "
+                "user"
             )
         if self.weight and (self.kind != "user" or self.max_contributions > 1):
             raise ParameterError(
@@ -117,6 +118,8 @@ class PrivacyUnit:
         """What an answer counts, in a few words."""
         if self.kind == "record":
             return "records"
+        if self.kind == "report":
+            return "devices, each of which sent one report"
         if self.weight:
             return "users; all records of a user share one count"
         return f"kept records, at most {self.max_contributions} of each {self._whose}"
@@ -126,6 +129,8 @@ class PrivacyUnit:
         """What epsilon protects, to be read after it: per record, per user, and so on."""
         if self.kind == "record":
             return "per record"
+        if self.kind == "report":
+            return "per report, and each device sends one; devices randomise their own answers"
         if self.weight:
             return "per user, counts are users"
         limit = f"at most {self.max_contributions} records of each"
@@ -145,7 +150,7 @@ class PrivacyUnit:
     @property
     def has_user(self) -> bool:
         """Whether records need the id of a user."""
-        return self.kind != "record"
+        return self.kind not in ("record", "report")
 
 
 def privacy_unit(

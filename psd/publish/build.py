@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import publish
+from psd.publish.public_inputs import check_public_files
 from psd.publish.request_arguments import (
     DEFAULT_METHOD,
     BuildArguments,
@@ -92,7 +93,8 @@ def build(
     ----------
     data : object or list of objects
         Points: paths of files (CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf, GeoJSON), folders
-        and patterns, a DataFrame or GeoDataFrame, an Arrow stream, a relation of DuckDB, a
+        and patterns, addresses ``s3://`` and ``gs://``, a DataFrame or GeoDataFrame, an array of
+        NumPy, an Arrow stream, a LazyFrame of Polars, a relation of DuckDB, a `psd.DuckDB`, a
         `psd.PostGIS`. The items of a list are one input. Or tallies of parts, which state domain,
         unit and slices themselves. Private.
     domain : Domain, PrivateBounds or tuple of four numbers
@@ -149,6 +151,7 @@ def build(
     >>> psd.build(points, domain=domain, epsilon="0.5", method=Quadtree(height=2))
     <Release: quadtree, 21 cells, epsilon 0.5 per record>
     """
+    check_public_files(arguments, data)
     request = request_from_arguments(
         domain=domain, epsilon=epsilon, method=method, slices=slices, **arguments
     )

@@ -104,8 +104,10 @@ def charge_request(
     files = _file_states(data if isinstance(data, list | tuple) else [data])
     in_csv = by_fields and {file_kind(path) for path in files} == {"csv"}
     region = None
-    if in_csv and isinstance(request.domain, Domain) and request.columns is not None:
-        region = csv_region(request.domain, request.columns)
+    columns = request.columns
+    if in_csv and isinstance(request.domain, Domain) and columns is not None:
+        # Another PROJ, or other grids of it, may move a record from one box to the next.
+        region = csv_region(request.domain, columns) if columns.input_crs is None else None
     return ChargeRequest(
         epsilon=request.nano_epsilon,
         unit=request.unit,
@@ -146,9 +148,8 @@ def _file_states(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
 
 
 def _resolution_of(request: BuildRequest) -> str | None:
-    """Coordinate resolution of a build; private bounds have none."""
-    domain = request.domain
-    return domain.coordinate_resolution if isinstance(domain, Domain) else None
+    """Coordinate resolution of a build."""
+    return None if request.domain is None else request.domain.coordinate_resolution
 
 
 def csv_region(domain: Domain, columns: Columns) -> Region:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from psd.curator.private_bounds import PrivateBounds
 from psd.errors import ParameterError
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
-from psd.ingest.partial_tally import CountingRules, PartialTally, merge
+from psd.ingest.partial_tally import CountedRegions, CountingRules, PartialTally, merge
 from psd.ingest.sources import OnCopy, check_input, check_repeatable, refuse_copy
 from psd.ledger.charges import ChargeRequest
 from psd.privacy.epsilon import epsilon_text
@@ -17,6 +17,7 @@ from psd.publish.charging import charge_request
 from psd.publish.count_rows import CountedRows, count_rows
 from psd.publish.drawing import coarsest_step
 from psd.publish.request import BuildRequest, ReadRequest
+from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from psd.privacy.budget import Budget, Cost
     from psd.publish.observer import Observer
     from psd.space.boundary import Boundary
+    from psd.space.region_hierarchy import RegionHierarchy
 
 __all__ = ["CountInput", "EngineInput", "RecordInput", "TallyInput", "count_input"]
 
@@ -107,6 +109,7 @@ class RecordInput:
         """Read and count."""
         assert request.domain is not None
         observer.progress("reading")
+        memory = memory_for_rows(None if self.memory is None else parse_memory(self.memory))
         counted = count_rows(
             self.data,
             request.domain,
@@ -116,8 +119,9 @@ class RecordInput:
             step=_method_step(request, observer),
             area=boundary,
             on_copy=observer.private_copy,
-            memory=memory_for_rows(None if self.memory is None else parse_memory(self.memory)),
+            memory=memory,
             limits_cells=self.limits_cells,
+            regions=request.regions,
         )
         return _report_counts(counted, observer)
 
@@ -179,9 +183,10 @@ class EngineInput:
         assert columns is not None
         assert not isinstance(domain, PrivateBounds)
         observer.progress("reading")
-        tally = self.engine.tally(
-            self.data, columns, domain, unit=request.unit, step=_method_step(request, observer)
-        )
+        step = _method_step(request, observer)
+        # Engines of other packages may have no such argument.
+        more: dict[str, Any] = {} if request.regions is None else {"regions": request.regions}
+        tally = self.engine.tally(self.data, columns, domain, unit=request.unit, step=step, **more)
         return _report_counts(CountedRows(tally=tally, domain=domain, unit=request.unit), observer)
 
 
@@ -218,9 +223,11 @@ class TallyInput:
             slices=rules.slices,
             contribution_scope=rules.contribution_scope,
         )
+        _check_regions(request.regions, rules)
         if request.boundary is not None:
             raise ParameterError("boundary must be left out for tallies, which were counted before")
-        _check_step(request.method, rules)
+        domain = request.domain if isinstance(request.domain, Domain) else rules.domain
+        _check_step(request.method, domain, rules)
         if self.paid >= request.nano_epsilon:
             raise ParameterError(
                 f"epsilon must be above {epsilon_text(self.paid)}, which private bounds or a "
@@ -246,9 +253,8 @@ class TallyInput:
         observer: Observer,
     ) -> CountedRows:
         """Return the counts."""
-        return CountedRows(
-            tally=self.tally.tally, domain=self.tally.rules.domain, unit=self.tally.unit
-        )
+        assert isinstance(request.domain, Domain)  # the tally's, with the smallest cell to build
+        return CountedRows(tally=self.tally.tally, domain=request.domain, unit=self.tally.unit)
 
 
 def count_input(
@@ -310,14 +316,14 @@ def _check_complete(request: BuildRequest) -> None:
 def _method_step(request: BuildRequest, observer: Observer) -> tuple[int, int]:
     """Lattice columns and rows that are counted together; one each for a tally that is kept."""
     assert request.domain is not None
-    if observer.private_tally is not None:
+    if observer.private_tally is not None or isinstance(request.domain, PrivateBounds):
         return (1, 1)
-    return coarsest_step(request.method, request.domain.lattice)
+    return coarsest_step(request.method, request.domain)
 
 
-def _check_step(method: Decomposition, rules: CountingRules) -> None:
+def _check_step(method: Decomposition, domain: Domain, rules: CountingRules) -> None:
     """Refuse a method that may divide lattice cells which a tally counted together."""
-    method_step = coarsest_step(method, rules.domain.lattice)
+    method_step = coarsest_step(method, domain)
     if any(width % counted for width, counted in zip(method_step, rules.step, strict=True)):
         raise ParameterError(
             f"method must divide no finer than the tally, {rules.step[0]} x {rules.step[1]} "
@@ -331,3 +337,13 @@ def _report_counts(counted: CountedRows, observer: Observer) -> CountedRows:
     if observer.private_tally is not None:
         observer.private_tally(counted.tally)
     return counted
+
+
+def _check_regions(regions: RegionHierarchy | None, rules: CountingRules) -> None:
+    """Refuse regions other than those of a tally."""
+    if CountedRegions.of(regions) == rules.regions:
+        return
+    if rules.regions is None:
+        raise ParameterError("regions must be left out for tallies that were counted without any")
+    got = "none" if regions is None else "others"
+    raise ParameterError(f"regions must be those by which the tallies were counted, got {got}")

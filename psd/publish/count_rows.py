@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget
     from psd.space.domain import Domain
+    from psd.space.region_hierarchy import RegionHierarchy
 
 __all__ = ["CountedRows", "allot_shares", "count_rows"]
 
@@ -55,6 +56,7 @@ class _Reading:
     sampler: Sampler
     memory: int | None
     limits_cells: bool
+    regions: RegionHierarchy | None = None
 
     def count(
         self,
@@ -64,8 +66,12 @@ class _Reading:
         step: tuple[int, int] = (1, 1),
         area: Area | None = None,
         on_copy: OnCopy | None = None,
+        declared: Domain | None = None,
     ) -> CountedRows:
-        """Read once; choose the bound if there is a budget for it."""
+        """Read once; choose the bound if there is a budget for it.
+
+        `declared` is the domain that the CRS of the input is compared with, if it is another one.
+        """
         columns, choice = self.request.columns, self.request.contribution_choice
         assert columns is not None
         builder = TallyBuilder(
@@ -74,13 +80,14 @@ class _Reading:
             step=step,
             area=area,
             slices=self.request.slices,
+            regions=self.regions,
             memory=self.memory and self.memory * 2 // 3,
             limits_cells=self.limits_cells,
         )
         for batch in read(
             self.data,
             replace(columns, memory=self.memory and self.memory // 3),
-            domain,
+            declared or domain,
             on_copy=on_copy,
         ):
             builder.add_batch(batch)
@@ -103,6 +110,7 @@ def count_rows(
     on_copy: OnCopy = refuse_copy,
     memory: int | None = None,
     limits_cells: bool = True,
+    regions: RegionHierarchy | None = None,
 ) -> CountedRows:
     """Read a source, choose a bound and estimate bounds if the request says so, and tally.
 
@@ -134,6 +142,8 @@ def count_rows(
         Bytes that reading may take, a third of them for the source.
     limits_cells : bool
         As in `psd.ingest.tally_builder.TallyBuilder`. Public.
+    regions : RegionHierarchy, optional
+        Of the domain, which is not private then. Public.
 
     Returns
     -------
@@ -155,12 +165,13 @@ def count_rows(
         sampler=sampler,
         memory=memory,
         limits_cells=limits_cells,
+        regions=regions,
     )
     if not isinstance(domain, PrivateBounds):
         return reader.count(domain, for_choice, step=step, area=area, on_copy=on_copy)
     assert for_bounds is not None
     check_repeatable(data)
-    first = reader.count(domain.outer, for_choice, on_copy=on_copy)
+    first = reader.count(domain.outer, for_choice, on_copy=on_copy, declared=domain.widest)
     chosen_domain = find_bounds(first.tally, domain, for_bounds, sampler)
     return replace(reader, unit=first.unit).count(chosen_domain, step=step)
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from psd.api.region_release import release_of
 from psd.api.release import Release
 from psd.curator.curator import Curator
 from psd.decompositions import Decomposition
@@ -20,22 +24,27 @@ from psd.publish.public_inputs import PublicInputs, default_post_processing
 from psd.release.record import CountSource, ReleaseRecord
 
 if TYPE_CHECKING:
+    from psd.release.about import About
     from psd.release.post_processing import PostProcessing
     from psd.space.boundary import Boundary
+    from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
+    from psd.space.region_hierarchy import RegionHierarchy
+    from psd.space.smallest_cell import Blocks
 
 __all__ = ["coarsest_step", "draw_release", "noise_origin"]
 
 
-def coarsest_step(method: Decomposition, lattice: tuple[int, int]) -> tuple[int, int]:
+def coarsest_step(method: Decomposition, domain: Domain) -> tuple[int, int]:
     """Lattice columns and rows that a method never divides, so that they are counted together.
 
-    Known before any record is read: from the parameters of methods whose cuts do not depend on
-    data, ``method.step(lattice)``; one of each for all others.
+    A function of public values, before any record is read: ``method.step(lattice)`` of a method
+    that limits its own cells; else the method is adaptive, and it is the smallest cell of the
+    domain, ``domain.cell_step``.
     """
     step: Callable[[tuple[int, int]], tuple[int, int]] | None = getattr(method, "step", None)
-    return (1, 1) if step is None else step(lattice)
+    return domain.cell_step if step is None else step(domain.lattice)
 
 
 def noise_origin(sampler: Sampler) -> CountSource:
@@ -55,6 +64,8 @@ def draw_release(
     post_processing: PostProcessing | None = None,
     covariate: Covariate | None = None,
     boundary: Boundary | None = None,
+    regions: RegionHierarchy | None = None,
+    about: About | None = None,
     sampler: Sampler | None = None,
 ) -> Release:
     """Draw the release of records that have been tallied: the part of a build after reading.
@@ -83,6 +94,10 @@ def draw_release(
         Of the same domain. Public.
     boundary : Boundary, optional
         The tally has no records outside it. Public.
+    regions : RegionHierarchy, optional
+        The tally was counted by them, and the method counts them. Public.
+    about : About, optional
+        What the publisher states about the release. Public.
     sampler : Sampler, optional
         For tests only; a release of another sampler than `SecureSampler` cannot be saved.
 
@@ -103,19 +118,23 @@ def draw_release(
         boundary=boundary,
     )
     sampler = SecureSampler() if sampler is None else sampler
+    blocks = _blocks_of(method, domain)
     curator = Curator(
-        counts,
-        domain,
+        counts if blocks is None else counts.in_blocks(blocks),
+        domain if blocks is None else domain.in_blocks(blocks),
         budget=budget,
         sampler=sampler,
-        covariate=inputs.method_covariate,
-        boundary=inputs.mask,
+        covariate=_covariate_in_blocks(inputs.method_covariate, blocks),
+        boundary=_covariate_in_blocks(inputs.mask, blocks),
+        regions=regions,
     )
     tree = method.build(curator)
+    if blocks is not None:
+        tree = replace(tree, boxes=blocks.to_fine(tree.boxes).astype(np.int32))
     statement = parameters.with_statement(STATEMENTS, budget.statement)
     record = ReleaseRecord(
         tree=tree,
-        domain=domain,
+        domain=_stated_domain(domain, tree),
         epsilon=budget.total,
         method=method.name,
         parameters=statement.with_picks(curator.declared),
@@ -124,8 +143,29 @@ def draw_release(
         covariate=inputs.release_covariate,
         boundary=boundary is not None,
         source=noise_origin(sampler),
+        about=about,
     )
-    return Release(record)
+    return release_of(record)
+
+
+def _blocks_of(method: Decomposition, domain: Domain) -> Blocks | None:
+    """Blocks of the smallest cell, which an adaptive method does not divide; else None."""
+    if hasattr(method, "step") or domain.cell_step == (1, 1):
+        return None
+    return domain.blocks
+
+
+def _covariate_in_blocks(covariate: Covariate | None, blocks: Blocks | None) -> Covariate | None:
+    """A covariate for boxes in lines of blocks."""
+    return covariate if covariate is None or blocks is None else replace(covariate, blocks=blocks)
+
+
+def _stated_domain(domain: Domain, tree: Tree) -> Domain:
+    """Domain that a release states: without a smallest cell if the caller chose smaller cells.
+
+    A method with explicit sizes, such as a quadtree of a height, divides as it was told to.
+    """
+    return domain if domain.blocks.keeps(tree.boxes) else replace(domain, min_cell=None)
 
 
 def _check_contributions(counts: Tally, unit: PrivacyUnit) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from psd._util.stage_log import log_stage
 from psd.ingest.sources import refuse_copy
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class Observer:
     Parameters
     ----------
     progress : callable
-        Called with the name of each stage; the names depend on no data.
+        Called with the name of each stage; the names depend on no data. By default they are logged
+        as INFO under the name ``psd``.
     private_report : callable
         Called with the PRIVATE numbers of records read, outside and dropped. A caller that shows
         them must mark them as private.
@@ -39,7 +41,7 @@ class Observer:
         users. A caller that stores it must keep it secret.
     """
 
-    progress: Callable[[str], None] = _ignore_report
+    progress: Callable[[str], None] = log_stage
     private_report: Callable[[dict[str, int]], None] = _ignore_report
     private_fault: Callable[[str], None] = _ignore_report
     private_copy: Callable[[str], None] = refuse_copy
@@ -50,4 +52,4 @@ class Observer:
 
 
 SILENT = Observer()
-"""Reports nothing."""
+"""Reports nothing but the stages, in the log."""

@@ -13,6 +13,7 @@ from psd.errors import ParameterError
 from psd.space.time_slices import By, TimeSlices
 
 __all__ = [
+    "flag_from_text",
     "path_beside",
     "path_within",
     "settings_text",
@@ -113,6 +114,24 @@ def slices_text(slices: TimeSlices) -> str:
         names[run[0]] if len(run) == 1 else f"{names[run[0]]}..{names[run[-1]]}" for run in runs
     ]
     return ",".join(parts)
+
+
+def flag_from_text(name: str, value: object) -> bool:
+    """Whether a key is set: true or false in a recipe, yes or no in an option.
+
+    Raises
+    ------
+    ParameterError
+        If the value is another one.
+
+    Examples
+    --------
+    >>> flag_from_text("repair", "yes"), flag_from_text("repair", False)
+    (True, False)
+    """
+    if isinstance(value, bool) or value in ("yes", "no"):
+        return value in (True, "yes")
+    raise ParameterError(f"{name} must be yes or no, got {str(value)[:80]!r}")
 
 
 def path_within(folder: Path | None, text: str) -> str:

@@ -22,7 +22,7 @@ from psd.publish.count_inputs import CountInput, RecordInput, count_input
 from psd.publish.drawing import draw_release
 from psd.publish.insecure import refuse_paid
 from psd.publish.observer import SILENT, Observer
-from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
+from psd.publish.public_inputs import PublicInputs, public_paths, resolve_public_inputs
 from psd.publish.refusals import rehearse, withhold_faults
 from psd.publish.request import BuildRequest
 from psd.publish.series import check_shares, draw_series
@@ -102,6 +102,8 @@ def publish(
     refuse_class("sampler", sampler)
     if account is not None:  # a refusal would tell whether files are equal, at no cost
         observer = replace(observer, private_copy=observer.private_fault)
+        files = public_paths(request.region_source, request.boundary, request.covariate)
+        account.refuse_records(files)
     source = _count_input(data, engine, memory, observer, withholds=account is not None)
     source, fault = (source, None) if account is None else _follow_links(source)
     request = source.complete(request)
@@ -130,6 +132,7 @@ def publish(
     rehearse(request, inputs, _budget_of(request, source))
     if not pending.reads_as_registered:
         budget.open()
+        pending.charge_fault()  # whether these columns can be read is one bit, at a fixed price
     return withhold_faults(count_and_draw, observer, charge=pending.charge_fault)
 
 
@@ -202,6 +205,8 @@ def _draw(
         "post_processing": inputs.post_processing,
         "covariate": inputs.covariate,
         "boundary": inputs.boundary,
+        "regions": request.regions,
+        "about": request.about,
         "sampler": sampler,
     }
     if request.slices is None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psd._util.instances import type_text
 from psd.errors import ParameterError
+from psd.ingest.sources import files_of
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate, check_covariate
+from psd.space.domain import Domain
 from psd.space.public_files import BoundaryFile, CovariateFile
-
-if TYPE_CHECKING:
-    from psd.space.domain import Domain
+from psd.space.region_hierarchy import RegionHierarchy
+from psd.space.region_inputs import CellRegions, RegionFiles, refuse_record_files
 
 __all__ = [
     "PublicInputs",
     "boundary_of",
+    "check_public_files",
     "covariate_of",
     "default_post_processing",
+    "public_paths",
+    "regions_of",
     "resolve_post_processing",
     "resolve_public_inputs",
 ]
@@ -149,6 +154,62 @@ def boundary_of(value: Any, domain: Domain) -> Boundary:
         return value.read(domain)
     _check_polygons("boundary", value)
     return Boundary.from_polygons(value, domain)
+
+
+def regions_of(
+    value: Any, domain: object, boundary: Boundary | BoundaryFile | None = None
+) -> RegionHierarchy:
+    """Return a hierarchy of regions, or make it of files or of the name of cells.
+
+    Parameters
+    ----------
+    value : RegionHierarchy, RegionFiles or CellRegions
+        Public.
+    domain : object
+        Of the release; a `Domain`, unless the value is a hierarchy.
+    boundary : Boundary or BoundaryFile, optional
+        Of the release.
+
+    Raises
+    ------
+    ParameterError
+        If the value has another type, or there are no bounds for its regions.
+    """
+    if isinstance(value, RegionHierarchy):
+        return value
+    if not isinstance(value, RegionFiles | CellRegions):
+        raise ParameterError(
+            "regions must be a psd.RegionFiles, psd.CellRegions or psd.RegionHierarchy, got "
+            f"{type_text(value)}",
+            name="regions",
+        )
+    if not isinstance(domain, Domain):
+        raise ParameterError("domain must be public bounds with regions, got none or private ones")
+    return value.read(domain, None if boundary is None else boundary_of(boundary, domain))
+
+
+def public_paths(*values: Any) -> list[str]:
+    """Paths of public files among arguments."""
+    paths: list[str] = []
+    for value in values:
+        if isinstance(value, RegionFiles):
+            paths += map(str, value.paths)
+        elif isinstance(value, BoundaryFile | CovariateFile):
+            paths.append(str(value.path))
+    return paths
+
+
+def check_public_files(arguments: Mapping[str, Any], data: Any) -> None:
+    """Refuse public files of these arguments that are inputs of records as well.
+
+    Raises
+    ------
+    ParameterError
+        See `psd.space.region_inputs.refuse_record_files`.
+    """
+    paths = public_paths(*map(arguments.get, ("regions", "boundary", "covariate")))
+    if paths:
+        refuse_record_files(paths, files_of(data if isinstance(data, list) else [data]))
 
 
 def _check_polygons(name: str, value: Any, others: str = "") -> None:

@@ -22,7 +22,14 @@ from psd.publish.request_table import table_from_request
 from psd.publish.request_toml import KEYS, request_from_table
 from psd.space.domain import Domain
 
-__all__ = ["PRIVATE_KEYS", "PRIVATE_READ_KEYS", "PlannedRelease", "PrivateInputs", "Recipe"]
+__all__ = [
+    "PER_RECORD",
+    "PRIVATE_KEYS",
+    "PRIVATE_READ_KEYS",
+    "PlannedRelease",
+    "PrivateInputs",
+    "Recipe",
+]
 
 PRIVATE_KEYS = (
     "inputs", "read", "engine", "ledger", "dataset", "analyst", "sign_key", "keep_tally",
@@ -32,6 +39,9 @@ PRIVATE_KEYS = (
 
 PRIVATE_READ_KEYS = ("table", "query", "memory")
 """Keys of ``read`` in ``[private]``."""
+
+PER_RECORD = "record"
+"""Word for the unit of a release without users, which no request needs to state."""
 
 _FILES = ("ledger", "sign_key", "keep_tally")
 
@@ -188,6 +198,7 @@ class PlannedRelease:
             "output": path_beside(folder, self.output),
             "export": [path_beside(folder, path) for path in self.export] or None,
             **table_from_request(request, folder=folder),
+            **({"per": PER_RECORD} if self.table.get("per") == PER_RECORD else {}),
         }
 
 

@@ -23,7 +23,8 @@ such ends use up the budget. Inputs of another form are distinguished at no cost
 builds learns whether every record has an id, a time in range and numbers, and no more than that,
 since the sentence is fixed. It is one bit for the input and the columns that a ledger registers,
 for all bounds. A build that reads other columns, or another time zone, is charged before it reads,
-so that each of their bits is paid for.
+and pays the price of a fault whatever comes of it, so that each of their bits costs as much as any
+other.
 
 Not covered: how long a build takes, and a process that the system ends by a signal, which charges
 nothing because no code runs after it.
@@ -147,7 +148,8 @@ def rehearse(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> Non
     if isinstance(domain, PrivateBounds):
         domain = replace(domain.outer, lattice=domain.lattice)
     unit = counted_unit(request.unit, request.contribution_scope)
-    counts = TallyBuilder(domain, unit=unit, slices=request.slices).build()
+    regions = request.regions
+    counts = TallyBuilder(domain, unit=unit, slices=request.slices, regions=regions).build()
     if request.slices is not None:
         shares = (len(request.slices), request.unit, request.contribution_scope)
         counts, budget = slice_tally(counts, 0), slice_budgets(budget, *shares)[0]
@@ -158,5 +160,6 @@ def rehearse(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> Non
         sampler=SeededSampler(0),
         covariate=inputs.method_covariate,
         boundary=inputs.mask,
+        regions=regions,
     )
     request.method.build(curator)

@@ -7,7 +7,7 @@ hashed, stored and published.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, get_args
 
@@ -15,17 +15,22 @@ from psd._util.instances import check_instance, type_text
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition, as_method
+from psd.decompositions._regions import Regions
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
+from psd.ingest.sources._points import column_projection
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.statements import method_parameters
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.public_inputs import resolve_post_processing
+from psd.release.about import About, about_from_mapping
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.public_files import BoundaryFile, CovariateFile
+from psd.space.region_hierarchy import RegionHierarchy
+from psd.space.region_inputs import CellRegions, RegionFiles
 from psd.space.time_slices import TimeSlices
 
 __all__ = [
@@ -140,8 +145,16 @@ class BuildRequest:
         Density of where people can be.
     boundary : Boundary or BoundaryFile, optional
         Polygons; records outside are dropped.
+    regions : RegionHierarchy, optional
+        Regions that are counted by name; records in none of them are dropped. The method is then
+        `psd.decompositions.Regions`.
+    region_source : RegionFiles or CellRegions, optional
+        What the regions were read from, for a recipe; requests with the same regions are equal
+        without it.
     post_processing : PostProcessing, optional
         How estimates are made from the noisy counts; the default is that of the method.
+    about : About or mapping of texts, optional
+        What the publisher states about the release; no part of the charge of a ledger.
 
     Raises
     ------
@@ -165,17 +178,24 @@ class BuildRequest:
     slices: TimeSlices | None = None
     covariate: Covariate | CovariateFile | None = None
     boundary: Boundary | BoundaryFile | None = None
+    regions: RegionHierarchy | None = None
+    region_source: RegionFiles | CellRegions | None = field(default=None, compare=False)
     post_processing: PostProcessing | None = None
+    about: About | None = None
 
     def __post_init__(self) -> None:
         """Normalise and check the fields."""
         nano = parse_epsilon(self.epsilon)
         self._assign("epsilon", Decimal(epsilon_text(nano)))
         self._assign("domain", as_domain(self.domain))
+        self._assign("about", about_from_mapping(self.about))
         self._assign("method", as_method(self.method))
         method_parameters(self.method)  # a method with an undeclared field never sees the data
         _ = self.read_request
+        if self.domain is not None and self.columns is not None:
+            column_projection(self.columns, self.domain, "the input")
         self._check_bounds()
+        self._check_regions()
         if self.post_processing is None:
             self._assign("post_processing", self.default_post_processing)
         check_instance(
@@ -203,6 +223,19 @@ class BuildRequest:
             self._refuse_private_bounds(name)
         if self.slices is not None:
             self._refuse_private_bounds("slices")
+
+    def _check_regions(self) -> None:
+        """Refuse regions of another domain, or without their method, and what they do not take."""
+        if (self.regions is not None) != isinstance(self.method, Regions):
+            raise ParameterError(
+                "method must be regions if and only if regions are given, got "
+                f"{self.method.name}; regions= has the public hierarchy"
+            )
+        if self.regions is None:
+            return
+        check_instance("regions", self.regions, RegionHierarchy, "psd.RegionHierarchy")
+        if self.regions.domain != self.domain:
+            raise ParameterError("regions must be those of the domain of the release")
 
     def _refuse_private_bounds(self, name: str) -> None:
         """Refuse private bounds with an argument that needs public ones."""
@@ -253,7 +286,7 @@ class BuildRequest:
             raise ParameterError("bounds must be left out for tallies, which have their own")
         return replace(
             self,
-            domain=domain,
+            domain=domain if self.domain is None else self.domain,
             columns=reading.columns,
             unit=reading.unit,
             contribution_scope=reading.contribution_scope,

@@ -11,26 +11,37 @@ from psd._util.suggestions import check_names
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import as_method
+from psd.decompositions._regions import as_region_method
+from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
-from psd.publish.public_inputs import boundary_of, covariate_of, resolve_post_processing
+from psd.publish.public_inputs import (
+    boundary_of,
+    covariate_of,
+    regions_of,
+    resolve_post_processing,
+)
 from psd.publish.request import SLICES_EXAMPLE, BuildRequest, as_domain
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.public_files import BoundaryFile, CovariateFile
+from psd.space.region_hierarchy import RegionHierarchy
+from psd.space.region_inputs import CellRegions, RegionFiles
 from psd.space.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     import geopandas
 
     from psd.decompositions import Decomposition
+    from psd.release.about import About
 
 __all__ = [
     "DEFAULT_METHOD",
     "BuildArguments",
     "ColumnArguments",
     "DomainArgument",
+    "PointArguments",
     "ReadArguments",
     "reading_fields",
     "request_from_arguments",
@@ -42,27 +53,51 @@ DomainArgument: TypeAlias = Domain | PrivateBounds | tuple[float, float, float, 
 """A domain, how its bounds are estimated, or west, south, east, north in degrees."""
 
 # Names of columns, which `Columns` has too.
-_COLUMNS = ("x", "y", "user", "time", "time_zone", "geometry", "layer")
+_COLUMNS = (
+    "x", "y", "user", "time", "time_zone", "geometry", "layer", "wkt", "delimiter", "decimal",
+    "encoding", "skip_rows", "input_crs",
+)  # fmt: skip
 
 
-class ColumnArguments(TypedDict, total=False):
-    """Arguments that name the columns of positions and of users.
+class PointArguments(TypedDict, total=False):
+    """Arguments that name the columns of positions, and state how text is read.
 
     Parameters
     ----------
     x, y : str
         Names of the coordinate columns; not used if the input has geometries.
-    user : str
-        Column of user ids; makes the user the unit of privacy.
     geometry, layer : str
         Column of points and layer of a file, needed if an input has several.
+    wkt : str
+        Column of points in WKT, such as ``POINT (127.01 37.5)``, instead of x and y.
+    delimiter, decimal, encoding, skip_rows
+        How text files are read, see `psd.Columns`.
+    input_crs : str
+        CRS of the coordinates, if it is not that of the domain.
     """
 
     x: str
     y: str
-    user: str | None
     geometry: str | None
     layer: str | None
+    wkt: str | None
+    delimiter: str
+    decimal: str
+    encoding: str
+    skip_rows: int
+    input_crs: str | None
+
+
+class ColumnArguments(PointArguments, total=False):
+    """Arguments that name the columns of positions and of users.
+
+    Parameters
+    ----------
+    user : str
+        Column of user ids; makes the user the unit of privacy.
+    """
+
+    user: str | None
 
 
 class ReadArguments(ColumnArguments, total=False):
@@ -78,9 +113,10 @@ class ReadArguments(ColumnArguments, total=False):
         k, the largest number of records kept of each user, or of each day of a user; requires
         ``user``. "auto" spends a share of epsilon to choose it, see
         `psd.curator.contribution_choice`.
-    per : {"day", "slice"}
+    per : {"day", "slice", "record"}
         With "day", each day of a user is protected separately: a user with T days has T epsilon.
-        With "slice", k holds in each time slice, and the slices share epsilon.
+        With "slice", k holds in each time slice, and the slices share epsilon. "record" states
+        the unit without ``user``, so that no warning asks for it.
     count : {"records", "users"}
         With "users", all records of a user share one count, and answers are in users.
     """
@@ -88,7 +124,7 @@ class ReadArguments(ColumnArguments, total=False):
     time: str | None
     time_zone: str
     max_contributions: int | Literal["auto"] | ContributionChoice | None
-    per: Literal["day", "slice"] | None
+    per: Literal["day", "slice", "record"] | None
     count: Count
 
 
@@ -107,12 +143,22 @@ class BuildArguments(ReadArguments, total=False):
     boundary : Boundary, BoundaryFile, GeoDataFrame or GeoSeries
         Polygons; records outside are dropped, see `psd.space.boundary`. Never derived from the
         points.
+    regions : RegionFiles, CellRegions or RegionHierarchy
+        Public regions that are counted by name; records in none of them are dropped. ``method`` is
+        then what is inside the lowest regions, "auto", "cascade" or "none", or a
+        `psd.decompositions.Regions`. Never derived from the points.
+    about : mapping of texts
+        What the publisher states about the release, with keys of `psd.release.about.About`, such as
+        ``{"title": "Visits", "licence": "CC-BY-4.0", "reference_date": "2024-06"}``. Never derived
+        from the points.
     """
 
     estimate: str | None
     density: str | None
     covariate: Covariate | CovariateFile | geopandas.GeoDataFrame | geopandas.GeoSeries | None
     boundary: Boundary | BoundaryFile | geopandas.GeoDataFrame | geopandas.GeoSeries | None
+    regions: RegionHierarchy | RegionFiles | CellRegions | None
+    about: Mapping[str, str] | About | None
 
 
 def request_from_arguments(
@@ -147,13 +193,19 @@ def request_from_arguments(
     'epsilon 1 per user, at most 4 records of each'
     """
     check_names("argument", arguments, BuildArguments.__annotations__)
-    area, decomposition = as_domain(domain), as_method(method)
+    area, source = as_domain(domain), arguments.get("regions")
+    regions = source
+    decomposition = as_method(method) if regions is None else as_region_method(method)
+    if area is None and isinstance(regions, RegionHierarchy):
+        area = regions.domain
     covariate, boundary = arguments.get("covariate"), arguments.get("boundary")
     if isinstance(area, Domain):
         if not isinstance(covariate, Covariate | CovariateFile | None):
             covariate = covariate_of(covariate, area)
         if not isinstance(boundary, Boundary | BoundaryFile | None):
             boundary = boundary_of(boundary, area)
+    if regions is not None:
+        regions = regions_of(regions, area, boundary)
     density = arguments.get("density")
     if density is None and not (covariate is None and boundary is None):
         density = "covariate"
@@ -163,7 +215,10 @@ def request_from_arguments(
         method=decomposition,
         covariate=covariate,
         boundary=boundary,
+        regions=regions,
+        region_source=source if isinstance(source, RegionFiles | CellRegions) else None,
         slices=slices,
+        about=arguments.get("about"),  # type: ignore[arg-type] # normalised there
         post_processing=resolve_post_processing(
             decomposition, estimate=arguments.get("estimate"), density=density
         ),
@@ -187,10 +242,14 @@ def reading_fields(arguments: Mapping[str, Any], slices: TimeSlices | None) -> d
         else None
     )
     per = arguments.get("per")
+    if per == "record" and columns.user is not None:
+        raise ParameterError(
+            "per must not be record with user=, which makes the user the unit of privacy"
+        )
     unit: PrivacyUnit = privacy_unit(
         columns.user,
         bound if choice is None else choice.limit,
-        per=None if per == "slice" else per,
+        per=None if per in ("slice", "record") else per,
         time=columns.time,
         time_zone=columns.time_zone,
         count=arguments.get("count", "records"),

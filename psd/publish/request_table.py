@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,19 @@ from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.statements import method_parameters
 from psd.publish.option_text import path_beside, settings_text, slices_text
+from psd.publish.region_text import table_from_regions
 from psd.publish.request import BuildRequest
+from psd.release.about import about_header
 from psd.space.covariate import Covariate
-from psd.space.domain import DEFAULT_LATTICE
+from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.public_files import BoundaryFile, CovariateFile
 
 __all__ = ["AUTO", "CHOICE_KEYS", "COLUMN_KEYS", "POST_PROCESSING", "PRIVATE", "table_from_request"]
 
-COLUMN_KEYS = ("x", "y", "time", "time_zone", "geometry", "layer")
+COLUMN_KEYS = (
+    "x", "y", "time", "time_zone", "geometry", "layer", "wkt", "delimiter", "decimal", "encoding",
+    "skip_rows", "input_crs",
+)  # fmt: skip
 """Keys of ``read`` in a request."""
 
 CHOICE_KEYS = tuple(field.name for field in fields(ContributionChoice))
@@ -38,7 +43,7 @@ def table_from_request(request: BuildRequest, *, folder: Path | None = None) -> 
     Raises
     ------
     ParameterError
-        If the covariate or the boundary is an object in memory and not a file.
+        If the covariate, the boundary or the regions are an object in memory and not a file.
     """
     unit, columns = request.unit, request.columns
     per = {"user-day": "day"}.get(unit.kind, "slice" * (request.contribution_scope == "slice"))
@@ -46,7 +51,7 @@ def table_from_request(request: BuildRequest, *, folder: Path | None = None) -> 
         "epsilon": request.epsilon,
         **_area_keys(request),
         "boundary": None if request.boundary is None else _file_text(request.boundary, folder),
-        "repair": True if getattr(request.boundary, "repair", False) else None,
+        "regions": _regions_table(request, folder),
         "method": request.method.name,
         "set": _method_settings(request),
         "user": None if columns is None else columns.user,
@@ -56,6 +61,7 @@ def table_from_request(request: BuildRequest, *, folder: Path | None = None) -> 
         "slices": None if request.slices is None else slices_text(request.slices),
         "read": None if columns is None else _column_names(columns),
         "covariate": None if request.covariate is None else _file_text(request.covariate, folder),
+        "about": about_header(request.about),
     }
 
 
@@ -79,14 +85,23 @@ def _area_keys(request: BuildRequest) -> dict[str, Any]:
         if isinstance(area, PrivateBounds)
         else list(area.bounds)
     )
-    resolution = None if isinstance(area, PrivateBounds) else area.coordinate_resolution
+    resolution = area.coordinate_resolution
     is_plain = area.lattice == DEFAULT_LATTICE or resolution is not None
     return {
         "bounds": bounds,
         "crs": area.crs,
         "lattice": None if is_plain else list(area.lattice),
         "coordinate_resolution": resolution,
+        "min_cell": _min_cell_text(area),
     }
+
+
+def _min_cell_text(area: Domain | PrivateBounds) -> str | None:
+    """Smallest cell of an area; 0 where there is none and the default would set one."""
+    if isinstance(area, PrivateBounds):
+        return None if area.min_cell == USUAL_MIN_CELL else area.min_cell or "0"
+    usual = replace(area, min_cell=USUAL_MIN_CELL).min_cell
+    return area.min_cell or (None if usual is None else "0")
 
 
 def _method_settings(request: BuildRequest) -> dict[str, Any]:
@@ -112,10 +127,22 @@ def _bound_text(request: BuildRequest) -> int | str | None:
     return unit.max_contributions if unit.has_user and not unit.weight else None
 
 
+def _regions_table(request: BuildRequest, folder: Path | None) -> dict[str, Any] | None:
+    """Table of the regions."""
+    if request.regions is None:
+        return None
+    if request.region_source is None:
+        raise ParameterError(
+            "regions must be files or cells to be written to a recipe, got an object in memory"
+        )
+    return table_from_regions(request.region_source, folder)
+
+
 def _file_text(value: object, folder: Path | None) -> str:
     """A covariate or a boundary by its file."""
     if isinstance(value, BoundaryFile):
-        return path_beside(folder, value.path)
+        repair = "yes" if value.repair else None
+        return settings_text(path_beside(folder, value.path), {"repair": repair})
     if isinstance(value, CovariateFile):
         size = None if value.size == CovariateFile(path="").size else value.size
         return settings_text(

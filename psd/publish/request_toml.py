@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,18 @@ from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition
 from psd.decompositions import method as method_by_name
+from psd.decompositions._regions import region_method
 from psd.decompositions._workload_shares import CLASSES, weights_for_boxes
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
+from psd.publish.about_text import about_files, about_from_table
 from psd.publish.option_text import (
+    flag_from_text,
     path_within,
     slices_from_text,
     split_settings,
 )
+from psd.publish.region_text import region_files, regions_from_table
 from psd.publish.request import BuildRequest
 from psd.publish.request_arguments import DEFAULT_METHOD, request_from_arguments
 from psd.publish.request_table import (
@@ -37,7 +42,8 @@ from psd.publish.request_table import (
     table_from_request,
 )
 from psd.space.boundary import bounds_of
-from psd.space.domain import DEFAULT_LATTICE, Domain
+from psd.space.bounds_text import bounds_file, bounds_from_text
+from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.public_files import BoundaryFile, CovariateFile
 from psd.space.region_files import read_boxes
 
@@ -51,13 +57,14 @@ __all__ = [
 ]
 
 KEYS = (
-    "epsilon", "bounds", "crs", "lattice", "coordinate_resolution", "boundary", "repair", "method",
-    "set", "user", "max_contributions", "per", "count", "slices", "read", "covariate",
+    "epsilon", "bounds", "crs", "lattice", "coordinate_resolution", "min_cell", "boundary",
+    "regions", "method", "set", "user", "max_contributions", "per", "count", "slices", "read",
+    "covariate", "about",
 )  # fmt: skip
 """Keys of a request."""
 
 _ABOUT_ROWS = (
-    "bounds", "crs", "lattice", "coordinate_resolution", "boundary", "repair", "user",
+    "bounds", "crs", "lattice", "coordinate_resolution", "boundary", "user",
     "max_contributions", "per", "count", "slices", "read",
 )  # fmt: skip
 
@@ -126,7 +133,10 @@ def request_from_table(
         raise ParameterError("epsilon must be given, a decimal such as 0.5")
     read = _inner_table(table, "read", COLUMN_KEYS)
     boundary = _boundary_file(table, folder)
-    area = domain or _domain_from_table(table, boundary)
+    area = (
+        _domain_from_table(table, boundary, folder) if domain is None else _divided(domain, table)
+    )
+    regions = regions_from_table(table["regions"], folder) if "regions" in table else None
     settings = {name: str(value) for name, value in _inner_table(table, "set").items()}
     arguments: dict[str, Any] = {
         name: table[name] for name in ("user", "per", "count") if name in table
@@ -142,12 +152,21 @@ def request_from_table(
     return request_from_arguments(
         domain=area,
         epsilon=table["epsilon"],
-        method=_method_from_table(table.get("method"), settings, area, folder),
+        method=_method_from_table(table.get("method"), settings, area, folder)
+        if regions is None
+        else region_method(table.get("method", DEFAULT_METHOD), settings),
         slices=slices,
         covariate=covariate_from_text(table.get("covariate"), folder),
         boundary=boundary,
+        regions=regions,
+        about=about_from_table(table.get("about"), folder),
         **arguments,
     )
+
+
+def _divided(domain: Domain, table: Mapping[str, Any]) -> Domain:
+    """Domain of tallies with the smallest cell of the table, which is about no record."""
+    return replace(domain, min_cell=table["min_cell"]) if "min_cell" in table else domain
 
 
 def _inner_table(
@@ -163,43 +182,46 @@ def _inner_table(
 
 
 def _boundary_file(table: Mapping[str, Any], folder: Path | None) -> BoundaryFile | None:
-    """Boundary of the table."""
-    path, repair = table.get("boundary"), table.get("repair", False)
-    if type(repair) is not bool:
-        raise ParameterError(f"repair must be true or false, got {str(repair)[:80]!r}")
-    if path is None:
-        if repair:
-            raise ParameterError("repair must be left out without a boundary")
+    """Boundary of the table, of a text FILE:repair=yes."""
+    text = table.get("boundary")
+    if text is None:
         return None
-    return BoundaryFile(path=path_within(folder, str(path)), repair=repair)
+    path, settings = split_settings("boundary", str(text), ("repair",))
+    repair = flag_from_text("boundary repair", settings.get("repair", False))
+    return BoundaryFile(path=path_within(folder, path), repair=repair)
 
 
 def _domain_from_table(
-    table: Mapping[str, Any], boundary: BoundaryFile | None
+    table: Mapping[str, Any], boundary: BoundaryFile | None, folder: Path | None
 ) -> Domain | PrivateBounds | None:
     """Domain of the table, or how its bounds are estimated."""
     bounds, crs = table.get("bounds"), str(table.get("crs", "EPSG:4326"))
     lattice = values_of("lattice", table.get("lattice", DEFAULT_LATTICE))
-    resolution = table.get("coordinate_resolution")
+    resolution, min_cell = table.get("coordinate_resolution"), table.get("min_cell", USUAL_MIN_CELL)
     if bounds is None and boundary is None:
         return None
     if bounds is None:
         assert boundary is not None
         bounds = bounds_of(boundary.polygons(), crs)
     if isinstance(bounds, str):
+        bounds = bounds_from_text(_bounds_within(folder, bounds), crs) or bounds
+    if isinstance(bounds, str):
         word, settings = split_settings("bounds", bounds, _BOUNDS_KEYS)
         if word == _AREA_OF_USE:
-            return Domain.area_of_use(crs, lattice=lattice, coordinate_resolution=resolution)
-        if word == PRIVATE and resolution is not None:
-            raise ParameterError(
-                f"coordinate_resolution must be left out with private bounds, got {resolution}; "
-                "state public bounds"
+            return Domain.area_of_use(
+                crs, lattice=lattice, coordinate_resolution=resolution, min_cell=min_cell
             )
         if word == PRIVATE:
             with _name_key("bounds"):
-                return PrivateBounds(crs=crs, lattice=lattice, **settings)  # type: ignore[arg-type]
+                return PrivateBounds(
+                    crs=crs,
+                    lattice=lattice,
+                    coordinate_resolution=resolution,
+                    min_cell=min_cell,
+                    **settings,  # type: ignore[arg-type]
+                )
         raise ParameterError(
-            f"bounds must be four numbers, {_AREA_OF_USE} or {PRIVATE}:share=0.1, got "
+            f"bounds must be four numbers, {_AREA_OF_USE} or {PRIVATE}:share=0.1, or of:FILE, got "
             f"{bounds[:80]!r}"
         )
     return Domain(
@@ -207,7 +229,14 @@ def _domain_from_table(
         crs=crs,
         lattice=lattice,
         coordinate_resolution=resolution,
+        min_cell=min_cell,
     )
+
+
+def _bounds_within(folder: Path | None, text: str) -> str:
+    """Text of bounds whose file is relative to the folder of a recipe."""
+    path = bounds_file(text)
+    return text if path is None else f"of:{path_within(folder, path)}"
 
 
 @contextmanager
@@ -266,11 +295,15 @@ def _method_from_table(
 
 
 def public_files(table: Mapping[str, Any], folder: Path | None = None) -> list[str]:
-    """Files that a table with the keys of ``[release]`` names: covariate, boundary, workload."""
+    """Files that a table with the keys of ``[release]`` names: its public inputs."""
     covariate = covariate_from_text(table.get("covariate"), folder)
-    boundary, workload = table.get("boundary"), table.get("set", {}).get("workload")
+    boundary, workload = _boundary_file(table, folder), table.get("set", {}).get("workload")
     files = [] if covariate is None else [covariate.path]
-    files += [] if boundary is None else [path_within(folder, str(boundary))]
+    bounds = bounds_file(str(table.get("bounds", "")))
+    files += [] if bounds is None else [path_within(folder, bounds)]
+    files += [] if boundary is None else [boundary.path]
+    files += region_files(table.get("regions"), folder)
+    files += about_files(table.get("about"), folder)
     return files + ([path_within(folder, workload)] if _is_file(workload) else [])
 
 

@@ -141,6 +141,7 @@ def slice_tally(counts: Tally, number: int) -> Tally:
         columns=counts.columns[low:high],
         rows=counts.rows[low:high],
         counts=counts.counts[low:high],
+        region=None if counts.region is None else counts.region[low:high],
         contributions=counts.contributions,
     )
 

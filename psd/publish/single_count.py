@@ -169,7 +169,7 @@ def _box_domain(
     """Domain of one box: a lattice of one cell, or of the values in the box."""
     if resolution is None:
         return Domain(bounds=box, crs=crs, lattice=(1, 1))
-    return Domain(bounds=box, crs=crs, coordinate_resolution=str(resolution))
+    return Domain(bounds=box, crs=crs, coordinate_resolution=str(resolution), min_cell=None)
 
 
 def _answer(release: Release, confidence: float) -> Answer:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from psd._util.atomic_write import check_targets
 from psd._util.suggestions import check_names
 from psd.decompositions import as_method
+from psd.decompositions._regions import as_region_method
 from psd.errors import ParameterError
 from psd.ingest.hash_key import load_key
 from psd.ingest.partial_tally import PartialTally
@@ -19,6 +20,7 @@ from psd.ingest.partial_tally import merge as merge_tallies
 from psd.ingest.sources import files_of
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.publish.drawing import coarsest_step
+from psd.publish.public_inputs import check_public_files, regions_of
 from psd.publish.request import as_domain
 from psd.publish.request_arguments import DomainArgument, ReadArguments, reading_fields
 from psd.publish.tally_parts import TallyRequest, tally_rows
@@ -26,6 +28,8 @@ from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
+    from psd.space.region_hierarchy import RegionHierarchy
+    from psd.space.region_inputs import CellRegions, RegionFiles
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["merge", "tally", "tally_request"]
@@ -40,6 +44,7 @@ def tally(
     domain: DomainArgument,
     method: Decomposition | str | None = None,
     slices: TimeSlices | None = None,
+    regions: RegionHierarchy | RegionFiles | CellRegions | None = None,
     key: PathLike | bytes | None = None,
     carry_users: bool = False,
     part: str | None = None,
@@ -72,6 +77,8 @@ def tally(
         it serves every method.
     slices : TimeSlices, optional
         Hours, days or months that are counted separately; requires ``time``.
+    regions : RegionFiles, CellRegions or RegionHierarchy, optional
+        Records are counted by region, for a build with the same ``regions=``. Public.
     key : path-like or bytes, optional
         Key of the hash that chooses the records of a user, or a file with it, which is created if
         it does not exist. By default a random key, which is discarded.
@@ -116,8 +123,15 @@ def tally(
     >>> psd.build(parts, epsilon=1, method=Quadtree(height=2))
     <Release: quadtree, 21 cells, epsilon 1 per record>
     """
+    check_public_files({**arguments, "regions": regions}, data)
     request = tally_request(
-        arguments, domain=domain, method=method, slices=slices, key=key, carry_users=carry_users
+        arguments,
+        domain=domain,
+        method=method,
+        slices=slices,
+        regions=regions,
+        key=key,
+        carry_users=carry_users,
     )
     if output is not None:
         items = list(data) if isinstance(data, list | tuple) else [data]
@@ -135,6 +149,7 @@ def tally_request(
     domain: DomainArgument,
     method: Decomposition | str | None = None,
     slices: TimeSlices | None = None,
+    regions: RegionHierarchy | RegionFiles | CellRegions | None = None,
     key: PathLike | bytes | None = None,
     carry_users: bool = False,
 ) -> TallyRequest:
@@ -169,10 +184,16 @@ def tally_request(
         columns=fields["columns"],
         slices=slices,
         contribution_scope=fields["contribution_scope"],
-        step=(1, 1) if method is None else coarsest_step(as_method(method), area.lattice),
+        step=(1, 1) if method is None else coarsest_step(_method(method, regions), area),
+        regions=None if regions is None else regions_of(regions, area),
         carry=carry_users,
         key=key if key is None or isinstance(key, bytes) else load_key(key),
     )
+
+
+def _method(value: Decomposition | str, regions: object) -> Decomposition:
+    """Method of the later build, which is another one with regions."""
+    return as_method(value) if regions is None else as_region_method(value)
 
 
 def merge(

@@ -17,7 +17,14 @@ from psd.api.series import SeriesRelease
 from psd.errors import ParameterError
 from psd.ingest.hash_key import key_fingerprint
 from psd.ingest.memory_limit import memory_for_rows, parse_memory
-from psd.ingest.partial_tally import EMPTY, PART, CountingRules, PartialTally, PartOrigin
+from psd.ingest.partial_tally import (
+    EMPTY,
+    PART,
+    CountedRegions,
+    CountingRules,
+    PartialTally,
+    PartOrigin,
+)
 from psd.ingest.reading import reading_of
 from psd.ingest.sources import Columns, files_of, read
 from psd.ingest.sources._copies import content_digest
@@ -29,10 +36,12 @@ from psd.ingest.tally_file import file_digest
 from psd.privacy.budget import spent_before_counting
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
+from psd.release.region_codec import regions_of
 
 if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.space.domain import Domain
+    from psd.space.region_hierarchy import RegionHierarchy
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["TallyRequest", "origin_of", "tally_of_build", "tally_rows"]
@@ -58,6 +67,8 @@ class TallyRequest:
         Lattice columns and rows that are counted together. Public.
     key : bytes, optional
         Key of the hash that chooses the kept records; by default random. Independent of the data.
+    regions : RegionHierarchy, optional
+        Of the domain; records are counted by region, and those in none are dropped. Public.
     carry : bool
         Whether the tally holds the kept records of each user with their ids, so that parts with
         the same users can be merged under one limit.
@@ -75,6 +86,7 @@ class TallyRequest:
     contribution_scope: ContributionScope = "series"
     step: tuple[int, int] = (1, 1)
     key: bytes | None = None
+    regions: RegionHierarchy | None = None
     carry: bool = False
 
     def __repr__(self) -> str:
@@ -83,6 +95,8 @@ class TallyRequest:
     def __post_init__(self) -> None:
         """Refuse fields that contradict each other."""
         _ = self.read_request
+        if self.regions is not None and self.regions.domain != self.domain:
+            raise ParameterError("regions must be those of the domain of the tally")
         if not self.carry:
             return
         if not self.unit.has_user or self.key is None:
@@ -115,6 +129,7 @@ class TallyRequest:
             slices=self.slices,
             contribution_scope=self.contribution_scope,
             time_zone=None if self.columns.time is None else self.columns.time_zone,
+            regions=CountedRegions.of(self.regions),
         )
 
 
@@ -182,6 +197,7 @@ def _filled_builder(data: Any, request: TallyRequest, memory: int | None) -> Tal
         unit=counted_unit(request.unit, request.contribution_scope),
         step=request.step,
         slices=request.slices,
+        regions=request.regions,
         memory=memory and memory * 2 // 3,
     )
     for batch in read(
@@ -262,6 +278,7 @@ def tally_of_build(
         contribution_scope=built.scope if isinstance(built, SeriesRelease) else "series",
         time_zone=None if columns.time is None else columns.time_zone,
         boundary=_boundary_digest(built),
+        regions=CountedRegions.of(_regions_of(built)),
     )
     paths = [path for path in files_of(data) if str(path) != STDIN]
     all_files = all(is_path(item) and str(item) != STDIN for item in data)
@@ -279,6 +296,12 @@ def _spent_before_counting(built: Release | SeriesRelease) -> int:
     """Nano-epsilon that a build has spent before it counted, as its release states."""
     first = built.releases[0] if isinstance(built, SeriesRelease) else built
     return spent_before_counting(first.parameters)
+
+
+def _regions_of(built: Release | SeriesRelease) -> RegionHierarchy | None:
+    """Regions of a build; records in none of them were dropped."""
+    first = built.releases[0] if isinstance(built, SeriesRelease) else built
+    return regions_of(first.record)
 
 
 def _boundary_digest(built: Release | SeriesRelease) -> str | None:

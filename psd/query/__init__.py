@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from psd.query.answer_table import check_levels
 from psd.query.boxes import answer_boxes, parse_boxes
 from psd.query.polygons import answer_polygons
+from psd.query.reliability import Threshold
 from psd.space.regions import check_box_crs, is_region
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def answer_regions(
     *,
     crs: Any = None,
     confidence: float,
-    threshold: float,
+    threshold: Threshold,
 ) -> pandas.DataFrame:
     """Answer boxes or polygons; see `Release.query`."""
     check_levels(confidence, threshold)

@@ -14,20 +14,24 @@ from typing import Final
 
 # --- answer table -------------------------------------------------------------------------------
 
-SANITY_SHARE: Final = 0.001
-"""rho of the field's relative error: the denominator is at least this share of the total, so that
-small counts do not have huge relative errors."""
+GOOD_LIMIT: Final = 0.12
+"""Largest relative error of a good estimate, where the caller states no other. A convention of
+statistics offices, not fitted."""
 
 # --- intervals ----------------------------------------------------------------------------------
 
-RESTORED_VARIANCE: Final = 0.6
-"""Part of the variance that post-processing removed which the upper end gets back: queries are
-made where people are, and a cell that is published as empty often is not empty there. By
-calibration."""
+RESTORED_VARIANCE: Final = {1: 0.6, 2: 0.81}
+"""Part of the variance that post-processing removed which the upper end gets back, by version:
+queries are made where people are, and a cell that is published as empty often is not empty there.
+By calibration. In version 2, times 1 - 1 / z^2, which gives 0.6 at 95 %."""
 
-SKEW_DIVISORS: Final = {1: 3, 2: 1}
+SKEW_DIVISORS: Final = {1: 3.0, 2: 0.5}
 """Divisor of the term in the third cumulant, by version. 3 is derived for queries that lie
-anywhere; 1 by coverage: squares on people at epsilon 0.05 and 0.1."""
+anywhere; 0.5 by coverage: squares on people."""
+
+TAIL_SQUARE: Final = 3.84
+"""Square of the normal quantile from which the divisor of version 2 holds; that of 95 %. Below it,
+the term falls to 0 at 1. By coverage: 80 % intervals of nearly all rows covered 82 to 88 %."""
 
 MAX_BIAS: Final = 2.0
 """Largest squared bias of an answer, in least-squares variances. By calibration."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
-from psd.query._constants import SANITY_SHARE
 from psd.query.intervals import answer_intervals
+from psd.query.reliability import Threshold, judge_estimates, relative_to, reliability_limits
 from psd.query.totals import QueryTotals
 
-__all__ = ["COLUMNS", "answer_columns", "check_levels", "sanity_bound"]
+if TYPE_CHECKING:
+    from psd.estimation.model import CountModel
+
+__all__ = ["COLUMNS", "answer_columns", "check_levels"]
 
 COLUMNS = (
     "estimate",
@@ -23,11 +28,12 @@ COLUMNS = (
     "relative_nonuniformity_error",
     "relative_error",
     "reliable",
+    "quality",
 )
 
 
-def check_levels(confidence: float, threshold: float) -> None:
-    """Check that a confidence is in (0, 1) and a threshold above 0.
+def check_levels(confidence: float, threshold: Threshold) -> None:
+    """Check that a confidence is in (0, 1) and the limits of a threshold above 0.
 
     Raises
     ------
@@ -36,48 +42,35 @@ def check_levels(confidence: float, threshold: float) -> None:
     """
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
-    if not threshold > 0:
-        raise ParameterError(f"threshold must be above 0, got {threshold}; it is a relative error")
-
-
-def sanity_bound(total: float) -> float:
-    """Smallest count that relative errors are relative to, for an estimated total of the domain.
-
-    Examples
-    --------
-    >>> sanity_bound(55_000.0), sanity_bound(20.0)
-    (55.0, 1.0)
-    """
-    return max(1.0, SANITY_SHARE * total)
+    reliability_limits(threshold)
 
 
 def answer_columns(
-    totals: QueryTotals, total: float, *, confidence: float, threshold: float, inference: int
-) -> dict[str, NDArray[np.float64] | NDArray[np.bool_]]:
+    totals: QueryTotals, model: CountModel, *, confidence: float, threshold: Threshold
+) -> dict[str, NDArray[np.float64] | NDArray[np.bool_] | NDArray[np.object_]]:
     """Compute the columns of the answers to queries.
 
     Parameters
     ----------
     totals : QueryTotals
         Totals over the cells of the queries.
-    total : float
-        Estimated count of the domain.
+    model : CountModel
+        Of the release.
     confidence, threshold : float
         As in `Release.query`.
-    inference : int
-        Version of the estimates of the release.
 
     Returns
     -------
     dict of str to ndarray, shape (queries,)
-        `COLUMNS`, in their order.
+        `COLUMNS`, in their order; relative errors are infinite where the estimate is 0.
     """
     estimate = np.maximum(totals.estimate, 0.0)
-    perturbation = np.sqrt(totals.perturbation_variance)
+    perturbation = np.sqrt(totals.noise_variance(model.predicts_published))
     nonuniformity = np.sqrt(totals.nonuniformity_variance)
     error = np.hypot(perturbation, nonuniformity)
-    lower, upper = answer_intervals(totals, confidence, inference)
-    base = np.maximum(estimate, sanity_bound(total))
+    lower, upper = answer_intervals(totals, confidence, model.record.inference)
+    relative = relative_to(estimate, error)
+    judged = judge_estimates(relative, lower, reliability_limits(threshold))
     values = (
         estimate,
         perturbation,
@@ -85,9 +78,10 @@ def answer_columns(
         error,
         lower,
         upper,
-        perturbation / base,
-        nonuniformity / base,
-        error / base,
-        error / base <= threshold,
+        relative_to(estimate, perturbation),
+        relative_to(estimate, nonuniformity),
+        relative,
+        judged.reliable,
+        judged.quality,
     )
     return dict(zip(COLUMNS, values, strict=True))

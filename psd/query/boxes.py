@@ -10,11 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
+from psd.estimation.near_model import near_model
 from psd.query._constants import COMPILED_FROM
 from psd.query.answer_table import answer_columns
+from psd.query.region_cells import region_box_fraction
+from psd.query.reliability import Threshold
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse_within, weighted_total
 from psd.space.boxes import SIDES
+from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
     import pandas
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from psd.query.index import QueryIndex
     from psd.space.domain import Domain
 
-__all__ = ["answer_boxes", "box_estimates", "box_totals", "parse_boxes"]
+__all__ = ["answer_boxes", "box_columns", "box_estimates", "box_totals", "parse_boxes"]
 
 # Queries traversed together by numpy; bounds the memory, not the answers.
 _BOXES_PER_BATCH = 512
@@ -111,6 +115,8 @@ def box_fraction(model: CountModel, boxes: NDArray[np.float64]) -> Fraction:
     boxes : ndarray, shape (m, 4), float64
         Queries, clipped to the lattice.
     """
+    if isinstance(model.tree, RegionTree):
+        return region_box_fraction(model.tree, boxes)
     nodes, leaf, density = model.tree.boxes, model.tree.is_leaf, model.density
 
     def fraction(
@@ -145,7 +151,7 @@ def answer_boxes(
     ids: list[Any],
     *,
     confidence: float,
-    threshold: float,
+    threshold: Threshold,
 ) -> pandas.DataFrame:
     """Answer boxes; parts outside the domain are ignored.
 
@@ -167,18 +173,23 @@ def answer_boxes(
     """
     import pandas as pd
 
+    return pd.DataFrame(box_columns(index, boxes, ids, confidence=confidence, threshold=threshold))
+
+
+def box_columns(
+    index: QueryIndex,
+    boxes: NDArray[np.float64],
+    ids: list[Any],
+    *,
+    confidence: float,
+    threshold: Threshold,
+) -> dict[str, Any]:
+    """Answer boxes in columns, which takes no pandas; see `answer_boxes`."""
     domain = index.model.domain
     _check_boxes(domain, boxes, ids)
     totals = _totals_of_boxes(index, domain.to_lattice(boxes))
-    total = index.model.total
-    columns = answer_columns(
-        totals,
-        total,
-        confidence=confidence,
-        threshold=threshold,
-        inference=index.model.record.inference,
-    )
-    return pd.DataFrame({"id": ids, **columns})
+    columns = answer_columns(totals, index.model, confidence=confidence, threshold=threshold)
+    return {"id": ids, **columns}
 
 
 def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
@@ -212,7 +223,7 @@ def box_totals(
         is_estimate = values is index.model.estimates.count
         table = index.summed_area if is_estimate else index.mesh.table(values)
         return index.mesh.totals(table, lattice)
-    engine = _compiled_engine(len(boxes))
+    engine = _compiled_engine(index, len(boxes))
     if engine is not None:
         totals: NDArray[np.float64] = engine.walk_value_totals(index.flat_tree, values, lattice)
         return totals
@@ -224,21 +235,21 @@ def box_totals(
 
 def _totals_of_boxes(index: QueryIndex, lattice: NDArray[np.float64]) -> QueryTotals:
     """Query totals of boxes in lattice units."""
-    model = index.model
-    engine = _compiled_engine(len(lattice))
+    engine = _compiled_engine(index, len(lattice))
     if engine is not None:
         totals: QueryTotals = engine.walk_query_totals(
-            index.flat_tree, model.estimates.count, lattice
+            index.flat_tree, index.model.estimates.count, lattice
         )
         return totals
+    model = near_model(index.model, lattice) if index.once else index.model
     return concatenate(
         [query_totals(model, traversal, batch) for batch, traversal in _traversals(model, lattice)]
     )
 
 
-def _compiled_engine(queries: int) -> ModuleType | None:
-    """Module of the compiled walk for many boxes; None without numba."""
-    if queries < COMPILED_FROM:
+def _compiled_engine(index: QueryIndex, queries: int) -> ModuleType | None:
+    """Module of the compiled walk for many boxes; None without numba, and with regions."""
+    if queries < COMPILED_FROM or isinstance(index.model.tree, RegionTree):
         return None
     try:
         from psd.query import compiled_walk as compiled

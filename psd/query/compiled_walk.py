@@ -394,7 +394,7 @@ def _compile_walk(source: str) -> Any:
                         _scatter_add(numbers, uneven[a:b], uneven[c:d])
                         at = (frames[depth, _NEXT] - 1 - frames[depth, _FIRST]) * room
                         _scatter(numbers, slope[a:b], shares[at + c : at + d])
-                        if inside.kind == SMOOTH:
+                        if errors.shift_share > 0:
                             _scatter_add(numbers, shift[a:b], shift[c:d])
                         if errors.aligned:
                             _scatter_add(numbers, at_west[a:b], at_west[c:d])
@@ -431,8 +431,8 @@ def _compile_walk(source: str) -> Any:
                         _add_cut(off_y, y0, bottom, tall, x0, x1, left, wide, at_south[a:b])
                         _add_cut(off_x, x1, left, wide, y0, y1, bottom, tall, at_east[a:b])
                         _add_cut(off_y, y1, bottom, tall, x0, x1, left, wide, at_north[a:b])
-                    if inside.kind == SMOOTH:
-                        moved = max(values[node], 0.0)
+                    if errors.shift_share > 0:
+                        moved = errors.shift_share * max(values[node], 0.0)
                         _add(moved, share, shift[a:b])
                         _add(-moved, area[a:b], shift[a:b])
                     if errors.other:

@@ -29,7 +29,7 @@ _ROUNDING = 1e-9
 
 
 def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
-    """Compute the exact covariance of the answers by the noise.
+    """Compute the covariance of the answers by the noise.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
     Returns
     -------
     ndarray, shape (m, m), float64
-        Records squared, for the signed least-squares answers.
+        Records squared; exact for signed least-squares answers, see
+        `psd.estimation.published_covariance` for others.
 
     Notes
     -----
@@ -57,7 +58,7 @@ def perturbation_covariance(model: CountModel, regions: Regions) -> Floats:
        Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
     """
     rows = [
-        _innovation_coefficients(traversal, model.estimates)
+        _innovation_coefficients(traversal, model.noise_covariance)
         for _, traversal in regions.traversals()
     ]
     coefficients = sparse.vstack(rows or [sparse.csr_array((0, len(model.tree)))], format="csr")
@@ -164,7 +165,9 @@ def nonuniformity_covariance(model: CountModel, regions: Regions) -> Floats:
 
 
 def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:
-    """Count the records that a smooth density adds to parts of leaves, compared with a uniform one.
+    """Count the records that the density adds to parts of leaves, compared with a uniform one.
+
+    Times the relative error of that density, `psd.estimation.model.CountModel.shift_share`.
 
     Parameters
     ----------
@@ -179,9 +182,10 @@ def records_moved(model: CountModel, node: Integers, part: Floats) -> Floats:
     -------
     ndarray, shape (n,), float64
     """
-    if model.post_processing.density != "smooth":
+    if not model.shift_share:
         return np.zeros(len(node))
-    moved: Floats = np.maximum(model.estimates.count[node], 0.0) * (part[0] - part[1])
+    count = np.maximum(model.estimates.count[node], 0.0)
+    moved: Floats = model.shift_share * count * (part[0] - part[1])
     return moved
 
 

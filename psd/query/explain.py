@@ -17,21 +17,25 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.estimation.model import CountModel
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.estimation.published_covariance import published_covariance
 from psd.privacy.epsilon import MAX_EPSILON, NANO
 from psd.query._constants import FINER_SHIFT
 from psd.query.boxes import box_fraction, parse_boxes
 from psd.query.polygons import polygon_fraction
 from psd.query.totals import QueryTotals, query_totals
-from psd.query.traversal import Fraction, Traversal, traverse
+from psd.query.traversal import Fraction, Traversal, perturbation_variance, traverse
 from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import Tree
 from psd.space.region_checks import to_release_crs
+from psd.space.region_tree import RegionTree
 from psd.space.regions import is_region, regions_table
 
 if TYPE_CHECKING:
     import pandas
 
 __all__ = ["Explanation", "explain_answer", "explain_regions", "refine_leaves"]
+
+_TINY = 1e-300
 
 # Factors of the epsilon that was spent.
 _TIMES = (2, 5, 10)
@@ -97,18 +101,20 @@ def explain_answer(
     More epsilon: the same cells, every count measured with a multiple of its epsilon; a method that
     looks at the data would choose other, usually finer, cells. Finer cells: each leaf that the
     query cuts is quartered and its epsilon goes to the quarters; points are assumed to be as uneven
-    in them as in the leaf, and to lie along the same lines.
+    in them as in the leaf, and to lie along the same lines. A local release has neither remedy.
     """
     traversal = traverse(model.tree, 1, fraction_of(model))
     totals = query_totals(model, traversal, box)
-    noise, uneven = _error_variances(totals)
-    finer = _finer_variances(model, traversal, fraction_of, totals)
+    noise = float(totals.noise_variance(model.predicts_published)[0])
+    uneven = float(totals.nonuniformity_variance[0])
+    is_local = model.record.local is not None  # whose variances follow from reports, not epsilon
+    finer = None if is_local else _finer_variances(model, traversal, fraction_of, totals)
     changes = {"as it is": (noise, uneven)}
-    for times in _TIMES:
+    for times in () if is_local else _TIMES:
         if model.record.epsilon * times <= MAX_EPSILON * NANO:
             scaled = replace(model.tree, epsilon=model.tree.epsilon * times)
             changes[f"{times} times the epsilon"] = (
-                _noise_variance(model, scaled, fraction_of),
+                _noise_variance(model, scaled, model.estimates.count, fraction_of),
                 uneven,
             )
     if finer is not None:
@@ -119,11 +125,6 @@ def explain_answer(
         cut=_cut_cells(model, traversal),
         remedies=_remedies_table(changes),
     )
-
-
-def _error_variances(totals: QueryTotals) -> tuple[float, float]:
-    """Variance of the noise and of non-uniformity of the one answer."""
-    return float(totals.perturbation_variance[0]), float(totals.nonuniformity_variance[0])
 
 
 def _with_cells(model: CountModel, tree: Tree) -> CountModel:
@@ -137,10 +138,20 @@ def _with_cells(model: CountModel, tree: Tree) -> CountModel:
     return CountModel(record=record)
 
 
-def _noise_variance(model: CountModel, tree: Tree, fraction_of: FractionOf) -> float:
-    """Variance of the noise for other cells."""
-    plain, weights = _with_cells(model, tree), fraction_of(model)
-    return _error_variances(query_totals(plain, traverse(tree, 1, weights)))[0]
+def _noise_variance(model: CountModel, tree: Tree, count: Floats, fraction_of: FractionOf) -> float:
+    """Variance of the noise for the same cells with another epsilon."""
+    again = traverse(tree, 1, fraction_of(model))
+    return _variance_within(model, _with_cells(model, tree), count, again)
+
+
+def _variance_within(
+    model: CountModel, plain: CountModel, count: Floats, traversal: Traversal
+) -> float:
+    """Variance of the noise for other cells with the counts that the release publishes."""
+    estimates = replace(plain.estimates, count=count)
+    if model.predicts_published:
+        estimates = published_covariance(plain.tree, estimates)
+    return float(perturbation_variance(traversal, estimates)[0])
 
 
 def _finer_variances(
@@ -156,9 +167,9 @@ def _finer_variances(
     finer = _without_outside(model, finer)
     plain = _with_cells(model, finer)
     again = traverse(finer, 1, fraction_of(plain))
-    noise = _error_variances(query_totals(plain, again))[0]
-    share = (finer.area / tree.area[origin]).astype(np.float64)
+    share = _area(finer) / np.maximum(_area(tree)[origin], _TINY)
     count = model.estimates.count[origin] * share
+    noise = _variance_within(model, plain, count, again)
     node, fraction, area = _cut_leaves(again)
     spread, lump = model.unevenness.spread[origin[node]], model.unevenness.lump
     uneven = nonuniformity_variance(count[node], fraction, area, spread, lump).sum()
@@ -166,9 +177,17 @@ def _finer_variances(
     return noise, float(uneven + FINER_SHIFT * shift + totals.line_variance[0])
 
 
+def _area(tree: Tree) -> Floats:
+    """Area of nodes, of a region tree inside their regions."""
+    area = tree.clipped_area if isinstance(tree, RegionTree) else tree.area
+    return area.astype(np.float64)
+
+
 def _without_outside(model: CountModel, tree: Tree) -> Tree:
-    """The same cells, with no epsilon on those outside the boundary."""
+    """The same cells, with no epsilon on those outside the boundary, or outside their region."""
     record = model.record
+    if isinstance(tree, RegionTree):
+        tree = replace(tree, epsilon=np.where(tree.clipped_area > 0, tree.epsilon, 0))
     if not record.boundary or record.covariate is None:
         return tree
     is_empty = record.covariate.mass(tree.boxes) == 0
@@ -203,7 +222,8 @@ def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     parent = np.concatenate([tree.parent, owner])
     order, rank = _level_order(level, parent)
     origin = np.concatenate([np.arange(len(tree)), owner])[order]
-    finer = Tree(
+    finer = replace(
+        tree,
         boxes=np.concatenate([tree.boxes, quarters])[order],
         parent=np.where(parent[order] < 0, -1, rank[parent[order]]),
         level=level[order],

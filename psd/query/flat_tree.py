@@ -57,6 +57,7 @@ class Errors(NamedTuple):
 
     `other` says whether published counts differ from signed ones; then they have their own.
     `aligned` says whether records lie along lines; then `lines` has the deviations of cuts.
+    `shift_share` is the relative error of what the density moves; 0 for none.
     """
 
     slope: Floats
@@ -67,6 +68,7 @@ class Errors(NamedTuple):
     signed: Floats
     overdispersion: Floats
     lump: float
+    shift_share: float
     aligned: bool
     lines: Floats
 
@@ -128,6 +130,7 @@ def flatten_tree(model: CountModel) -> FlatTree:
             signed=estimates.signed,
             overdispersion=model.unevenness.spread,
             lump=model.unevenness.lump,
+            shift_share=model.shift_share,
             aligned=model.line_deviation is not None,
             lines=np.zeros((2, 0)) if model.line_deviation is None else model.line_deviation,
         ),

@@ -12,6 +12,7 @@ from psd.errors import InternalError
 from psd.estimation.model import CountModel
 from psd.query.flat_tree import FlatTree, flatten_tree
 from psd.query.summed_area import Mesh, leaf_mesh
+from psd.space.region_tree import RegionTree
 
 __all__ = ["QueryIndex"]
 
@@ -24,13 +25,18 @@ class QueryIndex:
     ----------
     model : CountModel
         Estimates of every cell.
+    once : bool
+        Whether the process answers one request, so that a fit of the cells near it is faster.
     """
 
     model: CountModel
+    once: bool = False
 
     @cached_property
     def mesh(self) -> Mesh | None:
         """The leaves as rows and columns, or None; see `psd.query.summed_area`."""
+        if isinstance(self.model.tree, RegionTree):
+            return None
         return leaf_mesh(self.model.tree, self.model.density)
 
     @cached_property

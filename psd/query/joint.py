@@ -6,6 +6,7 @@ from the covariance of the answers, and so does the level at which all intervals
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +17,17 @@ from psd._util.arrays import Floats
 from psd.errors import ParameterError
 from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
 from psd.query.derived import Derived, combine_answers, divide_answers
-from psd.query.region_overlaps import prepare_regions
+from psd.query.region_overlaps import Regions, prepare_regions
+from psd.query.reliability import Threshold
 from psd.query.simultaneous import simultaneous_level
 
 if TYPE_CHECKING:
     import pandas
 
+    from psd.estimation.model import CountModel
     from psd.query.index import QueryIndex
 
-__all__ = ["Joint", "answer_jointly"]
+__all__ = ["Joint", "answer_jointly", "join_answers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -154,21 +157,42 @@ class Joint:
 
 
 def answer_jointly(
-    index: QueryIndex, regions: Any, *, confidence: float, threshold: float
+    index: QueryIndex, regions: Any, *, confidence: float, threshold: Threshold
 ) -> Joint:
     """Answer regions with the covariance of the answers; see `Release.joint`."""
     from psd.query import answer_regions
 
-    model = index.model
-    prepared = prepare_regions(model, regions)
-    answers = answer_regions(index, regions, confidence=confidence, threshold=threshold)
-    noise = perturbation_covariance(model, prepared)
-    spread = nonuniformity_covariance(model, prepared)
+    prepared = prepare_regions(index.model, regions)
+
+    def answer(confidence: float) -> Any:
+        return answer_regions(index, regions, confidence=confidence, threshold=threshold)
+
+    return join_answers(index.model, prepared, answer, confidence)
+
+
+def join_answers(
+    model: CountModel, regions: Regions, answer: Callable[[float], Any], confidence: float
+) -> Joint:
+    """Join the answers of regions with their covariance.
+
+    Parameters
+    ----------
+    model : CountModel
+        Model of the cells.
+    regions : Regions
+        m of them.
+    answer : callable
+        Gives the m answers for a confidence.
+    confidence : float
+        Of single intervals, and of all joint ones together.
+    """
+    answers = answer(confidence)
+    noise = perturbation_covariance(model, regions)
+    spread = nonuniformity_covariance(model, regions)
     level = simultaneous_level(correlation(noise + spread), confidence)
-    together = answer_regions(index, regions, confidence=level, threshold=threshold)
-    pairs = prepared.overlapping_pairs()
+    pairs = regions.overlapping_pairs()
     return Joint(
-        answers=_add_joint_intervals(answers, together),
+        answers=_add_joint_intervals(answers, answer(level)),
         perturbation_covariance=noise,
         nonuniformity_covariance=spread,
         confidence=confidence,

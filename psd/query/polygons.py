@@ -11,10 +11,14 @@ from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, answer_columns
 from psd.query.polygon_values import has_few_values, value_shares
+from psd.query.region_cells import RegionPieces, is_clipped
+from psd.query.region_unions import with_unions
+from psd.query.reliability import Threshold
 from psd.query.totals import concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.polygon_areas import clip_outlines, divide_outlines
 from psd.space.region_checks import outline_lengths, to_release_crs
+from psd.space.region_tree import RegionTree
 from psd.space.regions import regions_table
 
 if TYPE_CHECKING:
@@ -36,7 +40,7 @@ def answer_polygons(
     *,
     crs: Any = None,
     confidence: float,
-    threshold: float,
+    threshold: Threshold,
 ) -> pandas.DataFrame | geopandas.GeoDataFrame:
     """Answer table for polygons; parts outside the domain are ignored.
 
@@ -70,13 +74,7 @@ def answer_polygons(
     chunks = _split_batches(model, shapes)
     _check_inside(model, chunks)
     totals = concatenate([query_totals(model, traverse_polygons(model, chunk)) for chunk in chunks])
-    columns = answer_columns(
-        totals,
-        model.total,
-        confidence=confidence,
-        threshold=threshold,
-        inference=model.record.inference,
-    )
+    columns = answer_columns(totals, model, confidence=confidence, threshold=threshold)
     if not hasattr(regions, "columns"):
         return pd.DataFrame({"id": np.arange(1, len(shapes) + 1), **columns})
     return regions.assign(**columns)
@@ -127,7 +125,8 @@ def traverse_polygons(model: CountModel, shapes: NDArray[np.object_]) -> Travers
 
 def polygon_fraction(model: CountModel, shapes: NDArray[np.object_]) -> Fraction:
     """Covered shares of cells by polygons, for one traversal; see `traverse_polygons`."""
-    return _Descent(model, shapes)
+    cells = _Descent(model, shapes)
+    return with_unions(model.tree, shapes, cells) if isinstance(model.tree, RegionTree) else cells
 
 
 class _Descent:
@@ -138,6 +137,8 @@ class _Descent:
         bounds = np.array([model.domain.bounds])
         self._outlines = clip_outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
         self._pairs = np.arange(len(shapes)) * len(model.tree)
+        tree = model.tree
+        self._pieces = RegionPieces(tree, model.domain) if isinstance(tree, RegionTree) else None
 
     def __call__(self, query: Integers, node: Integers) -> tuple[Floats, Floats]:
         """Shares of points and of area; each cell is part of one of the last call, or the root."""
@@ -149,6 +150,10 @@ class _Descent:
         cut, leaf = self._outlines.cut, tree.is_leaf[node]
         area = np.where(cut & ~leaf, 0.5, self._outlines.fraction)
         partly = np.flatnonzero(leaf & (area > 0) & (area < 1))
+        if isinstance(tree, RegionTree) and self._pieces is not None:
+            clipped = partly[is_clipped(tree, node[partly])]
+            area[clipped] = self._pieces.shares(self._shapes, query[clipped], node[clipped])
+            return area, area
         by_value = has_few_values(self._model, node[partly])
         few, partly = partly[by_value], partly[~by_value]
         share = area.copy()

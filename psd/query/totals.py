@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import sum_by
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
 from psd.query.lines import line_variance
 from psd.query.traversal import Traversal, cut_leaf_total, perturbation_variance, weighted_total
@@ -36,7 +37,8 @@ class QueryTotals:
     leaf_variance : ndarray, shape (queries,), float64
         Variance from points in partly covered leaves, in records squared.
     shift : ndarray, shape (queries,), float64
-        Records that a smooth density adds to the query, compared with a uniform one.
+        Records that the density adds to the query, compared with a uniform one, times the
+        relative error of that density (`psd.estimation.model.CountModel.shift_share`).
     line_variance : ndarray, shape (queries,), float64
         Variance from records along the sides of boxes, in records squared; 0 for polygons.
     """
@@ -51,8 +53,12 @@ class QueryTotals:
 
     @property
     def nonuniformity_variance(self) -> NDArray[np.float64]:
-        """Variance from partly covered leaves, the shift of a smooth density, and lines."""
+        """Variance from partly covered leaves, the shift of a density, and lines."""
         return self.leaf_variance + shift_variance(self.shift) + self.line_variance
+
+    def noise_variance(self, published: bool) -> NDArray[np.float64]:
+        """Variance from the noise, of the published counts or of the signed ones."""
+        return self.published_variance if published else self.perturbation_variance
 
 
 def query_totals(
@@ -80,20 +86,37 @@ def query_totals(
     def moved(
         node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        return np.maximum(count[node], 0.0) * (fraction - area)
+        return model.shift_share * np.maximum(count[node], 0.0) * (fraction - area)
 
-    smooth = model.post_processing.density == "smooth"
+    rounding = _rounding_total(model, traversal)
     return QueryTotals(
         estimate=weighted_total(traversal, count),
         signed=weighted_total(traversal, estimates.signed),
-        perturbation_variance=perturbation_variance(traversal, estimates),
-        published_variance=perturbation_variance(traversal, model.published_covariance),
+        perturbation_variance=perturbation_variance(traversal, estimates) + rounding,
+        published_variance=perturbation_variance(traversal, model.published_covariance) + rounding,
         leaf_variance=cut_leaf_total(traversal, uneven),
-        shift=cut_leaf_total(traversal, moved) if smooth else np.zeros(traversal.queries),
+        shift=cut_leaf_total(traversal, moved)
+        if model.shift_share
+        else np.zeros(traversal.queries),
         line_variance=(
             np.zeros(traversal.queries) if boxes is None else line_variance(model, traversal, boxes)
         ),
     )
+
+
+def _rounding_total(model: CountModel, traversal: Traversal) -> NDArray[np.float64] | float:
+    """Variance of each answer that rounding to integers causes.
+
+    As if the cells of an answer were rounded independently of each other. Neighbours are rounded in
+    opposite directions, so that the variance of a union is smaller.
+    """
+    total, variance = np.zeros(traversal.queries), model.rounding_variance
+    if variance is None:
+        return 0.0
+    for level in traversal.levels:
+        part = np.where(level.opened, 0.0, level.fraction) ** 2 * variance[level.node]
+        total += sum_by(level.query, part, traversal.queries)
+    return total
 
 
 def concatenate(parts: Sequence[QueryTotals]) -> QueryTotals:

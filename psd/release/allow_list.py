@@ -17,12 +17,16 @@ import numpy as np
 from psd._util.declared_parameters import DeclaredParameters
 from psd.errors import ParameterError
 from psd.privacy.unit import PrivacyUnit
+from psd.release.about import About
+from psd.release.local_reports import LocalReports
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord, is_method_name
 from psd.release.series import SeriesRecord
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
+from psd.space.region_hierarchy import KINDS, RegionHierarchy, RegionLevel
+from psd.space.region_tree import RegionTree
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["check_release", "check_series"]
@@ -36,7 +40,7 @@ _ARRAYS = {
 }
 
 _TYPES: dict[str, tuple[type, ...]] = {
-    "tree": (Tree,),
+    "tree": (Tree, RegionTree),
     "domain": (Domain,),
     "epsilon": (int,),
     "method": (str,),
@@ -48,6 +52,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "library": (str,),
     "inference": (int,),
     "source": (str,),
+    "local": (LocalReports, NoneType),
+    "about": (About, NoneType),
 }
 
 
@@ -68,7 +74,9 @@ def check_release(record: ReleaseRecord) -> None:
     _check_exact("the record", record, (ReleaseRecord,))
     for name, types in _TYPES.items():
         _check_exact(name, getattr(record, name), types)
-    if record.source not in ("curator", "given"):
+    if isinstance(record.tree, RegionTree):
+        _check_regions(record.tree.regions)
+    if record.source not in ("curator", "given", "local"):
         raise ParameterError(
             "a release from replayed answers, or from a seed, has no noise and is not saved or "
             "exported"
@@ -81,6 +89,16 @@ def check_release(record: ReleaseRecord) -> None:
         array = getattr(record.tree, name)
         if type(array) is not np.ndarray or array.dtype != dtype:
             raise ParameterError(f"{name} of the tree must be an array of {dtype}")
+
+
+def _check_regions(regions: object) -> None:
+    """Refuse regions that are not a hierarchy of a kind of this library."""
+    _check_exact("regions", regions, (RegionHierarchy,))
+    assert isinstance(regions, RegionHierarchy)
+    for level in regions.levels:
+        _check_exact("level", level, (RegionLevel,))
+    if not type(regions.geometry).__module__.startswith(f"{KINDS}."):
+        raise ParameterError("regions must be of a kind of this library to be written")
 
 
 def check_series(record: SeriesRecord) -> None:

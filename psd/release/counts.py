@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def record_from_counts(
     )
     return ReleaseRecord(
         tree=counted,
-        domain=domain,
+        domain=replace(domain, min_cell=None),  # a rule of methods, and here is none
         epsilon=max(counted.max_path_epsilon, 1),
         method=GIVEN_METHOD,
         unit=unit,

@@ -41,8 +41,10 @@ from psd.release.node_limit import (
 )
 from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
+from psd.release.region_codec import REGIONS_KEY, pack_regions, regions_of, unpack_regions
 from psd.release.schema import record_fields, record_header
 from psd.space.box_tree import Tree
+from psd.space.region_tree import named_tree
 
 if TYPE_CHECKING:
     from psd.space.covariate import Covariate
@@ -61,6 +63,7 @@ __all__ = [
     "explain_read_errors",
     "read_footer",
     "read_release",
+    "regions_footer",
     "stated_digest",
     "write_release",
 ]
@@ -90,6 +93,9 @@ DIGESTED = 4
 KEY = b"psd"
 SERIES_KEY = b"psd-series"
 DIGEST_KEY = b"psd-digest"
+
+_MAX_REGIONS = 2**25 - 2**22
+"""Limit on the regions in the footer, which readers limit to 2^25 bytes."""
 
 NODES = {"floor": 2**20, "each": 12}
 """Limits on the nodes of a file, see `psd._util.untrusted_parquet.check_size`; where counts take a
@@ -147,9 +153,28 @@ def encode_release(record: ReleaseRecord) -> bytes:
     header = record_header(record)
     record_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
     table = pa.Table.from_arrays(columns_of(record.tree), schema=SCHEMA)
-    return encode_tables(
-        [table], {KEY: canonical_json(header)}, digest_of(record), record.covariate
-    )
+    footer = {KEY: canonical_json(header), **regions_footer(record)}
+    return encode_tables([table], footer, digest_of(record), record.covariate)
+
+
+def regions_footer(record: ReleaseRecord) -> dict[bytes, bytes]:
+    """Entry of the footer for the regions of a record; empty without regions.
+
+    Raises
+    ------
+    ParameterError
+        If they take more bytes than a reader accepts.
+    """
+    regions = regions_of(record)
+    if regions is None:
+        return {}
+    packed = pack_regions(regions)
+    if len(packed) > _MAX_REGIONS:
+        raise ParameterError(
+            f"regions must take at most {_MAX_REGIONS:,} bytes in a file, got {len(packed):,}; "
+            "simplify their outlines"
+        )
+    return {REGIONS_KEY: packed}
 
 
 def stated_digest(path: str | os.PathLike[str]) -> str | None:
@@ -266,7 +291,9 @@ def _decode_file(
     fields["covariate"] = unpack_covariate(
         fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"]
     )
-    record = ReleaseRecord(tree=read_trees(file)[0], **fields)
+    regions = unpack_regions(fields.pop("regions"), footer.get(REGIONS_KEY), fields["domain"])
+    tree = read_trees(file)[0]
+    record = ReleaseRecord(tree=tree if regions is None else named_tree(tree, regions), **fields)
     return record, check_digest(footer, KEY, header, header["format"], [record])
 
 
@@ -291,7 +318,7 @@ def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
             if other in footer
             else "it has no psd header; it was not written by this library"
         )
-    if not footer.keys() <= {key, DIGEST_KEY, COVARIATE_KEY, ARROW_KEY}:
+    if not footer.keys() <= {key, DIGEST_KEY, COVARIATE_KEY, REGIONS_KEY, ARROW_KEY}:
         raise ReleaseFormatError("its footer has keys that a release does not have")
     return footer
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from psd._util.arrays import from_arrow
+from psd._util.arrays import from_arrow, nulls_as_zeros
 from psd.errors import ReleaseFormatError
 from psd.space.box_tree import Tree
 from psd.space.partial_tree import check_next_nodes
@@ -109,11 +109,10 @@ class _Nodes:
         self.parent[rows] = from_arrow(batch["parent"])
         self.level[rows] = from_arrow(batch["level"])
         self.epsilon[rows] = from_arrow(batch["nano_epsilon"])
-        count = batch["count"]
-        is_null = count.is_null().to_numpy(zero_copy_only=False)
+        count, is_null = nulls_as_zeros(batch["count"])
         if not np.array_equal(is_null, self.epsilon[rows] == 0):
             raise ReleaseFormatError("counts and epsilons are not on the same nodes")
-        self.count[rows] = from_arrow(count.fill_null(0))
+        self.count[rows] = count
 
     def check(self, first: int, start: int, stop: int) -> None:
         """Check nodes of the tree that begins at a row; those before them were checked."""

@@ -12,7 +12,9 @@ __all__ = [
     "ESTIMATES",
     "INFERENCE_VERSION",
     "INFERENCE_VERSIONS",
+    "REGION_ESTIMATES",
     "SETTLED_SINCE",
+    "WITH_PRIOR",
     "PostProcessing",
 ]
 
@@ -30,6 +32,12 @@ SETTLED_SINCE: Final = 2
 """Version since which counts are pooled without bias, see `psd.estimation.pooling`."""
 
 ESTIMATES = ("least-squares", "posterior", "signed")
+REGION_ESTIMATES = (*ESTIMATES, "integer")
+"""Estimates of releases with regions."""
+
+WITH_PRIOR = ("posterior", "integer")
+"""Estimates that are medians under a prior."""
+
 DENSITIES = ("uniform", "smooth", "covariate")
 
 
@@ -47,7 +55,8 @@ class PostProcessing:
         Least squares projected onto counts that are not negative
         (`psd.estimation.least_squares`); or medians under a prior with many empty cells
         (`psd.estimation.posterior`); or unprojected least squares, where a cell may be negative
-        and an answer is not.
+        and an answer is not. In a release with regions also "integer": the medians, rounded so
+        that they add up on every level (`psd.estimation.integer_counts`).
     density : {"uniform", "smooth", "covariate"}
         Points are spread evenly in a leaf; or the density changes smoothly from leaf to leaf
         (`psd.estimation.density`); or it follows a public covariate (`psd.space.covariate`).
@@ -67,7 +76,7 @@ class PostProcessing:
 
     def __post_init__(self) -> None:
         """Check the choices."""
-        for name, options in (("estimate", ESTIMATES), ("density", DENSITIES)):
+        for name, options in (("estimate", REGION_ESTIMATES), ("density", DENSITIES)):
             value: Any = getattr(self, name)
             if value not in options:
                 raise ParameterError(

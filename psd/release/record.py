@@ -18,14 +18,17 @@ from psd._version import __version__
 from psd.errors import ParameterError
 from psd.privacy.epsilon import MAX_EPSILON, NANO, epsilon_text
 from psd.privacy.unit import PrivacyUnit
+from psd.release.about import About
+from psd.release.local_reports import LocalReports
 from psd.release.post_processing import INFERENCE_VERSION, INFERENCE_VERSIONS, PostProcessing
-from psd.space.box_tree import Tree, check_tree
+from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate, check_covariate
 from psd.space.domain import Domain
+from psd.space.region_tree import RegionTree, check_cells
 
 __all__ = ["GIVEN_METHOD", "CountSource", "ReleaseRecord", "guarantee_note", "is_method_name"]
 
-CountSource = Literal["curator", "given", "replay", "insecure"]
+CountSource = Literal["curator", "given", "local", "replay", "insecure"]
 """Where the counts of a release come from."""
 
 GIVEN_METHOD: Final = "given"
@@ -35,6 +38,7 @@ _METHOD_NAME = re.compile("[a-z0-9-]{1,40}")
 
 _NOTES: dict[CountSource, str] = {
     "curator": "",
+    "local": "",
     "given": "; given: psd did not draw these counts and does not vouch for epsilon",
     "replay": "; replay: these counts have no noise",
     "insecure": "; insecure: a seed repeats the noise",
@@ -48,7 +52,8 @@ class ReleaseRecord:
     Guarantees
     ----------
     - The fields fit together: tree, domain, covariate, unit of privacy and epsilon.
-    - A path from the root to a leaf spends at most `epsilon`.
+    - A path from the root to a leaf spends at most `epsilon`; in a local release, each level.
+    - No cell is smaller than the smallest cell of the domain, if that is stated.
 
     Parameters
     ----------
@@ -72,9 +77,14 @@ class ReleaseRecord:
         Whether the covariate is the raster of a public boundary; cells where it is 0 are empty.
     library, inference : str, int
         Versions that wrote the file and that compute its estimates.
-    source : {"curator", "given", "replay", "insecure"}
-        Where the counts come from: the curator of this library, or the caller (``given``). A
-        release from replayed answers, or from noise that a seed repeats, cannot be saved.
+    local : LocalReports, optional
+        Reports of a local release, whose counts are support counts.
+    about : About, optional
+        What the publisher states: title, licence, reference date.
+    source : {"curator", "given", "local", "replay", "insecure"}
+        Where the counts come from: the curator of this library, the caller (``given``), or devices
+        that randomised their own answers (``local``). A release from replayed answers, or
+        from noise that a seed repeats, cannot be saved.
 
     Raises
     ------
@@ -100,6 +110,8 @@ class ReleaseRecord:
     library: str = __version__
     inference: int = INFERENCE_VERSION
     source: CountSource = "given"
+    local: LocalReports | None = None
+    about: About | None = None
 
     def __post_init__(self) -> None:
         """Check that the fields fit together."""
@@ -118,10 +130,25 @@ class ReleaseRecord:
                 "covariate must be the raster of the boundary, got None; the record says that "
                 "the release has a boundary"
             )
+        if self.post_processing.estimate == "integer" and not isinstance(self.tree, RegionTree):
+            raise ParameterError("estimate must not be integer without regions")
+        if isinstance(self.tree, RegionTree):
+            check_cells(self.tree, self.domain.lattice)
+            if self.post_processing.density == "smooth":
+                raise ParameterError(
+                    "density must be uniform or covariate with regions, got smooth; cells on the "
+                    "two sides of an outline are not smoothed"
+                )
+        self._check_local()
         outside = self.outside
         if outside is not None and self.tree.epsilon[outside].any():
             raise ParameterError("a cell outside the boundary was counted")
-        check_tree(self.tree, self.domain.lattice)
+        check_cells(self.tree, self.domain.lattice)
+        if not self.domain.blocks.keeps(self.tree.boxes):
+            raise ParameterError(
+                f"min_cell must be at most the sides of all cells, got {self.domain.min_cell}; a "
+                "cell of the release is smaller"
+            )
         check_covariate(self.covariate, self.domain, self.post_processing.density)
         if self.inference not in INFERENCE_VERSIONS:
             raise ParameterError(
@@ -133,18 +160,58 @@ class ReleaseRecord:
                 f"epsilon must be above 0 and at most {MAX_EPSILON:,}, got "
                 f"{epsilon_text(self.epsilon)}"
             )
-        if self.tree.max_path_epsilon > self.epsilon:
+        if self.local is None and self.tree.max_path_epsilon > self.epsilon:
             raise ParameterError(
                 f"the counts on a path from the root must spend at most epsilon "
                 f"{epsilon_text(self.epsilon)}, got {epsilon_text(self.tree.max_path_epsilon)}"
             )
 
+    def _check_local(self) -> None:
+        """Check the reports of a local release, or that there are none.
+
+        A device is in one level, so epsilon is the largest of a level, not the sum of a path.
+        """
+        is_local = self.local is not None
+        if (self.source == "local") != is_local or (self.unit.kind == "report") != is_local:
+            raise ParameterError(
+                "source local and unit report must be those of a release with reports of devices, "
+                f"got source {self.source} and unit {self.unit.kind}"
+            )
+        if self.local is None:
+            return
+        if self.post_processing.estimate == "posterior":
+            raise ParameterError(
+                "estimate must be least-squares or signed for a local release, got posterior; its "
+                "prior is for noisy counts, not for reports"
+            )
+        if self.boundary or (self.tree.epsilon > self.epsilon).any():
+            raise ParameterError(
+                "a local release must have no boundary, and no level above its epsilon"
+            )
+        reports = np.zeros(len(self.tree), np.int64)
+        for level in self.local.levels:
+            if level.level >= len(self.tree.levels):
+                raise ParameterError("a level of the reports must be one of the tree")
+            reports[self.tree.levels[level.level]] = level.reports
+        is_counted = self.tree.epsilon > 0
+        if (
+            (is_counted != (reports > 0)).any()
+            or (self.tree.count > reports).any()
+            or ((self.tree.count < 0).any())
+        ):
+            raise ParameterError("the counts of a level must be 0 to the number of its reports")
+
     @property
     def outside(self) -> NDArray[np.bool_] | None:
-        """Mask of the cells that lie entirely outside the boundary; None without a boundary."""
-        if not self.boundary or self.covariate is None:
-            return None
-        empty: NDArray[np.bool_] = self.covariate.mass(self.tree.boxes) == 0
+        """Mask of the cells that no record can lie in; None without boundary and regions.
+
+        Those entirely outside the boundary, and those that do not meet their region.
+        """
+        empty: NDArray[np.bool_] | None = None
+        if self.boundary and self.covariate is not None:
+            empty = self.covariate.mass(self.tree.boxes) == 0
+        if isinstance(self.tree, RegionTree):
+            empty = self.tree.outside if empty is None else empty | self.tree.outside
         return empty
 
     @property

@@ -17,11 +17,15 @@ from psd._util.wall_clock import is_zone_name
 from psd.errors import DomainError, ReleaseFormatError
 from psd.privacy.epsilon import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
+from psd.release.about import ABOUT_KEYS, about_from_mapping, about_header, is_about
 from psd.release.covariate_codec import covariate_header, is_covariate
-from psd.release.post_processing import DENSITIES, ESTIMATES, PostProcessing
+from psd.release.local_reports import is_local_header, local_header, parse_local
+from psd.release.post_processing import DENSITIES, REGION_ESTIMATES, PostProcessing
 from psd.release.record import GIVEN_METHOD, ReleaseRecord, is_method_name
+from psd.release.region_codec import is_regions, regions_header
 from psd.space.domain import Domain
 from psd.space.lattice_axis import parse_resolution
+from psd.space.smallest_cell import parse_min_cell
 
 __all__ = [
     "FIELDS",
@@ -40,7 +44,7 @@ OLDEST_FORMAT: Final = 2
 WRITTEN_FORMAT: Final = 4
 """The lowest format that is written; it is the first with a digest."""
 
-FORMAT: Final = 6
+FORMAT: Final = 9
 """The newest format that is read and written."""
 
 _MAX_CRS = 2**15
@@ -113,7 +117,7 @@ def _is_post_processing(value: object) -> bool:
     return (
         isinstance(value, dict)
         and value.keys() == {"estimate", "density", "prune"}
-        and value["estimate"] in ESTIMATES
+        and value["estimate"] in REGION_ESTIMATES
         and value["density"] in DENSITIES
         and _is_integer(value["prune"], 0, 2**53 - 1)
     )
@@ -139,6 +143,14 @@ def _is_resolution(value: object) -> bool:
     """Whether a JSON value is null or the canonical text of a coordinate resolution."""
     try:
         return value is None or (_is_text(value) and parse_resolution(value) == value)
+    except DomainError:
+        return False
+
+
+def _is_min_cell(value: object) -> bool:
+    """Whether a JSON value is null or the canonical text of a smallest cell."""
+    try:
+        return value is None or (_is_text(value) and parse_min_cell(value) == value)
     except DomainError:
         return False
 
@@ -253,9 +265,10 @@ FIELDS: Final = (
     ),
     Field(
         name="source",
-        json="one of curator, given",
-        doc="whether the curator of this library drew the counts, or they were given to it",
-        is_valid=lambda value: value in ("curator", "given"),
+        json="one of curator, given, local",
+        doc="whether the curator of this library drew the counts, they were given to it, or "
+        "devices randomised their own answers",
+        is_valid=lambda value: value in ("curator", "given", "local"),
         value_of=lambda record: record.source,
         since=5,
         default=_source_before,
@@ -267,6 +280,43 @@ FIELDS: Final = (
         is_valid=_is_resolution,
         value_of=lambda record: record.domain.coordinate_resolution,
         since=6,
+        default=None,
+    ),
+    Field(
+        name="min_cell",
+        json="null or string, a decimal",
+        doc="metres on the ground that no side of a cell is below; null if there is no limit",
+        is_valid=_is_min_cell,
+        value_of=lambda record: record.domain.min_cell,
+        since=7,
+        default=None,
+    ),
+    Field(
+        name="regions",
+        json="null, or object: parameters (object), bytes (integer), sha256",
+        doc="public regions of the upper nodes: kind and parameters, and size and digest of their "
+        "table, which is in the footer",
+        is_valid=is_regions,
+        value_of=regions_header,
+        since=7,
+        default=None,
+    ),
+    Field(
+        name="local",
+        json="null, or object: campaign, levels (list of objects)",
+        doc="of a local release, the digest of its campaign, and the reports of each level",
+        is_valid=is_local_header,
+        value_of=lambda record: local_header(record.local),
+        since=8,
+        default=None,
+    ),
+    Field(
+        name="about",
+        json="null, or object of strings: " + ", ".join(ABOUT_KEYS),
+        doc="what the publisher states about the release; keys without a text are left out",
+        is_valid=is_about,
+        value_of=lambda record: about_header(record.about),
+        since=9,
         default=None,
     ),
 )
@@ -294,7 +344,8 @@ def record_header(record: ReleaseRecord) -> dict[str, Any]:
 def record_fields(header: Any) -> dict[str, Any]:
     """Fields of a `ReleaseRecord` from a header of a file, but for its tree.
 
-    The covariate is what `psd.release.covariate_codec.is_covariate` accepted.
+    The covariate is what `psd.release.covariate_codec.is_covariate` accepted, and ``regions``, of
+    the tree, what `psd.release.region_codec.is_regions` accepted.
 
     Raises
     ------
@@ -308,10 +359,12 @@ def record_fields(header: Any) -> dict[str, Any]:
     unit = ("max_contributions", "weight", "time_zone")
     return {
         **{name: values[name] for name in ("library", "inference", "method")},
-        **{name: values[name] for name in ("covariate", "boundary", "source")},
+        **{name: values[name] for name in ("covariate", "boundary", "source", "regions")},
         "parameters": parameters_from_file(values["parameters"]),
         "epsilon": parse_epsilon(values["epsilon"]),
-        "domain": _domain_of(values["domain"], values["coordinate_resolution"]),
+        "domain": _domain_of(values["domain"], values["coordinate_resolution"], values["min_cell"]),
+        "local": parse_local(values["local"]),
+        "about": about_from_mapping(values["about"]),
         "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),
         "post_processing": PostProcessing(**values["view"]),
     }
@@ -335,11 +388,15 @@ def _fill_defaults(header: Any) -> Mapping[str, Any]:
     return {**missing, **header}
 
 
-def _domain_of(value: dict[str, Any], resolution: str | None) -> Domain:
+def _domain_of(value: dict[str, Any], resolution: str | None, min_cell: str | None) -> Domain:
     """Domain of a header, whose lattice must be the one that a coordinate resolution gives."""
     bounds, lattice = tuple(value["bounds"]), tuple(value["lattice"])
     domain = Domain(
-        bounds=bounds, crs=value["crs"], lattice=lattice, coordinate_resolution=resolution
+        bounds=bounds,
+        crs=value["crs"],
+        lattice=lattice,
+        coordinate_resolution=resolution,
+        min_cell=min_cell,
     )
     if domain.lattice != lattice:
         raise ReleaseFormatError("header field lattice does not follow from coordinate_resolution")

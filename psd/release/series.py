@@ -8,6 +8,7 @@ from psd.errors import ParameterError
 from psd.privacy.epsilon import epsilon_text
 from psd.privacy.unit import ContributionScope
 from psd.release.record import ReleaseRecord, guarantee_note
+from psd.release.region_codec import regions_of
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["SeriesRecord", "receipt_of"]
@@ -57,6 +58,8 @@ class SeriesRecord:
                 raise ParameterError(f"the releases of a series differ in {name}")
         if len({_raster_bytes(record) for record in self.releases}) > 1:
             raise ParameterError("the releases of a series differ in covariate")
+        if len({None if r is None else r.digest for r in map(regions_of, self.releases)}) > 1:
+            raise ParameterError("the releases of a series differ in regions")
         if len(set(map(receipt_of, self.releases))) > 1:
             raise ParameterError(
                 "the releases of a series state different charges of a ledger; a series is paid "

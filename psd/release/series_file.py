@@ -38,6 +38,7 @@ from psd.release.file import (
     encode_tables,
     explain_read_errors,
     read_footer,
+    regions_footer,
     stating_path,
 )
 from psd.release.node_limit import (
@@ -49,8 +50,10 @@ from psd.release.node_limit import (
 )
 from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
+from psd.release.region_codec import REGIONS_KEY, unpack_regions
 from psd.release.schema import is_parameters, record_fields, record_header
 from psd.release.series import SeriesRecord
+from psd.space.region_tree import named_tree
 from psd.space.time_slices import TimeSlices
 
 __all__ = [
@@ -113,7 +116,8 @@ def encode_series(series: SeriesRecord) -> bytes:
     _series_fields(strict_json(canonical_json(header), MAX_HEADER))  # as a reader would
     tables = [_slice_table(number, record) for number, record in enumerate(series.releases)]
     covariate = series.releases[0].covariate
-    return encode_tables(tables, {SERIES_KEY: canonical_json(header)}, digest_of(series), covariate)
+    footer = {SERIES_KEY: canonical_json(header), **regions_footer(series.releases[0])}
+    return encode_tables(tables, footer, digest_of(series), covariate)
 
 
 def digest_of(series: SeriesRecord) -> str:
@@ -173,9 +177,15 @@ def _decode_file(
         raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
     check_size(file, content, **NODES, row=NODE_BYTES)
     covariate = unpack_covariate(each[0]["covariate"], footer.get(COVARIATE_KEY), each[0]["domain"])
+    described = [fields.pop("regions") for fields in each]  # the same for all
+    regions = unpack_regions(described[0], footer.get(REGIONS_KEY), each[0]["domain"])
+    trees = read_trees(file, len(slices))
     records = [
-        ReleaseRecord(tree=tree, **{**fields, "covariate": covariate})
-        for tree, fields in zip(read_trees(file, len(slices)), each, strict=True)
+        ReleaseRecord(
+            tree=tree if regions is None else named_tree(tree, regions),
+            **{**fields, "covariate": covariate},
+        )
+        for tree, fields in zip(trees, each, strict=True)
     ]
     series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
     version = header["release"]["format"]

@@ -7,6 +7,7 @@ outside are then empty in every data set, so publishing that they are empty cost
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from psd.errors import DomainError, ParameterError
 from psd.space.boxes import quadrants
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.crs import explain_proj_errors, parse_crs
+from psd.space.even_odd import SideIndex
 
 if TYPE_CHECKING:
     import geopandas
@@ -101,18 +103,19 @@ class Boundary:
         return cls(shape=shape, mask=mask, state=_states(shape, mask))
 
     def contains(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
-        """Whether points inside the bounds lie in the polygon, its outline included.
+        """Whether points inside the bounds lie in the polygon.
 
-        With a coordinate resolution, whether their rounded coordinates do, those on the outline by
-        the rule of queries, see `psd.query.polygon_values`.
+        A point on the outline does where the polygon continues to the east of it, see
+        `psd.space.even_odd`: of areas that share an outline one has the point. On the east and
+        north bound of the domain a point is decided just inside it. With a coordinate resolution
+        rounded coordinates decide, those on the outline by the rule of queries, see
+        `psd.query.polygon_values`.
 
         Parameters
         ----------
         x, y : ndarray, shape (n,), float64
             In the CRS of the domain, inside its bounds. Private.
         """
-        import shapely
-
         columns, rows, _ = self.mask.domain.quantise(x, y)
         touched = [
             _touched_cells(cells, size, side)
@@ -123,11 +126,25 @@ class Boundary:
         states = [self.state[row, column] for row in touched[1] for column in touched[0]]
         inside: NDArray[np.bool_] = np.minimum.reduce(states) == _INSIDE
         unclear = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
-        if self.mask.domain.coordinate_resolution is not None:
-            axes = self.mask.domain.axes
-            x, y = axes[0].probe(columns, 0), axes[1].probe(rows, 1)
-        inside[unclear] = shapely.intersects_xy(self.shape, x[unclear], y[unclear])
+        x, y = self._probes(x[unclear], y[unclear], columns[unclear], rows[unclear])
+        inside[unclear] = self._sides.contains(np.zeros(len(unclear), np.int64), x, y)
         return inside
+
+    @cached_property
+    def _sides(self) -> SideIndex:
+        """Sides of the polygon."""
+        return SideIndex.from_polygons(np.array([self.shape], dtype=object))
+
+    def _probes(
+        self, x: Floats, y: Floats, columns: NDArray[np.int32], rows: NDArray[np.int32]
+    ) -> tuple[Floats, Floats]:
+        """Coordinates that decide."""
+        domain = self.mask.domain
+        if domain.coordinate_resolution is not None:
+            return domain.axes[0].probe(columns, 0), domain.axes[1].probe(rows, 1)
+        _, _, east, north = domain.bounds
+        inner = np.nextafter([east, north], -np.inf)
+        return np.minimum(x, inner[0]), np.minimum(y, inner[1])
 
     def restrict(self, covariate: Covariate | None) -> Covariate:
         """Set a covariate to 0 outside the boundary; without a covariate return the mask.
@@ -160,9 +177,9 @@ class Boundary:
 
 
 def bounds_of(
-    polygons: geopandas.GeoDataFrame | geopandas.GeoSeries, crs: str
+    polygons: geopandas.GeoDataFrame | geopandas.GeoSeries, crs: str, name: str = "boundary"
 ) -> tuple[float, float, float, float]:
-    """Bounds of polygons, in a CRS.
+    """Bounds of polygons, in a CRS; messages call them by the name.
 
     Raises
     ------
@@ -173,14 +190,14 @@ def bounds_of(
     """
     shapes = polygons.geometry
     if not shapes.geom_type.isin(["Polygon", "MultiPolygon"]).all():
-        raise ParameterError("boundary must hold polygons only; give its area")
+        raise ParameterError(f"{name} must hold polygons only; give its area")
     if shapes.crs is None:
-        raise DomainError("the boundary has no CRS; assign it in your GIS")
-    with explain_proj_errors("the boundary", crs):
+        raise DomainError(f"the file of the {name} has no CRS; assign it in your GIS")
+    with explain_proj_errors(f"the {name}", crs):
         parse_crs(shapes.crs)
         west, south, east, north = map(float, shapes.to_crs(parse_crs(crs)).total_bounds)
     if not np.isfinite([west, south, east, north]).all():
-        raise DomainError(f"the boundary is empty, or cannot be expressed in {crs}")
+        raise DomainError(f"the {name} is empty, or cannot be expressed in {crs}")
     return west, south, east, north
 
 

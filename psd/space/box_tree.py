@@ -18,7 +18,7 @@ from psd.errors import InternalError, ReleaseFormatError
 from psd.space.boxes import box_sides
 from psd.space.hierarchy import Hierarchy, topology_rules
 
-__all__ = ["MAX_CHILDREN", "Tree", "check_tree", "locate"]
+__all__ = ["MAX_CHILDREN", "Tree", "check_tree", "children_tile", "locate"]
 
 MAX_CHILDREN = 4
 
@@ -80,21 +80,24 @@ def _rules(tree: Tree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
     yield "the root is not the whole lattice", (*tree.boxes[0],) == (0, 0, *lattice)
     yield "a box is empty", bool((tree.boxes[:, :2] < tree.boxes[:, 2:]).all())
     yield "a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())
-    yield "the children of a node do not tile it", _children_tile(tree)
+    yield "the children of a node do not tile it", children_tile(tree)
 
 
-def _children_tile(tree: Tree) -> bool:
-    """Whether children lie inside their parent, do not overlap, and have its area together."""
-    parent = tree.parent[1:]
+def children_tile(tree: Tree, start: int = 1) -> bool:
+    """Whether children lie inside their parent, do not overlap, and have its area together.
+
+    Of the families of the nodes from ``start`` on, which must be whole families.
+    """
+    parent = tree.parent[start:]
     if len(parent) == 0:
         return True
     sides = np.ascontiguousarray(tree.boxes.T)
-    inside = all((side[1:] >= side[parent]).all() for side in sides[:2])
-    inside = inside and all((side[1:] <= side[parent]).all() for side in sides[2:])
+    inside = all((side[start:] >= side[parent]).all() for side in sides[:2])
+    inside = inside and all((side[start:] <= side[parent]).all() for side in sides[2:])
     first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family
     area = tree.area
-    full = np.add.reduceat(area[1:], first) == area[parent[first]]
-    return inside and bool(full.all()) and not _siblings_overlap(sides[:, 1:], parent)
+    full = np.add.reduceat(area[start:], first) == area[parent[first]]
+    return inside and bool(full.all()) and not _siblings_overlap(sides[:, start:], parent)
 
 
 def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bool:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.space.domain import Domain
+from psd.space.smallest_cell import Blocks
 
 if TYPE_CHECKING:
     import geopandas
@@ -48,6 +49,8 @@ class Covariate:
         Whose bounds the raster covers. Public.
     raster : ndarray, shape (rows, columns), uint16
         Density, in any unit; rows from the south, columns from the west. Public.
+    blocks : Blocks, optional
+        Boxes are then in lines of these blocks of the lattice. Public.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class Covariate:
 
     domain: Domain
     raster: NDArray[np.uint16]
+    blocks: Blocks | None = None
 
     def __post_init__(self) -> None:
         """Check the raster and make it read-only."""
@@ -197,6 +201,8 @@ class Covariate:
 
     def to_raster(self, boxes: NDArray[np.integer | np.floating]) -> Floats:
         """Convert boxes from lattice units to raster cells; lines on raster lines stay exact."""
+        if self.blocks is not None:
+            boxes = self.blocks.to_fine(boxes)
         inside: Floats = boxes * self._shape / np.array(self.domain.lattice * 2, float)
         return inside
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from psd.errors import DomainError
@@ -17,13 +18,16 @@ from psd.errors import DomainError
 if TYPE_CHECKING:
     from pyproj import CRS
 
-__all__ = ["explain_proj_errors", "parse_crs"]
+__all__ = ["check_plane_crs", "explain_proj_errors", "metres_per_unit", "offline", "parse_crs"]
 
 # Parameters of PROJ whose values are files, in a PROJ string or inside another text.
 _FILES = re.compile(
     r"(?:grids|file|model|catalog)\s*=(?!\s*@?null(?:[\s\"]|$))|init\s*=(?!\s*epsg:\d)|PROJ-based",
     re.IGNORECASE,
 )
+
+# The default, which is known without pyproj: its import takes as long as a small query.
+_DEGREES = "EPSG:4326"
 
 # Names of the empty grid, which shifts nothing.
 _NULL = ("null", "@null")
@@ -58,14 +62,89 @@ def parse_crs(named: Any) -> CRS:
         parts = list(_texts("", crs.to_json_dict()))
     except (CRSError, UnicodeError, RecursionError):
         raise DomainError(
-            f"crs must be a coordinate reference system such as EPSG:4326, got {text[:80]!r}",
+            f"crs must be a coordinate reference system such as EPSG:4326, got {str(text)[:80]!r}",
             name="crs",
-            value=text[:80],
+            value=str(text)[:80],
         ) from None
     # Values of parameters are numbers; a text is the name of a file.
     if any(_FILES.search(t) or (key == "value" and t not in _NULL) for key, t in parts):
         raise DomainError(_names_file(text), name="crs")
     return crs
+
+
+def check_plane_crs(text: str, name: str = "crs") -> tuple[str, bool]:
+    """Check that a CRS has coordinates x and y.
+
+    Parameters
+    ----------
+    text : str
+        Anything that pyproj understands. Public.
+    name : str
+        Name of the argument in messages.
+
+    Returns
+    -------
+    str, bool
+        Canonical text of the CRS, and whether its coordinates are degrees.
+
+    Raises
+    ------
+    DomainError
+        If it is not a CRS, names a file, or has other coordinates.
+
+    Examples
+    --------
+    >>> check_plane_crs("epsg:27700")
+    ('EPSG:27700', False)
+    """
+    if text == _DEGREES:
+        return _DEGREES, True
+    try:
+        crs = parse_crs(text)
+    except DomainError as error:
+        message = str(error)
+        raise DomainError(
+            name + message.removeprefix("crs"), name=name, value=str(text)[:80]
+        ) from None
+    if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
+        raise DomainError(
+            f"{name} must have coordinates x and y, got {text[:80]!r}; try EPSG:4326",
+            name=name,
+            value=text[:80],
+        )
+    authority = crs.to_authority(min_confidence=100)
+    return (":".join(authority) if authority else crs.to_wkt()), bool(crs.is_geographic)
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Keep PROJ from fetching grids over the network, whatever the environment allows."""
+    from pyproj import _network
+
+    allowed = _network.is_network_enabled()
+    if allowed:
+        _network.set_network_enabled(active=False)
+    try:
+        yield
+    finally:
+        if allowed:
+            _network.set_network_enabled(active=True)
+
+
+@cache
+def metres_per_unit(crs: str) -> float | None:
+    """Length of a unit of the coordinates of a projected or local CRS; None without one.
+
+    Examples
+    --------
+    >>> metres_per_unit("EPSG:3857"), round(metres_per_unit("EPSG:2263"), 6)
+    (1.0, 0.304801)
+    """
+    axes = parse_crs(crs).axis_info
+    factors = {float(axis.unit_conversion_factor) for axis in axes[:2]}
+    if len(factors) != 1 or any("degree" in axis.unit_name for axis in axes[:2]):
+        return None
+    return factors.pop() or None
 
 
 def _names_file(text: str) -> str:

@@ -7,7 +7,7 @@ from the caller or a public file, never from the points.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from psd._util.instances import type_text
 from psd.errors import DomainError, ParameterError
 from psd.space.bounds import area_of_use, check_bounds, check_degrees, meets_area_of_use
-from psd.space.crs import parse_crs
+from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs
 from psd.space.lattice_axis import (
     MAX_LATTICE,
     EvenAxis,
@@ -24,10 +24,21 @@ from psd.space.lattice_axis import (
     SteppedAxis,
     parse_resolution,
 )
+from psd.space.smallest_cell import (
+    DEFAULT_MIN_CELL,
+    Blocks,
+    ground_sides,
+    min_cell_within,
+    parse_min_cell,
+    smallest_blocks,
+)
 
-__all__ = ["DEFAULT_LATTICE", "MAX_LATTICE", "Domain", "public_domain"]
+__all__ = ["DEFAULT_LATTICE", "MAX_LATTICE", "USUAL_MIN_CELL", "Domain", "public_domain"]
 
 DEFAULT_LATTICE = (2**20, 2**20)
+
+USUAL_MIN_CELL = "usual"
+"""Word for the default of `Domain.min_cell`, which depends on the other parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +68,27 @@ class Domain:
         Step to which the coordinates come rounded, such as ``"0.0001"``, in units of the CRS; kept
         as text. Each lattice cell then holds one multiple of the step, in its middle. Public: a
         fact about the source, never derived from the points.
+    min_cell : str, int, float or Decimal, optional
+        Smallest side of a cell on the ground, in metres, where the data decide how cells are
+        divided; kept as text, or None for 0, which sets no limit. By default ``"usual"``: 5 with
+        the default lattice or a coordinate resolution, where the CRS is not a local one and the
+        bounds have such sides, else None. Public, never derived from the points. Domains that
+        differ in it alone are equal: it does not change the cell of a record.
 
     Raises
     ------
     DomainError
         If the bounds are not finite, have no area or lie outside the CRS, if the CRS is unknown,
-        or if the coordinate resolution does not fit the bounds.
+        or if the coordinate resolution or the smallest cell does not fit the bounds.
+
+    Notes
+    -----
+    The smallest cell has `cell_step` columns and rows of the lattice: the least powers of two with
+    which both sides are at least `min_cell` on the ground. The ground is measured as in
+    `psd.space.smallest_cell.ground_sides`: a degree of latitude is 110,574 m, one of longitude that
+    times the cosine of the latitude of the bounds that is farthest from the equator (at most 80
+    degrees); a projected CRS is measured by its units. With a coordinate resolution the side of a
+    cell is the number of its values times the resolution.
 
     Examples
     --------
@@ -77,13 +103,15 @@ class Domain:
     crs: str = "EPSG:4326"
     lattice: tuple[int, int] = DEFAULT_LATTICE
     coordinate_resolution: str | None = None
+    min_cell: str | None = field(default=USUAL_MIN_CELL, compare=False)
     geographic: bool = field(init=False, repr=False, compare=False)
     axes: tuple[LatticeAxis, LatticeAxis] = field(init=False, repr=False, compare=False)
+    cell_step: tuple[int, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the fields; CRS and coordinate resolution are kept in their canonical text."""
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
-        crs, geographic = _check_crs(self.crs)
+        crs, geographic = check_plane_crs(self.crs)
         object.__setattr__(self, "crs", crs)
         object.__setattr__(self, "geographic", geographic)
         if geographic:
@@ -100,6 +128,30 @@ class Domain:
                 name="bounds",
                 value=self.bounds,
             )
+        self._set_min_cell()
+
+    def _set_min_cell(self) -> None:
+        """Check the smallest cell, and derive the columns and rows that it has."""
+        local = not self.geographic and parse_crs(self.crs).is_engineering
+        sides = self._ground_sides
+        if self.min_cell == USUAL_MIN_CELL:
+            chosen = self.lattice != DEFAULT_LATTICE and self.coordinate_resolution is None
+            fits = min(sides) >= float(DEFAULT_MIN_CELL)
+            min_cell = None if local or chosen or not fits else DEFAULT_MIN_CELL
+        else:
+            min_cell = parse_min_cell(self.min_cell)
+        if min_cell is not None and float(min_cell) > min(sides):
+            raise _too_large(min_cell, sides)
+        object.__setattr__(self, "min_cell", min_cell)
+        step = smallest_blocks(sides, self.lattice, min_cell)
+        object.__setattr__(self, "cell_step", step)
+
+    @property
+    def _ground_sides(self) -> tuple[float, float]:
+        """Width and height of the bounds in metres; 0 if the CRS has no unit of length."""
+        unit = None if self.geographic else metres_per_unit(self.crs)
+        is_measured = self.geographic or unit is not None
+        return ground_sides(self.bounds, unit) if is_measured else (0.0, 0.0)
 
     def _set_even_axes(self) -> None:
         """Divide the bounds into equal cells."""
@@ -141,6 +193,7 @@ class Domain:
         *,
         lattice: tuple[int, int] = DEFAULT_LATTICE,
         coordinate_resolution: str | None = None,
+        min_cell: str | None = USUAL_MIN_CELL,
     ) -> Domain:
         """Domain of the area of use of a CRS; the world for EPSG:4326.
 
@@ -152,6 +205,8 @@ class Domain:
             Columns and rows of the lattice.
         coordinate_resolution : str, int, float or Decimal, optional
             Step to which the coordinates are rounded.
+        min_cell : str, int, float or Decimal, optional
+            Smallest side of a cell on the ground.
 
         Raises
         ------
@@ -163,14 +218,23 @@ class Domain:
         >>> Domain.area_of_use("EPSG:4326").bounds
         (-180.0, -90.0, 180.0, 90.0)
         """
-        area = area_of_use(_check_crs(crs)[0])
+        area = area_of_use(check_plane_crs(crs)[0])
         if area is None:
             raise DomainError(
                 f"crs {crs!r} has no area of use; give bounds=", name="crs", value=crs
             )
         return cls(
-            bounds=area, crs=crs, lattice=lattice, coordinate_resolution=coordinate_resolution
+            bounds=area,
+            crs=crs,
+            lattice=lattice,
+            coordinate_resolution=coordinate_resolution,
+            min_cell=min_cell,
         )
+
+    @property
+    def blocks(self) -> Blocks:
+        """Lattice in blocks of the smallest cell."""
+        return Blocks(lattice=self.lattice, step=self.cell_step)
 
     @property
     def width(self) -> float:
@@ -181,6 +245,22 @@ class Domain:
     def height(self) -> float:
         """North minus south, in units of the CRS."""
         return self.bounds[3] - self.bounds[1]
+
+    def with_min_cell(self, min_cell: str | None) -> Domain:
+        """Domain with another smallest cell, at most the shorter side of the bounds."""
+        if min_cell is None or min_cell == USUAL_MIN_CELL:
+            return replace(self, min_cell=min_cell)
+        return replace(self, min_cell=min_cell_within(self._ground_sides, min_cell))
+
+    def in_blocks(self, blocks: Blocks) -> Domain:
+        """Domain on the coarser lattice of blocks, for a method that does not divide them.
+
+        Its bounds and its number of columns and rows count; where the blocks do not divide the
+        lattice evenly, its lines are not exactly those of the blocks.
+        """
+        return replace(
+            self, lattice=blocks.coarse_lattice, coordinate_resolution=None, min_cell=None
+        )
 
     def edges(self, axis: int, lines: ArrayLike) -> NDArray[np.float64]:
         """Coordinates of lattice lines.
@@ -292,6 +372,18 @@ def public_domain(value: Any) -> Domain:
     )
 
 
+def _too_large(min_cell: str, sides: tuple[float, float]) -> DomainError:
+    """Error for a smallest cell that does not fit into the bounds, or cannot be measured."""
+    if sides == (0.0, 0.0):
+        text = "min_cell must be left out or 0 for a CRS without a unit of length, got " + min_cell
+    else:
+        text = (
+            f"min_cell must be at most the sides of the bounds on the ground, {sides[0]:,.0f} x "
+            f"{sides[1]:,.0f} m, got {min_cell}; it is in metres"
+        )
+    return DomainError(text, name="min_cell", value=min_cell)
+
+
 def _check_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
     """Check for two integers in range."""
     try:
@@ -304,16 +396,3 @@ def _check_lattice(lattice: tuple[int, int]) -> tuple[int, int]:
             name="lattice",
         )
     return columns, rows
-
-
-def _check_crs(text: str) -> tuple[str, bool]:
-    """Canonical text of a CRS and whether its coordinates are degrees."""
-    crs = parse_crs(text)
-    if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
-        raise DomainError(
-            f"crs must have coordinates x and y, got {text[:80]!r}; try EPSG:4326",
-            name="crs",
-            value=text[:80],
-        )
-    authority = crs.to_authority(min_confidence=100)
-    return (":".join(authority) if authority else crs.to_wkt()), bool(crs.is_geographic)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
-__all__ = ["area_unit", "ground_areas"]
+__all__ = ["area_unit", "ground_areas", "shape_ground_areas"]
 
 
 def area_unit(domain: Domain) -> str:
@@ -46,12 +47,55 @@ def ground_areas(domain: Domain, boxes: Floats) -> Floats:
     if not domain.geographic:
         flat: Floats = (east - west) * (north - south) * _metres(domain) ** 2 / 1e6
         return flat if _metres(domain) else (east - west) * (north - south)
+    a, b = _axes(domain)
+    band = _zone(north, a, b) - _zone(south, a, b)
+    return np.asarray(np.radians(east - west) * band / 1e6)
+
+
+def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
+    """Areas of polygons in the CRS of a domain, in the unit of `ground_areas`.
+
+    Parameters
+    ----------
+    domain : Domain
+        Its CRS is that of the polygons.
+    shapes : ndarray of geometries, shape (n,)
+        Polygons inside its bounds.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        In degrees their sides are straight in longitude and latitude, as those of boxes.
+
+    Examples
+    --------
+    >>> import shapely
+    >>> from psd.space.domain import Domain
+    >>> earth = Domain(bounds=(-180, -90, 180, 90), lattice=(1, 1))
+    >>> shape_ground_areas(earth, np.array([shapely.box(-180, -90, 180, 90)])).round(-5).tolist()
+    [510100000.0]
+    """
+    import shapely
+
+    if not domain.geographic:
+        scale = _metres(domain) ** 2 / 1e6 if _metres(domain) else 1.0
+        return np.asarray(shapely.area(shapes) * scale)
+    a, b = _axes(domain)
+
+    def equal_area(vertices: Floats) -> Floats:
+        return np.column_stack([np.radians(vertices[:, 0]), _zone(vertices[:, 1], a, b)])
+
+    # Sides are curves in the plane of equal areas, so they are divided first.
+    fine = shapely.segmentize(shapes, max(domain.width, domain.height) / 1000)
+    return np.asarray(shapely.area(shapely.transform(fine, equal_area)) / 1e6)
+
+
+def _axes(domain: Domain) -> tuple[float, float]:
+    """Half axes of the ellipsoid of a CRS, those of WGS 84 if it does not state them."""
     from pyproj import CRS
 
     ellipsoid = CRS.from_user_input(domain.crs).get_geod()
-    a, b = (ellipsoid.a, ellipsoid.b) if ellipsoid else (6_378_137.0, 6_356_752.314)
-    band = _zone(north, a, b) - _zone(south, a, b)
-    return np.asarray(np.radians(east - west) * band / 1e6)
+    return (ellipsoid.a, ellipsoid.b) if ellipsoid else (6_378_137.0, 6_356_752.314)
 
 
 def _zone(latitude: Floats, a: float, b: float) -> Floats:

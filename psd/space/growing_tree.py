@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,10 @@ from psd.errors import ParameterError
 from psd.privacy.noise_laws import DISCRETE_LAPLACE
 from psd.space.box_tree import Tree
 from psd.space.boxes import quadrants
+from psd.space.region_tree import RegionTree
+
+if TYPE_CHECKING:
+    from psd.space.region_frame import RegionFrame, Regions
 
 __all__ = ["Cells", "Cut", "GrowingTree"]
 
@@ -73,6 +78,8 @@ class Cut:
     ----------
     nodes : ndarray, shape (n,), int64
         Nodes that were cut.
+    boxes : ndarray, shape (n, 4), int64
+        Their boxes.
     cells : Cells
         The children, family by family, within a family by y then x.
     lines : ndarray, shape (n, 2), int64
@@ -82,6 +89,7 @@ class Cut:
     """
 
     nodes: NDArray[np.int64]
+    boxes: NDArray[np.int64]
     cells: Cells
     lines: NDArray[np.int64]
     child: NDArray[np.int64]
@@ -112,6 +120,10 @@ class GrowingTree:
         self.level = np.array([0])
         self.count = np.array([0])
         self.epsilon = np.array([0])
+        self.spans = np.array([[0, 0]])
+        self.regions: Regions | None = None
+        # Shares inside the region, of the nodes for which they were computed; else NaN.
+        self._inside = np.array([np.nan])
         self._is_cut = np.array([False])
 
     def cells(self, nodes: NDArray[np.int64]) -> Cells:
@@ -167,19 +179,93 @@ class GrowingTree:
         grown = grown.reshape(-1, 4) if filled.all() else grown[filled]
         numbers = np.arange(len(self.parent), len(self.parent) + len(grown))
         self._is_cut[nodes] = True
-        self._append(np.repeat(nodes, filled.sum(axis=1)), grown)
+        parent = np.repeat(nodes, filled.sum(axis=1))
+        self._append(parent, grown, self.level[parent] + 1, self.spans[parent])
+        # All of a node inside its region is divided into nodes inside it.
+        self._inside[numbers[self._inside[parent] == 1]] = 1.0
         cells = Cells(layer=self.layer, nodes=numbers, boxes=grown)
-        return Cut(nodes=nodes, cells=cells, lines=lines, child=child)
+        return Cut(nodes=nodes, boxes=boxes, cells=cells, lines=lines, child=child)
 
-    def _append(self, parent: NDArray[np.int64], boxes: NDArray[np.int64]) -> None:
+    def cut_regions(self, regions: Regions, frame: RegionFrame) -> None:
+        """Cut the root, which has no children yet, into the nodes of a public hierarchy.
+
+        Parameters
+        ----------
+        regions : Regions
+            Public.
+        frame : RegionFrame
+            Of that hierarchy.
+
+        Raises
+        ------
+        ParameterError
+            If the root was cut before, or the tree is that of a curve.
+        """
+        if len(self.parent) > 1 or self.curve:
+            raise ParameterError(
+                "only the root can be cut into regions, before any other cut; start another layer, "
+                "which is charged on top"
+            )
+        spans = np.stack([frame.first, frame.stop], axis=1)
+        self._append(frame.parent[1:], frame.boxes[1:], frame.level[1:], spans[1:])
+        self.spans[0] = spans[0]
+        self._is_cut[:] = True
+        self._is_cut[frame.lowest] = False
+        self.regions = regions
+
+    def _append(
+        self,
+        parent: NDArray[np.int64],
+        boxes: NDArray[np.int64],
+        level: NDArray[np.int64],
+        spans: NDArray[np.int64],
+    ) -> None:
         """Add nodes without measurement."""
         zeros = np.zeros(len(parent), np.int64)
         self.boxes = np.concatenate([self.boxes, boxes])
         self.parent = np.concatenate([self.parent, parent])
-        self.level = np.concatenate([self.level, self.level[parent] + 1])
+        self.level = np.concatenate([self.level, level])
+        self.spans = np.concatenate([self.spans, spans])
         self.count = np.concatenate([self.count, zeros])
         self.epsilon = np.concatenate([self.epsilon, zeros])
+        self._inside = np.concatenate([self._inside, np.full(len(parent), np.nan)])
         self._is_cut = np.concatenate([self._is_cut, zeros.astype(bool)])
+
+    def may_have_records(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which nodes meet their region: all that are not cells, or regions, by themselves.
+
+        Guarantees
+        ----------
+        - It is false only if no record of the region can lie in the node. A node that has an area
+          inside its region is not asked about further.
+        """
+        possible = np.ones(len(nodes), bool)
+        if self.regions is None:
+            return possible
+        first, stop = self.spans[nodes].T
+        single = np.flatnonzero((stop - first == 1) & ~(self._inside[nodes] > 0))
+        region = first[single].astype(np.int32)
+        possible[single] = self.regions.meets(region, self.boxes_of(nodes[single]))
+        return possible
+
+    def share_inside(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Share of the area of nodes inside their region; 1 without regions. Public.
+
+        Raises
+        ------
+        ParameterError
+            If a node is made of several regions.
+        """
+        if self.regions is None:
+            return np.ones(len(nodes))
+        first, stop = self.spans[nodes].T
+        if (stop - first > 1).any():
+            raise ParameterError("cells must be lowest regions, or cells in them, for their mass")
+        fresh = nodes[np.isnan(self._inside[nodes])]
+        boxes = self.boxes_of(fresh)
+        area = self.regions.clipped_area(self.spans[fresh, 0].astype(np.int32), boxes)
+        self._inside[fresh] = area / (boxes[:, 2:] - boxes[:, :2]).astype(np.float64).prod(axis=1)
+        return self._inside[nodes]
 
     def measure(
         self, nodes: NDArray[np.int64], counts: NDArray[np.int64], nano: NDArray[np.int64]
@@ -210,13 +296,16 @@ class GrowingTree:
             rank[order] = np.arange(len(order))
             boxes, level, count, epsilon = boxes[order], level[order], count[order], epsilon[order]
             parent = np.where(parent[order] < 0, -1, rank[parent[order]])
-        return Tree(
-            boxes=boxes.astype(np.int32),
-            parent=parent.astype(np.int32),
-            level=level.astype(np.int16),
-            count=count,
-            epsilon=epsilon,
-            noise_law=noise_law,
+        arrays: dict[str, Any] = {
+            "boxes": boxes.astype(np.int32),
+            "parent": parent.astype(np.int32),
+            "level": level.astype(np.int16),
+            "count": count,
+            "epsilon": epsilon,
+            "noise_law": noise_law,
+        }
+        return (
+            Tree(**arrays) if self.regions is None else RegionTree(**arrays, regions=self.regions)
         )
 
     def _is_level_order(self) -> bool:

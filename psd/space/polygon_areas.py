@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 
-__all__ = ["Outlines", "clip_outlines", "divide_outlines"]
+__all__ = ["Outlines", "clip_outlines", "clip_sides", "divide_outlines", "polygon_sides"]
 
 # Fractions this close to 0 or 1 are rounding errors.
 _ROUNDING = 1e-12
@@ -97,9 +97,25 @@ def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> Outlines:
     >>> clip_outlines(triangle, np.array([[0.0, 0, 1, 2]])).fraction
     array([0.75])
     """
-    sides, owner = _sides(shapes)
+    return clip_sides(*polygon_sides(shapes), boxes)
+
+
+def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> Outlines:
+    """Clip sides of polygons to boxes.
+
+    Parameters
+    ----------
+    sides : ndarray, shape (5, m), float64
+        From `polygon_sides`. Of the polygon of each box all sides are needed that lie inside it or
+        east of it.
+    owner : ndarray, shape (m,), int64
+        Box of each side, ascending.
+    boxes : ndarray, shape (n, 4), float64
+        In the CRS of the polygons.
+    """
+    rising = sides[1] != sides[3]
     no_steps = np.zeros((2, 0)), np.zeros(0, np.int64)
-    return _clip(sides, owner, *no_steps, np.zeros(len(boxes)), boxes)
+    return _clip(sides[:, rising], owner[rising], *no_steps, np.zeros(len(boxes)), boxes)
 
 
 def divide_outlines(larger: Outlines, parent: Integers, boxes: Floats) -> Outlines:
@@ -139,8 +155,22 @@ def _inherit(owner: Integers, parent: Integers, parents: int) -> tuple[Integers,
     return ranges(first[parent], length), np.repeat(np.arange(len(parent)), length)
 
 
-def _sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
-    """Sides of polygons, with sign 1 if the interior is to the left from west to east, else -1."""
+def polygon_sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
+    """Sides of polygons, those along x included.
+
+    Parameters
+    ----------
+    shapes : ndarray of geometries, shape (n,)
+        Valid polygons and multi-polygons.
+
+    Returns
+    -------
+    sides : ndarray, shape (5, m), float64
+        West end and east end of each side, x before y; then 1 if the interior is to the left of the
+        side from west to east, else -1.
+    owner : ndarray, shape (m,), int64
+        Polygon of each side, ascending.
+    """
     import shapely
 
     parts, of_shape = shapely.get_parts(shapes, return_index=True)
@@ -159,8 +189,7 @@ def _sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
     eastward = start[:, 0] <= stop[:, 0]
     west, east = (np.where(eastward[:, None], *ends) for ends in ((start, stop), (stop, start)))
     sides = np.stack([*west.T, *east.T, np.where(eastward, turn, -turn)])
-    rising = sides[1] != sides[3]
-    return sides[:, rising], of_shape[of_part[ring]][rising]
+    return sides, of_shape[of_part[ring]]
 
 
 def _clip(

@@ -23,6 +23,7 @@ __all__ = ["CountPair", "count_pair", "differences", "ratios"]
 _ANSWERS = (
     "estimate", "perturbation_error", "nonuniformity_error", "error", "lower", "upper",
     "relative_perturbation_error", "relative_nonuniformity_error", "relative_error", "reliable",
+    "quality",
 )  # fmt: skip
 
 

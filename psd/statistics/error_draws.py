@@ -1,7 +1,7 @@
 """Plausible true counts of cells: estimates less errors drawn from their joint distribution.
 
-The errors are taken to be normal, with the exact covariance of the noise and the model of uneven
-leaves. The random numbers serve a Monte Carlo sum over a public release and protect no data.
+The errors are taken to be normal, with the covariance of the noise and the model of uneven leaves.
+The random numbers serve a Monte Carlo sum over a public release and protect no data.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from scipy import sparse
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
-from psd.estimation.least_squares import project_non_negative
+from psd.estimation.least_squares import Estimates, project_non_negative
 from psd.estimation.nonuniformity import shift_variance
+from psd.space.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
-    from psd.estimation.model import CountModel
     from psd.query.joint import Joint
     from psd.statistics.overlay import Overlay
 
@@ -78,17 +78,18 @@ class InnovationTree:
     levels: tuple[slice, ...]
 
 
-def innovation_tree(model: CountModel, leaves: Integers) -> InnovationTree:
+def innovation_tree(tree: Hierarchy, estimates: Estimates, leaves: Integers) -> InnovationTree:
     """Select the nodes that the errors of leaves depend on: ancestors and their siblings.
 
     Parameters
     ----------
-    model : CountModel
-        Model of the leaves.
+    tree : Hierarchy
+        All cells.
+    estimates : Estimates
+        With the covariance that the errors are to have.
     leaves : ndarray, int64
         Nodes, in any order.
     """
-    tree, estimates = model.tree, model.estimates
     above = np.zeros(len(tree), bool)
     above[leaves] = True
     for level in reversed(tree.levels[1:]):
@@ -123,7 +124,7 @@ def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: i
     Returns
     -------
     ndarray, shape (n, draws), float64
-        Their covariance is that of the signed estimates.
+        Their covariance is that of the estimates of the tree.
 
     Notes
     -----
@@ -147,10 +148,10 @@ def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats
     Guarantees
     ----------
     - The draws depend only on the release, the overlay, the seed and the number of draws.
-    - Their errors are normal, with the exact covariance of the noise.
+    - Their errors are normal, with the covariances that errors are predicted from.
     """
-    random = np.random.default_rng(seed)
-    tree = innovation_tree(overlay.model, overlay.node)
+    random, model = np.random.default_rng(seed), overlay.model
+    tree = innovation_tree(model.tree, model.noise_covariance, overlay.node)
     index = np.searchsorted(tree.nodes, overlay.node)
     shape = (overlay.cells, len(tree.nodes))
     matrix = sparse.csr_array((overlay.share, (overlay.cell, index)), shape=shape)
@@ -167,7 +168,8 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
     """Draw counts of cells as if they were published again, in batches of shape (cells, n).
 
     Noise is added to the published counts, and the sums are made non-negative as in a release;
-    then the error of uneven leaves is drawn.
+    then the error of uneven leaves is drawn. The noise has the covariance of the signed estimates,
+    since the second step takes out what an empty cell cannot lose.
 
     Guarantees
     ----------
@@ -175,7 +177,7 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
     - No count is negative.
     """
     model, random = overlay.model, np.random.default_rng(seed)
-    tree = innovation_tree(model, overlay.node)
+    tree = innovation_tree(model.tree, model.estimates, overlay.node)
     shape = (overlay.cells, len(model.tree))
     matrix = sparse.csr_array((overlay.share, (overlay.cell, overlay.node)), shape=shape)
     uneven = _nonuniformity_sampler(overlay)

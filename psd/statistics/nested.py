@@ -13,6 +13,7 @@ from psd.estimation.least_squares import LEAST_SLOPE, project_families
 from psd.query.derived import two_sided_quantile
 from psd.query.joint import Joint, answer_jointly
 from psd.query.region_overlaps import prepare_regions
+from psd.query.reliability import Threshold
 
 if TYPE_CHECKING:
     import pandas
@@ -28,7 +29,7 @@ def answer_nested(
     *,
     parents: ArrayLike | None,
     confidence: float,
-    threshold: float,
+    threshold: Threshold,
 ) -> pandas.DataFrame:
     """Answer nested regions and the rings between them; see `Release.nested`.
 

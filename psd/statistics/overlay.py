@@ -16,6 +16,8 @@ from psd.errors import ParameterError
 from psd.estimation.nonuniformity import shift_variance
 from psd.query.covariance import part_variance, records_moved
 from psd.query.line_matrix import line_matrix
+from psd.query.region_cells import clipped_share
+from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -102,7 +104,7 @@ class Overlay:
         return line_matrix(self.model, self.cell[cut], self.node[cut], self.boxes)
 
     def shift(self) -> Floats:
-        """Records that a smooth density moves into each cell, shape (cells,)."""
+        """Records that the density moves into each cell, by its error; see `records_moved`."""
         moved = records_moved(self.model, self.node, np.stack([self.share, self.area]))
         return sum_by(self.cell, moved, self.cells)
 
@@ -165,16 +167,9 @@ def raster_overlay(model: CountModel, columns: int, rows: int) -> Overlay:
     low = np.maximum(position * side, scaled[owner, :2]) - scaled[owner, :2]
     high = np.minimum((position + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
     extent = scaled[owner, 2:] - scaled[owner, :2]
-    share = _part_shares(model, leaves[owner], low / extent, high / extent)
-    return Overlay(
-        model=model,
-        cells=size[0] * size[1],
-        cell=position[:, 1] * size[0] + position[:, 0],
-        node=leaves[owner],
-        share=share / sum_by(owner, share, len(leaves))[owner],
-        area=((high - low) / extent).prod(axis=1),
-        boxes=_raster_boxes(size, model.domain.lattice),
-    )
+    parts = _Parts(model=model, leaves=leaves, owner=owner, low=low / extent, high=high / extent)
+    mesh = _raster_boxes(size, model.domain.lattice)
+    return parts.overlay(position[:, 1] * size[0] + position[:, 0], mesh)
 
 
 def _value_overlay(model: CountModel, size: tuple[int, int]) -> Overlay:
@@ -196,17 +191,43 @@ def _value_overlay(model: CountModel, size: tuple[int, int]) -> Overlay:
     owner, cell, low, high = owner[filled], cell[filled], low[filled], high[filled]
     corner, extent = boxes[owner, :2], boxes[owner, 2:] - boxes[owner, :2]
     low, high = (low - corner) / extent, (high - corner) / extent
-    share = _part_shares(model, leaves[owner], low, high)
     x, y = (axes[axis].position(edges[axis]) for axis in (0, 1))
-    return Overlay(
-        model=model,
-        cells=size[0] * size[1],
-        cell=cell[:, 1] * size[0] + cell[:, 0],
-        node=leaves[owner],
-        share=share / sum_by(owner, share, len(leaves))[owner],
-        area=(high - low).prod(axis=1),
-        boxes=_mesh_boxes(x, y),
-    )
+    parts = _Parts(model=model, leaves=leaves, owner=owner, low=low, high=high)
+    return parts.overlay(cell[:, 1] * size[0] + cell[:, 0], _mesh_boxes(x, y))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Parts:
+    """Parts of leaves: the number of the leaf of each, and its corners as shares of the sides."""
+
+    model: CountModel
+    leaves: Integers
+    owner: Integers
+    low: Floats
+    high: Floats
+
+    def overlay(self, cell: Integers, boxes: Floats) -> Overlay:
+        """Overlay of the parts, each in a cell with a box."""
+        tree, node = self.model.tree, self.leaves[self.owner]
+        area: Floats = (self.high - self.low).prod(axis=1)
+        if isinstance(tree, RegionTree):
+            corner, far = np.split(tree.boxes[node].astype(np.float64), 2, axis=1)
+            ends = [corner + (far - corner) * end for end in (self.low, self.high)]
+            area = clipped_share(tree, node, np.concatenate(ends, axis=1), area)
+            share = area
+        else:
+            share = _part_shares(self.model, node, self.low, self.high)
+        share = share / sum_by(self.owner, share, len(self.leaves))[self.owner]
+        met = np.flatnonzero(share > 0) if isinstance(tree, RegionTree) else slice(None)
+        return Overlay(
+            model=self.model,
+            cells=len(boxes),
+            cell=cell[met],
+            node=node[met],
+            share=share[met],
+            area=area[met],
+            boxes=boxes,
+        )
 
 
 def _check_size(columns: int, rows: int) -> tuple[int, int]:
@@ -256,7 +277,7 @@ def _perturbation_variance(overlay: Overlay) -> Floats:
     soon as it meets a single node, the variance of that node ends the recursion: most cells are
     done after one or two levels.
     """
-    tree, estimates = overlay.model.tree, overlay.model.estimates
+    tree, estimates = overlay.model.tree, overlay.model.noise_covariance
     finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
     family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, finite, 0.0), len(tree))
     variance, met = np.zeros(overlay.cells), np.bincount(overlay.cell, minlength=overlay.cells)

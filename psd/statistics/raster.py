@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from psd._util.arrays import Floats
+from psd._util.arrays import Floats, Integers
 from psd.space.ground_areas import area_unit, ground_areas
 from psd.statistics.overlay import raster_overlay
 
@@ -40,6 +41,10 @@ class Raster:
         West, south, east, north.
     crs : str
         Of the bounds.
+    reliable : ndarray of bool, shape (rows, columns), optional
+        Whether a count is reliable, in exports that mark it.
+    quality : ndarray of int64, shape (rows, columns), optional
+        Class of a count, in exports that mark it: 1 good, 2 use with care, 3 poor.
     """
 
     count: Floats
@@ -50,6 +55,8 @@ class Raster:
     unit: str
     bounds: tuple[float, float, float, float]
     crs: str
+    reliable: NDArray[np.bool_] | None = None
+    quality: Integers | None = None
 
 
 def density_raster(model: CountModel, columns: int, rows: int) -> Raster:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     import pandas
 
     from psd.query.index import QueryIndex
+    from psd.query.joint import Joint
 
-__all__ = ["rank_top"]
+__all__ = ["rank_jointly", "rank_top"]
 
 
 # A cell that is this number of standard deviations below the top is not drawn.
@@ -53,7 +54,9 @@ def rank_top(
     if regions is not None:
         if size is not None or by != "count":
             raise ParameterError("size must be left out and by must be count if regions are ranked")
-        return _top_regions(index, _check_k(k, len(regions), "regions"), regions, draws, seed)
+        k = _check_k(k, len(regions), "regions")
+        together = answer_jointly(index, regions, confidence=0.95, threshold=0.3)
+        return rank_jointly(together, k, draws=draws, seed=seed)
     model = index.model
     overlay = raster_overlay(model, *size) if size else leaf_overlay(model)
     return _top_cells(overlay, _check_k(k, overlay.cells, "cells"), by, draws, seed)
@@ -105,11 +108,16 @@ def _cell_table(
     )
 
 
-def _top_regions(
-    index: QueryIndex, k: int, regions: Any, draws: int, seed: int
-) -> pandas.DataFrame:
-    """Rank regions; a table of regions keeps its columns."""
-    together = answer_jointly(index, regions, confidence=0.95, threshold=0.3)
+def rank_jointly(together: Joint, k: int, *, draws: int, seed: int) -> pandas.DataFrame:
+    """Rank the k regions with the largest answers; a table of regions keeps its columns.
+
+    Raises
+    ------
+    ParameterError
+        If k, the draws or the seed are out of range.
+    """
+    check_draws(draws, seed)
+    k = _check_k(k, len(together), "regions")
     answers = together.answers
     probability = top_probability(
         draw_region_counts(together, seed, draws), len(together), k, draws
@@ -123,7 +131,8 @@ def _top_regions(
 
 _LEFT_OUT = (
     "perturbation_error", "nonuniformity_error", "lower", "upper", "relative_perturbation_error",
-    "relative_nonuniformity_error", "relative_error", "reliable", "joint_lower", "joint_upper",
+    "relative_nonuniformity_error", "relative_error", "reliable", "quality", "joint_lower",
+    "joint_upper",
 )  # fmt: skip
 
 

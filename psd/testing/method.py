@@ -209,7 +209,7 @@ def check_step(method: Decomposition) -> None:
     for columns, rows in STEP_LATTICES:
         lattice = columns, rows
         domain = Domain(bounds=(0, 0, columns, rows), crs="EPSG:3857", lattice=lattice)
-        step = np.array(coarsest_step(method, lattice) * 2)
+        step = np.array(coarsest_step(method, domain) * 2)
         tree = run_method(method, small_tally(1, (0,)), domain, NANO, RecordingSampler()).tree
         inside = tree.boxes < np.array(lattice * 2)
         _expect(

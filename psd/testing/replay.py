@@ -32,6 +32,7 @@ from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
+from psd.space.region_frame import Regions
 from psd.testing.small import neighbour_pairs, small_domain, small_tally
 
 __all__ = ["ROUNDING", "Run", "compare_runs", "replay_loss", "run_method", "transcript_loss"]
@@ -54,6 +55,7 @@ def run_method(
     epsilon: int,
     sampler: Sampler,
     covariate: Covariate | None = None,
+    regions: Regions | None = None,
 ) -> Run:
     """Build a method on exact counts through a sampler.
 
@@ -69,8 +71,17 @@ def run_method(
         `RecordingSampler`, `ReplayingSampler` or another one.
     covariate : Covariate, optional
         Public density of the domain.
+    regions : Regions, optional
+        Hierarchy that the tally was counted by.
     """
-    curator = Curator(tally, domain, budget=Budget(epsilon), sampler=sampler, covariate=covariate)
+    curator = Curator(
+        tally,
+        domain,
+        budget=Budget(epsilon),
+        sampler=sampler,
+        covariate=covariate,
+        regions=regions,
+    )
     if isinstance(sampler, RecordingSampler | ReplayingSampler):
         sampler.curator = curator
     return Run(curator, method.build(curator))

@@ -248,6 +248,7 @@ def _release_section(release: Release) -> str:
         "bounds": " ".join(f"{edge:.10g}" for edge in release.domain.bounds),
         "CRS": release.domain.crs,
         "coordinate resolution": release.domain.coordinate_resolution or "none",
+        "smallest cell in metres": release.domain.min_cell or "none",
         "covariate": "none" if release.covariate is None else "yes, stored in the release",
         "software": f"psd {release.library}",
     }

@@ -97,7 +97,7 @@ def without_numba(monkeypatch):
 
 
 def test_without_numba_the_answers_are_the_same(release, without_numba):
-    assert engine._compiled_engine(5000) is None
+    assert engine._compiled_engine(release.index, 5000) is None
     boxes = queries(1500)
     slow, slowly = release.query(boxes), release.estimate(boxes)
     sums = compiled.walk_query_totals(

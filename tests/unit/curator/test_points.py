@@ -6,8 +6,10 @@ import pytest
 from psd.curator.points import Points
 from psd.ingest.tally import Tally
 from psd.space.growing_tree import GrowingTree
+from psd.space.quadrant_order import QuadrantOrder
 
 SIDE = 8
+ORDER = QuadrantOrder((SIDE, SIDE))
 
 
 def tally_of(counts):
@@ -32,7 +34,7 @@ def records(counts, box):
 def grown(counts, seed=0):
     """Points of a tree whose cells are cut three times at random lines, and the tree."""
     random = np.random.default_rng(seed)
-    tree, points = GrowingTree((SIDE, SIDE)), Points(tally_of(counts))
+    tree, points = GrowingTree((SIDE, SIDE)), Points(tally_of(counts), ORDER)
     cells = tree.root()
     for _ in range(3):
         x, y = (random.integers(cells.boxes[:, i], cells.boxes[:, i + 2] + 1) for i in (0, 1))
@@ -109,7 +111,7 @@ def test_points_of_a_curve_lie_on_one_line_of_codes():
 def test_the_tally_stays_as_it_is():
     tally = tally_of(raster(4))
     before = [values.copy() for values in (tally.columns, tally.rows, tally.counts)]
-    points, tree = Points(tally), GrowingTree((SIDE, SIDE))
+    points, tree = Points(tally, ORDER), GrowingTree((SIDE, SIDE))
     points.cut(tree.cut(tree.root(), x=np.array([3]), y=np.array([5])))
     after = (tally.columns, tally.rows, tally.counts)
     assert all((a == b).all() for a, b in zip(before, after, strict=True))

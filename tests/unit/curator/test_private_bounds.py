@@ -12,12 +12,15 @@ import shapely
 import psd
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds, find_bounds
-from psd.errors import DomainError, InputDataError, ParameterError
+from psd.errors import DomainError, InputDataError, ParameterError, PsdError
 from psd.ingest.tally import Tally
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
 from psd.privacy.epsilon import NANO
+from psd.publish.charging import charge_request
+from psd.publish.request_arguments import request_from_arguments
 from psd.space.boundary import Boundary
+from psd.space.bounds import snap_outward
 from psd.space.covariate import Covariate
 
 KOREA = Covariate(raster=np.ones((2, 2), np.uint16), domain=psd.Domain(bounds=(126, 37, 127, 38)))
@@ -77,6 +80,78 @@ def test_bounds_are_near_the_quantiles():
     assert release.record.epsilon == NANO
     assert release.tree.max_path_epsilon == NANO * 8 // 10
     assert release.total == pytest.approx(49_000, abs=1_500)
+
+
+def test_bounds_come_first_then_the_resolution():
+    table = seoul(20_000).round(2)
+    how = PrivateBounds(share="0.5", beyond=50, coordinate_resolution="0.01")
+    release = psd.build(table, domain=how, epsilon=2, method=psd.decompositions.Grid(size=4))
+    domain = release.domain
+    assert domain.coordinate_resolution == "0.01"
+    assert all(side == round(side, 2) for side in domain.bounds)
+    assert domain.lattice == (round(domain.width * 100) + 1, round(domain.height * 100) + 1)
+    assert 0.15 < domain.width < 0.3
+    inside = table["lon"].between(*domain.bounds[::2]) & table["lat"].between(*domain.bounds[1::2])
+    assert release.total == pytest.approx(inside.sum(), abs=200)
+
+
+@pytest.mark.parametrize(
+    ("crs", "resolution"),
+    [
+        *(("EPSG:4326", step) for step in ("0.000001", "0.03", "7", "100", "360")),
+        *(("EPSG:5179", step) for step in ("0.03", "7", "250000")),
+    ],
+)
+def test_no_outcome_is_refused_once_it_was_paid_for(crs, resolution):
+    how = PrivateBounds(crs=crs, coordinate_resolution=resolution)
+    random, outer = np.random.default_rng(17), how.outer
+    low = np.concatenate([random.integers(0, 65_536, (200, 2)), [[0, 0]]])
+    far = np.maximum(random.integers(0, 65_537, low.shape), low + 1)
+    high = np.where(np.arange(len(low))[:, None] % 2, low + 1, far)
+    for sides in np.concatenate([low, high], axis=1):
+        bounds = outer.from_lattice(sides[None])[0]
+        snapped = snap_outward(tuple(bounds.tolist()), resolution, outer.bounds)
+        assert (np.array(snapped[:2]) <= bounds[:2]).all()
+        assert (np.array(snapped[2:]) >= bounds[2:]).all()
+        domain = psd.Domain(bounds=snapped, crs=crs, coordinate_resolution=resolution)
+        values = domain.centres(0, [0, domain.lattice[0] - 1])
+        assert snapped[0] in (values[0], outer.bounds[0])
+        assert snapped[2] in (values[1], outer.bounds[2])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"coordinate_resolution": "1e-7"}, "1 to 2\\^30 values"),
+        ({"coordinate_resolution": "361"}, None),
+        ({"lattice": (0, 1)}, "lattice must have"),
+        ({"coordinate_resolution": "fine"}, "decimal number above 0"),
+        ({"coordinate_resolution": "0.01", "lattice": (64, 64)}, "lattice must be left out"),
+        ({"coordinate_resolution": "0.01", "lattice": (36_001, 18_001)}, "must be left out"),
+    ],
+)
+def test_a_resolution_has_to_fit_the_area_of_use(settings, words):
+    if words is None:
+        assert PrivateBounds(**settings).widest.lattice == (1, 1)
+        return
+    with pytest.raises(PsdError, match=words):
+        PrivateBounds(**settings)
+
+
+def test_rounded_coordinates_that_would_be_transformed_are_refused_before_they_are_paid_for(
+    monkeypatch,
+):
+    monkeypatch.setattr("psd.publish.count_rows.find_bounds", None)
+    points = gpd.GeoDataFrame(geometry=gpd.points_from_xy([127.0], [37.5]), crs="EPSG:4326")
+    how = PrivateBounds(crs="EPSG:5179", coordinate_resolution="1")
+    with pytest.raises(DomainError, match="must be left out where coordinates are transformed"):
+        psd.build(points, domain=how, epsilon=1)
+
+
+def test_a_ledger_learns_the_resolution():
+    how = PrivateBounds(coordinate_resolution="0.01")
+    build = request_from_arguments(domain=how, epsilon=1)
+    assert charge_request(build).readings[0]["coordinate_resolution"] == "0.01"
 
 
 def test_a_bound_and_bounds_can_both_be_found():

@@ -90,7 +90,7 @@ def test_tiers_are_disjoint_and_levels_between_them_are_free():
 
 
 def test_more_rows_of_a_user_are_a_smaller_epsilon():
-    rows = tuple(np.random.default_rng(2).integers(0, 256, 2_000))
+    rows = tuple(np.random.default_rng(2).integers(0, 256, 100))
     _, one = built(Cascade(signal=1), rows=rows, epsilon=NANO)
     _, four = built(Cascade(signal=1), rows=rows, epsilon=4 * NANO, k=4)
     _, loud = built(Cascade(signal=1), rows=rows, epsilon=4 * NANO)

@@ -120,6 +120,7 @@ def test_turned_and_mirrored_counts_turn_and_mirror_the_shares():
 def surface_of(boxes, mass):
     """The surface of boxes that come in two batches."""
     half = len(boxes) // 2
+    mass = mass[:, None, None]
     parts = [(boxes[:half], mass[:half]), (boxes[half:], mass[half:])]
     return module._summed_mass(lambda: iter(parts))
 

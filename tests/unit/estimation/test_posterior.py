@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from psd.estimation import posterior
+from psd.estimation import subtree_likelihoods
+from psd.estimation._constants import LARGE_REACH
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
 from psd.privacy.epsilon import NANO
@@ -221,9 +222,27 @@ def test_a_crowd_in_one_place_leaves_the_empty_cells_emptier_than_by_projection(
 def test_chunks_change_no_bit(chunk, monkeypatch):
     tree = random_tree(np.random.default_rng(1), lattice=(4096,) * 2, height=6, leaf_share=0.2)
     counts = posterior_of(tree)
-    monkeypatch.setattr(posterior, "_NODES_PER_BATCH", chunk)
+    monkeypatch.setattr(subtree_likelihoods, "_ROWS_PER_BATCH", chunk)
     assert len(tree) > 100
     assert np.array_equal(posterior_of(tree), counts)
+
+
+def test_shared_likelihoods_change_no_bit(monkeypatch):
+    tree = random_tree(np.random.default_rng(3), lattice=(4096,) * 2, height=6, leaf_share=0.2)
+    tree = with_values(tree, tree.count // 50, tree.epsilon)
+    counts = posterior_of(tree)
+    monkeypatch.setattr(
+        subtree_likelihoods, "_distinct", lambda code, _: (np.arange(len(code)),) * 2
+    )
+    assert np.array_equal(posterior_of(tree), counts)
+
+
+@pytest.mark.parametrize("limit", [10, 10**9])
+def test_distinct_codes_have_an_example_each(limit):
+    code = np.array([7, 2, 7, 2, 9, 0])
+    example, kind = subtree_likelihoods._distinct(code, limit)
+    assert np.array_equal(code[example][kind], code)
+    assert sorted(code[example].tolist()) == [0, 2, 7, 9]
 
 
 def test_contributions_are_a_smaller_epsilon():
@@ -270,3 +289,15 @@ def test_medians_of_many_small_counts_are_held_near_least_squares():
 @given(measured_trees(), st.sampled_from([0.0, 0.5, 1.0]))
 def test_held_medians_are_sound_for_any_measurements(tree, reach):
     check_sound(tree, posterior_counts(tree, infer_counts(tree), reach=reach))
+
+
+def test_parts_that_cannot_be_empty_are_divided_nearer_to_least_squares():
+    tree, _ = half_sparse_grid()
+    estimates = infer_counts(tree)
+    # The first 21 families are large; in half of them there is a record or two in each cell.
+    free, held = (
+        np.abs(distances(tree, posterior_counts(tree, estimates, reach=reach)))[:21].max()
+        for reach in (None, 1.0)
+    )
+    assert free > 0.9
+    assert held <= LARGE_REACH + 1e-9

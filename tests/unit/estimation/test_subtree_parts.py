@@ -60,5 +60,3 @@ def test_medians_in_parts_are_the_same_to_the_last_bit(tree, most, monkeypatch):
     together = module.posterior_counts(noisy, estimates)
     monkeypatch.setattr(module, "_MOST_KEPT", most)
     assert np.array_equal(module.posterior_counts(noisy, estimates), together)
-    monkeypatch.setattr(module, "_NODES_PER_BATCH", 3)
-    assert np.array_equal(module.posterior_counts(noisy, estimates), together)

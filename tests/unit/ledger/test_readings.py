@@ -71,7 +71,8 @@ def test_a_reading_that_is_not_stated_is_refused():
         ({**TIMED, "x": "home_lon"}, False),
         ({**TIMED, "y": "LAT"}, False),
         ({**TIMED, "geometry": "g"}, False),
-        ({**TIMED, "delimiter": ";"}, False),
+        ({**TIMED, "decimal": ","}, False),
+        ({**TIMED, "wkt": "geom"}, False),
         ({**TIMED, "coordinate_resolution": "0.001"}, False),
     ],
 )
@@ -79,6 +80,19 @@ def test_anything_else_that_differs_places_records_otherwise(read, alike):
     check_readings("visits", TIMED, [read])
     assert is_placed_alike(TIMED, [read]) == alike
     assert is_placed_alike(TIMED, [TIMED, read]) == alike
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("delimiter", ";"), ("encoding", "windows-1252"), ("skip_rows", "2")]
+)
+def test_other_records_of_one_file_are_refused(key, value):
+    other = {**USER, key: value}
+    with pytest.raises(LedgerError, match=f"registered {key} its default, got {value}; the two"):
+        check_readings("visits", USER, [other])
+    with pytest.raises(LedgerError, match=f"registered {key} {value}, got its default"):
+        check_readings("visits", other, [other, USER])
+    check_readings("visits", other, [other])
+    assert is_placed_alike(other, [other])
 
 
 def test_a_time_where_none_is_registered_is_read_and_placed_otherwise():

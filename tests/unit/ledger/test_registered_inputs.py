@@ -10,6 +10,7 @@ import psd
 from psd.errors import LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
 from psd.publish.observer import Observer
+from psd.space.public_files import BoundaryFile
 
 AREA = {"domain": (0, 0, 2, 2), "method": "grid"}
 
@@ -162,3 +163,44 @@ def test_other_files_may_have_several_hard_links(ledger, visits, tmp_path):
     link.parent.mkdir()
     link.hardlink_to(visits)
     build(ledger, link)
+
+
+def polygons(path):
+    shapes = gpd.GeoSeries.from_wkt(["POLYGON ((0 0, 2 0, 2 2, 0 0))"], crs="EPSG:4326")
+    gpd.GeoDataFrame({"ward": ["a"]}, geometry=shapes).to_file(path)
+    return str(path)
+
+
+@pytest.mark.parametrize("dataset", ["rows", "others"])
+def test_registered_inputs_are_no_public_files(ledger, visits, tmp_path, dataset):
+    """Neither regions nor a boundary, also where another dataset registers them."""
+    areas = polygons(tmp_path / "areas.gpkg")
+    ledger.register("rows", 1, inputs=[visits, areas] if dataset == "rows" else [visits])
+    ledger.register("others", 1, inputs=[areas])
+    (tmp_path / "link.gpkg").symlink_to(areas)
+    for path in (areas, str(tmp_path / "link.gpkg")):
+        boundary = {"boundary": BoundaryFile(path=path)}
+        regions = {"regions": psd.RegionFiles(paths=(path,), ids=("ward",), gaps="outside")}
+        for options in (boundary, {**regions, "method": "none"}):
+            account = psd.Account(ledger, "rows")
+            with pytest.raises(LedgerError, match="public files must not be inputs of a dataset"):
+                psd.build(visits, **{**AREA, **options}, epsilon="0.1", account=account)
+    assert ledger.state().spent("rows") == 0
+
+
+def test_inputs_of_records_are_no_public_files(visits, tmp_path):
+    areas = polygons(tmp_path / "areas.gpkg")
+    with pytest.raises(ParameterError, match="must not be an input of records"):
+        psd.build(areas, **AREA, epsilon="0.1", boundary=BoundaryFile(path=areas))
+
+
+def test_other_columns_cost_the_price_of_a_fault(ledger, visits):
+    """Whether they can be read is one bit, which an epsilon of 1e-9 does not buy."""
+    visits.write_text("lon,lat,note\n1,1,\n")
+    ledger.register("rows", 1, inputs=[visits], columns=psd.Columns())
+    account = psd.Account(ledger, "rows")
+    area = {**AREA, "method": psd.decompositions.Grid(size=1)}
+    psd.build(visits, **area, epsilon="0.000000001", y="note", account=account)
+    assert ledger.state().spent("rows") == 10**9 // 20
+    psd.build(visits, **area, epsilon="0.1", y="note", account=account)
+    assert ledger.state().spent("rows") == 10**9 // 20 + 10**8

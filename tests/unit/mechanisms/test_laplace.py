@@ -195,6 +195,28 @@ def test_equal_scales_in_runs_are_drawn_run_by_run(monkeypatch):
     assert noise.tolist() == [1] * 2000 + [2] + [3] * 2000
 
 
+def test_a_few_scales_in_any_order_are_drawn_scale_by_scale(monkeypatch):
+    calls = []
+
+    def record(numerator, denominator, size):
+        calls.append((numerator, denominator, size))
+        return 10**6 * len(calls) + np.arange(size)
+
+    monkeypatch.setattr(laplace, "discrete_laplace", record)
+    scales = np.array([[5, 2], [3, 1], [3, 2]])
+    which = np.random.default_rng(0).permutation(np.repeat(np.arange(3), 2000))
+    noise = discrete_laplace_each(*scales[which].T)
+    assert calls == [(3, 1, 2000), (3, 2, 2000), (5, 2, 2000)]
+    for scale, number in ((0, 3), (1, 1), (2, 2)):
+        assert noise[which == scale].tolist() == [*range(10**6 * number, 10**6 * number + 2000)]
+
+
+def test_many_scales_in_any_order_are_drawn_by_rejection(monkeypatch):
+    monkeypatch.setattr(laplace, "discrete_laplace", lambda *_: pytest.fail("drawn by a table"))
+    scales = np.random.default_rng(0).permutation(np.arange(1, 2001))
+    assert discrete_laplace_each(scales, np.ones(2000, int)).shape == (2000,)
+
+
 @pytest.mark.parametrize(
     ("numerator", "denominator", "error"),
     [

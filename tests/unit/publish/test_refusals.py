@@ -139,7 +139,6 @@ def test_a_rehearsal_draws_no_random_number(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "kind", "words"),
     [
-        ({"domain": psd.PrivateBounds(lattice=(0, 1))}, errors.DomainError, "lattice"),
         ({"domain": psd.PrivateBounds(), "epsilon": "1e-9"}, errors.ParameterError, "share"),
         (
             {"user": "u", "max_contributions": "auto", "epsilon": "1e-9"},
@@ -147,7 +146,7 @@ def test_a_rehearsal_draws_no_random_number(monkeypatch):
             "share",
         ),
     ],
-    ids=["lattice", "epsilon", "choice"],
+    ids=["epsilon", "choice"],
 )
 def test_parameters_that_do_not_fit_are_refused(arguments, kind, words):
     with pytest.raises(kind, match=words):

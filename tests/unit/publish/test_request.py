@@ -33,6 +33,9 @@ REQUESTS = {
     "a domain": {"domain": psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))},
     "rounded coordinates": {"domain": psd.Domain(bounds=BOUNDS, coordinate_resolution="0.0001")},
     "private bounds": {"domain": PrivateBounds(share="0.2", beyond=20)},
+    "rounded coordinates in private bounds": {
+        "domain": PrivateBounds(crs="EPSG:5179", coordinate_resolution="0.10")
+    },
     "a method": {"method": psd.decompositions.Quadtree(height=3, prune=32)},
     "a workload": {
         "method": psd.decompositions.Quadtree(height=1, budget="workload", workload="1 3")
@@ -103,7 +106,8 @@ def test_a_coordinate_resolution_is_a_key_beside_the_bounds():
     assert everywhere.lattice == (360_001, 180_001)
     for fault, words in (
         ({"lattice": [64, 64]}, "lattice must be left out with coordinate_resolution"),
-        ({"bounds": "private"}, "must be left out with private bounds, got 1e-3"),
+        ({"bounds": "private", "lattice": [64, 64]}, "lattice must be left out with coordinate_"),
+        ({"bounds": "private", "coordinate_resolution": "1e-8"}, "1 to 2\\^30 values"),
         ({"coordinate_resolution": "fine"}, "must be a decimal number above 0"),
     ):
         with pytest.raises(PsdError, match=words):
@@ -112,16 +116,16 @@ def test_a_coordinate_resolution_is_a_key_beside_the_bounds():
 
 def test_a_repair_is_of_a_boundary():
     table = {"epsilon": 1, "bounds": list(BOUNDS)}
-    given = request_from_table({**table, "boundary": "city.gpkg", "repair": True})
+    given = request_from_table({**table, "boundary": "city.gpkg:repair=yes"})
     assert given.boundary == BoundaryFile(path="city.gpkg", repair=True)
-    assert request_from_table({**table, "boundary": "city.gpkg", "repair": False}) == (
+    assert request_from_table({**table, "boundary": "city.gpkg:repair=no"}) == (
         request_from_table({**table, "boundary": "city.gpkg"})
     )
     for fault, words in (
-        ({"repair": True}, "left out without a boundary"),
-        ({"boundary": "city.gpkg", "repair": "yes"}, "true or false, got 'yes'"),
+        ({"repair": True}, "key 'repair' does not exist"),
+        ({"boundary": "city.gpkg:repair=1"}, "boundary repair must be yes or no, got '1'"),
     ):
-        with pytest.raises(ParameterError, match=f"repair must be {words}"):
+        with pytest.raises(ParameterError, match=words):
             request_from_table({**table, **fault})
 
 
@@ -209,3 +213,15 @@ def test_tallies_state_what_is_about_rows():
     assert "user" not in to_toml(given)
     with pytest.raises(PsdError, match="bounds must be left out for tallies"):
         request().complete(psd.Domain(bounds=(0, 0, 1, 1)), reading)
+
+
+def test_a_recipe_states_how_text_is_read():
+    read = {
+        "wkt": "geom", "delimiter": "tab", "decimal": ",", "encoding": "windows-1252",
+        "skip_rows": 3, "input_crs": "EPSG:4326",
+    }  # fmt: skip
+    table = {"epsilon": 1, "bounds": [0, 0, 9, 9], "crs": "EPSG:3857", "read": read}
+    request = request_from_table(table)
+    assert request.columns == Columns(**read)
+    assert from_toml(to_toml(request)) == request
+    assert request_from_table({**table, "read": {**read, "skip_rows": "3"}}) == request

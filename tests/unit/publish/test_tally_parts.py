@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 import psd
-from psd.errors import ParameterError
+from psd.errors import InputDataError, ParameterError
+from psd.ingest.partial_tally import merge
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.privacy.budget import Budget
+from psd.publish.tally_parts import tally_of_build
+from psd.space.region_kinds.grid_cells import hierarchy_from_grid
 from support.privacy.samplers import ExactSampler
-from support.tallies import DOMAIN, ROWS, USERS, VARIANTS, counted, table
+from support.tallies import DOMAIN, REGIONS, ROWS, USERS, VARIANTS, cells, counted, table
 
 
 @pytest.mark.parametrize(
@@ -37,6 +40,51 @@ def test_a_tally_gives_the_release_of_its_rows(tmp_path, name, method):
     for part in dataclasses.fields(want.record):
         if part.name != "tree":
             assert getattr(found.record, part.name) == getattr(want.record, part.name)
+
+
+@pytest.mark.parametrize("name", ["regions", "regions-carried"])
+def test_parts_that_were_counted_by_regions_give_their_build(tmp_path, name):
+    """From parts as from all records; and no part is read with other regions."""
+    how, data = VARIANTS[name], table()
+    cut = len(data) // 3
+    parts = [("a", data[:cut]), ("b", data[cut : 2 * cut]), ("c", data[2 * cut :])]
+    for part, rows in parts:
+        write_tally(counted(how, part=part, data=rows), tmp_path / part)
+    tallies = [read_tally(tmp_path / part) for part, _ in parts]
+    merged, together = merge(tallies), counted(how)
+    assert cells(merge(tallies[::-1])) == cells(merged) == cells(together)
+    assert merged.rules.regions.digest == REGIONS.digest
+    found = psd.build(tallies, epsilon=1, regions=REGIONS, method="none", sampler=ExactSampler())
+    tally = together.tally
+    release = found if tally.slice is None else found["2024-01"]
+    used = slice(None) if tally.slice is None else tally.slice == 0
+    expected = np.bincount(tally.region[used], tally.counts[used], minlength=4)
+    assert release.query_regions()["estimate"].to_numpy() == pytest.approx(expected, abs=1e-6)
+    without = counted(dataclasses.replace(how, regions=None, carry=False), part="d")
+    for parts, regions, words in (
+        (tallies, None, "must be those by which the tallies were counted, got none"),
+        (tallies, hierarchy_from_grid("2", DOMAIN), "counted, got others"),
+        ([without], REGIONS, "must be left out for tallies that were counted without any"),
+    ):
+        method = psd.decompositions.Grid(size=8) if regions is None else "none"
+        with pytest.raises(ParameterError, match=words):
+            psd.build(parts, epsilon=1, regions=regions, method=method)
+    with pytest.raises(InputDataError, match="have different regions; count all by the same"):
+        merge([counted(ROWS, part="a"), counted(VARIANTS["regions"], part="b")])
+
+
+def test_a_build_with_regions_keeps_its_tally(tmp_path):
+    rows, out, kept = table(), tmp_path / "r.psd.parquet", tmp_path / "tally"
+    tally = psd.tally(rows, domain=DOMAIN, regions=REGIONS, x="x", y="y", part="a")
+    assert cells(tally) == cells(counted(VARIANTS["regions"]))
+    release = psd.build(rows, regions=REGIONS, epsilon=1, method="none", x="x", y="y")
+    release.save(out)
+    found = tally_of_build(tally.tally, release, [rows], columns=USERS, release=out)
+    write_tally(found, kept)
+    assert read_tally(kept).rules.regions.digest == REGIONS.digest
+    assert cells(read_tally(kept)) == cells(tally)
+    with pytest.raises(ParameterError, match="regions must be those of the domain of the tally"):
+        psd.tally(rows, domain=(0, 0, 8, 9), regions=REGIONS, x="x", y="y", part="a")
 
 
 @pytest.mark.parametrize("bound", ["series", "slice"])

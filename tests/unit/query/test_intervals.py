@@ -106,11 +106,34 @@ def test_an_uneven_small_count_reaches_further_up_than_down():
     before = answer_intervals(sums(estimate=20, leaf_variance=100), 0.95, 1)
     assert before[0] == lower
     reach = 1.959963985 * np.sqrt(100.25)
-    assert upper[0] - 20 - reach == pytest.approx(3 * (before[1][0] - 20 - reach), rel=1e-7)
+    assert upper[0] - 20 - reach == pytest.approx(6 * (before[1][0] - 20 - reach), rel=1e-7)
 
 
 def test_a_published_zero_keeps_part_of_its_noise_upwards():
     known = sums(estimate=0, perturbation_variance=1e4, published_variance=1e3)
     lower, upper = answer_intervals(known, 0.95)
     assert lower[0] == 0
-    assert upper[0] == pytest.approx(1.959963985 * np.sqrt(1e3 + 0.6 * 9e3 + 0.25), rel=1e-9)
+    z = 1.959963985
+    restored = 0.81 * (1 - 1 / z**2) * 9e3
+    assert upper[0] == pytest.approx(z * np.sqrt(1e3 + restored + 0.25), rel=1e-9)
+    before = answer_intervals(known, 0.95, 1)[1]
+    assert before[0] == pytest.approx(z * np.sqrt(1e3 + 0.6 * 9e3 + 0.25), rel=1e-9)
+
+
+def test_what_is_rare_widens_intervals_of_80_percent_by_less():
+    known = sums(estimate=20, leaf_variance=100, perturbation_variance=400, published_variance=100)
+    plain = sums(estimate=20, leaf_variance=100, perturbation_variance=100, published_variance=100)
+    added = [
+        answer_intervals(known, level)[1][0] / answer_intervals(plain, level)[1][0]
+        for level in (0.5, 0.8, 0.95)
+    ]
+    assert added[0] == 1
+    assert added[0] < added[1] < added[2]
+
+
+@pytest.mark.parametrize("part", ["leaf_variance", "line_variance"])
+def test_what_leaves_have_in_common_is_skewed_like_what_they_have_alone(part):
+    alone = answer_intervals(sums(estimate=20, leaf_variance=100), 0.95)[1]
+    assert answer_intervals(sums(estimate=20, **{part: 100}), 0.95)[1] == pytest.approx(alone)
+    first = answer_intervals(sums(estimate=20, line_variance=100), 0.95, 1)[1]
+    assert first < answer_intervals(sums(estimate=20, leaf_variance=100), 0.95, 1)[1]

@@ -34,7 +34,7 @@ def test_a_view_is_not_changed():
     [
         (
             {"estimate": "mean"},
-            "estimate must be one of least-squares, posterior, signed, got 'mean'",
+            "estimate must be one of least-squares, posterior, signed, integer, got 'mean'",
         ),
         ({"estimate": None}, "estimate must be one of .*, got 'None'"),
         ({"estimate": ["posterior"]}, "estimate must be one of"),

@@ -273,5 +273,5 @@ def test_trees_of_other_classes_are_refused():
 
     tree = made().tree
     arrays = {field.name: getattr(tree, field.name) for field in dataclasses.fields(Tree)}
-    with pytest.raises(ParameterError, match="tree must be Tree, got Taller"):
+    with pytest.raises(ParameterError, match="tree must be Tree or RegionTree, got Taller"):
         check_release(made(tree=Taller(**arrays)).record)

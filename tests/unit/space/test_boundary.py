@@ -21,6 +21,7 @@ from psd.privacy.epsilon import NANO
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
+from psd.space.even_odd import SideIndex
 from psd.testing import SCRIPTS, RecordingSampler, small_domain
 from support.releases import changed, decode, encode
 from support.trees import random_tree
@@ -107,14 +108,21 @@ def test_rounded_coordinates_are_held_by_their_values(corner, width, height, ste
 def test_most_points_are_decided_by_the_raster(monkeypatch):
     domain = dataclasses.replace(PLANE, lattice=(2**20, 2**20))
     found, asked = boundary(STAR, domain=domain), []
-    original = shapely.intersects_xy
+    original = SideIndex.contains
     monkeypatch.setattr(
-        shapely, "intersects_xy", lambda shape, x, y: asked.append(len(x)) or original(shape, x, y)
+        SideIndex, "contains", lambda *args: asked.append(len(args[1])) or original(*args)
     )
     x, y = np.random.default_rng(1).uniform(0, 8, (2, 20_000))
     held = found.contains(x, y)
-    assert np.array_equal(held, original(STAR, x, y))
+    assert np.array_equal(held, shapely.intersects_xy(STAR, x, y))
     assert sum(asked) < 200
+
+
+def test_areas_that_share_an_outline_share_no_point():
+    west, east = (boundary(shapely.box(a, 0, a + 4, 8)) for a in (0, 4))
+    x, y = (side.ravel() for side in np.meshgrid(np.arange(17) / 2, np.arange(17) / 2))
+    assert (west.contains(x, y) ^ east.contains(x, y)).all()
+    assert np.array_equal(west.contains(x, y), x < 4)
 
 
 def test_polygons_are_one_area_wherever_they_overlap():

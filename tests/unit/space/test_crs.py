@@ -12,7 +12,7 @@ from shapely import Point, box
 import psd
 from psd.errors import DomainError
 from psd.space.boundary import Boundary, bounds_of
-from psd.space.crs import explain_proj_errors, parse_crs
+from psd.space.crs import check_plane_crs, explain_proj_errors, parse_crs
 from psd.space.region_checks import to_release_crs
 from psd.space.regions import regions_table
 
@@ -114,6 +114,11 @@ def test_a_crs_that_a_layer_brings_is_refused_too(crs):
 def test_a_crs_that_a_layer_brings_stays_what_it_is():
     crs = gpd.GeoSeries([Point(0, 0)], crs=5179).crs
     assert parse_crs(crs) == crs
+
+
+def test_the_default_is_what_pyproj_says_it_is():
+    # "epsg:4326" is not the known text, so it is parsed.
+    assert check_plane_crs("EPSG:4326") == check_plane_crs("epsg:4326") == ("EPSG:4326", True)
 
 
 def test_nobody_waits_for_a_queue(tmp_path):

@@ -1,0 +1,168 @@
+"""Reliability of estimates: relative errors, three classes, and the flag.
+
+Statistics offices classify estimates by their coefficient of variation, which is here the relative
+error. Their limits differ: Statistics Canada warns above 16.5 % and does not publish above 33.3 %,
+others use 12 % and 30 or 40 %. So the limits are arguments, and every file states them.
+
+References
+----------
+.. [1] Statistics Canada. "Guidelines for the release of estimates": acceptable, marginal and
+   unacceptable estimates by their coefficient of variation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers
+from psd.errors import ParameterError
+from psd.query._constants import GOOD_LIMIT
+
+__all__ = [
+    "QUALITIES",
+    "RELATIVE_RULE",
+    "Limits",
+    "Reliability",
+    "Threshold",
+    "judge_estimates",
+    "relative_to",
+    "reliability_limits",
+]
+
+QUALITIES = ("good", "use with care", "poor")
+"""Classes of estimates, the best first."""
+
+RELATIVE_RULE = (
+    "error / estimate; where the estimate is 0 it is infinite, or empty in formats that have no "
+    "infinity"
+)
+"""What a relative error is, for people who read a file without this library."""
+
+Threshold: TypeAlias = float | tuple[float, float]
+"""Largest relative error of a reliable estimate; or of a good one, and of a reliable one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Largest relative errors of the two upper classes.
+
+    Parameters
+    ----------
+    good, reliable : float
+        Largest relative error of a good estimate, and of a reliable one; the first is at most the
+        second.
+    """
+
+    good: float
+    reliable: float
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """What the columns mean, for people who read a file without this library.
+
+        Examples
+        --------
+        >>> Limits(good=0.12, reliable=0.3).texts["reliable"]
+        'relative error at most 0.3, and an interval above 0'
+        """
+        return {
+            "relative_error": RELATIVE_RULE,
+            "reliable": f"relative error at most {self.reliable:g}, and an interval above 0",
+            "quality": f"good: reliable, with a relative error of at most {self.good:g}; "
+            "use with care: other reliable estimates; poor: not reliable",
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reliability:
+    """Which estimates are reliable, and their classes.
+
+    Parameters
+    ----------
+    reliable : ndarray of bool
+        Whether the relative error is at most the limit, and the interval above 0.
+    rank : ndarray of int64
+        Index of the class in `QUALITIES`; 2, poor, where an estimate is not reliable.
+    """
+
+    reliable: NDArray[np.bool_]
+    rank: Integers
+
+    @property
+    def quality(self) -> NDArray[np.object_]:
+        """Name of the class of each estimate."""
+        names: NDArray[np.object_] = np.array(QUALITIES, object)[self.rank]
+        return names
+
+
+def reliability_limits(threshold: Threshold) -> Limits:
+    """Limits of the classes from the argument of a caller.
+
+    Parameters
+    ----------
+    threshold : float or tuple of two floats
+        Largest relative error of a reliable estimate; or of a good one, and of a reliable one.
+        By default an estimate is good up to 0.12, or up to the threshold if that is less.
+
+    Raises
+    ------
+    ParameterError
+        If a number is not above 0, or the first is above the second.
+
+    Examples
+    --------
+    >>> reliability_limits(0.3)
+    Limits(good=0.12, reliable=0.3)
+    >>> reliability_limits((0.165, 0.333))
+    Limits(good=0.165, reliable=0.333)
+    """
+    numbers = threshold if isinstance(threshold, tuple | list) else (threshold,)
+    if len(numbers) not in (1, 2):
+        raise ParameterError(f"threshold must be one or two relative errors, got {len(numbers)}")
+    for number in numbers:
+        if not isinstance(number, int | float) or not 0 < number < float("inf"):
+            raise ParameterError(f"threshold must be above 0, got {number}; it is a relative error")
+    good, reliable = min(GOOD_LIMIT, numbers[-1]) if len(numbers) == 1 else numbers[0], numbers[-1]
+    if good > reliable:
+        raise ParameterError(
+            f"threshold must be the limit of good estimates and then that of reliable ones, got "
+            f"{good:g} before {reliable:g}"
+        )
+    return Limits(good=float(good), reliable=float(reliable))
+
+
+def relative_to(estimate: Floats, error: Floats) -> Floats:
+    """Errors divided by estimates, infinite where an estimate is 0 or less.
+
+    Examples
+    --------
+    >>> relative_to(np.array([50.0, 0.0]), np.array([5.0, 0.0])).tolist()
+    [0.1, inf]
+    """
+    relative = np.full(np.shape(estimate), np.inf)
+    positive = estimate > 0
+    with np.errstate(over="ignore"):  # of an estimate that is almost 0
+        np.divide(error, estimate, out=relative, where=positive)
+    return relative
+
+
+def judge_estimates(relative: Floats, lower: Floats, limits: Limits) -> Reliability:
+    """Classify estimates by their relative errors and intervals.
+
+    Parameters
+    ----------
+    relative : ndarray of float64
+        Relative errors.
+    lower : ndarray of float64, same shape
+        Lower ends of the intervals.
+    limits : Limits
+        Of the classes.
+    """
+    reliable = (relative <= limits.reliable) & (lower > 0)
+    rank = np.where(reliable, np.where(relative <= limits.good, 0, 1), 2)
+    return Reliability(reliable=reliable, rank=rank.astype(np.int64))

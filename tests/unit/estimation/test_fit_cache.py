@@ -1,0 +1,188 @@
+"""The fit of a large release is kept in a folder of the user, and read only if it is intact."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+
+import numpy as np
+import pytest
+
+import psd
+from psd.estimation import fit_cache as module
+from psd.estimation.fit_cache import VARIABLE, FitCache, fit_cache
+from psd.release.post_processing import PostProcessing
+
+BOXES = [(0.5, 0.25, 5.75, 6.5), (1, 1, 2, 2), (0, 0, 8, 8)]
+VALUES = np.array([[0.1, -0.0, np.inf], [np.nan, 1e-320, 3.0]])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Folder of the cache, which does not exist yet; small releases are kept too."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "LEAST_NODES", 1)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def kept(folder):
+    """Cache with one array in it."""
+    cache = FitCache(folder=folder, key="a" * 64)
+    cache.recall("counts", VALUES.shape, lambda: VALUES)
+    return cache
+
+
+def release(estimate="posterior", density="smooth"):
+    domain = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(16, 16))
+    counts = np.random.default_rng(3).poisson(4, 64)
+    made = psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 1, domain=domain)
+    return made.with_post_processing(PostProcessing(estimate=estimate, density=density))
+
+
+def recalled(cache, name="counts", shape=VALUES.shape):
+    """Array of the cache; None if it has to be computed."""
+    missing = []
+    values = cache.recall(name, shape, lambda: missing.append(1) or np.zeros(shape))
+    return None if missing else values
+
+
+@pytest.mark.parametrize("estimate", ["posterior", "signed", "least-squares"])
+@pytest.mark.parametrize("density", ["smooth", "uniform"])
+def test_answers_are_the_same_to_the_bit(folder, estimate, density):
+    plain = release(estimate, density)
+    expected = plain.query(BOXES)
+    for _ in range(2):  # computed and kept, then read
+        assert plain.with_cache().query(BOXES).equals(expected)
+        assert np.array_equal(plain.with_cache().estimate(BOXES), plain.estimate(BOXES))
+    assert list(folder.glob("*.psdfit"))
+
+
+def test_the_second_fit_is_read(folder, monkeypatch):
+    first = release().with_cache().query(BOXES)
+    monkeypatch.setattr(psd.estimation.model, "infer_counts", None)
+    monkeypatch.setattr(psd.estimation.model, "smooth_density", None)
+    assert release().with_cache().query(BOXES).equals(first)
+
+
+def test_arrays_come_back_to_the_bit(kept):
+    assert recalled(kept).tobytes() == VALUES.tobytes()
+
+
+def test_files_are_of_the_user_alone(kept, folder):
+    (path,) = folder.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("place", [0, 12, 41, 60, -1])
+def test_a_changed_byte_is_noticed(kept, folder, place):
+    (path,) = folder.iterdir()
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    assert recalled(kept) is None
+
+
+@pytest.mark.parametrize("change", [lambda c: c[:-8], lambda c: c + bytes(8), lambda c: b""])
+def test_another_size_is_noticed(kept, folder, change):
+    (path,) = folder.iterdir()
+    path.write_bytes(change(path.read_bytes()))
+    assert recalled(kept) is None
+
+
+def test_a_pickle_is_not_read(kept, folder):
+    (path,) = folder.iterdir()
+    path.write_bytes(pickle.dumps(VALUES))
+    assert recalled(kept) is None
+
+
+def test_an_array_of_another_name_shape_or_key_is_not_taken(kept, folder):
+    (path,) = folder.iterdir()
+    path.rename(folder / path.name.replace("counts", "lines"))
+    assert recalled(kept, "lines") is None
+    other = FitCache(folder=folder, key="b" * 64)
+    kept.recall("counts", VALUES.shape, lambda: VALUES)
+    path.rename(folder / path.name.replace("a" * 64, "b" * 64))
+    assert recalled(other) is None
+    kept.recall("counts", VALUES.shape, lambda: VALUES)
+    assert recalled(kept, shape=VALUES.shape[::-1]) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+@pytest.mark.parametrize("target", ["file", "folder"])
+def test_what_others_can_write_is_not_read(kept, folder, target):
+    (path,) = folder.iterdir()
+    changed = path if target == "file" else folder
+    changed.chmod(changed.stat().st_mode | 0o020)
+    assert recalled(kept) is None
+
+
+def test_links_and_pipes_are_not_followed(kept, folder, tmp_path):
+    (path,) = folder.iterdir()
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert kept._read("counts", VALUES.shape) is None
+    path.unlink()
+    os.mkfifo(path)
+    assert kept._read("counts", VALUES.shape) is None
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setattr(module, "LEAST_NODES", 1)
+    plain = release()
+    assert plain.with_cache().query(BOXES).equals(plain.query(BOXES))
+
+
+def test_the_oldest_files_are_deleted(folder, monkeypatch):
+    monkeypatch.setattr(module, "MAX_BYTES", 250)
+    for number, key in enumerate("abc"):
+        cache = FitCache(folder=folder, key=key * 64)
+        cache.recall("counts", VALUES.shape, lambda: VALUES)
+        for path in folder.glob(f"{key}*"):
+            os.utime(path, ns=(number, number))
+    assert sorted(path.name[0] for path in folder.iterdir()) == ["b", "c"]
+
+
+def test_the_key_is_of_content_and_choices_and_code(folder, monkeypatch):
+    plain = release()
+    keys = [
+        fit_cache(plain.record, plain.digest).key,
+        fit_cache(plain.record, "0" * 64).key,
+        fit_cache(release(density="uniform").record, plain.digest).key,
+        fit_cache(release(estimate="signed").record, plain.digest).key,
+    ]
+    monkeypatch.setattr(module, "__version__", "99")
+    keys.append(fit_cache(plain.record, plain.digest).key)
+    monkeypatch.setattr(module, "_code_digest", lambda: "other")
+    keys.append(fit_cache(plain.record, plain.digest).key)
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", ""])
+def test_it_can_be_switched_off(monkeypatch, value):
+    monkeypatch.setattr(module, "LEAST_NODES", 1)
+    monkeypatch.setenv(VARIABLE, value)
+    plain = release()
+    assert fit_cache(plain.record, plain.digest) is None
+
+
+def test_small_releases_are_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    plain = release()
+    assert fit_cache(plain.record, plain.digest) is None
+
+
+def test_the_folder_is_that_of_the_system(monkeypatch, tmp_path):
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setattr(module.sys, "platform", "linux")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert module._folder() == tmp_path / ".cache" / "psd"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert module._folder() == tmp_path / "x" / "psd"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert module._folder() == tmp_path / ".cache" / "psd"

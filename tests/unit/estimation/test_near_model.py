@@ -1,0 +1,104 @@
+"""A fit near a few boxes answers them as a fit of all cells does."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import psd
+from psd.api.release import Release
+from psd.estimation import near_model as module
+from psd.estimation import near_zone as zones
+from psd.estimation.near_model import NearModel, near_model
+from psd.release.post_processing import PostProcessing
+from psd.release.record import ReleaseRecord
+from support.trees import random_tree
+
+DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(4096, 4096))
+BOXES = [
+    (1, 1, 5, 3),
+    (0, 0, 16, 16),
+    (7.31, 2.2, 7.32, 15.9),
+    (3.001, 3.001, 3.002, 3.002),
+    (-4, 8, 30, 8.01),
+    (15.9, 15.9, 16, 16),
+]
+SMALL = np.array([[500.0, 700.0, 510.0, 710.0]])
+
+
+def release(seed=0, **choice):
+    """A release with leaves of all sizes, of which many are empty."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, lattice=DOMAIN.lattice, height=7, leaf_share=0.2, top=60)
+    return Release(
+        ReleaseRecord(
+            tree=tree,
+            domain=DOMAIN,
+            epsilon=tree.max_path_epsilon,
+            method="given",
+            post_processing=PostProcessing(**choice),
+        )
+    )
+
+
+@pytest.fixture(autouse=True)
+def near_for_small_trees(monkeypatch):
+    monkeypatch.setattr(module, "LEAST_NODES", 1)
+    monkeypatch.setattr(zones, "_LIMIT", 1.0)
+
+
+def check_equal(near, full):
+    assert near.columns.tolist() == full.columns.tolist()
+    for name, values in full.items():
+        if values.dtype == float:
+            assert near[name].to_numpy() == pytest.approx(values.to_numpy(), rel=1e-9, abs=1e-9)
+        else:
+            assert near[name].tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("estimate", ["posterior", "least-squares", "signed"])
+@pytest.mark.parametrize("density", ["smooth", "uniform"])
+def test_answers_are_those_of_the_fit_of_all_cells(seed, estimate, density):
+    full = release(seed, estimate=estimate, density=density)
+    for box in BOXES:
+        check_equal(full.with_near_fit().query(box), full.query(box))
+    check_equal(full.with_near_fit().query(BOXES), full.query(BOXES))
+
+
+def test_counts_of_cells_are_the_same_to_the_bit_and_others_are_missing():
+    full = release(estimate="posterior", density="smooth").model
+    near = near_model(release(estimate="posterior", density="smooth").model, SMALL)
+    assert isinstance(near, NearModel)
+    is_near = ~np.isnan(near.estimates.count)
+    assert 0 < is_near.sum() < len(is_near)
+    assert np.array_equal(near.estimates.count[is_near], full.estimates.count[is_near])
+    assert near.total == full.total
+
+
+@pytest.mark.parametrize("change", ["many boxes", "few nodes", "pruned", "fitted", "many cells"])
+def test_all_cells_are_fitted_where_that_is_as_fast(change, monkeypatch):
+    boxes = np.repeat(SMALL, 17 if change == "many boxes" else 1, axis=0)
+    model = release(density="smooth", prune=3 if change == "pruned" else 0).model
+    if change == "few nodes":
+        monkeypatch.setattr(module, "LEAST_NODES", 10**6)
+    if change == "many cells":
+        monkeypatch.setattr(zones, "_LIMIT", 0.0)
+    if change == "fitted":
+        assert len(model.estimates.count)
+    assert near_model(model, boxes) is model
+
+
+def test_a_release_of_version_1_is_fitted_as_before():
+    old = Release(replace(release(estimate="posterior", density="smooth").record, inference=1))
+    assert near_model(old.model, SMALL) is old.model
+    assert old.with_near_fit().query(BOXES).equals(old.query(BOXES))
+
+
+def test_shares_of_leaves_without_records_around_do_not_follow_rounding_errors():
+    full = release(estimate="posterior", density="smooth").model
+    surface = full.density.surface
+    moved = full.density.shares(np.flatnonzero(full.tree.is_leaf))
+    noise = np.random.default_rng(1).normal(size=surface.shape) * 1e-14 * surface[-1, -1]
+    noisy = replace(full.density, surface=surface + noise)
+    assert noisy.shares(np.flatnonzero(full.tree.is_leaf)) == pytest.approx(moved, abs=1e-3)

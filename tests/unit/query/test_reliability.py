@@ -1,0 +1,55 @@
+"""Classes of estimates by their relative errors and intervals."""
+
+import numpy as np
+import pytest
+
+from psd.query.reliability import QUALITIES, judge_estimates, relative_to, reliability_limits
+from support.trees import grid_release
+
+
+@pytest.mark.parametrize(
+    ("relative", "lower", "quality"),
+    [
+        (0.0, 1.0, "good"),
+        (0.12, 1.0, "good"),
+        (np.nextafter(0.12, 1), 1.0, "use with care"),
+        (0.3, 1.0, "use with care"),
+        (np.nextafter(0.3, 1), 1.0, "poor"),
+        (np.inf, 0.0, "poor"),
+        (0.05, 0.0, "poor"),
+        (0.2, 0.0, "poor"),
+    ],
+)
+def test_classes_begin_and_end_at_the_limits(relative, lower, quality):
+    judged = judge_estimates(np.array([relative]), np.array([lower]), reliability_limits(0.3))
+    assert judged.quality.tolist() == [quality]
+    assert judged.reliable.tolist() == [quality != "poor"]
+    assert QUALITIES[judged.rank[0]] == quality
+
+
+def test_errors_relative_to_0_and_less_are_infinite():
+    estimate, error = np.array([4.0, 0.0, -1.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])
+    assert relative_to(estimate, error).tolist() == [0.25, np.inf, np.inf, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "limits"),
+    [(0.3, (0.12, 0.3)), (0.1, (0.1, 0.1)), ((0.165, 0.333), (0.165, 0.333)), (2, (0.12, 2))],
+)
+def test_limits_of_a_caller(threshold, limits):
+    read = reliability_limits(threshold)
+    assert (read.good, read.reliable) == limits
+    words = " ".join(read.texts.values())
+    assert f"{limits[0]:g}" in words
+    assert f"{limits[1]:g}" in words
+
+
+def test_an_interval_that_holds_0_makes_an_estimate_poor():
+    release = grid_release([[20, 0], [0, 900]], "0.5")
+    box = [(0, 0, 1, 1)]
+    usual, sure = (release.query(box, confidence=level).iloc[0] for level in (0.95, 1 - 1e-12))
+    assert usual.lower > 0
+    assert usual.quality == "use with care"
+    assert sure.lower == 0
+    assert sure.relative_error == usual.relative_error
+    assert (sure.quality, sure.reliable) == ("poor", False)

@@ -1,0 +1,129 @@
+"""Bounds in texts: numbers, another CRS, public files; and in the commands that take them."""
+
+import geopandas as gpd
+import numpy as np
+import pytest
+from pyproj import Transformer
+from shapely import LineString, box
+
+import psd
+from psd.errors import DomainError, InputDataError, ParameterError
+from psd.publish.request_toml import from_toml, public_files, to_toml
+from psd.space.bounds_text import bounds_file, bounds_from_text, transform_bounds
+from support.cli_runner import cli, fails, passes, write_points
+
+DEGREES = (-0.51, 51.28, 0.34, 51.7)
+METRES = (503068.0, 154482.0, 563299.0, 202731.0)
+BRITAIN = "EPSG:27700"
+
+
+@pytest.fixture
+def wards(tmp_path):
+    table = gpd.GeoDataFrame(geometry=[box(-0.51, 51.28, 0, 51.5), box(0, 51.4, 0.34, 51.7)])
+    table.set_crs("EPSG:4326").to_file(tmp_path / "wards.gpkg")
+    return tmp_path / "wards.gpkg"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1,2,3.5,4", "1 2 3.5 4", "[1, 2, 3.5, 4]", "+1.,2e0,35e-1,4", " 1 , 2 , 3.5 , 4 ",
+     "1,2,3.5,4:crs=EPSG:4326", "1,2,3.5,4:crs=OGC:CRS84"],
+)  # fmt: skip
+def test_four_numbers(text):
+    assert bounds_from_text(text, "EPSG:4326") == (1, 2, 3.5, 4)
+
+
+@pytest.mark.parametrize(
+    "text", ["1,2,3", "1,2,3,4,5", "everywhere", "a,b,c,d", "1_0,2,3,4", "private:share=.1", ""]
+)
+def test_other_words_are_left_to_others(text):
+    assert bounds_from_text(text, "EPSG:4326") is None
+
+
+def test_the_outline_is_inside_the_transformed_bounds():
+    text = ",".join(map(str, DEGREES)) + ":crs=EPSG:4326"
+    west, south, east, north = bounds_from_text(text, BRITAIN)
+    assert (west, south, east, north) == METRES
+    x, y = (np.linspace(DEGREES[axis], DEGREES[axis + 2], 500) for axis in (0, 1))
+    outline = [
+        (np.r_[x, x, np.full(1000, side)], np.r_[np.full(500, DEGREES[1]), np.full(500, DEGREES[3]),
+                                                 y, y])
+        for side in (DEGREES[0], DEGREES[2])
+    ]  # fmt: skip
+    for points in outline:
+        moved = Transformer.from_crs("EPSG:4326", BRITAIN, always_xy=True).transform(*points)
+        assert west <= moved[0].min()
+        assert moved[0].max() <= east
+        assert south <= moved[1].min()
+        assert moved[1].max() <= north
+
+
+def test_back_to_degrees_and_no_further_than_the_earth():
+    back = transform_bounds(METRES, BRITAIN, "EPSG:4326")
+    assert all(side == round(side, 6) for side in back)
+    assert back[0] <= DEGREES[0]
+    assert back[3] >= DEGREES[3]
+    world = transform_bounds((-20037508, -20037508, 20037508, 20037508), "EPSG:3857", "EPSG:4326")
+    assert world == pytest.approx((-180, -85.051129, 180, 85.051129), abs=1e-4)
+
+
+def test_polygons_of_a_file(wards):
+    assert bounds_from_text(f"of:{wards}", "EPSG:4326") == DEGREES
+    bounds = bounds_from_text(f"of:{wards}", BRITAIN)
+    exact = gpd.read_file(wards).to_crs(BRITAIN).total_bounds
+    assert list(bounds) == [*np.floor(exact[:2]), *np.ceil(exact[2:])]
+    assert bounds_file(f"of:{wards}") == str(wards)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("1,2,3,4:crs=EPSG:0", DomainError, "crs of the bounds must be a coordinate reference"),
+        ("1,2,3,4:crs=", DomainError, "crs of the bounds must be"),
+        ("3,2,1,4:crs=EPSG:4326", DomainError, "west below east"),
+        ("1,2,3,400:crs=EPSG:4326", DomainError, "latitudes within 90"),
+        ('1,2,3,4:crs=LOCAL_CS["a",UNIT["metre",1]]', DomainError, "cannot be transformed"),
+        ("100,-89,120,-80:crs=EPSG:4326", DomainError, "cannot be transformed|area of use"),
+        ("of:no.gpkg", InputDataError, "no.gpkg"),
+    ],
+)
+def test_bounds_that_are_refused(text, kind, words):
+    with pytest.raises(kind, match=words):
+        psd.Domain(bounds=bounds_from_text(text, BRITAIN), crs=BRITAIN)
+
+
+def test_a_file_of_other_geometries(tmp_path):
+    lines = gpd.GeoDataFrame(geometry=[LineString([(0, 0), (1, 1)])], crs="EPSG:4326")
+    lines.to_file(tmp_path / "l.gpkg")
+    with pytest.raises(ParameterError, match="bounds must hold polygons only"):
+        bounds_from_text(f"of:{tmp_path / 'l.gpkg'}", BRITAIN)
+
+
+def test_recipes_take_the_same_texts(wards):
+    text = "epsilon = 1\ncrs = 'EPSG:27700'\nbounds = {!r}\n"
+    request = from_toml(text.format("-0.51,51.28,0.34,51.7:crs=EPSG:4326"))
+    assert request.domain.bounds == METRES
+    assert from_toml(to_toml(request)) == request
+    named = from_toml(text.format("of:wards.gpkg"), folder=wards.parent)
+    assert named.domain.bounds == bounds_from_text(f"of:{wards}", BRITAIN)
+    assert public_files({"bounds": "of:wards.gpkg"}, wards.parent) == [str(wards)]
+
+
+def test_commands_take_the_same_texts(tmp_path, wards):
+    write_points(tmp_path / "v.csv", [(-0.1, 51.5)] * 60)
+    text = "-0.51,51.28,0.34,51.7:crs=EPSG:4326"
+    read = ("--crs", BRITAIN, "--read", "input_crs=EPSG:4326")
+    out = tmp_path / "r.psd.parquet"
+    for number, bounds in enumerate((text, f"of:{wards}")):
+        built = ("build", tmp_path / "v.csv", "-o", out, "--overwrite", "--epsilon", 1, *read)
+        passes(*built, "--bounds", bounds)
+        assert psd.load(out).bounds == bounds_from_text(bounds, BRITAIN)
+        passes(*built, f"--bounds={bounds}")
+        tally = tmp_path / f"{number}.tally"
+        passes("tally", tmp_path / "v.csv", "-o", tally, *read, "--bounds", bounds)
+    assert cli("plan", "--bounds", "1,2", "--count", 10, "--epsilon", 1).code == 2
+    told = fails(2, *built, "--bounds", "1,2,3")
+    assert "--bounds must be four numbers" in told
+    told = fails(6, "build", tmp_path / "v.csv", "-o", wards, "--overwrite", "--epsilon", 1,
+                 "--bounds", f"of:{wards}")  # fmt: skip
+    assert "read as an input" in told or "ending" in told
