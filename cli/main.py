@@ -36,7 +36,12 @@ SECTIONS: dict[str, dict[str, str]] = {
         "top": "Rank cells by count, with probabilities.",
         "quantiles": "Class breaks for a heat map, with errors.",
         "export": "Write the cells for a GIS program.",
+        "plot": "Draw a map of a release, or small maps of a series.",
         "info": "Show the parameters and the guarantee of a release.",
+        "methodology": "Write the sheet of method of a release, a page for readers.",
+    },
+    "Without a curator": {
+        "local": "Collect places that devices randomise themselves.",
     },
     "Check": {
         "evaluate": "Compare a release with its data (PRIVATE).",
@@ -71,6 +76,10 @@ EXIT_CODES: dict[type[errors.PsdError], int] = {
 }
 INTERNAL = 70
 INTERRUPTED = 130
+
+# Products of matrices are small here, and threads for them take 0.1 s of processor time of a query
+# (`python tests/benchmarks/bench_cold_query.py`). Read when NumPy is imported, which is later.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Errors of the system when a stream cannot take more.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -8,7 +8,7 @@ import click
 
 from ..options.area import resolution_option
 from ..options.command import READ_KEYS, Command, options_of
-from ..options.ledger import account_of, ledger_options
+from ..options.ledger import account_of, ledger_options, split_dataset
 from ..options.reading import INPUTS, inputs_of, read_option
 from ..options.unit import unit_options
 from ..options.values import NUMBER
@@ -54,7 +54,6 @@ def command(
     form: str,
     ledger: str | None,
     dataset: str | None,
-    analyst: str | None,
     report_private: bool,
     **options: Any,
 ) -> None:
@@ -69,7 +68,7 @@ def command(
     Examples:
       psd ask visits.csv --ledger city.ledger --dataset visits --epsilon 0.1 \\
           --box 126.9 37.5 127.0 37.6
-      psd ask visits.csv --ledger city.ledger --dataset people --analyst ann --epsilon 0.1 \\
+      psd ask visits.csv --ledger city.ledger --dataset people:analyst=ann --epsilon 0.1 \\
           --box 126.9 37.5 127.0 37.6 --user user_id --max-contributions 4
     """  # noqa: D301
     import pandas as pd
@@ -80,7 +79,7 @@ def command(
     from ..output.private_report import make_observer
     from ..output.tables import write_table
 
-    account = account_of(ledger, dataset, analyst)
+    account = account_of(ledger, *split_dataset(dataset))
     if account is None:
         raise click.UsageError("--ledger and --dataset must be given; psd ask charges a ledger")
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))

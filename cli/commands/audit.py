@@ -16,6 +16,7 @@ import click
 from psd.decompositions import methods
 
 from ..options.command import Command
+from ..options.table import TABLE_OR_JSON
 from ..options.values import INTEGER, NUMBER, parse_settings
 from ..output.columns import Column, print_columns
 from ..output.terminal import show_stage
@@ -78,14 +79,7 @@ __all__ = ["command"]
     help="Joint confidence of all bounds.",
 )
 @click.option("--jobs", type=INTEGER, help="Parallel processes; one per processor by default.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Format of the output.",
-)
+@TABLE_OR_JSON
 def command(
     method: str,
     epsilon: str,

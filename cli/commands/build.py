@@ -8,11 +8,12 @@ import click
 
 from psd.decompositions import methods
 
+from ..options.about import about_option
 from ..options.area import area_options
 from ..options.command import READ_KEYS, Command, chain_options, options_of
 from ..options.common import overwrite
 from ..options.ledger import ledger_options
-from ..options.reading import SOURCES, engine_option, read_option
+from ..options.reading import SOURCES, read_option
 from ..options.recipe import recipe_from_options, recipe_options
 from ..options.time_slices import slices_option
 from ..options.unit import unit_options
@@ -27,9 +28,9 @@ _OPTIONS = (
     _release("--epsilon", required=True, help="Epsilon of this release, a decimal such as 0.5."),
     _release(
         "--method",
-        type=click.Choice(methods()),
-        help="Method that divides space; `psd methods` describes all. By default auto; with --set "
-        "workload, grid for tiny boxes and quadtree for others.",
+        type=click.Choice((*methods(), "none")),
+        help="Method that divides space; `psd methods` describes all, and none is for --regions. "
+        "By default auto; with --set workload, grid for tiny boxes and quadtree for others.",
     ),
     _release(
         "--set",
@@ -42,17 +43,17 @@ _OPTIONS = (
         "estimate= and density= select how estimates are computed from the noisy counts; each "
         "method has its own default.",
     ),
+    about_option,
     overwrite,
     area_options,
     unit_options(
         bound="Largest number of records kept of each user, or of each day or slice with --per. "
         "auto: chosen privately. auto:share=0.05,over=250,limit=1000 spends this share of epsilon "
         "on the choice, aims at 250 users with more records, and chooses at most 1000.",
-        per=("day", "slice"),
+        per=("day", "slice", "record"),
     ),
     slices_option,
-    read_option(*READ_KEYS),
-    engine_option,
+    read_option(*READ_KEYS, "engine"),
     ledger_options,
     _private("--report-private", is_flag=True, help="Print PRIVATE numbers of records to stderr."),
     _private(
@@ -71,10 +72,11 @@ def command(inputs: tuple[str, ...], **options: Any) -> None:
     """Build a differentially private release of locations.
 
     Inputs are CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf and GeoJSON files, folders of such
-    files, file name patterns, and PostGIS addresses postgresql://... with --read table=NAME or
-    --read query=SELECT. Inputs may also be tallies of `psd tally`: the tallies of all parts give
-    the same release as all records together. Records outside the bounds are left out. Except
-    with --report-private, the printed output does not depend on the data.
+    files, file name patterns, addresses s3://... and gs://... of Parquet and CSV, and PostGIS
+    addresses postgresql://... with --read table=NAME or --read query=SELECT. Inputs may also be
+    tallies of `psd tally`: the tallies of all parts give the same release as all records together.
+    Records outside the bounds are left out. Except with --report-private, the printed output does
+    not depend on the data.
 
     With --ledger and --dataset, epsilon is charged to the budget of the dataset before noise is
     drawn. If the budget does not suffice, nothing is built. A charge is never undone.
@@ -101,11 +103,19 @@ def command(inputs: tuple[str, ...], **options: Any) -> None:
       psd build visits.csv -o year.psd.parquet --epsilon 1 --bounds 126.4 37 127.6 38 \\
           --user user_id --max-contributions 4 --read time=time \\
           --read time_zone=Asia/Seoul --slices 2024-01..2024-12
+      psd build visits.csv -o wards.psd.parquet --epsilon 1 --bounds 126.4 37 127.6 38 \\
+          --regions wards.gpkg --regions id=ward --regions parent=district \\
+          --regions gaps=elsewhere
+      psd build visits.csv -o tiles.psd.parquet --epsilon 1 --crs EPSG:3857 --read x=x \\
+          --read y=y --bounds 14070000 4439000 14205000 4580000 --regions tiles=8..12 \\
+          --method none --set estimate=integer
       psd build january.tally february.tally -o seoul.psd.parquet --epsilon 1
       psd build visits.csv -o seoul.psd.parquet --epsilon 0.5 --bounds 126.4 37 127.6 38 \\
-          --ledger city.ledger --dataset visits --analyst ann
-      psd build hdfs:///city/visits.parquet --engine spark://node1:7077 \\
+          --ledger city.ledger --dataset visits:analyst=ann
+      psd build hdfs:///city/visits.parquet --read engine=spark://node1:7077 \\
           -o seoul.psd.parquet --epsilon 0.1 --bounds 126.4 37 127.6 38
+      psd build visits.csv -o seoul.psd.parquet --epsilon 1 --bounds 126.4 37 127.6 38 \\
+          --about title="Visits in Seoul" --about licence=CC-BY-4.0 --about reference_date=2024
       psd build visits.csv -o seoul.psd.parquet --epsilon 1 \\
           --bounds 126.4 37 127.6 38 --save-recipe seoul.toml --dry-run
     """  # noqa: D301

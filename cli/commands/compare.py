@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.area import resolution_option
-from ..options.command import Command
+from ..options.area import chosen_bounds, min_cell_option, resolution_option
+from ..options.command import POINT_KEYS, BoundsOption, Command
 from ..options.common import overwrite
-from ..options.reading import INPUTS, POINT_KEYS, inputs_of, local_files, read_option
-from ..options.values import INTEGER, NUMBER, parse_settings, split_commas
+from ..options.reading import INPUTS, inputs_of, local_files, read_option
+from ..options.values import INTEGER, parse_settings, split_commas
 from ..output.columns import Column, print_columns
 from ..output.terminal import show_builds
 
@@ -29,10 +29,10 @@ __all__ = ["command"]
 @click.option(
     "--bounds",
     required=True,
-    nargs=4,
-    type=NUMBER,
-    metavar="W S E N",
-    help="West south east north of the domain, from public knowledge, never from the data.",
+    cls=BoundsOption,
+    group="Options",
+    help="West south east north of the domain, from public knowledge, never from the data; "
+    "also W,S,E,N:crs=CRS and of:FILE, as for `psd build`.",
 )
 @click.option(
     "--methods",
@@ -70,6 +70,7 @@ __all__ = ["command"]
     help="CRS of the bounds and of the coordinate columns.",
 )
 @resolution_option
+@min_cell_option
 @read_option(*POINT_KEYS)
 @click.option("--user", help="Column of user ids: all records of a user are protected together.")
 @click.option(
@@ -84,7 +85,7 @@ __all__ = ["command"]
 def command(
     inputs: tuple[str, ...],
     output: str,
-    bounds: tuple[float, float, float, float],
+    bounds: Any,
     names: str,
     epsilons: str,
     settings: tuple[str, ...],
@@ -122,8 +123,9 @@ def command(
     methods = _named_methods(
         names, parse_settings(settings, "METHOD.KEY=VALUE", "quadtree.height=9")
     )
-    resolution = options.pop("coordinate_resolution")
-    domain = Domain(bounds=bounds, crs=options.pop("crs"), coordinate_resolution=resolution)
+    stated = {name: options.pop(name) for name in ("crs", "coordinate_resolution", "min_cell")}
+    chosen = chosen_bounds(bounds, stated["crs"])
+    domain = Domain(bounds=chosen, **{k: text for k, text in stated.items() if text is not None})
     with show_builds() as finished:
         from psd.evaluation.compare import COMPARISON_NOTICE, compare
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import Command
+from ..options.command import POINT_KEYS, Command
 from ..options.common import RELEASE, overwrite
-from ..options.reading import INPUTS, POINT_KEYS, inputs_of, local_files, read_option
+from ..options.reading import INPUTS, inputs_of, local_files, read_option
 from ..options.tallies import read_slice_tally
 from ..options.time_slices import SLICE, release_at, slice_at
 from ..output.columns import Column, print_columns

@@ -6,8 +6,9 @@ import click
 
 from ..options.command import Command
 from ..options.common import RELEASE, overwrite
+from ..options.reliability import unreliable_options
 from ..options.time_slices import SLICE, release_at
-from ..options.values import INTEGER
+from ..options.values import INTEGER, cell_level
 from ..output.terminal import show_stage
 
 __all__ = ["command"]
@@ -25,12 +26,29 @@ __all__ = ["command"]
     help="Only the leaves, or the cells of all levels.",
 )
 @click.option(
+    "--level",
+    help="Coarser cells that tile the domain: those of this level, from 0, and leaves above it. "
+    "Of a release with regions the name of a level of regions; by default the lowest.",
+)
+@click.option(
     "--size",
     nargs=2,
     type=INTEGER,
     metavar="C R",
     help="Columns and rows of a raster; 256 256 by default.",
 )
+@click.option(
+    "--band",
+    type=click.Choice(["count", "density", "error", "classes"]),
+    help="The only band of a GeoTIFF. By default it has the first three. classes are those of the "
+    "density, with a colour table, which programs show as a map.",
+)
+@click.option(
+    "--crs",
+    help="CRS of the file, that of the release by default. GeoJSON is always in EPSG:4326; rasters "
+    "and CSV are in the CRS of the release.",
+)
+@unreliable_options
 @click.option("--table", help="Table of a postgresql:// output, such as public.seoul.")
 @overwrite
 def command(
@@ -38,27 +56,36 @@ def command(
     slice_name: str | None,
     output: str,
     cells: str,
+    level: str | None,
     size: tuple[int, int] | None,
+    band: str | None,
+    crs: str | None,
+    unreliable: str,
+    threshold: float | tuple[float, float],
     table: str | None,
     overwrite: bool,
 ) -> None:
     """Write cells, estimates and errors; the ending of OUTPUT selects the format.
 
-    Formats: .gpkg (GeoPackage), .parquet (GeoParquet), .geojson, .csv; rasters of counts,
-    densities and errors: .tif (GeoTIFF), .npy (NumPy). An OUTPUT postgresql://... is a PostGIS
-    database, in which --table names the table. The density is the estimate per square kilometre,
-    or per square unit of the CRS if its scale is not known.
+    Formats: .gpkg (GeoPackage, with styles for QGIS), .parquet (GeoParquet), .fgb (FlatGeobuf),
+    .geojson, .csv, .xlsx, .pmtiles (vector tiles for web maps); rasters of counts, densities and
+    errors: .tif (GeoTIFF), .npy (NumPy). An OUTPUT postgresql://... is a PostGIS database, in which
+    --table names the table. The density is the estimate per square kilometre, or per square unit of
+    the CRS if its scale is not known. Cells are reliable, and of a quality, as answers of
+    `psd query` are.
 
     \b
     Examples:
       psd export seoul.psd.parquet seoul.gpkg
       psd export seoul.psd.parquet seoul.csv --cells all
-      psd export seoul.psd.parquet seoul.tif --size 600 500
+      psd export seoul.psd.parquet seoul.fgb --crs EPSG:5179 --unreliable drop
+      psd export seoul.psd.parquet seoul.tif --size 600 500 --band classes
       psd export seoul.psd.parquet postgresql://ann@db.example.org/city --table public.seoul
       psd export year.psd.parquet june.gpkg --slice 2024-06
     """  # noqa: D301
     from psd._util.atomic_write import check_free
     from psd._util.postgres import display_name
+    from psd.api.region_release import RegionRelease
     from psd.export import find_format, is_database
 
     target = output
@@ -70,11 +97,39 @@ def command(
         stage("reading")
         loaded = release_at(release, slice_name)
         stage("writing")
-        loaded.export(
-            output,
-            cells=cells,  # type: ignore[arg-type]
-            size=size,
-            table=table,
-            overwrite=overwrite,
-        )
+        if isinstance(loaded, RegionRelease):
+            _refuse_cells(cells=cells != "leaves", table=table)
+            loaded.export(
+                output,
+                level=level,
+                size=size,
+                band=band,  # type: ignore[arg-type]
+                crs=crs,
+                unreliable=unreliable,  # type: ignore[arg-type]
+                threshold=threshold,
+                overwrite=overwrite,
+            )
+        else:
+            loaded.export(
+                output,
+                level=cell_level(level),
+                cells=cells,  # type: ignore[arg-type]
+                size=size,
+                band=band,  # type: ignore[arg-type]
+                crs=crs,
+                unreliable=unreliable,  # type: ignore[arg-type]
+                threshold=threshold,
+                table=table,
+                overwrite=overwrite,
+            )
     click.echo(f"wrote {target}")
+
+
+def _refuse_cells(**chosen: object) -> None:
+    """Refuse options of cells with a release of named regions."""
+    for name, value in chosen.items():
+        if value:
+            raise click.UsageError(
+                f"--{name} must be left out with a release of regions, whose cells are parts of "
+                "polygons; --level names a level of regions, and a raster has cells of one size"
+            )

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from psd.export._catalogue import STANDARDS
+
 from ..options.command import Command
 from ..options.common import RELEASE
+from ..options.table import table_or
 from ..options.time_slices import SLICE, release_or_series_at
 from ..output.columns import print_facts, print_rows
 
@@ -22,27 +25,31 @@ __all__ = ["command"]
 @click.command("info", cls=Command)
 @RELEASE
 @SLICE
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Format of the output.",
+@table_or(
+    "json",
+    *STANDARDS,
+    notes=" stac: an item of STAC, which needs a reference date or slices. dcat: a dataset of "
+    "DCAT-AP in JSON-LD. registry: fields of the public registry of deployments of differential "
+    "privacy.",
 )
 def command(release: str, slice_name: str | None, form: str) -> None:
-    """Show method, guarantee, domain and levels of a release.
+    """Show title, method, guarantee, domain and levels of a release.
 
     \b
     Examples:
       psd info seoul.psd.parquet
       psd info seoul.psd.parquet --format json
+      psd info seoul.psd.parquet --format stac
+      psd info year.psd.parquet --slice 2024-06
     """  # noqa: D301
     from psd.api.release import Release
 
     from ..output import series as series_info
 
     loaded = release_or_series_at(release, slice_name)
+    if form in STANDARDS:
+        click.echo(json.dumps(loaded.catalogue(form, file=release), indent=2))  # type: ignore[arg-type]
+        return
     if not isinstance(loaded, Release):
         series_info.print_series(loaded, form)
         return
@@ -58,12 +65,14 @@ def _release_facts(release: Release) -> dict[str, Any]:
 
     unit = release.unit
     return {
+        "about": release.about,
         "method": release.method,
         "parameters": dict(release.parameters),
         "epsilon": epsilon_text(release.record.epsilon),
         "unit": release.unit.kind,
         "guarantee": release.guarantee_text,
         "source": release.source,
+        **_local_facts(release),
         "counts": unit.counted_text,
         "max_contributions": release.unit.max_contributions,
         "time_zone": release.unit.time_zone or "none",
@@ -71,6 +80,7 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "crs": release.domain.crs,
         "lattice": list(release.domain.lattice),
         "coordinate_resolution": release.domain.coordinate_resolution or "none",
+        "min_cell": release.domain.min_cell or "none",
         "cells": len(release.tree),
         "leaves": int(release.tree.is_leaf.sum()),
         "estimated_total": round(release.total, 1),
@@ -82,6 +92,24 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "library": release.library,
         "digest": release.digest,
     }
+
+
+def _local_facts(release: Release) -> dict[str, Any]:
+    """Facts about the reports of a local release; of other releases there are none."""
+    local = release.record.local
+    if local is None:
+        return {}
+    rows = [
+        {
+            "level": level.level,
+            "protocol": level.protocol,
+            "reports": level.reports,
+            "p": round(float(level.p), 6),
+            "q": round(float(level.q), 6),
+        }
+        for level in local.levels
+    ]
+    return {"campaign": local.campaign, "reports": local.reports, "protocols": rows}
 
 
 def _covariate_text(release: Release) -> str:
@@ -103,15 +131,18 @@ def _boundary_text(release: Release) -> str:
 
 def _level_rows(release: Release) -> list[dict[str, Any]]:
     """Cells, measured cells, and largest epsilon and its noise for each level."""
+    from psd.estimation.local_measurements import measure_record
     from psd.privacy.epsilon import epsilon_text
     from psd.privacy.noise_variance import noise_variance
 
-    rows, law = [], release.tree.noise_law
+    rows, law, measured = [], release.tree.noise_law, measure_record(release.record)
     for depth, level in enumerate(release.tree.levels):
         nano = int(release.tree.epsilon[level].max())
         unit = release.unit
         noise = (
             float(noise_variance(np.array([nano]), unit.contributions, law)[0] ** 0.5) / unit.scale
+            if release.record.local is None
+            else float(measured.variance[level].min() ** 0.5)
         )
         rows.append(
             {
@@ -128,11 +159,17 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
 def _print_facts(release: Release) -> None:
     """Facts and levels as two tables."""
     facts = {}
-    for name, value in _release_facts(release).items():
+    release_facts = _release_facts(release)
+    for name, value in (release_facts.pop("about") | release_facts).items():
+        if name == "protocols":
+            continue
         shown = ", ".join(f"{k}={v}" for k, v in value.items()) if name == "parameters" else value
         facts[name] = " ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
     print_facts(facts)
     click.echo()
+    if release.record.local is not None:
+        print_rows(_local_facts(release)["protocols"])
+        click.echo()
     print_rows(_level_rows(release))
     click.echo(_path_text(release))
 
@@ -142,6 +179,9 @@ def _path_text(release: Release) -> str:
     from psd.privacy.epsilon import epsilon_text
 
     return (
-        "Column epsilon is the largest of each level. On every path from the root\n"
+        "Each device is in one level, and a report costs epsilon "
+        f"{epsilon_text(release.record.epsilon)}."
+        if release.record.local is not None
+        else "Column epsilon is the largest of each level. On every path from the root\n"
         f"to a leaf, epsilon adds up to at most {epsilon_text(release.record.epsilon)}."
     )

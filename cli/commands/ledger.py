@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options.command import Command
+from ..options.command import READ_KEYS, Command
 from ..options.reading import INPUTS, inputs_of, read_option
+from ..options.table import TABLE_OR_JSON
 from ..options.values import INTEGER, parse_settings
 from ..output.columns import Column, print_columns
 from ..output.terminal import printable
@@ -20,19 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _FILE = click.argument("file", type=click.Path(readable=False))
-_READ = read_option("user", "x", "y", "time", "time_zone", "geometry", "layer")
+_READ = read_option("user", *(key for key in READ_KEYS if key not in ("table", "query", "memory")))
 _RESOLUTION = click.option(
     "--coordinate-resolution",
     metavar="STEP",
     help="Step to which the coordinates are rounded; charges with another one count everywhere.",
-)
-_FORM = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Format of the output.",
 )
 
 
@@ -242,7 +235,7 @@ def raise_budget(file: str, dataset: str, budget: str) -> None:
 
 @command.command("status", cls=Command, short_help="Show the rest of each budget.")
 @_FILE
-@_FORM
+@TABLE_OR_JSON
 def show_status(file: str, form: str) -> None:
     """Show the spent part and the rest of each budget.
 
@@ -263,7 +256,7 @@ def show_status(file: str, form: str) -> None:
 @command.command("history", cls=Command, short_help="List the charges.")
 @_FILE
 @click.argument("dataset", required=False)
-@_FORM
+@TABLE_OR_JSON
 def show_history(file: str, dataset: str | None, form: str) -> None:
     """List the charges to all datasets or to one, in order.
 

@@ -7,13 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from ..options.area import covariate_option, read_covariate, resolution_option
-from ..options.command import Command
+from ..options.area import (
+    chosen_bounds,
+    covariate_option,
+    min_cell_option,
+    read_covariate,
+    resolution_option,
+)
+from ..options.command import BoundsOption, Command
 from ..options.common import overwrite
+from ..options.named_regions import regions_option
 from ..options.table import FORMAT
 from ..options.values import INTEGER, NUMBER, parse_number, split_commas
 from ..output.columns import Column, print_columns
+from ..output.region_plans import run_region_plan
 from ..output.terminal import show_builds
 from ..output.text_files import output_format, write_text
 
@@ -32,25 +41,25 @@ FORMATS = ("table", "csv", "json")
 )
 @click.option(
     "--bounds",
-    nargs=4,
-    type=NUMBER,
-    metavar="W S E N",
-    help="Study area as bounds, instead of --area.",
+    cls=BoundsOption,
+    group="Options",
+    help="Study area as bounds, instead of --area; also W,S,E,N:crs=CRS and of:FILE.",
 )
 @click.option("--crs", default="EPSG:4326", show_default=True, help="CRS of the bounds.")
 @resolution_option
+@min_cell_option
 @click.option(
     "--count",
-    required=True,
     type=INTEGER,
-    help="Expected number of records: a public figure or a guess, never counted in the data.",
+    help="Expected number of records: a public figure or a guess, never counted in the data. With "
+    "populations of regions by default their sum.",
 )
 @click.option(
     "--epsilon",
     "epsilons",
-    required=True,
     metavar="E,F,...",
-    help="Epsilons, separated by commas.",
+    help="Epsilons, separated by commas; with --for-relative-error the largest that is accepted, "
+    "by default 10.",
 )
 @click.option(
     "--max-contributions",
@@ -62,7 +71,8 @@ FORMATS = ("table", "csv", "json")
     default="auto,quadtree",
     show_default=True,
     metavar="A,B,...",
-    help="Methods, separated by commas; `psd methods` lists all.",
+    help="Methods, separated by commas; `psd methods` lists all. With --regions what is inside the "
+    "lowest regions: auto, cascade or none; by default auto.",
 )
 @click.option(
     "--sizes",
@@ -86,16 +96,34 @@ FORMATS = ("table", "csv", "json")
 @click.option(
     "--seed", type=INTEGER, default=0, show_default=True, help="Seed of the simulated populations."
 )
+@regions_option(
+    "population=COLUMN: public numbers of the lowest regions, a column of their file; by default "
+    "all regions have the same number. The plan is then of the regions of every level.",
+    "population",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Parameter of the method of --regions, as of `psd build`, such as levels_share=0.3.",
+)
+@click.option(
+    "--for-relative-error",
+    metavar="P%",
+    help="Solve for the epsilon that gives regions of --level this mean relative error.",
+)
+@click.option("--level", help="Level of --for-relative-error; by default the lowest.")
 @FORMAT
 @click.option("-o", "--output", type=click.Path(), help="CSV or JSON file instead of the screen.")
 @click.option("--plot", type=click.Path(), help="PNG, SVG or HTML page of the errors by size.")
 @overwrite
 def command(
     area_km2: float | None,
-    bounds: tuple[float, float, float, float] | None,
+    bounds: Any,
     crs: str,
     coordinate_resolution: str | None,
-    count: int,
+    min_cell: str | None,
     covariate: str | None,
     form: str | None,
     output: str | None,
@@ -103,13 +131,17 @@ def command(
     overwrite: bool,
     **options: Any,
 ) -> None:
-    """Predict the relative errors of a release by size of query. Reads no data.
+    """Predict the relative errors of a release by size of query, or of regions. Reads no data.
 
     The command simulates populations with the assumed densities, builds releases of them with the
     real methods and noise, and measures the errors of queries. A real population lies between the
     assumed ones, so each figure is a range; docs/guide/planning.md tests the ranges on real data.
     With --covariate, a public raster or polygons, the simulated people follow the covariate, and
     a density is assumed only within its cells.
+
+    With --regions the plan is of named regions: the error of each level, and the number of regions
+    of each quality, for their public populations. Epsilon is shared out as the build does.
+    --for-relative-error solves for epsilon.
 
     \b
     Examples:
@@ -118,6 +150,10 @@ def command(
       psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --plot plan.png
       psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --covariate people.tif \\
           --methods auto,cascade,adaptive-grid -o plan.csv
+      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --regions id=ward \\
+          --regions parent=district --regions population=people --epsilon 0.1,1
+      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --regions id=ward \\
+          --regions population=people --for-relative-error 5% --level ward
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
     from psd.planning.figure import check_plan_plot
@@ -127,10 +163,23 @@ def command(
     check_targets(
         filter(None, (output, plot)), overwrite=overwrite, inputs=_covariate_files(covariate)
     )
+    regional = {
+        name: options.pop(name) for name in ("regions", "settings", "for_relative_error", "level")
+    }
+    if regional["regions"]:
+        _refuse_with_regions(plot=plot, covariate=covariate, area_km2=area_km2)
+        domain, _ = _plan_domain(
+            area_km2, bounds, crs, coordinate_resolution=coordinate_resolution, min_cell=min_cell
+        )
+        run_region_plan(domain, form, output, overwrite=overwrite, **regional, **options)
+        return
+    _refuse_without_regions(**regional)
     if plot:
         check_plan_plot(Path(plot))
     is_local = area_km2 is not None
-    domain, area_km2 = _plan_domain(area_km2, bounds, crs, coordinate_resolution)
+    domain, area_km2 = _plan_domain(
+        area_km2, bounds, crs, coordinate_resolution=coordinate_resolution, min_cell=min_cell
+    )
     if covariate and is_local:
         raise click.UsageError("--covariate needs a location: give --bounds instead of --area")
     density = read_covariate(covariate, domain)
@@ -140,7 +189,7 @@ def command(
     epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilons", "sizes"))
     with show_builds("simulating populations") as finished:
         result = plan(
-            count,
+            options.pop("count"),
             domain=domain,
             area_km2=area_km2,
             epsilons=epsilons,
@@ -155,6 +204,29 @@ def command(
         _plot_plan(result, plot, overwrite=overwrite)
 
 
+def _refuse_with_regions(**chosen: object) -> None:
+    """Refuse options of a plan by size of query."""
+    context = click.get_current_context()
+    for name in (*(name for name, value in chosen.items() if value), "sizes", "densities", "runs"):
+        source = context.get_parameter_source(name)
+        if name in chosen or source == ParameterSource.COMMANDLINE:
+            option = {"area_km2": "area", "densities": "density"}.get(name, name)
+            raise click.UsageError(
+                f"--{option} must be left out with --regions, whose plan is of named regions"
+            )
+
+
+def _refuse_without_regions(**regional: object) -> None:
+    """Refuse options of a plan of regions, and what the other plan cannot do without."""
+    for name, value in regional.items():
+        if value:
+            option = {"settings": "set"}.get(name, name.replace("_", "-"))
+            raise click.UsageError(f"--{option} must be given with --regions")
+    for name, param in (("count", "--count"), ("epsilons", "--epsilon")):
+        if click.get_current_context().params[name] is None:
+            raise click.UsageError(f"Missing option '{param}'.")
+
+
 def _covariate_files(covariate: str | None) -> list[str]:
     """File of the covariate, if there is one."""
     from psd.publish.request_toml import covariate_from_text
@@ -165,9 +237,9 @@ def _covariate_files(covariate: str | None) -> list[str]:
 
 def _plan_domain(
     area: float | None,
-    bounds: tuple[float, float, float, float] | None,
+    bounds: Any,
     crs: str,
-    resolution: str | None,
+    **lattice: str | None,
 ) -> tuple[Domain, float]:
     """Domain of the plan and its area, from one of the two options."""
     from dataclasses import replace
@@ -177,11 +249,12 @@ def _plan_domain(
 
     if (area is None) == (bounds is None):
         raise click.UsageError("one of --area, in km2, and --bounds must be given")
+    stated: dict[str, Any] = {name: text for name, text in lattice.items() if text is not None}
     if bounds is None:
         assert area is not None
         square = square_domain(area)  # in metres, and so is the resolution
-        return replace(square, coordinate_resolution=resolution), area
-    domain = Domain(bounds=bounds, crs=crs, coordinate_resolution=resolution)
+        return replace(square, **stated), area
+    domain = Domain(bounds=chosen_bounds(bounds, crs), crs=crs, **stated)
     return domain, domain_area_km2(domain)
 
 
@@ -220,6 +293,7 @@ def _plan_json(result: Plan) -> str:
         "max_contributions": result.max_contributions,
         "runs": result.runs,
         "coordinate_resolution": result.coordinate_resolution,
+        "min_cell": result.min_cell,
         "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
         "words": plan_sentences(result),
     }

@@ -9,7 +9,9 @@ import click
 
 from ..options.command import Command
 from ..options.common import RELEASE, overwrite
+from ..options.region_names import NamedRegions, named_regions, region_name_options
 from ..options.regions import read_regions
+from ..options.reliability import unreliable_options
 from ..options.time_slices import SLICE, release_or_series_at
 from ..options.values import NUMBER
 from ..output.tables import state_source
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-FORMATS = ("table", "csv", "json", "geojson")
+TEXTS = ("csv", "json", "geojson", "html")
+FILES = ("gpkg", "parquet", "fgb", "pmtiles", "xlsx")
+FORMATS = ("table", *TEXTS, *FILES)
 
 
 @click.command("query", cls=Command)
@@ -51,16 +55,11 @@ FORMATS = ("table", "csv", "json", "geojson")
     help="Repair invalid polygons of --polygons. They are refused otherwise, since a repair may "
     "change their area.",
 )
+@region_name_options
 @click.option(
     "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
 )
-@click.option(
-    "--threshold",
-    type=NUMBER,
-    default=0.3,
-    show_default=True,
-    help="Largest relative error of an answer that is marked reliable.",
-)
+@unreliable_options
 @click.option(
     "--joint",
     is_flag=True,
@@ -78,7 +77,8 @@ FORMATS = ("table", "csv", "json", "geojson")
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Format of the output; by default from the ending of -o, or a table on the screen.",
+    help="Format of the output; by default from the ending of -o, or a table on the screen. gpkg, "
+    "parquet, fgb, pmtiles and xlsx are for files alone.",
 )
 @click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen.")
 @overwrite
@@ -88,6 +88,7 @@ def command(
     form: str | None,
     output: str | None,
     overwrite: bool,
+    unreliable: str,
     **options: Any,
 ) -> None:
     """Answer range queries from the release file alone, with predicted errors.
@@ -98,9 +99,13 @@ def command(
     release has a coordinate resolution, a box counts the records whose rounded coordinates lie in
     it, those on its west and south edge included; a box between two values is answered by 0.
 
-    Relative errors are divided by the larger of the estimate and the sanity bound, which is 0.001
-    of the total of the release and at least 1. An answer is reliable if its relative error is at
-    most --threshold.
+    A relative error is error / estimate, infinite where the estimate is 0; JSON, GeoPackage,
+    FlatGeobuf and tiles have no value there. An answer is reliable if its relative error is at most
+    --threshold and its interval lies above 0. Its quality is good, use with care or, if it is not
+    reliable, poor.
+
+    Files keep the columns, the order and the CRS of the regions (GeoJSON is in EPSG:4326), and
+    state the guarantee, as far as the format has room. csv, html and xlsx have no shapes.
 
     For a series of time slices, every slice is answered, or the one that --slice names.
 
@@ -115,9 +120,13 @@ def command(
     Examples:
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --box 126.4 37 127.6 38
       psd query seoul.psd.parquet --boxes boxes.csv -o answers.csv
-      psd query seoul.psd.parquet --polygons districts.gpkg --format geojson -o answers.geojson
+      psd query seoul.psd.parquet --polygons districts.gpkg -o answers.gpkg
+      psd query seoul.psd.parquet --polygons districts.gpkg -o answers.xlsx --unreliable mark
       psd query seoul.psd.parquet --polygons district.wkt --polygons-crs EPSG:5179
       psd query seoul.psd.parquet --polygons districts.gpkg --joint
+      psd query wards.psd.parquet --all-regions --level district
+      psd query wards.psd.parquet --region "North bank" --region Airport --level district --joint
+      psd query wards.psd.parquet --table population.csv:id=ward -o answers.csv
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --slice 2024-06
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --explain
       psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
@@ -125,26 +134,67 @@ def command(
     from psd._util.atomic_write import check_free
 
     from ..output.answers import warn_of_regions_beyond
+    from ..output.box_answers import box_answers, box_answers_text, print_box_answers
 
     kind = _select_kind(**{name: options.pop(name) for name in ("joint", "nested", "explain")})
     form = output_format(form, output, FORMATS)
     if kind == "explain" and form not in ("table", "json"):
         raise click.UsageError(f"--format must be table or json with --explain, got {form}")
+    if form in FILES and not output:
+        raise click.UsageError(f"--format {form} needs a file; name it with -o")
     if output:
-        files = filter(None, (options["boxes"], options["polygons"]))
+        table = (options["table"] or "").rpartition(":id=")
+        files = filter(None, (options["boxes"], options["polygons"], table[0] or table[2]))
         check_free(output, overwrite=overwrite, inputs=(release, *files))
-    certainty = {name: options.pop(name) for name in ("confidence", "threshold")}
-    regions = read_regions(**options)
+    certainty: dict[str, Any] = {name: options.pop(name) for name in ("confidence", "threshold")}
+    names = {key: options.pop(key) for key in ("all_regions", "region", "table", "level")}
+    named = named_regions(**names)
+    if named is not None:
+        _check_named(named, kind, any(options.values()))
+    regions: Any = read_regions(**options) if named is None else named
     with show_stage() as stage:
         stage("reading")
         loaded = release_or_series_at(release, slice_name)
         stage("answering")
-        result = _answer_regions(loaded, regions, kind, certainty)
+        is_plain = not kind and unreliable == "keep" and form in ("table", "csv")
+        columns = box_answers(loaded, regions, **certainty) if is_plain else None
+        if columns is None:
+            result = _answer_regions(loaded, regions, kind, certainty, unreliable)
     warn_of_regions_beyond(loaded, regions)
-    if form == "table":
+    if columns is not None and form == "table":
+        print_box_answers(columns)
+        _note_unit(loaded)
+    elif columns is not None:
+        write_text(box_answers_text(columns), output, overwrite=overwrite)
+    elif form == "table":
         _print_result(result)
+    elif form in FILES:
+        _write_file(result, form, str(output), overwrite=overwrite)
     else:
         write_text(_result_text(result, form), output, overwrite=overwrite)
+
+
+def _check_named(named: NamedRegions, kind: str, has_others: bool) -> None:
+    """Refuse what has no meaning for regions that are asked for by name."""
+    if has_others:
+        raise click.UsageError(
+            "--all-regions, --region and --table must be given without --box, --boxes and "
+            "--polygons; named regions are answered alone"
+        )
+    reasons = {
+        "nested": "the levels of regions add up already; ask for each --level",
+        "explain": "they cut no cell, so all of their error is noise, which a larger epsilon, or a "
+        "larger levels_share, would reduce",
+    }
+    if kind in reasons:
+        raise click.UsageError(
+            f"--{kind} must be left out with --all-regions, --region and --table: {reasons[kind]}"
+        )
+    if kind and named.table is not None:
+        raise click.UsageError(
+            "--joint must be given without --table, whose rows may repeat; name regions with "
+            "--region, or take --all-regions"
+        )
 
 
 def _select_kind(**flags: bool) -> str:
@@ -163,65 +213,118 @@ class _Result:
     regions: Any
     kind: str
     answers: Any
+    metadata: dict[str, str]
     joint: Any = None
     explanations: list[Explanation] = field(default_factory=list)
 
 
 def _answer_regions(
-    loaded: Release | SeriesRelease, regions: Any, kind: str, certainty: dict[str, float]
+    loaded: Release | SeriesRelease,
+    regions: Any,
+    kind: str,
+    certainty: dict[str, Any],
+    unreliable: str,
 ) -> _Result:
     """Answers of the selected kind."""
     from psd.api.series import SeriesRelease
 
+    from ..output.answer_files import answers_metadata, treat_answers
+
     extra: dict[str, Any] = {}
-    if isinstance(loaded, SeriesRelease):
-        if kind:
-            raise click.UsageError(
-                "--joint, --nested and --explain need a single release; name a slice with --slice"
-            )
-        answers: Any = loaded.query(regions, **certainty)
+    if kind and isinstance(loaded, SeriesRelease):
+        raise click.UsageError(
+            "--joint, --nested and --explain need a single release; name a slice with --slice"
+        )
+    if isinstance(regions, NamedRegions) and kind:
+        extra["joint"] = regions.answer_jointly(loaded, certainty)
+        answers: Any = extra["joint"].answers
+    elif isinstance(regions, NamedRegions):
+        answers = regions.answer(loaded, certainty)
+    elif isinstance(loaded, SeriesRelease):
+        answers = loaded.query(regions, **certainty)
     elif kind == "joint":
         extra["joint"] = loaded.joint(regions, **certainty)
         answers = extra["joint"].answers
     elif kind == "nested":
         answers = loaded.nested(regions, **certainty)
-    else:
+    elif kind == "explain":
         answers = loaded.query(regions, **certainty)
-        if kind == "explain":
-            extra["explanations"] = loaded.explain(regions)
+        extra["explanations"] = loaded.explain(regions)
+    else:
+        answers = loaded.with_near_fit().query(regions, **certainty)
     state_source(answers, loaded.source)
-    return _Result(loaded=loaded, regions=regions, kind=kind, answers=answers, **extra)
+    if unreliable != "keep":
+        if kind in ("joint", "nested", "explain"):
+            raise click.UsageError(
+                f"--unreliable must be keep with --{kind}, got {unreliable}; its answers belong "
+                "together"
+            )
+        if isinstance(regions, NamedRegions):
+            answers = regions.add_geometry(answers, loaded)
+        answers = treat_answers(answers, regions, loaded, unreliable, certainty["threshold"])
+    metadata = answers_metadata(loaded, unreliable, **certainty)
+    return _Result(
+        loaded=loaded, regions=regions, kind=kind, answers=answers, metadata=metadata, **extra
+    )
 
 
 def _print_result(result: _Result) -> None:
     """Print answers for people."""
-    from ..output.answers import note_sanity_bound, print_answers
+    from ..output.answers import print_answers
     from ..output.explanation import print_explanation
     from ..output.joint import EXTRA, print_joint
 
     print_answers(result.answers, extra=EXTRA.get(result.kind, ()))
-    note_sanity_bound(result.answers, result.loaded)
     if result.joint is not None:
         print_joint(result.joint)
     for (_, answer), explanation in zip(
         result.answers.iterrows(), result.explanations, strict=bool(result.explanations)
     ):
         print_explanation(answer, explanation)
-    if result.loaded.unit.kind != "record":
-        each = getattr(result.loaded.record, "bound_text", "")
-        click.echo(f"(counts are {result.loaded.unit.counted_text}{each})", err=True)
+    _note_unit(result.loaded)
+
+
+def _note_unit(loaded: Release | SeriesRelease) -> None:
+    """Print what was counted, where that is not records."""
+    if loaded.unit.kind != "record":
+        each = getattr(loaded.record, "bound_text", "")
+        click.echo(f"(counts are {loaded.unit.counted_text}{each})", err=True)
 
 
 def _result_text(result: _Result, form: str) -> str:
-    """Answers as CSV, JSON or GeoJSON text."""
-    from ..output.answers import add_geometry, answers_text
+    """Answers as CSV, JSON, GeoJSON or HTML text."""
+    from ..output.answer_files import answers_page, answers_text, in_degrees
     from ..output.explanation import explanations_json
     from ..output.joint import joint_text
 
     if form == "geojson":
-        crs = result.loaded.domain.crs
-        return answers_text(add_geometry(result.answers, result.regions, crs), form)
+        return answers_text(in_degrees(_answers_with_geometry(result)), form, result.metadata)
+    if form == "html":
+        return answers_page(result.answers, result.metadata)
     if result.joint is not None:
         return joint_text(result.joint, form)
     text = answers_text(result.answers, form)
     return explanations_json(text, result.explanations) if result.explanations else text
+
+
+def _answers_with_geometry(result: _Result) -> Any:
+    """Answers with the geometry of what was asked about."""
+    from ..output.answer_files import add_geometry
+
+    if isinstance(result.regions, NamedRegions):
+        return result.regions.add_geometry(result.answers, result.loaded)
+    return add_geometry(result.answers, result.regions, result.loaded.domain.crs)
+
+
+def _write_file(result: _Result, form: str, output: str, *, overwrite: bool) -> None:
+    """Write answers in a format of exports, which states the guarantee."""
+    from psd.export import write_answers
+
+    write_answers(
+        _answers_with_geometry(result),
+        output,
+        suffix=f".{form}",
+        metadata=result.metadata,
+        overwrite=overwrite,
+    )
+    click.echo(f"wrote {output}")

@@ -10,13 +10,15 @@ import click
 
 from psd.decompositions import methods
 
-from ..options.area import resolution_option
-from ..options.command import READ_KEYS, Command
+from ..options.area import chosen_bounds, min_cell_option, resolution_option
+from ..options.command import READ_KEYS, BoundsOption, Command
 from ..options.common import overwrite
+from ..options.named_regions import regions_option
 from ..options.reading import INPUTS, inputs_of, local_files, read_option
 from ..options.time_slices import slices_option
 from ..options.unit import unit_options
-from ..options.values import INTEGER, NUMBER, parse_settings
+from ..options.values import INTEGER, parse_settings
+from ..output.request_warnings import warn_of_ids
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
@@ -38,21 +40,22 @@ __all__ = ["command"]
 @click.option(
     "--bounds",
     required=True,
-    nargs=4,
-    type=NUMBER,
-    metavar="W S E N",
-    help="West south east north of the domain, as for `psd build`.",
+    cls=BoundsOption,
+    group="Options",
+    help="West south east north of the domain, or W,S,E,N:crs=CRS or of:FILE, as for `psd build`.",
 )
 @click.option(
     "--crs",
     default="EPSG:4326",
     show_default=True,
-    help="CRS of the bounds and of the coordinate columns.",
+    help="CRS of the bounds, and of coordinate columns without --read input_crs=.",
 )
 @resolution_option
+@min_cell_option
+@regions_option("The build needs the same.")
 @unit_options(
     bound="Largest number of records kept of each user, or of each day or slice with --per.",
-    per=("day", "slice"),
+    per=("day", "slice", "record"),
     bound_type=INTEGER,
 )
 @slices_option
@@ -70,7 +73,7 @@ __all__ = ["command"]
 @click.option("--part", metavar="NAME", help="Name of the part, if the input is not a file.")
 @click.option(
     "--method",
-    type=click.Choice(methods()),
+    type=click.Choice((*methods(), "none")),
     help="Method of the later build; the tally is no finer than it needs.",
 )
 @click.option(
@@ -85,9 +88,10 @@ def command(
     inputs: tuple[str, ...],
     output: str | None,
     into: str | None,
-    bounds: tuple[float, float, float, float],
+    bounds: Any,
     crs: str,
     coordinate_resolution: str | None,
+    min_cell: str | None,
     key: str | None,
     part: str | None,
     overwrite: bool,
@@ -110,18 +114,32 @@ def command(
           --user user_id --max-contributions 4 --key visits.key --carry-users
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
-    from psd.space.domain import Domain
+    from psd.publish.recipe import PER_RECORD
+    from psd.publish.region_text import region_files
+    from psd.space.bounds_text import bounds_file
+    from psd.space.domain import USUAL_MIN_CELL, Domain
+    from psd.space.region_inputs import refuse_record_files
 
     if (output is None) == (into is None):
         raise click.UsageError(
             "give -o for one tally of all inputs, or --into for one tally per input file"
         )
-    sources: list[str | Path] = [*local_files(inputs), *filter(None, [key])]
+    records = local_files(inputs)
+    public = [bounds_file(str(bounds)), *region_files(options["regions"])]
+    refuse_record_files(filter(None, public), records)
+    sources: list[str | Path] = [*records, *filter(None, [key])]
     check_targets(filter(None, (output,)), overwrite=overwrite, inputs=sources)
     data = inputs_of(inputs, read.pop("table", None), read.pop("query", None))
     memory = read.pop("memory", None)
-    domain = Domain(bounds=bounds, crs=crs, coordinate_resolution=coordinate_resolution)
+    domain = Domain(
+        bounds=chosen_bounds(bounds, crs),
+        crs=crs,
+        coordinate_resolution=coordinate_resolution,
+        min_cell=USUAL_MIN_CELL if min_cell is None else min_cell,
+    )
     request = _tally_request(domain, key, options | read)
+    if not request.unit.has_user and options["per"] != PER_RECORD:
+        warn_of_ids(data, request.columns)
     with show_stage() as stage:
         stage("reading")
         if output is None:
@@ -136,12 +154,16 @@ def command(
 def _tally_request(domain: Domain, key: str | None, options: dict[str, Any]) -> TallyRequest:
     """Request of the options."""
     from psd.decompositions import method as method_by_name
+    from psd.decompositions._regions import region_method
     from psd.publish.option_text import slices_from_text
+    from psd.publish.region_text import regions_from_table
     from psd.publish.tallies import tally_request
 
     options = {name: value for name, value in options.items() if value is not None}
+    make = region_method if "regions" in options else method_by_name
     method, settings = options.pop("method", None), options.pop("settings")
     carry_users, slices = options.pop("carry_users"), options.pop("slices", None)
+    regions = options.pop("regions", None)
     if settings and method is None:
         raise click.UsageError("--set must be given with --method")
     if key is not None and "user" not in options:
@@ -153,8 +175,9 @@ def _tally_request(domain: Domain, key: str | None, options: dict[str, Any]) -> 
     return tally_request(
         options,
         domain=domain,
-        method=None if method is None else method_by_name(method, parse_settings(settings)),
+        method=None if method is None else make(method, parse_settings(settings)),
         slices=slices and slices_from_text(slices, options.get("time_zone", "UTC")),
+        regions=None if regions is None else regions_from_table(regions),
         key=key,
         carry_users=carry_users,
     )

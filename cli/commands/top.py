@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from ..options.command import Command
@@ -24,6 +26,11 @@ __all__ = ["command"]
 @click.option(
     "--size", nargs=2, type=INTEGER, metavar="C R", help="Rank a raster of C columns and R rows."
 )
+@click.option(
+    "--level",
+    metavar="NAME",
+    help="Rank the regions of this level, of a release with regions; by default the lowest.",
+)
 @click.option("--boxes", type=click.Path(), help="Rank the boxes of a CSV instead of cells.")
 @click.option("--polygons", type=click.Path(), help="Rank polygons instead of cells.")
 @click.option(
@@ -43,16 +50,18 @@ def command(
     slice_name: str | None,
     k: int,
     size: tuple[int, int] | None,
+    level: str | None,
     boxes: str | None,
     polygons: str | None,
     by: str,
-    draws: int,
-    seed: int,
     form: str | None,
     output: str | None,
     overwrite: bool,
+    **simulation: int,
 ) -> None:
     """Rank the leaves, the cells of a raster, boxes or polygons, from the release alone.
+
+    Of a release with regions, the regions of a level are ranked in place of the leaves.
 
     The true counts are drawn many times from their joint distribution, given the release and its
     predicted errors. The probability of a cell is the share of draws in which it is among the
@@ -63,26 +72,36 @@ def command(
       psd top seoul.psd.parquet -k 10 --size 60 50
       psd top seoul.psd.parquet -k 3 --polygons districts.gpkg
       psd top seoul.psd.parquet -k 20 --by density --format csv
+      psd top wards.psd.parquet -k 5 --level district
     """  # noqa: D301
     from psd._util.atomic_write import check_free
+    from psd.api.region_release import RegionRelease
 
     form = output_format(form, output, FORMATS)
-    if sum(map(bool, (size, boxes, polygons))) > 1:
-        raise click.UsageError("at most one of --size, --boxes and --polygons must be given")
+    if sum(map(bool, (size, level, boxes, polygons))) > 1:
+        raise click.UsageError(
+            "at most one of --size, --level, --boxes and --polygons must be given"
+        )
     if output:
         check_free(output, overwrite=overwrite, inputs=(release, boxes or "", polygons or ""))
     regions = read_regions((), boxes, polygons, None) if boxes or polygons else None
     with show_stage() as stage:
         stage("reading")
         loaded = release_at(release, slice_name)
+        if level is not None and not isinstance(loaded, RegionRelease):
+            raise click.UsageError(
+                f"--level must be used with a release that counts regions by name, got {level!r} "
+                "with a release without any"
+            )
+        more: dict[str, Any] = {"level": level} if level is not None else {}
         stage("drawing")
         ranked = loaded.top(
             k,
             size=size,
             regions=regions,
             by=by,  # type: ignore[arg-type]
-            draws=draws,
-            seed=seed,
+            **simulation,
+            **more,
         )
     state_source(ranked, loaded.source)
     write_table(ranked, form, output, overwrite=overwrite)

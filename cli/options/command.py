@@ -13,6 +13,7 @@ from psd.errors import PsdError
 from ..options.values import parse_number, rename_arguments
 
 __all__ = [
+    "POINT_KEYS",
     "READ_KEYS",
     "BoundsOption",
     "Command",
@@ -24,10 +25,24 @@ __all__ = [
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-READ_KEYS = ("x", "y", "time", "time_zone", "geometry", "layer", "table", "query", "memory")
+POINT_KEYS = (
+    "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal", "encoding", "skip_rows",
+    "input_crs", "table", "query",
+)  # fmt: skip
+"""Keys of ``--read`` that say where the points are."""
+
+READ_KEYS = (*POINT_KEYS, "time", "time_zone", "memory")
 """Keys of ``--read``."""
 
 _EDGES = 4
+
+# Arguments of regions, and kinds of cells, by the key of the option.
+_REGIONS = {
+    "ids": "--regions id",
+    "parents": "--regions parent",
+    "populations": "--regions population",
+    **{key: f"--regions {key}" for key in ("gaps", "tolerance", "grid-cells", "h3", "tiles")},
+}
 
 
 class GroupedOption(click.Option):
@@ -129,7 +144,13 @@ class Command(click.Command):
         options |= spellings
         read = {key: f"--read {key}" for key in READ_KEYS} if "read" in options else {}
         methods = _method_parameters() if "settings" in options else {}
-        return {"keep_tally": "--keep-tally"} | methods | read | options  # of psd build
+        regions = _REGIONS if "regions" in options else {}
+        if "all_regions" in options:
+            regions = {"ids": "--region"}
+        if "boundary" in options:
+            regions = {**regions, "repair": "--boundary FILE:repair=yes"}
+        # The first is of psd build.
+        return {"keep_tally": "--keep-tally"} | methods | read | regions | options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of a group under its title."""

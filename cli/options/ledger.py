@@ -14,7 +14,7 @@ from ..output.terminal import print_warning
 if TYPE_CHECKING:
     from psd.ledger.account import Account
 
-__all__ = ["account_of", "ledger_options"]
+__all__ = ["account_of", "ledger_options", "split_dataset"]
 
 _option = options_of("Privacy budget")
 
@@ -24,14 +24,34 @@ _OPTIONS = (
         type=click.Path(readable=False),
         help="Ledger to charge before noise is drawn; `psd ledger create` makes one.",
     ),
-    _option("--dataset", metavar="NAME", help="Dataset of the ledger whose budget is charged."),
-    _option("--analyst", metavar="NAME", help="Analyst to charge, if the dataset has caps."),
+    _option(
+        "--dataset",
+        metavar="NAME[:analyst=NAME]",
+        help="Dataset of the ledger whose budget is charged, and the analyst to charge, who is "
+        "required if the dataset has caps.",
+    ),
 )
+
+_ANALYST = ":analyst="
 
 
 def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--ledger`` and the options that it needs."""
+    """``--ledger`` and ``--dataset``."""
     return chain_options(*_OPTIONS)(command)
+
+
+def split_dataset(text: str | None) -> tuple[str | None, str | None]:
+    """Dataset and analyst of the option.
+
+    Examples
+    --------
+    >>> split_dataset("visits:analyst=ann"), split_dataset("visits")
+    (('visits', 'ann'), ('visits', None))
+    """
+    if text is None or _ANALYST not in text:
+        return text, None
+    dataset, _, analyst = text.rpartition(_ANALYST)
+    return dataset, analyst
 
 
 def account_of(
@@ -54,8 +74,6 @@ def account_of(
     if (ledger is None) != (dataset is None):
         raise click.UsageError("--ledger and --dataset must be given together")
     if ledger is None or dataset is None:
-        if analyst is not None:
-            raise click.UsageError("--analyst must be given with --ledger and --dataset")
         return None
     account = Account(ledger, dataset, analyst=analyst, warn=print_warning)
     for folder in dict.fromkeys(Path(beside).parent for beside in (*outputs, ledger)):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INPUTS",
-    "POINT_KEYS",
     "SOURCES",
-    "engine_option",
     "inputs_and_engine",
     "inputs_of",
     "local_files",
@@ -33,21 +32,30 @@ INPUTS = click.argument("inputs", nargs=-1, required=True, type=click.Path(reada
 SOURCES = click.argument("inputs", nargs=-1, type=click.Path(readable=False))
 """Inputs of commands that read tables of Spark too, which need no path."""
 
-POINT_KEYS = ("x", "y", "geometry", "layer", "table", "query")
-"""Keys of ``--read`` that say where the points are."""
-
 _MEANINGS = {
     "user": "column of user ids",
-    "x": "column of x or longitude (lon by default)",
-    "y": "column of y or latitude (lat by default)",
+    "x": "column of x or longitude (lon by default, else longitude, x or easting)",
+    "y": "column of y or latitude (lat by default, else latitude, y or northing)",
+    "wkt": "column of text such as POINT (127.01 37.5), instead of x and y",
+    "delimiter": "separator of CSV: , ; tab or | (auto, from the header line, by default)",
+    "decimal": "decimal sign of coordinates in text, . or , (. by default)",
+    "encoding": "of CSV: utf-8, utf-16 or windows-1252 (UTF-8 by default; UTF-16 by its mark)",
+    "skip_rows": "number of lines above the header of CSV or of a sheet (0 by default)",
     "time": "column of times: timestamps, dates or ISO 8601",
     "time_zone": "time zone of days and slices, such as Asia/Seoul (UTC by default)",
     "geometry": "column of points, if an input has several",
-    "layer": "layer of a file, if it has several",
+    "input_crs": "CRS of the coordinates, if it is not --crs; they are transformed",
+    "layer": "layer of a file or sheet of a workbook, if it has several",
     "table": "table of a postgresql:// input or of Spark, such as city.visits",
     "query": "SELECT statement, instead of a table",
     "memory": "limit on the memory for reading, such as 2GB",
+    "engine": "what reads and counts records: duckdb (in this process, the default), or Spark at "
+    "an address, such as spark://host:7077, spark:sc://host:15002 (Spark Connect), spark:local[2]; "
+    "the release is the same",
 }
+
+# A key may be written with hyphens, as options are: skip-rows=2.
+_HYPHENS = re.compile(r"^[a-z-]+(?==)")
 
 _option = options_of("Input")
 
@@ -57,7 +65,11 @@ def read_option(*keys: str) -> Decorator:
     meanings = "; ".join(f"{key}: {_MEANINGS[key]}" for key in keys)
 
     def parse(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-        settings = parse_settings(texts, example="x=longitude", option="--read")
+        settings = parse_settings(
+            tuple(_HYPHENS.sub(lambda key: key[0].replace("-", "_"), text) for text in texts),
+            example="x=longitude",
+            option="--read",
+        )
         check_names("key of --read", settings, keys)
         return settings
 
@@ -68,17 +80,6 @@ def read_option(*keys: str) -> Decorator:
         callback=parse,
         help=f"How inputs are read; may be repeated. {meanings}.",
     )
-
-
-def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--engine``: where records are read and counted."""
-    return _option(
-        "--engine",
-        metavar="ENGINE",
-        help="Engine that reads and counts records: duckdb (in this process, the default), or "
-        "Spark at an address: spark://host:7077, spark:sc://host:15002 (Spark Connect), "
-        "spark:local[2]. The release is the same.",
-    )(command)
 
 
 def inputs_of(inputs: Sequence[str], table: str | None, query: str | None) -> list[Any]:
@@ -117,7 +118,7 @@ def inputs_and_engine(
         return inputs_of(inputs, table, query), local_files(inputs), None
     if query is not None:
         raise click.UsageError(
-            "--read query must be left out with --engine spark; give --read table or paths"
+            "--read query must be left out with --read engine=spark:...; give --read table or paths"
         )
     from psd.ingest.engines import engine as find_engine
     from psd.ingest.engines.spark import SparkTable
@@ -134,7 +135,8 @@ def _parse_engine(text: str | None) -> tuple[str, str]:
         return name, ""
     if not address:
         raise click.UsageError(
-            f"--engine must have an address, got {text}; write for instance --engine spark://host:7077"
+            f"--read engine must have an address, got {text}; write for instance "
+            "--read engine=spark://host:7077"
         )
     return name, f"{name}:{address}" if address.startswith("//") else address
 

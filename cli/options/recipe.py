@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import chain_options, options_of
+from ..options.ledger import split_dataset
 from ..options.values import parse_settings
 
 if TYPE_CHECKING:
@@ -19,12 +20,11 @@ _option = options_of("Recipe")
 
 # Options whose name is the key of a recipe.
 _RELEASE_KEYS = (
-    "output", "epsilon", "bounds", "crs", "coordinate_resolution", "boundary", "repair", "method",
-    "user", "max_contributions", "per", "count", "slices", "covariate",
+    "output", "epsilon", "bounds", "crs", "coordinate_resolution", "min_cell", "boundary",
+    "regions", "method", "user", "max_contributions", "per", "count", "slices", "covariate",
+    "about",
 )  # fmt: skip
-_PRIVATE_KEYS = (
-    "engine", "ledger", "dataset", "analyst", "keep_tally", "report_private",
-)  # fmt: skip
+_PRIVATE_KEYS = ("ledger", "keep_tally", "report_private")
 
 
 def recipe_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,14 +54,17 @@ def recipe_from_options(inputs: Sequence[str], options: Mapping[str, Any]) -> Re
     """
     from psd.publish.recipe import PRIVATE_READ_KEYS, PlannedRelease, PrivateInputs, Recipe
 
-    read = options["read"]
+    read = dict(options["read"])
+    engine = read.pop("engine", None)
     private_read = {key: text for key, text in read.items() if key in PRIVATE_READ_KEYS}
     columns = {key: text for key, text in read.items() if key not in PRIVATE_READ_KEYS}
     settings = parse_settings(options["settings"])
     release = {key: options[key] for key in _RELEASE_KEYS if options[key] is not None}
     release |= {"set": settings} if settings else {}
     release |= {"read": columns} if columns else {}
-    private = {key: options[key] for key in _PRIVATE_KEYS}
+    dataset, analyst = split_dataset(options["dataset"])
+    private = {"engine": engine, "dataset": dataset, "analyst": analyst}
+    private |= {key: options[key] for key in _PRIVATE_KEYS}
     return Recipe(
         private=PrivateInputs.from_table({**private, "inputs": inputs, "read": private_read}),
         releases=(PlannedRelease.from_table(release),),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
@@ -74,7 +74,7 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
             f"{option}"
         )
     if name is None:
-        return _note_source(Release.load(path, max_nodes=chosen_max_nodes()))
+        return _note_source(_single_release(path).with_cache())
     if not _is_series(path):
         # Reports a file that is not a release either.
         Release.load(path, max_nodes=chosen_max_nodes())
@@ -82,6 +82,16 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
             f"{option} must be given with a series, but {path} is a single release"
         )
     return _note_source(SeriesRelease.load(path, max_nodes=chosen_max_nodes())[name])
+
+
+def _single_release(path: str) -> Release:
+    """Release of a file, with regions or without; its reader refuses what is no plain file."""
+    from psd.api.loading import load
+    from psd.api.release import Release
+
+    if not os.path.isfile(path):
+        return Release.load(path, max_nodes=chosen_max_nodes())
+    return cast("Release", load(path, max_nodes=chosen_max_nodes()))  # the caller saw no series
 
 
 def _note_source(loaded: Loaded) -> Loaded:

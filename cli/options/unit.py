@@ -39,7 +39,8 @@ def unit_options(
                 "--per",
                 type=click.Choice(per),
                 help="day: each day of a user is protected separately. slice: K records of a user "
-                "are kept in each time slice, and the slices share epsilon."
+                "are kept in each time slice, and the slices share epsilon. record: each record is "
+                "protected separately, as without --user; no warning asks for users."
                 if "slice" in per
                 else "day: each day of a user is protected separately.",
             ),

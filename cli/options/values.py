@@ -10,7 +10,9 @@ import click
 
 __all__ = [
     "INTEGER",
+    "LIMITS",
     "NUMBER",
+    "cell_level",
     "parse_integer",
     "parse_number",
     "parse_settings",
@@ -54,6 +56,18 @@ NUMBER = _option_type(parse_number, "number")
 
 INTEGER = _option_type(parse_integer, "integer")
 """Type of an option that takes a whole number."""
+
+
+def _parse_limits(value: object) -> float | tuple[float, float]:
+    """A number, or two with a comma between them."""
+    numbers = tuple(parse_number(part.strip()) for part in str(value).split(","))
+    if len(numbers) > 2:
+        raise click.BadParameter(f"{str(value)[:80]!r} is not one number or two with a comma.")
+    return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
+
+
+LIMITS = _option_type(_parse_limits, "number[,number]")
+"""Type of an option that takes the limits of classes."""
 
 # Arguments of the library as its messages write them, such as overwrite=True, layer= or user="id".
 _ARGUMENT = re.compile(r"(?<![\w./])([a-z_]+)=(True\b|[A-Z]+\b|\"[^\"]*\")?(?![\w=%/])")
@@ -114,3 +128,13 @@ def parse_settings(
 def split_commas(text: str) -> list[str]:
     """Parts of a text with commas."""
     return [item.strip() for item in text.split(",")]
+
+
+def cell_level(level: str | None) -> int | None:
+    """Number of a level of cells."""
+    if level is None or level.lstrip("-").isdigit():
+        return None if level is None else int(level)
+    raise click.UsageError(
+        f"--level must be a whole number from 0, got {level!r}; a release without regions has no "
+        "names of levels"
+    )

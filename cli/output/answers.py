@@ -1,4 +1,4 @@
-"""Answers to queries: as a table on the screen, as text, and the warning about what they omit."""
+"""Answers to queries as a table on the screen, and the warning about what they omit."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from psd.api.series import SeriesRelease
 
 __all__ = [
-    "add_geometry",
-    "answers_text",
-    "note_sanity_bound",
+    "identifying_columns",
+    "print_answer_columns",
     "print_answers",
+    "value_text",
     "warn_of_regions_beyond",
 ]
 
@@ -32,92 +32,102 @@ _DISPENSABLE = (
     "error",
 )
 
+# Columns that stand in the second line of an answer, below others, before any is left out.
+_PAIRS = {
+    "estimate": "perturbation_error",
+    "lower": "nonuniformity_error",
+    "upper": "error",
+    "reliable": "quality",
+    "joint_lower": "joint_upper",
+    "ring": "ring_error",
+    "ring_lower": "ring_upper",
+}
+
 
 def print_answers(answers: pandas.DataFrame, extra: tuple[str, ...]) -> None:
     """Print answers as a table: counts rounded, relative errors in percent."""
+    names = [
+        *(name for name in ("slice",) if name in answers.columns),
+        *identifying_columns(answers),
+        *(name for name in ("flag",) if name in answers.columns),
+    ]
+    print_answer_columns(answers, names, extra)
+
+
+def print_answer_columns(answers: Any, names: list[str], extra: tuple[str, ...] = ()) -> None:
+    """Print answers as a table: columns that identify regions, then those of the answers.
+
+    Parameters
+    ----------
+    answers : DataFrame or dict of str to array
+        Columns.
+    names : list of str
+        Identifying columns.
+    extra : tuple of str
+        Columns after those of the answers.
+    """
     from psd.query.answer_table import COLUMNS
 
-    names = [name for name in ("id", "name", "NAME") if name in answers.columns][:1]
-    names = [*(name for name in ("slice",) if name in answers.columns), *names]
     columns = [
         Column(
-            heading=name,
-            values=[_value_text(name, value) for value in answers[name]],
+            heading=printable(name),
+            values=[value_text(name, value) for value in answers[name]],
             left=name in names,
             folds=name in names,
         )
         for name in (*names, *COLUMNS, *extra)
     ]
-    left_out = print_columns(columns, dispensable=_DISPENSABLE)
+    if not names:
+        numbers = [str(number) for number in range(1, len(answers["estimate"]) + 1)]
+        columns.insert(0, Column(heading="region", values=numbers))
+    left_out = print_columns(columns, dispensable=_DISPENSABLE, pairs=_PAIRS)
     if left_out:
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
 
 
-def _value_text(name: str, value: Any) -> str:
+def identifying_columns(answers: pandas.DataFrame) -> list[str]:
+    """The caller's columns that tell regions apart: ids, else names, else whole numbers.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        Columns of the caller, then those of the answers; with a column ``slice`` for each slice.
+
+    Returns
+    -------
+    list of str
+        At most two names: an ``id`` whose values differ alone, else texts whose values differ, else
+        a number, else the first texts whatever they are.
+    """
+    callers = list(answers.columns[: list(answers.columns).index("estimate")])
+    rows = answers
+    if "slice" in callers and len(answers):
+        rows = answers[answers["slice"] == answers["slice"].iloc[0]]
+    callers = [name for name in callers if name != "slice"]
+    texts = [name for name in callers if _is_kind(answers, name, "OT")]
+    numbers = [name for name in callers if _is_kind(answers, name, "iu")]
+    differing = {name for name in (*texts, *numbers) if rows[name].is_unique}
+    ids = [name for name in (*texts, *numbers) if name.lower() == "id" and name in differing]
+    unique = [name for name in texts if name in differing]
+    return ids or unique[:2] or [name for name in numbers if name in differing][:1] or texts[:2]
+
+
+def _is_kind(answers: pandas.DataFrame, name: str, kinds: str) -> bool:
+    """Whether a column has texts (``OT``) or whole numbers (``iu``)."""
+    dtype = answers[name].dtype
+    kind = "T" if str(dtype) in ("str", "string") else dtype.kind
+    return kind in kinds and str(dtype) != "geometry"
+
+
+def value_text(name: str, value: Any) -> str:
     """One value as people read it."""
     if name == "reliable":
         return "yes" if value else "no"
     if name.startswith("relative"):
+        if value == float("inf"):
+            return "infinite"
         return f"{100 * value:.1f}%"
-    is_text = isinstance(value, str | int) or name == "id"
-    return printable(str(value)) if is_text else f"{value:,.1f}"
-
-
-def note_sanity_bound(answers: pandas.DataFrame, loaded: Release | SeriesRelease) -> None:
-    """State what relative errors are relative to, if it is not the estimate in every row."""
-    from psd.api.series import SeriesRelease
-
-    if isinstance(loaded, SeriesRelease):
-        parts = [(answers[answers["slice"] == name], loaded[name]) for name in loaded]
-    else:
-        parts = [(answers, loaded)]
-    bounds = [bound for rows, release in parts for bound in _bounds_above(rows, release)]
-    if bounds:
-        low, high = _count_text(min(bounds)), _count_text(max(bounds))
-        counted = ("user" if loaded.unit.weight else "record") + "s" * (high != "1")
-        limit = f"{low} {counted}" if low == high else f"{low} to {high} {counted}, by slice"
-        click.echo(f"(relative errors are relative to at least {limit})", err=True)
-
-
-def _bounds_above(rows: pandas.DataFrame, release: Release) -> list[float]:
-    """The sanity bound of a release, if an estimate is below it."""
-    from psd.query.answer_table import sanity_bound
-
-    bound = sanity_bound(release.total)
-    return [bound] if (rows["estimate"] < bound).any() else []
-
-
-def _count_text(bound: float) -> str:
-    """A sanity bound as people read it."""
-    return f"{bound:,.0f}" if bound >= 10 else f"{bound:.2g}"
-
-
-def answers_text(answers: Any, form: str) -> str:
-    """Answers as CSV, JSON or GeoJSON text."""
-    if form == "geojson":
-        text: str = answers.to_json(drop_id=True, default=str)
-        return text + "\n"
-    plain = answers[[name for name, kind in answers.dtypes.items() if str(kind) != "geometry"]]
-    if form == "csv":
-        return str(plain.to_csv(index=False, lineterminator="\n"))
-    return str(plain.to_json(orient="records", indent=1, date_format="iso")) + "\n"
-
-
-def add_geometry(answers: pandas.DataFrame, regions: Any, crs: str) -> Any:
-    """Answers with the box or polygon as geometry, in longitude and latitude."""
-    import geopandas as gpd
-    import numpy as np
-    import shapely
-
-    from psd.query.boxes import parse_boxes
-    from psd.space.crs import explain_proj_errors
-
-    with explain_proj_errors("the answers", "EPSG:4326"):
-        if isinstance(answers, gpd.GeoDataFrame):
-            return answers.to_crs("EPSG:4326")
-        shapes = shapely.box(*parse_boxes(regions)[0].T)
-        shapes = np.resize(shapes, len(answers))  # again for every slice of a series
-        return gpd.GeoDataFrame(answers, geometry=shapes, crs=crs).to_crs("EPSG:4326")
+    return f"{value:,.1f}" if isinstance(value, float) and name != "id" else printable(str(value))
 
 
 def warn_of_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> None:
@@ -137,6 +147,10 @@ def _count_regions_beyond(loaded: Release | SeriesRelease, regions: Any) -> int:
 
     from psd.query.boxes import parse_boxes
 
+    from ..options.region_names import NamedRegions
+
+    if isinstance(regions, NamedRegions):
+        return regions.count_beyond(loaded)
     if hasattr(regions, "geometry"):
         sides = regions.to_crs(loaded.domain.crs).geometry.bounds.to_numpy()
     else:

@@ -27,12 +27,20 @@ class Column:
         Whether the values start at the left.
     folds : bool
         Whether the values are words, which may continue on the next line.
+    names : tuple of str
+        Headings of the columns that it shows; set by itself.
     """
 
     heading: str
     values: list[str]
     left: bool = False
     folds: bool = False
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Remember the heading, which may be broken later."""
+        if not self.names:
+            object.__setattr__(self, "names", (_words(self.heading),))
 
     @property
     def least(self) -> int:
@@ -45,7 +53,8 @@ class Column:
     @property
     def natural(self) -> int:
         """Width that needs no line to be broken."""
-        return _widest([*self.heading.split("_"), *self.values])
+        lines = [line for value in self.values for line in value.split("\n")]
+        return _widest([*self.heading.split("_"), *lines])
 
 
 def _widest(texts: Sequence[str]) -> int:
@@ -59,14 +68,16 @@ def print_columns(
     columns: Sequence[Column],
     *,
     dispensable: Sequence[str] = (),
+    pairs: Mapping[str, str] | None = None,
     title: str | None = None,
     bold: str | None = None,
 ) -> list[str]:
     """Print columns side by side.
 
-    If they are wider than the terminal, the gaps and headings become narrower, the dispensable
-    columns are left out one by one, and words are broken, in this order. If that is not enough,
-    the lines are longer than the terminal.
+    If they are wider than the terminal, the gaps and headings become narrower, pairs of columns
+    stand one below the other, so that a row has two lines, the dispensable columns are left out one
+    by one, and words are broken, in this order. If that is not enough, the lines are longer than
+    the terminal.
 
     Parameters
     ----------
@@ -74,6 +85,8 @@ def print_columns(
         With equally many values.
     dispensable : sequence of str
         Headings of columns that may be left out, the first of them first.
+    pairs : mapping of str to str, optional
+        Headings of columns, and of those that may stand below them.
     title : str, optional
         Line above the table.
     bold : str, optional
@@ -88,7 +101,7 @@ def print_columns(
     from rich.text import Text
 
     screen = open_console()
-    fitting, gap = _fit(columns, dispensable, screen.width)
+    fitting, gap = _fit(columns, dispensable, pairs or {}, screen.width)
     widths = _fold([(c.least, c.natural) for c in fitting], screen.width - gap * (len(fitting) - 1))
     screen.width = max(screen.width, sum(widths) + gap * (len(widths) - 1))
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
@@ -106,18 +119,18 @@ def print_columns(
     if title is not None:
         screen.print(Text(title, "bold"))
     screen.print(table)
-    everything, remaining = (set(map(_plain, each)) for each in (columns, fitting))
-    left_out = everything - remaining
-    return [heading for heading in dispensable if heading.replace("_", " ") in left_out]
+    shown = {name for column in fitting for name in column.names}
+    left_out = {name for column in columns for name in column.names} - shown
+    return [heading for heading in dispensable if _words(heading) in left_out]
 
 
-def _plain(column: Column) -> str:
+def _words(heading: str) -> str:
     """Heading without line breaks."""
-    return column.heading.replace("_", " ")
+    return heading.replace("_", " ")
 
 
 def _fit(
-    columns: Sequence[Column], dispensable: Sequence[str], width: int
+    columns: Sequence[Column], dispensable: Sequence[str], pairs: Mapping[str, str], width: int
 ) -> tuple[list[Column], int]:
     """Columns that fit the width, if any do, and the gap between them."""
     if _least_width(columns, 2) <= width:
@@ -125,10 +138,42 @@ def _fit(
     fitting = list(columns)
     if _least_width(fitting, 1) > width:
         fitting = [_narrow_heading(column) for column in columns]
-    for heading in dispensable:
+    single = fitting
+    for heading in (None, *dispensable):
+        single = [c for c in single if heading is None or _words(heading) not in c.names]
+        fitting = single
         if _least_width(fitting, 1) > width:
-            fitting = [c for c in fitting if _plain(c) != heading.replace("_", " ")]
+            fitting = _stack(single, pairs)
+        if _least_width(fitting, 1) <= width:
+            break
     return fitting, 1
+
+
+def _stack(columns: Sequence[Column], pairs: Mapping[str, str]) -> list[Column]:
+    """Put the second column of each pair below the first one."""
+    by_name = {name: column for column in columns for name in column.names}
+    below = {
+        _words(upper): by_name[_words(lower)]
+        for upper, lower in pairs.items()
+        if _words(upper) in by_name and _words(lower) in by_name
+    }
+    lower = [column.names[0] for column in below.values()]
+    return [
+        _above(column, below[column.names[0]]) if column.names[0] in below else column
+        for column in columns
+        if column.names[0] not in lower
+    ]
+
+
+def _above(upper: Column, lower: Column) -> Column:
+    """Two columns as one, the values of the second in a second line."""
+    values = zip(upper.values, lower.values, strict=True)
+    return replace(
+        upper,
+        heading=f"{upper.heading}_{lower.heading}",
+        values=["\n".join(each) for each in values],
+        names=(*upper.names, *lower.names),
+    )
 
 
 def _narrow_heading(column: Column) -> Column:

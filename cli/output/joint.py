@@ -71,9 +71,11 @@ def joint_text(joint: Joint, form: str) -> str:
 
 
 def _region_names(joint: Joint) -> list[str]:
-    """Names of the regions: ids if they are there and differ, else numbers."""
+    """Names of the regions: what tells them apart, else numbers."""
+    from ..output.answers import identifying_columns
+
     answers: Any = joint.answers
-    for name in ("id", "name", "NAME"):
-        if name in answers.columns and answers[name].is_unique:
+    for name in identifying_columns(answers):
+        if answers[name].is_unique:
             return [str(value) for value in answers[name]]
     return [str(number) for number in range(1, len(answers) + 1)]

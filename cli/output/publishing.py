@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from psd._util.file_endings import check_release_name
+
 from ..options.ledger import account_of
 from ..options.reading import inputs_and_engine
 from ..options.tallies import tallies_in, write_build_tally
 from ..output.private_report import make_observer
-from ..output.request_warnings import warn_of_large_epsilon, warn_of_other_ending
+from ..output.request_warnings import warn_of_ids, warn_of_large_epsilon
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
@@ -35,9 +37,9 @@ def print_requests(recipe: Recipe) -> None:
 
     tables = []
     for release in recipe.releases:
+        check_release_name(release.output)
         request = release.build_request()
         warn_of_large_epsilon(request.epsilon)
-        warn_of_other_ending(release.output)
         if request.domain is None:
             click.echo(
                 f"# epsilon {request.epsilon:f}; bounds, unit and slices are those of the tallies"
@@ -62,18 +64,25 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
     from psd.publish.request_toml import public_files
+    from psd.space.region_inputs import refuse_record_files
 
     private, releases = recipe.private, recipe.releases
     data, local, engine = inputs_and_engine(
         private.inputs, private.table, private.query, private.engine
     )
+    for release in releases:
+        refuse_record_files(public_files(release.table, release.folder), local)
     keys = filter(None, [private.ledger, private.sign_key])
     public = [file for r in releases for file in public_files(r.table, r.folder)]
     read: list[str | Path] = [*local, *public, *keys]
     targets = [file for release in releases for file in (release.output, *release.export)]
     check_targets(filter(None, (*targets, private.keep_tally)), overwrite=overwrite, inputs=read)
+    for release in releases:
+        check_release_name(release.output)
     outputs = [release.output for release in releases]
     account = account_of(private.ledger, private.dataset, private.analyst, outputs)
+    if account is not None:
+        account.refuse_records(public)
     observer = make_observer(lambda stage: None, report_private=private.report_private)
     epsilons = [str(release.table["epsilon"]) for release in releases]
     tallies = tallies_in(private.inputs, account, epsilons, observer)
@@ -86,11 +95,28 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         account=account,
         overwrite=overwrite,
     )
-    for release, request in zip(releases, requests, strict=True):
+    for request in requests:
         warn_of_large_epsilon(request.epsilon)
-        warn_of_other_ending(release.output)
+    if account is None and tallies is None and engine is None:
+        _warn_of_ids(data, releases, requests)
     for release, request in zip(releases, requests, strict=True):
         run.publish(release, request)
+
+
+def _warn_of_ids(
+    data: Any, releases: Sequence[PlannedRelease], requests: Sequence[BuildRequest]
+) -> None:
+    """Warn once of ids, if a release is per record and does not say that it is meant.
+
+    With a ledger the dataset states the unit.
+    """
+    from psd.publish.recipe import PER_RECORD
+
+    for release, request in zip(releases, requests, strict=True):
+        is_stated = request.unit.has_user or release.table.get("per") == PER_RECORD
+        if request.columns is not None and not is_stated:
+            warn_of_ids(data, request.columns)
+            return
 
 
 def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:

@@ -1,36 +1,58 @@
-"""Warnings about public parameters, before a record is read."""
+"""Warnings about public parameters and names of columns, before a record is read."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
+from math import log
+from typing import TYPE_CHECKING, Any
 
 from ..output.terminal import print_warning
 
-__all__ = ["warn_of_large_epsilon", "warn_of_other_ending"]
+if TYPE_CHECKING:
+    from psd.ingest.sources import Columns
+
+__all__ = ["odds_text", "warn_of_ids", "warn_of_large_epsilon"]
 
 # Above it, a belief of 1 % may become one of more than 99.5 % (docs/privacy/epsilon.md).
 _LARGE_EPSILON = 10
 
-_OTHER_ENDINGS = (
-    ".csv", ".fgb", ".geojson", ".gpkg", ".json", ".npy", ".shp", ".tif", ".tiff", ".tsv", ".txt",
-    ".xlsx",
-)  # fmt: skip
+_GROUPS = ("", " thousand", " million", " billion", " trillion")
 
 
 def warn_of_large_epsilon(epsilon: Decimal) -> None:
     """Warn that a large epsilon promises little."""
     if epsilon > _LARGE_EPSILON:
         print_warning(
-            f"epsilon {epsilon:f} is a weak promise: a release may change the odds of a guess "
-            f"about a person by a factor of e^{epsilon:f}; usual values are at most 2"
+            f"epsilon {epsilon:f} is a weak promise: a release may multiply the odds of a guess "
+            f"about a person by {odds_text(float(epsilon))}, e^{epsilon:f}; usual values are at "
+            "most 2"
         )
 
 
-def warn_of_other_ending(output: str | Path) -> None:
-    """Warn that a release file has the name of a file of another format."""
-    if Path(output).suffix.lower() in _OTHER_ENDINGS:
+def odds_text(epsilon: float) -> str:
+    """E^epsilon in words.
+
+    Examples
+    --------
+    >>> odds_text(11), odds_text(20), odds_text(50)
+    ('60 thousand', '490 million', 'more than 10^21')
+    """
+    exponent = int(epsilon / log(10))
+    group = exponent // 3
+    if group >= len(_GROUPS):
+        return f"more than 10^{exponent}"
+    leading = float(f"{10 ** (epsilon / log(10) - 3 * group):.2g}")
+    return f"{leading:g}{_GROUPS[group]}"
+
+
+def warn_of_ids(data: Any, columns: Columns) -> None:
+    """Warn of a column that is named like an id, where each record is protected by itself."""
+    from psd.ingest.id_columns import id_columns
+
+    names = id_columns(data, columns)
+    if names:
         print_warning(
-            f"{output} will be a release file, which is Parquet whatever its name; `psd export` "
-            "writes tables and rasters of a release"
+            f"a column is named like an id ({names[0]}), and each record is protected separately: "
+            "a person with many records is protected less. Give --user COLUMN to protect all "
+            "records of a user, or --per record if a record is what you protect"
         )

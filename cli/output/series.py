@@ -24,7 +24,7 @@ def print_series(series: SeriesRelease, form: str) -> None:
     print_facts(
         {
             name: " ".join(map(str, value)) if isinstance(value, list) else str(value)
-            for name, value in facts.items()
+            for name, value in (facts.pop("about") | facts).items()
         }
     )
     click.echo()
@@ -37,6 +37,7 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
 
     first = series.releases[0]
     return {
+        "about": series.about,
         "method": first.method,
         "epsilon": epsilon_text(series.record.epsilon),
         "unit": series.unit.kind,
@@ -51,6 +52,7 @@ def _series_facts(series: SeriesRelease) -> dict[str, Any]:
         "crs": series.domain.crs,
         "lattice": list(series.domain.lattice),
         "coordinate_resolution": series.domain.coordinate_resolution or "none",
+        "min_cell": series.domain.min_cell or "none",
         "estimate": first.post_processing.estimate,
         "density": first.post_processing.density,
         "library": first.library,

@@ -47,15 +47,20 @@ def open_console() -> Console:
 
 @contextmanager
 def show_stage() -> Iterator[Callable[[str], None]]:
-    """Show the running stage on stderr, if it is a terminal."""
+    """Show the running stage and the time since the start on stderr, if it is a terminal.
+
+    There is no share of what is read: it would tell how many records there are.
+    """
     if not sys.stderr.isatty():
         yield lambda stage: None
         return
     from rich.console import Console
-    from rich.text import Text
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Console(stderr=True).status(Text("starting")) as status:
-        yield lambda stage: status.update(Text(stage))
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("starting", total=None)
+        yield lambda stage: shown.update(task, description=stage)
 
 
 @contextmanager

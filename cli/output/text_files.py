@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from psd._util.file_endings import contradicts
+
 __all__ = ["output_format", "write_text"]
 
 
@@ -25,7 +27,7 @@ def output_format(form: str | None, output: str | None, formats: Sequence[str]) 
     Raises
     ------
     UsageError
-        If a file would be a table.
+        If a file would be a table, or its name says that it is in another format.
     """
     ending = Path(output or "").suffix[1:].lower()
     chosen = form or (ending if ending in formats else "table")
@@ -33,6 +35,11 @@ def output_format(form: str | None, output: str | None, formats: Sequence[str]) 
         *others, last = (name for name in formats if name != "table")
         raise click.UsageError(
             f"-o {output}: name the format with --format {', '.join(others)} or {last}"
+        )
+    if output and contradicts(output, chosen):
+        raise click.UsageError(
+            f"-o must end in .{chosen} with --format {chosen}, got {output}; its ending is that of "
+            "another format"
         )
     return chosen
 

@@ -125,10 +125,11 @@ def test_a_boundary_is_repaired_where_that_is_chosen(points, tmp_path, out):
     args = ["build", points, "-o", out, *CERTAIN, "--set", "height=1"]
     told = fails(2, *args, "--boundary", plot)
     assert "polygon 1 of the boundary (id 'land') is not valid" in told
-    assert "pass --repair" in told
-    passes(*args, "--boundary", plot, "--repair")
+    assert "pass --boundary FILE:repair=yes" in told
+    passes(*args, "--boundary", f"{plot}:repair=yes")
     assert facts(out)["boundary"] == "50.1% of the bounds; records outside were dropped"
-    assert "--repair must be left out" in fails(2, *args, *BOUNDS, "--repair", "--overwrite")
+    told = fails(2, *args, "--boundary", f"{plot}:repair=1", "--overwrite")
+    assert "--boundary repair must be yes or no, got '1'" in told
 
 
 def test_private_bounds_and_the_area_of_use(tmp_path, out):

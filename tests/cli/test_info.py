@@ -20,6 +20,7 @@ def test_json_holds_the_facts(release):
     facts = json.loads(passes("info", release, "--format", "json"))
     levels = facts.pop("levels")
     assert facts == {
+        "about": {},
         "method": "grid",
         "parameters": {},
         "epsilon": "1",
@@ -33,6 +34,7 @@ def test_json_holds_the_facts(release):
         "crs": "EPSG:4326",
         "lattice": [3, 3],
         "coordinate_resolution": "none",
+        "min_cell": "none",
         "cells": len(psd.Release.load(release).tree),
         "leaves": 9,
         "estimated_total": 22.0,
@@ -70,7 +72,7 @@ def test_table_shows_the_same(release):
     text = passes("info", release)
     facts = json.loads(passes("info", release, "--format", "json"))
     for name, value in facts.items():
-        assert name == "levels" or name in text
+        assert name in ("levels", "about") or name in text
         if isinstance(value, str | int | float):
             assert str(value) in text
     last = text[: text.index("\nColumn epsilon")].splitlines()[-1]

@@ -159,11 +159,12 @@ def test_a_missing_column_is_answered_by_the_option_that_names_it(tmp_path):
     write_points(tmp_path / "v.csv", [(1, 2, "a")], header="long,lat,who")
     build = ("build", tmp_path / "v.csv", "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS)
     assert fails(8, *build).endswith(
-        "no column 'lon' in its first line; name it by --read x=NAME\n"
+        "no column 'lon' in its first line; name it by --read x=NAME; its columns are long, lat, "
+        "who; did you mean 'long'?\n"
     )
     users = ("--read", "x=long", "--user", "id", "--max-contributions", 1)
     assert fails(8, *build, *users).endswith(
-        "no column 'id' in its first line; name it by --user NAME\n"
+        "no column 'id' in its first line; name it by --user NAME; its columns are long, lat, who\n"
     )
 
 
@@ -180,5 +181,31 @@ def test_other_files_in_a_folder_of_points_are_answered_by_a_pattern(tmp_path, i
     assert told.endswith(hint)
     passes("build", f"{folder}/{pattern}", *build[2:])
     (folder / "README.txt").unlink()
-    write_points(folder / "c.csv", [(1, 2)], header="x,y")
+    write_points(folder / "c.csv", [(1, 2)], header="a,b")
     assert "a folder stands" not in fails(8, *build, "--overwrite")
+
+
+def test_with_a_ledger_no_message_names_a_column(tmp_path):
+    points, ledger = tmp_path / "v.csv", tmp_path / "l"
+    write_points(points, [(1, 2)], header="Breite,Laenge")
+    passes("ledger", "create", ledger)
+    passes("ledger", "register", ledger, "visits", "--budget", 1)
+    account = ("--ledger", ledger, "--dataset", "visits")
+    build = ("build", points, "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS)
+    assert "its columns are Breite, Laenge" in fails(8, *build)
+    outcome = cli(*build, *account)
+    assert outcome.code == 8
+    assert "Breite" not in outcome.out + outcome.err
+
+
+def test_a_registered_delimiter_is_the_only_one(tmp_path):
+    points, ledger = tmp_path / "v.csv", tmp_path / "l"
+    points.write_text("lon;lat\n" + "1,5;2\n" * 50)
+    passes("ledger", "create", ledger)
+    read = ("--read", "delimiter=;", "--read", "decimal=,")
+    register = passes("ledger", "register", ledger, "visits", "--budget", 1, *read)
+    assert "x=lon y=lat decimal=, delimiter=;" in register
+    account = ("--ledger", ledger, "--dataset", "visits")
+    build = ("build", points, "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS, *account)
+    assert "registered delimiter ;, got its default" in cli(*build, *read[2:]).err
+    passes(*build, *read)

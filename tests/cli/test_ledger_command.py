@@ -16,6 +16,13 @@ from support.ledger_columns import older_ledger
 from support.ledger_edits import edit_charge
 
 LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
+
+
+def ledger_of(analyst):
+    """Options of the ledger, and of an analyst."""
+    return (*LEDGER[:3], f"rows:analyst={analyst}")
+
+
 QUADTREE = (*BOUNDS, "--method", "quadtree", "--set", "height=1")
 BUILD = ("build", "points.csv", "-o", "r.psd.parquet", "--epsilon", "0.4", *QUADTREE)
 PEOPLE = ("ledger", "register", "city.ledger", "people", "--budget", "1")
@@ -57,7 +64,7 @@ def test_create_register_status_history_verify(here):
         "user=user",
     )
     passes("ledger", "register", "city.ledger", "people", *args)
-    passes(*BUILD, *LEDGER, "--analyst", "ann")
+    passes(*BUILD, *ledger_of("ann"))
     rows, people = json.loads(passes("ledger", "status", "city.ledger", "--format", "json"))
     assert rows == {
         "dataset": "rows",
@@ -267,8 +274,8 @@ def test_an_answer_has_its_error_and_is_done(ledger):
     [
         (2, (*BUILD, "--ledger", "city.ledger"), "must be given together"),
         (2, (*BUILD, "--dataset", "rows"), "must be given together"),
-        (2, (*BUILD, "--analyst", "ann"), "must be given with --ledger"),
-        (2, (*BUILD, *LEDGER, "--analyst", ""), "must be a name"),
+        (2, (*BUILD, "--dataset", "rows:analyst=ann"), "must be given together"),
+        (2, (*BUILD, *ledger_of("")), "must be a name"),
         (2, (*ASK, "--epsilon", "1"), "--ledger and --dataset must be given"),
         (2, (*ASK, *LEDGER), "--epsilon"),
         (2, (*ASK, "--epsilon", "0", *LEDGER), "must be above 0"),

@@ -22,6 +22,8 @@ ARGUMENTS = {
     "evaluate": ("p.csv",),
     "sign": ("--key", "k.pem"),
     "top": ("-k", 2),
+    "methodology": ("-o", "sheet.html"),
+    "plot": ("map.png",),
 }
 
 

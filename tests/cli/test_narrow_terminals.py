@@ -65,7 +65,7 @@ def folder(tmp_path_factory):
         passes("ledger", "create", file)
         passes("ledger", "register", file, visits, "--budget", "2.123456", "--cap", "ann=1.654321")
         passes("ledger", "raise", file, visits, "--budget", "3.123456")
-        ledger = ("--ledger", file, "--dataset", visits, "--analyst", "ann")
+        ledger = ("--ledger", file, "--dataset", f"{visits}:analyst=ann")
         charge = ("--epsilon", "0.123456", "--bounds", *DOMAIN.bounds)
         passes("build", "v.csv", "-o", "paid", *charge, *ledger)
     return folder

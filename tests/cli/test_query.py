@@ -24,6 +24,7 @@ COLUMNS = [
     "relative_nonuniformity_error",
     "relative_error",
     "reliable",
+    "quality",
 ]
 UPPER_TWO_ROWS = (-4, -1, 5, 5)
 OTHERS = [(-4, -4, 5, 5), (-3.5, -3.5, -2, 2), (-1, -4, 4.5, 2)]
@@ -97,8 +98,8 @@ def test_table_is_for_people(release):
     lines = passes(*args).splitlines()
     row = lines[-1].split()
     assert row[:2] == ["1", "19.0"]
-    assert row[-1] == "yes"
-    assert [cell.endswith("%") for cell in row] == [False] * 7 + [True] * 3 + [False]
+    assert row[-4:] == ["yes", "use", "with", "care"]
+    assert [cell.endswith("%") for cell in row] == [False] * 7 + [True] * 3 + [False] * 4
     # Each heading stands over its column, its words one below the other.
     heads = " ".join(lines[:-1]).split()
     assert sorted(heads) == sorted(word for name in ["id", *COLUMNS] for word in name.split("_"))
@@ -124,7 +125,7 @@ def test_geojson_is_in_degrees_whatever_the_release(tmp_path):
         pytest.param("a.geojson", [], '{"type": "FeatureCollection"', id="geojson"),
         pytest.param("A.CSV", [], "id,estimate", id="upper-case"),
         pytest.param("a.txt", ["--format", "csv"], "id,estimate", id="format-named"),
-        pytest.param("a.csv", ["--format", "json"], "[", id="format-wins"),
+        pytest.param("a.json", ["--format", "geojson"], '{"type"', id="geojson-is-json"),
     ],
 )
 def test_output_file(release, name, extra, first):
@@ -149,7 +150,11 @@ def test_output_file(release, name, extra, first):
         pytest.param("a.csv", ["--format", "xml"], 2, id="unknown-format"),
         pytest.param("nowhere/a.csv", [], 6, id="folder-missing"),
         pytest.param("folder.csv", [], 6, id="a-folder"),
-        pytest.param("r.psd.parquet", ["--format", "csv", "--overwrite"], 6, id="the-release"),
+        pytest.param("a.csv", ["--format", "json"], 2, id="another-ending"),
+        pytest.param("a.gpkg", ["--format", "csv"], 2, id="ending-of-a-file"),
+        pytest.param("a.txt", ["--format", "gpkg"], 2, id="no-text"),
+        pytest.param("r.psd.parquet", ["--format", "csv", "--overwrite"], 2, id="the-ending"),
+        pytest.param("r.psd.parquet", ["--overwrite"], 6, id="the-release"),
     ],
 )
 def test_targets_that_are_refused(release, name, extra, code):
@@ -188,7 +193,7 @@ def test_no_boxes_no_answers(release):
     for form in ("csv", "json", "geojson", "table"):
         passes("query", release, "--boxes", path, "--format", form)
     text = passes("query", release, "--boxes", path, "--format", "csv")
-    assert text == ",".join(["id", *COLUMNS]) + "\n"
+    assert text == ",".join(["id", *SIDES.split(","), *COLUMNS]) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -406,13 +411,25 @@ def test_a_local_crs_has_no_way_to_another(release):
     assert files(release.parent) == ["p.wkt", "r.psd.parquet"]
 
 
-def test_a_note_states_the_sanity_bound_where_an_estimate_is_below_it(tmp_path):
+def test_a_relative_error_of_nothing_is_infinite_and_null_in_json(tmp_path):
     domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857")
     made = psd.Release.from_counts(
-        psd.grid_tree(domain, 2), [20_000, 3, 20_000, 20_000], "5", domain=domain
+        psd.grid_tree(domain, 2), [20_000, -90, 20_000, 20_000], "5", domain=domain
     )
     as_drawn(made).save(tmp_path / "r")
-    few = cli("query", tmp_path / "r", *boxes_args([(0, 0, 2, 2), (1, 0, 2, 1)]))
-    assert few.err.splitlines() == ["(relative errors are relative to at least 60 records)"]
-    many = cli("query", tmp_path / "r", *boxes_args([(0, 0, 2, 2), (0, 0, 1, 1)]))
-    assert many.err == ""
+    args = ("query", tmp_path / "r", *boxes_args([(0, 0, 2, 2), (1, 0, 2, 1)]))
+    assert "infinite" in passes(*args)
+    assert cli(*args).err == ""
+    assert read_csv(passes(*args, "--format", "csv"))["relative_error"][1] == np.inf
+    good, poor = json.loads(passes(*args, "--format", "json"))
+    assert (good["quality"], poor["quality"]) == ("good", "poor")
+    assert good["relative_error"] > 0
+    assert poor["relative_error"] is None
+    page = json.loads(passes(*args, "--format", "geojson"))
+    assert page["features"][1]["properties"]["relative_error"] is None
+    assert "where the estimate is 0" in page["metadata"]["relative_error"]
+
+
+@pytest.mark.parametrize("limits", ["0.12,0.3,0.5", "0.3,0.12", "0", "0.1,nan", "a,0.3"])
+def test_wrong_limits_of_classes(release, limits):
+    fails(2, "query", release, "--box", 0, 0, 1, 1, "--threshold", limits)

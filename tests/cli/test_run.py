@@ -189,6 +189,7 @@ LONG = '"' + "a" * 3_000 + '"'
         (8, "does not exist or cannot be reached", ('["points.csv"]', LONG)),
         (8, "does not exist or is not a file", ("epsilon = 1", f"epsilon = 1\nboundary = {LONG}")),
         (8, "does not exist or is not a file", ("epsilon = 1", f"epsilon = 1\ncovariate = {LONG}")),
+        (2, "regions must be a table", ("epsilon = 1", "epsilon = 1\nregions = 5")),
         (2, "nested too deeply", ("epsilon = 1", f"epsilon = {'[' * 5_000}")),
         (2, "too many digits", ("epsilon = 1", f"epsilon = {'1' * 5_000}")),
         (2, "too many digits", ("epsilon = 1", f"epsilon = 1e{'9' * 50}")),

@@ -93,18 +93,6 @@ def test_users_of_all_slices_or_of_each(folder, words, told):
     assert table.out.count("2024-0") == 3
 
 
-def test_a_note_states_the_sanity_bounds_of_the_slices(folder, monkeypatch):
-    build(*SURE)
-    small = ("query", "s.psd.parquet", "--box", 0, 0, 0.001, 0.001)
-    assert cli(*small).err == "(relative errors are relative to at least 1 record)\n"
-    monkeypatch.setattr("psd.query.answer_table.SANITY_SHARE", 0.5)
-    low, *_, high = sorted(count / 2 for count in truth().values())
-    expected = (
-        f"(relative errors are relative to at least {low:.0f} to {high:.0f} records, by slice)"
-    )
-    assert cli(*small).err.strip() == expected
-
-
 def test_one_slice_is_a_release_to_every_command(folder):
     build(*SURE)
     one = ("--slice", "2024-02")

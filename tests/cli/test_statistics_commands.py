@@ -189,7 +189,9 @@ def test_difference_refuses_other_domains(release):
 
 @pytest.mark.parametrize("command", ["top", "quantiles", "difference"])
 def test_output_files(release, other, command):
-    args = [command, release]
+    unnamed = release.with_name("r")  # its name says nothing of its format
+    unnamed.write_bytes(release.read_bytes())
+    args = [command, unnamed]
     args += [other, *boxes_args(BOXES)] if command == "difference" else []
     args += ["-k", 3] if command == "top" else []
     out = release.parent / "a.csv"
@@ -198,7 +200,9 @@ def test_output_files(release, other, command):
     assert "exists" in fails(6, *args, "-o", out)
     passes(*args, "-o", out, "--overwrite")
     assert "format" in fails(2, *args, "-o", release.parent / "a.txt")
-    assert "input" in fails(6, *args, "-o", release, "--format", "csv", "--overwrite")
+    assert "input" in fails(6, *args, "-o", unnamed, "--format", "csv", "--overwrite")
+    assert "another format" in fails(2, *args, "-o", release, "--format", "csv", "--overwrite")
+    unnamed.unlink()
     assert files(release.parent) == sorted(["a.csv", other.name, release.name])
 
 

@@ -1,0 +1,30 @@
+"""What is done with unreliable estimates."""
+
+from __future__ import annotations
+
+import click
+
+from ..options.command import chain_options
+from ..options.values import LIMITS
+
+__all__ = ["unreliable_options"]
+
+unreliable_options = chain_options(
+    click.option(
+        "--unreliable",
+        type=click.Choice(["keep", "mark", "drop"]),
+        default="keep",
+        show_default=True,
+        help="Estimates that are not reliable: keep them as they are, mark them by u in a column "
+        "flag, or drop them.",
+    ),
+    click.option(
+        "--threshold",
+        type=LIMITS,
+        default="0.12,0.3",
+        show_default=True,
+        help="Largest relative error of a good estimate and of a reliable one, or of a reliable "
+        "one alone. The file states them.",
+    ),
+)
+"""``--unreliable`` and ``--threshold``, of commands that write estimates."""
