@@ -31,6 +31,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/api.md": _page_of("generators.api"),
     "reference/exit-codes.md": _page_of("generators.exit_codes"),
     "reference/file-format.md": _page_of("generators.file_format"),
+    "reference/local-numbers.md": _page_of("generators.local_numbers"),
+    "reference/local-protocols.md": _page_of("generators.local_protocols"),
     "reference/bad-input.md": _page_of("robustness.bad_input"),
     "privacy/planted-bugs.md": _page_of("privacy.planted_bugs.table"),
 }
