@@ -3,8 +3,9 @@
 `build` turns points into a `Release`. A release answers `Release.query` from its file alone: it
 holds noisy counts and public parameters, and everything after the build is ordinary geometry.
 
-Names of this module and of `psd.decompositions`, `psd.errors` and `psd.testing` are public; other
-modules may change. Methods are classes of `psd.decompositions`, or names such as ``"quadtree"``.
+Names of this module and of `psd.decompositions`, `psd.errors`, `psd.local` and `psd.testing` are
+public; other modules may change. Methods are classes of `psd.decompositions`, or names such as
+``"quadtree"``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from psd._version import __version__
 
 if TYPE_CHECKING:
-    from psd import decompositions, errors, testing
+    from psd import decompositions, errors, local, testing
     from psd.api.differences import difference, ratio
     from psd.api.loading import load
     from psd.api.release import Release
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from psd.ingest.engines.spark import Spark, SparkTable
     from psd.ingest.sources import Columns
     from psd.ingest.sources.postgis import PostGIS
+    from psd.ingest.sources.sql import DuckDB
     from psd.ledger.account import Account
     from psd.ledger.ledger import Ledger
     from psd.planning.plan import plan
+    from psd.planning.region_plan import plan_regions
     from psd.privacy.unit import PrivacyUnit
     from psd.publish.build import build
     from psd.publish.observer import Observer
@@ -43,20 +46,26 @@ if TYPE_CHECKING:
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.grids import grid_tree
+    from psd.space.region_hierarchy import RegionHierarchy
+    from psd.space.region_inputs import CellRegions, RegionFiles
     from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "Account",
+    "CellRegions",
     "Columns",
     "ContributionChoice",
     "Covariate",
     "Domain",
+    "DuckDB",
     "Ledger",
     "Observer",
     "PostGIS",
     "PrivacyUnit",
     "PrivateBounds",
     "PsdError",
+    "RegionFiles",
+    "RegionHierarchy",
     "Release",
     "SeriesRelease",
     "Spark",
@@ -74,11 +83,13 @@ __all__ = [
     "evaluate",
     "grid_tree",
     "load",
+    "local",
     "merge",
     "method",
     "methods",
     "new_key",
     "plan",
+    "plan_regions",
     "ratio",
     "sign",
     "tally",
@@ -89,16 +100,20 @@ __all__ = [
 # The module of each name; imported when first used, so that the command line starts at once.
 _MODULES = {
     "Account": "psd.ledger.account",
+    "CellRegions": "psd.space.region_inputs",
     "Columns": "psd.ingest.sources",
     "ContributionChoice": "psd.curator.contribution_choice",
     "Covariate": "psd.space.covariate",
     "Domain": "psd.space.domain",
+    "DuckDB": "psd.ingest.sources.sql",
     "Ledger": "psd.ledger.ledger",
     "Observer": "psd.publish.observer",
     "PostGIS": "psd.ingest.sources.postgis",
     "PrivacyUnit": "psd.privacy.unit",
     "PrivateBounds": "psd.curator.private_bounds",
     "PsdError": "psd.errors",
+    "RegionFiles": "psd.space.region_inputs",
+    "RegionHierarchy": "psd.space.region_hierarchy",
     "Release": "psd.api.release",
     "SeriesRelease": "psd.api.series",
     "Spark": "psd.ingest.engines.spark",
@@ -118,6 +133,7 @@ _MODULES = {
     "methods": "psd.decompositions",
     "new_key": "psd.release.signing",
     "plan": "psd.planning.plan",
+    "plan_regions": "psd.planning.region_plan",
     "ratio": "psd.api.differences",
     "sign": "psd.release.signing",
     "tally": "psd.publish.tallies",
@@ -125,7 +141,7 @@ _MODULES = {
 }
 
 # Submodules that are public themselves.
-_SUBMODULES = ("decompositions", "errors", "testing")
+_SUBMODULES = ("decompositions", "errors", "local", "testing")
 
 
 def __getattr__(name: str) -> Any:

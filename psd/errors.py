@@ -82,7 +82,7 @@ class DomainError(PsdError, ValueError):
 
     Attributes
     ----------
-    name : {"bounds", "crs", "lattice", "coordinate_resolution"} or None
+    name : {"bounds", "crs", "lattice", "coordinate_resolution", "min_cell"} or None
         The parameter.
     value : object
         Its value, if it is the parameter that is wrong; else None.

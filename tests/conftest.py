@@ -1,10 +1,14 @@
 """What several suites share for a whole session."""
 
 import ipaddress
+import os
 import signal
 import socket
 
 import pytest
+
+# Tests write nothing into the home of who runs them; those of the cache name a folder.
+os.environ["PSD_CACHE"] = "off"
 
 # A shell starts what runs in the background deaf to Ctrl-C, and so would be the processes that
 # tests start and interrupt.

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+import wards
 from city import Bools, City, Floats, Ints, to_lonlat, turn
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
@@ -185,6 +186,7 @@ def main() -> None:
     draft = OUTPUT.with_suffix(".csv.part")
     frame.to_csv(draft, index=False, float_format="%.6f", lineterminator="\n")
     os.replace(draft, OUTPUT)
+    wards.main()
     print(f"{OUTPUT.name}: {len(frame):,} visits of {frame['user_id'].nunique():,} users")
 
 

@@ -1,7 +1,7 @@
 """True relative errors of every method on public data sets, beside figures of other programs.
 
     python tests/benchmarks/accuracy.py [--data A,B] [--methods A,B] [--epsilons .1,1] [--runs 3]
-        [--jobs N] [--folder ../shared/data] [-o docs/measured/accuracy-table.md]
+        [--jobs N] [--min-cell M] [--folder ../shared/data] [-o docs/measured/accuracy-table.md]
 
 The points are read from the folder that stands beside the project; N is paid for where a method
 uses it, the bounds are public, and each row is protected by itself. The data sets are public, so
@@ -76,7 +76,7 @@ def page(options: argparse.Namespace, command: str) -> str:
     for name in options.data:
         found = compare(
             options.folder / f"{name}.csv",
-            domain=psd.Domain(bounds=BOUNDS[name]),
+            domain=psd.Domain(bounds=BOUNDS[name], min_cell=options.min_cell),
             methods=options.methods,
             epsilons=options.epsilons,
             runs=options.runs,
@@ -109,6 +109,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--epsilons", type=items, default=["0.05", "0.1", "0.5", "1"])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--jobs", type=int, help="parallel processes")
+    parser.add_argument("--min-cell", default="usual", help="smallest cell in metres, 0 for none")
     parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
     parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
     options = parser.parse_args(arguments)

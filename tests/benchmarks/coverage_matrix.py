@@ -3,18 +3,20 @@
     python tests/benchmarks/coverage_matrix.py [--rows A;B] [--methods A,B] [--epsilons .1,1]
         [--runs 10] [--districts 600] [--folder ../shared/data] [--list] [-o table.md]
 
-The rows are variants of the public data sets (`variants.py`); a row is chosen by its name or by a
-part of it. Queries are the eight classes of `psd/evaluation/workload.py` and districts around
-random public seeds. Exits with 1 if a bar is missed.
+The rows are variants of the public data sets (`variants.py`); a row is chosen by a regular
+expression that matches a part of its name. Queries are the eight classes of
+`psd/evaluation/workload.py` and districts around random public seeds. Exits with 1 if a bar is
+missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -143,39 +145,34 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[bool, 
             yield kept, (variant.name, epsilon, method, *cells, seconds)
 
 
-def parsed(arguments: list[str]) -> argparse.Namespace:
-    """Options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-    parser.add_argument("--rows", help="parts of names of rows, separated by semicolons")
+def add_measuring_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a table, whatever its rows are."""
+    parser.add_argument("--rows", help="regular expressions in names of rows, separated by ;")
     parser.add_argument("--methods", type=items, default=["auto"])
     parser.add_argument("--epsilons", type=items, default=["0.05", "0.1", "1", "3"])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--districts", type=int, default=600)
-    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
     parser.add_argument("--list", action="store_true", help="print the names of all rows")
     parser.add_argument("-o", "--output", type=Path, help="page to write instead of printing it")
-    return parser.parse_args(arguments)
 
 
-def main() -> None:
-    """Print or write the table."""
-    options, start = parsed(sys.argv[1:]), time.perf_counter()
-    parts = (options.rows or "").split(";")
-    chosen = [
-        row for name, row in variants(options.folder).items() if any(p in name for p in parts)
-    ]
+def write_matrix(
+    variants: Iterable[Variant], options: argparse.Namespace, introduction: str = INTRODUCTION
+) -> bool:
+    """Print or write the table of the chosen rows, and return whether all bars are kept."""
+    start, parts = time.perf_counter(), (options.rows or "").split(";")
+    chosen = [row for row in variants if any(re.search(part, row.name) for part in parts)]
     if options.list:
         print(*(row.name for row in chosen), sep="\n")
-        return
+        return True
     results = []
     for variant in chosen:
         for result in rows(variant, options):
             results.append(result)
             print(" | ".join(result[1]), file=sys.stderr, flush=True)
     table = [HEADS, ("---",) * len(HEADS), *(row for _, row in results)]
-    text = INTRODUCTION.format(
-        command=shlex.join(["python", "tests/benchmarks/coverage_matrix.py", *sys.argv[1:]]),
+    text = introduction.format(
+        command=shlex.join(["python", f"tests/benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         version=psd.__version__,
         seconds=time.perf_counter() - start,
         classes=8,
@@ -186,7 +183,17 @@ def main() -> None:
         options.output.write_text(text, encoding="utf-8")
     else:
         print(text, end="")
-    sys.exit(0 if all(kept for kept, _ in results) else 1)
+    return all(kept for kept, _ in results)
+
+
+def main() -> None:
+    """Print or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    parser.add_argument("--folder", type=Path, default=beside, help="where the data sets are")
+    add_measuring_options(parser)
+    options = parser.parse_args()
+    sys.exit(0 if write_matrix(variants(options.folder).values(), options) else 1)
 
 
 if __name__ == "__main__":

@@ -117,6 +117,31 @@ def test_cell_by_cell(spark, inputs, kind, unit, step, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("name", engines.hierarchies())
+@pytest.mark.parametrize("case", ["record", "user", "users counted"])
+def test_region_by_region(spark, inputs, name, case, capfd):
+    unit, step = engines.CASES[case]
+    regions = engines.hierarchies()[name]
+    options = {"unit": unit, "step": step, "regions": regions}
+    engines.assert_equal(*both(spark, inputs["csv"], engines.COLUMNS, **options))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_build_with_regions_leaves_no_table(spark, inputs):
+    from pyspark.sql import SparkSession
+
+    regions, made = engines.hierarchies()["a gap"], []
+    for engine in (None, spark):
+        noise = RecordingSampler(SCRIPTS[2])
+        release = psd.build(
+            inputs["csv"], regions=regions, epsilon=1, method="none", sampler=noise, engine=engine,
+        )  # fmt: skip
+        made.append(engines.facts(release, noise))
+    assert made[0] == made[1]
+    here = SparkSession.getActiveSession()
+    assert not [view.name for view in here.catalog.listTables() if view.name.startswith("psd")]
+
+
 def test_both_workers_count_several_files(spark, tmp_path):
     text, paths = engines.as_text(TABLE), []
     for start in range(0, 3000, 500):
@@ -200,7 +225,7 @@ def test_command_line(url, loopback, inputs, tmp_path):
     out = tmp_path / "r.psd.parquet"
     said = process(
         "build", inputs["csv"], "-o", out, "--epsilon", 1, "--bounds", *engines.DOMAIN.bounds,
-        "--user", "user", "--max-contributions", 3, "--engine", f"spark:{url}",
+        "--user", "user", "--max-contributions", 3, "--read", f"engine=spark:{url}",
     )  # fmt: skip
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout.startswith(f"wrote {out}")

@@ -23,6 +23,7 @@ ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).par
 EXACT = (
     "psd.curator.contribution_choice",
     "psd.curator.curator",
+    "psd.curator.halved_nodes",
     "psd.curator.path_charges",
     "psd.curator.points",
     "psd.curator.private_bounds",
@@ -35,6 +36,8 @@ EXACT = (
     "psd.ingest.partial_tally",
     "psd.ingest.record_filter",
     "psd.ingest.row_hash",
+    "psd.ingest.short_ids",
+    "psd.ingest.sorted_codes",
     "psd.ingest.tally",
     "psd.ingest.tally_builder",
     "psd.ingest.user_ids",
@@ -56,6 +59,7 @@ EXACT = (
     "psd.space.grids",
     "psd.space.growing_tree",
     "psd.space.hilbert",
+    "psd.space.quadrant_order",
 )
 
 Found = Iterator[str]
@@ -323,6 +327,28 @@ ALLOWED = {
     ("randomness", "psd.planning.plan", "default_rng"): (
         "populations of a plan, made up from public densities"
     ),
+    ("randomness", "psd.planning.local_plan", "default_rng"): (
+        "populations of a plan, made up from public densities"
+    ),
+    ("randomness", "psd.planning.region_plan", "default_rng"): (
+        "positions of made-up records in public regions"
+    ),
+    ("randomness", "psd.local.distributions", "default_rng"): (
+        "samples of public tables of reports, for the errors of a distribution"
+    ),
+    ("randomness", "psd.web.size_accuracy", "default_rng"): (
+        "squares whose errors a public page states"
+    ),
+    ("randomness", "psd.web.size_accuracy", "random"): "squares whose errors a public page states",
+    ("floats on true data", "psd.space.growing_tree", "/"): (
+        "shares of the areas of public cells and regions"
+    ),
+    ("floats on true data", "psd.space.growing_tree", "1.0"): (
+        "shares of the areas of public cells and regions"
+    ),
+    ("floats on true data", "psd.space.growing_tree", "np.float64"): (
+        "shares of the areas of public cells and regions"
+    ),
     ("randomness", "psd.query.simultaneous", "random"): (
         "points of a Sobol sequence, over which a public law is integrated"
     ),
@@ -356,6 +382,9 @@ ALLOWED = {
     ("processes and network", "psd.ingest.tally_builder", "concurrent.futures"): (
         "threads of this process, which draw nothing"
     ),
+    ("talk", "psd.local.device", "stdout"): "the device is a program: it prints its report",
+    ("talk", "psd.local.device", "stderr"): "the device is a program: it prints its refusals",
+    ("talk", "psd._util.stage_log", "logging"): "names of stages alone, which depend on no data",
     ("talk", "psd.ledger.account", "warn"): (
         "where the ledger lies, and whether a file was paid for under another name: no value of it"
     ),

@@ -44,24 +44,26 @@ def answers(method, step):
 
 @pytest.mark.parametrize("method", NAMED, ids=repr)
 def test_the_tree_is_the_same(method):
-    step = coarsest_step(method, DOMAIN.lattice)
+    step = coarsest_step(method, DOMAIN)
     coarse, fine = answers(method, step), answers(method, (1, 1))
     np.testing.assert_array_equal(coarse.boxes, fine.boxes)
     np.testing.assert_array_equal(coarse.count, fine.count)
 
 
 def test_steps_follow_from_the_parameters():
-    assert coarsest_step(psd.decompositions.Quadtree(height=3), DOMAIN.lattice) == (12, 8)
-    assert coarsest_step(psd.decompositions.Quadtree(height=7), DOMAIN.lattice) == (1, 1)
-    assert coarsest_step(psd.decompositions.Grid(size=32), DOMAIN.lattice) == (3, 2)
-    assert coarsest_step(psd.decompositions.Grid(size=5), DOMAIN.lattice) == (1, 1)
-    assert coarsest_step(psd.decompositions.Quadtree(height=10), (2**20, 2**20)) == (1024, 1024)
+    assert coarsest_step(psd.decompositions.Quadtree(height=3), DOMAIN) == (12, 8)
+    assert coarsest_step(psd.decompositions.Quadtree(height=7), DOMAIN) == (1, 1)
+    assert coarsest_step(psd.decompositions.Grid(size=32), DOMAIN) == (3, 2)
+    assert coarsest_step(psd.decompositions.Grid(size=5), DOMAIN) == (1, 1)
+    assert coarsest_step(
+        psd.decompositions.Quadtree(height=10), psd.Domain(bounds=(0, 0, 1, 1))
+    ) == (1024, 1024)
 
 
 @pytest.mark.parametrize("name", methods())
 def test_methods_that_look_at_the_data_name_none(name):
     if name not in ("quadtree", "grid"):
-        assert coarsest_step(method(name), DOMAIN.lattice) == (1, 1)
+        assert coarsest_step(method(name), DOMAIN) == (1, 1)
 
 
 def test_too_coarse_a_step_is_noticed():

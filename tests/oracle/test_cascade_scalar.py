@@ -32,12 +32,13 @@ def quarters(box):
     return [(a, c, b, d) for c, d in rows for a, b in columns]
 
 
-def plan(method, count, left, rough, k, depth):
-    """Levels to the next tier, its epsilon and the rest."""
+def plan(method, count, left, rough, k, depth, side):
+    """Levels to the next tier, its epsilon and the rest; a lattice of one cell is not divided."""
+    height = min(method.height, math.ceil(math.log2(side)))
     told = max(count, 0) * left / (NANO * k)
     levels = math.log2(max(told / (method.signal * rough), 0.25)) / 2
     levels = levels if depth else max(levels, CASCADE_FIRST_LEVELS)
-    now, room = int(left * Fraction(method.step_share)), method.height - depth
+    now, room = int(left * Fraction(method.step_share)), height - depth
     if levels <= CASCADE_LAST_LEVELS or now == 0 or math.ceil(levels / 2) >= room:
         return max(min(round(levels), room), 0), left, 0
     return math.ceil(levels / 2), now, left - now
@@ -57,30 +58,32 @@ def roughness(counts, epsilon, k):
     return [min(max(factor, 1 / worst), worst)] * len(counts)
 
 
-def go_down(method, boxes, steps, now, later, k, depth, count_of, asked):
+def go_down(method, boxes, steps, now, later, k, depth, side, count_of, asked):
     """Follow one plan from a family of cells that share it."""
     if steps > 1:
         for box in boxes:
-            go_down(method, quarters(box), steps - 1, now, later, k, depth + 1, count_of, asked)
+            go_down(
+                method, quarters(box), steps - 1, now, later, k, depth + 1, side, count_of, asked
+            )
         return
     counts = [count_of(box, now) for box in boxes]
     asked += [(depth, box, now) for box in boxes]
     if later == 0:
         return
     for box, count, rough in zip(boxes, counts, roughness(counts, now, k), strict=True):
-        more = plan(method, count, later, rough, k, depth)
+        more = plan(method, count, later, rough, k, depth, side)
         # A tier on the spot is a child of its own.
         kids = quarters(box) if more[0] else [box]
-        go_down(method, kids, *more, k, depth + 1, count_of, asked)
+        go_down(method, kids, *more, k, depth + 1, side, count_of, asked)
 
 
 def asked_by_twin(method, side, epsilon, k, count_of):
     left, paid = split_total(epsilon, method.total_share)
     root = (0, 0, side, side)
     asked = [(0, root, paid)]
-    first = plan(method, count_of(root, paid), left, 1.0, k, 0)
+    first = plan(method, count_of(root, paid), left, 1.0, k, 0, side)
     kids = quarters(root) if first[0] else [root]
-    go_down(method, kids, *first, k, 1, count_of, asked)
+    go_down(method, kids, *first, k, 1, side, count_of, asked)
     return asked
 
 

@@ -62,6 +62,66 @@ def test_covariance_is_that_of_dense_algebra(kind):
             assert np.diagonal(part) == pytest.approx(joint.answers[name] ** 2, rel=1e-9, abs=1e-9)
 
 
+def naive_published(release):
+    """Covariance of the published counts of all nodes, family by family from the root down."""
+    tree, estimates = release.tree, release.estimates
+    covariance = np.zeros((len(tree), len(tree)))
+    covariance[0, 0] = estimates.variance[0]
+    for node in np.flatnonzero(~tree.is_leaf):
+        kids = np.flatnonzero(tree.parent == node)
+        unknown = np.isinf(estimates.upward_variance[kids])
+        full = np.where(unknown, 0.0, estimates.upward_variance[kids])
+        level = np.abs(estimates.count[kids]) / np.sqrt(np.where(unknown, 1.0, full))
+        variance = full * (0.1 + 0.9 * np.minimum(level, 1) ** 2)
+        # An unmeasured child is its parent less its siblings; the others share what is left over.
+        slope = unknown.astype(float) if unknown.any() else variance / variance.sum()
+        residual = np.eye(len(kids)) - slope[:, None]
+        covariance[kids] = slope[:, None] * covariance[node]
+        covariance[:, kids] = covariance[kids].T
+        own = residual @ np.diag(variance) @ residual.T
+        covariance[np.ix_(kids, kids)] = own + np.outer(slope, slope) * covariance[node, node]
+    return covariance
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_medians_have_the_covariance_of_the_published_counts(kind):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        tree = random_tree(rng, height=4, top=40, **KINDS[kind])
+        release = changed(release_of(tree), post_processing=PostProcessing(estimate="posterior"))
+        boxes = random_queries(rng, LATTICE, 12)
+        weights = np.array([leaf_fractions(tree, box) for box in boxes])
+        nodes = naive_published(release)
+        leaves = np.flatnonzero(tree.is_leaf)
+        dense = weights @ nodes[np.ix_(leaves, leaves)] @ weights.T
+        joint = release.joint(boxes)
+        assert np.abs(joint.perturbation_covariance - dense).max() <= 1e-9 * dense.max()
+        assert np.diagonal(dense) == pytest.approx(
+            joint.answers.perturbation_error**2, rel=1e-9, abs=1e-9
+        )
+        errors = release.to_geopandas("all").perturbation_error
+        assert np.diagonal(nodes) == pytest.approx(errors**2, rel=1e-9, abs=1e-9)
+        made = innovation_tree(tree, release.model.noise_covariance, leaves)
+        factor = draw_node_errors(made, Columns(len(made.nodes)), len(made.nodes))
+        drawn = factor @ factor.T
+        assert np.abs(drawn - nodes[np.ix_(made.nodes, made.nodes)]).max() < 1e-9 * nodes.max()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_medians_of_version_1_have_the_covariance_of_least_squares(kind):
+    rng = np.random.default_rng(1)
+    tree = random_tree(rng, height=4, top=40, **KINDS[kind])
+    boxes = random_queries(rng, LATTICE, 12)
+    medians = changed(release_of(tree), post_processing=PostProcessing(estimate="posterior"))
+    first, second = (
+        changed(medians, inference=version).query(boxes).perturbation_error for version in (1, 2)
+    )
+    weights = np.array([leaf_fractions(tree, box) for box in boxes])
+    dense = weights @ dense_least_squares(tree)[1] @ weights.T
+    assert list(first**2) == pytest.approx(np.diagonal(dense), rel=1e-9)
+    assert list(second) != pytest.approx(list(first), rel=1e-3)
+
+
 @pytest.mark.parametrize("density", ["uniform", "smooth"])
 def test_polygons_covary_as_the_boxes_that_they_are(density):
     rng = np.random.default_rng(3)
@@ -99,14 +159,15 @@ def test_drawn_errors_have_the_covariance_of_the_estimates(kind):
         _, dense = dense_least_squares(tree)
         some = np.random.default_rng(seed).permutation(leaves)[:5]
         for wanted in (leaves, some):
-            made = innovation_tree(release.model, wanted)
+            made = innovation_tree(tree, release.estimates, wanted)
             factor = draw_node_errors(made, Columns(len(made.nodes)), len(made.nodes))
             rows = factor[np.searchsorted(made.nodes, wanted)]
             number = np.searchsorted(leaves, wanted)
             expected = dense[np.ix_(number, number)]
             assert np.abs(rows @ rows.T - expected).max() < 1e-9 * dense.max()
         # Only what some leaves need is drawn for them.
-        assert len(innovation_tree(release.model, some[:1]).nodes) <= 1 + 4 * (len(tree.levels) - 1)
+        few = innovation_tree(tree, release.estimates, some[:1])
+        assert len(few.nodes) <= 1 + 4 * (len(tree.levels) - 1)
 
 
 def test_drawn_unevenness_has_the_covariance_of_the_cells():
@@ -124,7 +185,13 @@ def test_drawn_unevenness_has_the_covariance_of_the_cells():
 
 
 @pytest.mark.parametrize(
-    "view", [PostProcessing(), PostProcessing(density="smooth"), PostProcessing(estimate="signed")]
+    "view",
+    [
+        PostProcessing(),
+        PostProcessing(density="smooth"),
+        PostProcessing(estimate="signed"),
+        PostProcessing(estimate="posterior"),
+    ],
 )
 def test_cells_of_a_raster_are_what_queries_answer(view):
     for seed in range(2 if view.density == "smooth" else 25):

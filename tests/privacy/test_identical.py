@@ -15,7 +15,7 @@ import geopandas as gpd
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import rich.console
+import rich.progress
 import shapely
 
 import psd
@@ -50,7 +50,7 @@ SMALL = {
 USER = ["--user", "user_id", "--max-contributions"]
 SLICED = ["--read", "time=at", "--slices", "2024-01..2024-03"]
 UNITS = {
-    "record": [],
+    "record": ["--per", "record"],
     "user": [*USER, "3"],
     "users": ["--user", "user_id", "--count", "users"],
     "days": [*USER, "1", "--per", "day", "--read", "time=at"],
@@ -59,6 +59,7 @@ WAYS = {
     "auto bound": [*PLACE, *USER, "auto"],
     "boundary": [*PLACE, "--boundary", "../plot.geojson"],
     "private bounds": ["--bounds", "private:share=0.2"],
+    "private bounds, rounded": ["--bounds", "private", "--coordinate-resolution", "0.01"],
     "rounded coordinates": [*PLACE, "--coordinate-resolution", "0.01"],
     "covariate": [*PLACE, "--covariate", "../land.npy"],
     "covariate, not as density": [
@@ -70,15 +71,17 @@ WAYS = {
 }  # fmt: skip
 
 
-class Stage:
-    """What stands in for the spinner: notes every text that it would show."""
+class Stages:
+    """What stands in for the line of progress: notes all that it would show but the clock."""
 
-    def __init__(self, notes, text):
+    def __init__(self, notes):
         self.notes = notes
-        self.update(text)
 
-    def update(self, text=None, **how):
-        self.notes.append((str(text), sorted(how)))
+    def add_task(self, text, **how):
+        self.notes.append((text, sorted(how.items())))
+
+    def update(self, task, **how):
+        self.notes.append((task, sorted(how.items())))
 
     def __enter__(self):
         return self
@@ -109,9 +112,7 @@ def world(tmp_path, monkeypatch, caplog, replayed):
         folder.mkdir()
         monkeypatch.chdir(folder)
         shown = []
-        monkeypatch.setattr(
-            rich.console.Console, "status", lambda self, text, **_: Stage(shown, text)
-        )
+        monkeypatch.setattr(rich.progress, "Progress", lambda *_, **__: Stages(shown))
         caplog.clear()
         with caplog.at_level(logging.DEBUG), replayed():
             said = [run(command) for command in commands]
@@ -166,7 +167,7 @@ def test_builds_differ_in_nothing_but_the_answers(method, unit, world):
     first = same(all_left(world, words, DATA if unit == "record" else FEW))
     assert list(first["files"]) == ["r.psd.parquet"]
     assert first["said"][0][1] == ""
-    stages = [text for text, _ in first["shown"]]
+    stages = [dict(how).get("description", task) for task, how in first["shown"]]
     assert stages == ["starting", "reading", "counting with noise", "writing"]
 
 

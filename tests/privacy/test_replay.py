@@ -2,11 +2,11 @@
 
 import secrets
 from fractions import Fraction
-from importlib.util import find_spec
 
 import pytest
 
 import psd
+from psd.decompositions.cascade import Cascade
 from psd.decompositions.privtree import PrivTree
 from psd.testing import replay_loss
 from support.privacy.replay import has_selections, is_adaptive, small_cases
@@ -68,10 +68,17 @@ def test_no_answer_tells_more_than_epsilon(method, side, k, parts, at_night, pai
     assert is_used_up(worst, method, k)
 
 
-def test_every_method_and_local_protocol_is_replayed():
-    """There is no local protocol; whoever brings one brings its cases."""
+@pytest.mark.slow
+def test_tiers_of_a_cascade_follow_from_answers():
+    """A lattice of 8 x 8: on a smaller one the first tier is the last, and decides nothing."""
+    worst, checked = replay_loss(Cascade(signal=1), 8, every=2_000)
+    assert worst == 1
+    assert checked > 1_000
+
+
+def test_every_method_is_replayed():
+    """The laws of local protocols are exact in tests/contract/test_local_protocols.py."""
     assert {method.values[0].name for method in METHODS} == set(psd.methods())
-    assert find_spec("psd.local") is None
 
 
 @pytest.mark.nightly

@@ -92,7 +92,7 @@ class Spending(RuleBasedStateMachine):
         wanted = ChargeRequest(
             epsilon=nano, unit=unit, what="build", region=region, readings=(read,)
         )
-        if any(read.get(key) != registered.get(key) for key in ("user", "ids")):
+        if any(read.get(key) != registered.get(key) for key in ("user", "ids", "delimiter")):
             with pytest.raises(LedgerError):
                 self.ledger.charge(name, wanted, analyst=analyst)
             return None

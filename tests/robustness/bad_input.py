@@ -10,10 +10,12 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
@@ -29,7 +31,7 @@ from support.releases import as_drawn
 SECRET = "secret-8642.13579"
 
 # The command line where a case says nothing else.
-INPUT, OUTPUT = "points.csv", "out/r.psd.parquet"
+INPUT, OUTPUT, ANSWERS = "points.csv", "out/r.psd.parquet", "out/answers.csv"
 DEFAULTS = {
     "build": {
         "-o": (OUTPUT,),
@@ -45,7 +47,10 @@ DEFAULTS = {
         "--methods": ("grid,quadtree",),
         "--runs": ("1",),
     },
-    "query": {"-o": (OUTPUT,), "--format": ("csv",)},
+    "query": {"-o": (ANSWERS,)},
+    "export": {},
+    "info": {},
+    "plot": {},
 }
 
 # What takes the place of the bounds.
@@ -69,11 +74,17 @@ class Case:
     input: str = INPUT
     overwrite: bool = True
     patch: Callable[..., None] | None = None
+    shows_names: bool = False
     megabytes: int | None = None
 
     @property
     def id(self):
         return self.name.split("-")[0]
+
+    @property
+    def output(self):
+        """The file that it writes."""
+        return ANSWERS if self.command == "query" else OUTPUT
 
     @property
     def args(self):
@@ -108,6 +119,8 @@ class Case:
         if not isinstance(self.content, str | bytes):
             return {SECRET}
         text = self.bytes.decode(errors="ignore").replace("\0", "")
+        if self.shows_names:  # names of columns, which are no values of records
+            text = text.partition("\n")[2]
         for mark in ',;\t|\r"':
             text = text.replace(mark, "\n")
         pieces = {piece.strip() for piece in text.split("\n")} - {"user", "note"}
@@ -287,6 +300,18 @@ def excluded(name, given, covariate, content, code, told, options="", settings="
     return refused(name, given, beside(covariate, content), code, told, options)
 
 
+def workbook(rows):
+    """A workbook of one sheet."""
+
+    def write(path):
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.save(path)
+
+    return write
+
+
 def known(name, given, covariate, content, settings=""):
     """A covariate that is taken."""
     return kept(name, given, beside(covariate, content), 3, f"--covariate {covariate}{settings}")
@@ -317,17 +342,33 @@ FILE = (
     refused("C07-two-lon", "two columns lon", table(header="lon,lat,lon"), 8, "2 columns named"),
     kept("C07-two-others", "two columns of another name", table("1.5,2.5,", header="lon,lat,note"),
         1),
-    refused("C08-x", "no column lon", table(header="longitude,lat"), 8, "no column 'lon'"),
-    refused("C08-y", "no column lat", table(header="lon,latitude"), 8, "no column 'lat'"),
+    refused("C08-x", "no column lon", table(header="longitude,lat"), 8, "no column 'lon'",
+        shows_names=True),
+    refused("C08-y", "no column lat", table(header="lon,latitude"), 8, "no column 'lat'",
+        shows_names=True),
     refused("C08-user", "no column of users", GOOD, 8, "no column 'user'", USERS),
-    refused("C08-case", "`LON` for lon", table(header="LON,LAT"), 8, "no column 'lon'"),
+    kept("C08-case", "`LON` for lon", table("1.5,2.5", header="LON,LAT"), 1),
+    kept("C08-pair", "the usual pair longitude and latitude",
+        table("1.5,2.5", header="Longitude,Latitude"), 1),
+    refused("C08-pairs", "two usual pairs, and not lon and lat",
+        table("1,2,3,4", header="x,y,easting,northing"), 8, "no column 'lon'", shows_names=True),
+    refused("C08-closest", "another name, in a first line of names alone",
+        table("1.5,2.5", header="lon,latt"), 8, "did you mean 'latt'?", shows_names=True),
+    refused("C08-record", "a first line that may be a record",
+        f"u17,2015-12-21,{SECRET},2\n" * 2, 8, "name it by --read x=NAME"),
     kept("C08-named", "other names, told", table("1.5,2.5", header="a,b"), 1,
         "--read x=a --read y=b"),
     kept("C09-mark", "UTF-8 with a byte order mark", "\ufeff" + GOOD, 3),
     kept("C09-mark-quotes", "the same and quoted names", '\ufeff"lon","lat"\n1.5,2.5\n', 1),
     refused("C09-later", "a mark within the file, of files joined", GOOD + "\ufeff" + GOOD, 8,
         "column 'lon'"),
-    refused("C10-utf-16", "UTF-16", GOOD.encode("utf-16"), 8, "UTF-16; save it as CSV in UTF-8"),
+    kept("C10-utf-16", "UTF-16 with its mark", GOOD.encode("utf-16"), 3),
+    refused("C10-stated", "UTF-8 that is stated to be UTF-16", GOOD, 8,
+        "must begin with the byte order mark of UTF-16", "--read encoding=utf-16"),
+    refused("C10-utf-8", "UTF-16 that is stated to be UTF-8", GOOD.encode("utf-16"), 8,
+        "must be UTF-8 text, got UTF-16", "--read encoding=utf-8"),
+    refused("C10-cut", "UTF-16 that breaks off", GOOD.encode("utf-16")[:-1], 8,
+        "is not in UTF-16"),
     refused("C10-no-mark", "the same without a mark", GOOD.encode("utf-16-le"), 8, "CSV in UTF-8"),
     refused("C11-header", "names in CP949", f"경도,lat\n{SECRET},2\n".encode("cp949"), 8,
         "save it as CSV in UTF-8"),
@@ -336,6 +377,14 @@ FILE = (
         table("1.5,2.5,김", header="lon,lat,b").encode("cp949"), 1),
     refused("C12-header", "names in Latin-1", table(header="é,lon,lat").encode("latin-1"), 8,
         "CSV in UTF-8"),
+    kept("C12-stated", "users in Windows-1252, stated", users("\u20ac").encode("cp1252"), 1,
+        f"{USERS} --read encoding=windows-1252"),
+    refused("C12-undefined", "a byte that Windows-1252 lacks", users("").encode() + b"1,2,\x81\n",
+        8, "is not in Windows-1252", f"{USERS} --read encoding=windows-1252"),
+    refused("C12-mark", "UTF-8 with a mark that is stated to be Windows-1252", "\ufeff" + GOOD, 8,
+        "mark of another encoding", "--read encoding=windows-1252"),
+    refused("C12-name", "an encoding that is not read", GOOD, 2, "--read encoding must be one of",
+        "--read encoding=latin-1"),
     refused("C12-users", "users in Latin-1", users("é").encode("latin-1"), 8, "not in UTF-8",
         USERS),
     refused("C13-mixed", "UTF-8, then CP949", users("김").encode() + "김,1,2,\n".encode("cp949"), 8,
@@ -344,19 +393,34 @@ FILE = (
     kept("C14-cr", "lines end in CR", GOOD.replace("\n", "\r"), 3),
     refused("C14-mixed", "line ends of two kinds", GOOD + GOOD.replace("\n", "\r\n"), 8,
         "line ends of one kind"),
-    refused("C15-semicolon", "fields separated by `;`", GOOD.replace(",", ";"), 8,
-        "separated by ';'"),
-    refused("C15-tab", "by tabs", GOOD.replace(",", "\t"), 8, r"separated by '\t'"),
-    refused("C15-bar", "by bars", GOOD.replace(",", "|"), 8, "separated by '|'"),
-    refused("C15-quoted", "by `;`, names in quotes", f'"lon";"lat"\n{SECRET};2\n', 8,
-        "separated by ';'"),
+    kept("C15-semicolon", "fields separated by `;`", GOOD.replace(",", ";"), 3),
+    kept("C15-tab", "by tabs", GOOD.replace(",", "\t"), 3),
+    refused("C15-bar", "by bars", GOOD.replace(",", "|"), 8, "separated by '|'? State"),
+    kept("C15-stated", "by bars, stated", GOOD.replace(",", "|"), 3, "--read delimiter=|"),
+    kept("C15-quoted", "by `;`, names in quotes", '"lon";"lat"\n1;2\n', 1),
+    refused("C15-other", "by `;`, and commas are stated", GOOD.replace(",", ";"), 8,
+        "is it separated by ';'?", "--read delimiter=,"),
+    refused("C15-mixed", "a row separated otherwise than the names", f"lon;lat\n{SECRET},2\n", 8,
+        "as many fields as the header line"),
+    refused("C15-name", "a delimiter that is not read", GOOD, 2, "--read delimiter must be one of",
+        "--read delimiter=::"),
     refused("C16-quoted", "decimal comma in quotes", table('"126,98","37,57"'), 8,
         "without decimal comma"),
+    kept("C16-stated", "decimal comma, stated", "lon;lat\n126,98;37,57\n", 1, "--read decimal=,"),
+    refused("C16-point", "a decimal point where a comma is stated", f"lon;lat\n{SECRET};2\n", 8,
+        "such as 127,01", "--read decimal=,"),
+    refused("C16-thousands", "points between thousands", "lon;lat\n1.126,98;37,57\n", 8,
+        "such as 127,01", "--read decimal=,"),
+    refused("C16-name", "a decimal sign that is not read", GOOD, 2, "--read decimal must be one of",
+        "--read decimal=;"),
+    refused("C16-degrees", "degrees, minutes and seconds",
+        table('"126\u00b058\'41""E",37\u00b034'), 8,
+        "convert them to decimal degrees"),
     refused("C16-bare", "decimal comma", f"lon,lat\n126,98,37,57\n{SECRET},2\n", 8, "malformed"),
     refused("C17-short", "a row with a field less", GOOD + f"{SECRET},2\n", 8,
-        "as many comma-separated"),
+        "as many fields"),
     refused("C17-long", "a row with a field more", GOOD + f"1,2,{SECRET},4\n", 8,
-        "as many comma-separated"),
+        "as many fields"),
     refused("C18-open", "a quote that is not closed", GOOD + f'1,2,"{SECRET}\n3,4,\n', 8,
         "closed quotes"),
     refused("C18-header", "the same among the names", f'lon,lat,"note\n1,2,{SECRET}\n', 8,
@@ -421,9 +485,52 @@ FILE = (
     refused("C28-xls", "an old workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + GOOD.encode(), 8,
         "a workbook; save it as CSV"),
     refused("C28-parquet", "a Parquet file", b"PAR1\x15\x04" + GOOD.encode(), 8,
-        "a Parquet file; save it as CSV"),
+        "a Parquet file; name it .parquet"),
     refused("C28-geopackage", "a GeoPackage", b"SQLite format 3\0" + GOOD.encode(), 8,
         "a GeoPackage"),
+    kept("C29-title", "a title above the names, stated", "Stops, \"all\n\n" + GOOD, 3,
+        "--read skip-rows=2"),
+    refused("C29-unstated", "a title that is not stated", "Stops\n" + GOOD, 8, "no column 'lon'",
+        shows_names=True),
+    refused("C29-many", "more lines stated than there are", GOOD, 8,
+        "must have more lines than skip_rows=9", "--read skip_rows=9"),
+    refused("C29-name", "a number of lines that is not one", GOOD, 2,
+        "--read skip_rows must be an integer", "--read skip_rows=two"),
+    kept("C30-wkt", "points in WKT", table("POINT (1.5 2.5)", "POINT EMPTY", header="geom"), 1,
+        "--read wkt=geom"),
+    refused("C30-line", "a line in WKT", table(f'"LINESTRING (1 2, {SECRET} 3)"', header="geom"), 8,
+        "must hold points in WKT", "--read wkt=geom", shows_names=True),
+    refused("C30-number", "a number where WKT is stated", table(SECRET, header="geom"), 8,
+        "must hold points in WKT", "--read wkt=geom", shows_names=True),
+    refused("C30-both", "WKT and geometries", GOOD, 2, "--read wkt must be left out",
+        "--read wkt=a --read geometry=b"),
+    kept("C31-workbook", "a workbook", workbook([["lon", "lat"], [1.5, "2.5"]]), 1,
+        input="points.xlsx"),
+    refused("C31-text", "text in a workbook", workbook([["lon", "lat"], [SECRET + "E", 2]]), 8,
+        "plain decimal numbers", input="points.xlsx"),
+    refused("C31-renamed", "CSV that is named .xlsx", GOOD, 8, "cannot be read as XLSX",
+        input="points.xlsx"),
+    refused("C31-encoding", "an encoding for a workbook", workbook([["lon", "lat"]]), 2,
+        "--read encoding must be left out", "--read encoding=utf-16", input="points.xlsx"),
+    kept("C32-crs", "degrees, and a release in metres", table("126.98,37.57"), 1,
+        "--crs EPSG:5179 --read input_crs=EPSG:4326 --bounds 900000 1900000 1000000 2000000"),
+    kept("C32-beyond", "a record that the transformation does not reach",
+        table("126.98,37.57", "0,1e30"), 1,
+        "--crs EPSG:5179 --read input-crs=EPSG:4326 --bounds 900000 1900000 1000000 2000000"),
+    refused("C32-name", "a CRS of the columns that does not exist", GOOD, 3,
+        "--read input_crs must be a coordinate reference system", "--read input_crs=EPSG:99999"),
+    refused("C32-rounded", "coordinates rounded in another CRS", GOOD, 3,
+        "--coordinate-resolution must be left out",
+        "--read input_crs=EPSG:5179 --coordinate-resolution 0.001"),
+    *(
+        refused(f"C33-{end}", given, None, 8, told, input=address)
+        for end, given, told, address in (
+            ("https", "an address `https://`", "https:// addresses are not read; download the file",
+                "https://example.org/visits.csv"),
+            ("password", "an address `s3://` with a password", "must have no user and no password",
+                "s3://key:secret@city/visits.csv"),
+        )
+    ),
 )
 # fmt: on
 
@@ -771,8 +878,56 @@ PARAMETERS = (
         table("1.5,2.5", "1.7,2.2"), 2, "--bounds 0 0 4 4 --coordinate-resolution 0.5"),
     kept("P24-outside", "rows that are outside by less than half a step: left out",
         table("1.5,2.5", "4.1,2", "-0.1,2"), 1, "--bounds 0 0 4 4 --coordinate-resolution 0.5"),
-    refused("P24-private", "a step with private bounds", GOOD, 2, "left out with private bounds",
-        "--bounds private --coordinate-resolution 0.5"),
+    refused("P24-private", "a step of which the whole area of use has 2^30 values or more, with "
+        "private bounds", GOOD, 3, "1 to 2^30 values",
+        "--bounds private --coordinate-resolution 0.0000001"),
+    *(
+        refused(f"P25-{end}", f"`--min-cell` {given}", GOOD, 3, told,
+            f"--bounds 100.5 30.5 140.5 50.5 --min-cell {value}")
+        for end, given, value, told in (
+            ("negative", "-5", "-5", "decimal number of metres"),
+            ("nan", "`nan`", "nan", "decimal number of metres"),
+            ("text", "`small`", "small", "decimal number of metres"),
+            ("long", "of 7 decimals", "0.0000001", "at most 6 decimals"),
+            ("large", "larger than the bounds", "5000000", "at most the sides of the bounds"),
+        )
+    ),
+    refused("P25-angles", "`--min-cell` with a local CRS without a unit of length", GOOD, 3,
+        "without a unit of length",
+        """--crs 'LOCAL_CS["x",UNIT["degree",0.0174532925199433]]' --bounds 100 30 140 50 """
+        "--min-cell 5"),
+    kept("P25-kept", "`--min-cell 1000`: cells are larger, and no row is left out",
+        table("1.5,2.5", "1.7,2.2"), 2, "--bounds 0 0 4 4 --min-cell 1000"),
+    refused("P26-ending", "a release that is named like a GeoPackage", GOOD, 2,
+        "--output must end in .parquet, or in no ending of another format", "-o out/r.gpkg"),
+    *(
+        refused(f"P27-{end}", f"`--about` with {given}", GOOD, 2, told, f"--about {text}")
+        for end, given, told, text in (
+            ("key", "an unknown key", "did you mean 'licence'", "license=CC0-1.0"),
+            ("empty", "a key without a value", "must be FILE or KEY=VALUE", "title="),
+            ("twice", "a key twice", "--about title must be given once",
+                "title=a --about title=b"),
+            ("blank", "a title of white space", "it is blank", "title='  '"),
+            ("long", "a title of 201 characters", "1 to 200 characters", f"title={'x' * 201}"),
+            ("line", "a title of two lines", "one line of printable characters", "title='a\nb'"),
+            ("escape", "an escape of a terminal", r"got '\x1b' in it", "title='\x1b[31mred'"),
+            ("turned", "a mark that turns the direction of text", r"got '\u202e' in it",
+                "title='\u202ered'"),
+            ("date", "another date", "must be a year, a month, a day", "reference_date=June"),
+            ("order", "an interval that ends before it starts", "must be a year",
+                "reference_date=2024-06/2024-01"),
+            ("language", "the name of a language", "BCP 47", "language='English language'"),
+        )
+    ),
+    refused("P27-missing", "`--about` with a file that does not exist", GOOD, 8,
+        "does not exist or is not UTF-8 text", "--about none.toml"),
+    refused("P27-records", "`--about` with a file of records", GOOD, 2, "input of records",
+        f"--about {INPUT}"),
+    kept("P27-markup", "`--about` with a title of HTML: a text like any other", GOOD, 3,
+        "--about title='<script>'"),
+    refused("P28-users", "`--per record` with `--user`", GOOD, 2,
+        "--per must not be record with --user,", f"{USERS} --per record"),
+    kept("P28-ids", "a column that is named like an id, without `--user`: a warning", GOOD, 3),
 )
 # fmt: on
 
@@ -785,6 +940,31 @@ MOMENTS = table(
 )
 DAY = "--per day --read time=seen_at --read time_zone=Asia/Seoul"
 SQUARE = polygons(ring(0, 0, 9, 9))
+
+# Options of a build with regions, in place of those of a quadtree.
+NAMED = "--bounds 0 0 9 9 --method none --set total_share=0.02"
+
+
+def wards(*ids, east=4.5):
+    """Regions of an equal size, from west to east; the first may be wider or narrower."""
+    sides = [0.0, *(4.5 * number for number in range(1, len(ids) + 1))]
+    rings = [ring(west, 0, side, 9) for west, side in pairwise(sides)]
+    rings[0] = ring(0, 0, east, 9)
+    return json.dumps(
+        {
+            "type": "FeatureCollection",
+            "features": [
+                {
+                    "type": "Feature",
+                    "properties": {"w": name},
+                    "geometry": {"type": "Polygon", "coordinates": [outline]},
+                }
+                for name, outline in zip(ids, rings, strict=True)
+            ],
+        }
+    )
+
+
 # fmt: off
 UNITS = (
     kept("U01-day", "two rows of each user and day", MOMENTS, 4, f"{USERS} {DAY}"),
@@ -841,6 +1021,27 @@ UNITS = (
             "--bounds area-of-use --bounds 0 0 9 9"),
     refused("U04-word", "a word that is no kind of bounds", GOOD, 2,
             "must be four numbers, area-of-use or private", "--bounds everywhere"),
+    kept("U04-commas", "`--bounds -180,-90,180,90`", GOOD, 3, "--bounds -180,-90,180,90"),
+    kept("U04-crs", "bounds in another CRS than the release", table("126.98,37.57"), 1,
+         "--crs EPSG:5179 --read input_crs=EPSG:4326 --bounds 126,37,128,38:crs=EPSG:4326"),
+    kept("U04-file", "the bounds of public polygons", beside("b.geojson", SQUARE), 1,
+         "--bounds of:b.geojson"),
+    refused("U04-three", "three numbers with commas", GOOD, 2, "--bounds must be four numbers",
+            "--bounds 0,0,9"),
+    refused("U04-order", "numbers with commas in another order", GOOD, 3, "west below east",
+            "--bounds 9,0,0,9"),
+    refused("U04-no-crs", "a CRS of the bounds that does not exist", GOOD, 3,
+            "crs of the bounds must be a coordinate reference", "--bounds 0,0,9,9:crs=EPSG:0"),
+    refused("U04-far", "bounds beyond where the CRS of the release is used", GOOD, 3, "bounds",
+            "--crs EPSG:5179 --bounds 0,-89,1,-88:crs=EPSG:4326"),
+    refused("U04-no-file", "no such file of polygons", GOOD, 8, "does not exist",
+            "--bounds of:b.geojson"),
+    refused("U04-points", "a file of points for the bounds",
+            beside("b.geojson", '{"type": "Point", "coordinates": [1, 2]}'), 2,
+            "--bounds must hold polygons only", "--bounds of:b.geojson"),
+    refused("U04-output", "the file of the bounds is the output, with `--overwrite`",
+            beside("r.geojson", SQUARE), 6, "read as an input",
+            "--bounds of:r.geojson -o r.geojson"),
     refused("U04-numbers", "a word among the bounds", GOOD, 2, "'east' is not a number",
             "--bounds 0 0 east 9"),
     refused("U04-stdin", "private bounds of standard input", None, 8, "twice",
@@ -884,6 +1085,40 @@ UNITS = (
     refused("U05-output", "the boundary is the output, with `--overwrite`",
             beside("r.geojson", SQUARE), 6, "read as an input",
             "--boundary r.geojson -o r.geojson"),
+    *(
+        refused(f"U06-{name}", given, beside("r.geojson", content), code, told,
+                f"{NAMED} --regions r.geojson --regions id=w")
+        for name, given, content, code, told in (
+            ("twice", "two regions of an id", wards("a", "a"), 2, "must be unique"),
+            ("blank", "a region with a blank id", wards("a", " "), 2, "must have an id"),
+            ("control", "an id with a control character", wards("a", "b\a"), 2, "printable"),
+            ("long", "an id of a megabyte", wards("a", "b" * 2**20), 2, "at most 200 characters"),
+            ("overlap", "regions that overlap", wards("a", "b", east=6), 2, "overlap"),
+            ("gap", "a gap between regions", wards("a", "b", east=3), 2,
+             "must cover the bounds"),
+            ("beyond", "a region outside the bounds", wards("a", "b", "c"), 3,
+             "lies outside the bounds"),
+            ("crossed", "a region that crosses itself",
+             polygons([[0, 0], [9, 9], [9, 0], [0, 9], [0, 0]], w="a"), 2, "repair=yes"),
+            ("flat", "a region without an area",
+             polygons([[0, 0], [9, 9], [0, 0], [0, 0]], w="a"), 2, "is not valid"),
+            ("point", "a region that is a point",
+             '{"type": "Feature", "properties": {"w": "a"}, "geometry": '
+             '{"type": "Point", "coordinates": [1, 2]}}', 2, "must be a polygon"),
+        )
+    ),
+    refused("U06-column", "no column of ids", beside("r.geojson", wards("a", "b")), 2,
+            "--regions id must be a column", f"{NAMED} --regions r.geojson --regions id=v"),
+    refused("U06-no-crs", "regions without a CRS", beside("r.parquet", without_crs), 3, "no CRS",
+            f"{NAMED} --regions r.parquet --regions id=id"),
+    refused("U06-input", "records as regions", GOOD, 2, "must not be an input of records",
+            f"{NAMED} --regions points.csv --regions id=lon"),
+    refused("U06-h3", "a resolution that H3 does not have", GOOD, 2, "from 0 to 15",
+            f"{NAMED} --regions h3=16"),
+    refused("U06-divide", "sizes of a grid that do not nest", GOOD, 2, "must divide",
+            f"{NAMED} --regions grid-cells=2,3"),
+    refused("U06-fine", "a grid of too many cells", GOOD, 2, "the finest",
+            f"{NAMED} --regions grid-cells=0.0001"),
 )
 # fmt: on
 
@@ -1037,6 +1272,15 @@ def asked(name, given, options, code=0, told="", *, file="none", content=""):
     )  # fmt: skip
 
 
+def exported(name, given, options, told, code=2, command="export"):
+    """An export, or entry of a catalogue, of a release of the world, which is refused."""
+    return Case(
+        name=name, given=given, content=with_release("none", ""), options=options,
+        command=command, code=code, told=told, input="world.psd.parquet",
+        overwrite=command == "export",
+    )  # fmt: skip
+
+
 def boxed(id_, *cases):
     """Boxes, refused with words or, without, answered."""
     for name, given, box, *told in cases:
@@ -1150,6 +1394,62 @@ QUERIES = (
     asked("Q04-geojson", "GeoJSON with 200,000 brackets", "--polygons p.geojson", 8,
         "cannot be read as a vector file", file="p.geojson",
         content='{"type": "Polygon", "coordinates": ' + "[" * 200_000 + "]" * 200_000 + "}"),
+    asked("Q05-ending", "`-o a.csv --format gpkg`", "--box 0 0 1 1 -o out/a.csv --format gpkg", 2,
+        "-o must end in .gpkg with --format gpkg, got out/a.csv"),
+    asked("Q05-unknown", "`-o a.kml`", "--box 0 0 1 1 -o out/a.kml", 2, "name the format with"),
+    asked("Q05-screen", "`--format xlsx` without `-o`", "--box 0 0 1 1 -o '' --format xlsx", 2,
+        "--format xlsx needs a file; name it with -o"),
+    asked("Q05-marked", "`--unreliable drop --joint`",
+        "--box 0 0 1 1 --box 0 0 2 2 --joint --unreliable drop", 2,
+        "--unreliable must be keep with --joint, got drop"),
+)
+EXPORTS = (
+    exported("X01-kml", "KML", "out/m.kml", "must end in one of .csv, .fgb, .geojson, .gpkg"),
+    exported("X01-ending", "no ending", "out/map", "must end in one of .csv, .fgb, .geojson"),
+    exported("X02-crs", "a CRS that does not exist", "out/m.gpkg --crs EPSG:99999",
+        "--crs must be a coordinate reference system", 3),
+    exported("X02-file", "a CRS that names a file", "out/m.gpkg --crs '+proj=longlat +grids=a.gsb'",
+        "--crs must not name files", 3),
+    exported("X02-geojson", "GeoJSON in metres", "out/m.geojson --crs EPSG:3857",
+        "--crs must be EPSG:4326, or left out, if output ends in .geojson"),
+    exported("X02-csv", "CSV in another CRS", "out/m.csv --crs EPSG:3857",
+        "--crs must be EPSG:4326, that of the release, or left out"),
+    exported("X02-tiles", "tiles in degrees", "out/m.pmtiles --crs EPSG:4326",
+        "--crs must be EPSG:3857, or left out, if output ends in .pmtiles"),
+    exported("X02-raster", "a raster in another CRS", "out/m.npy --crs EPSG:3857",
+        "--crs must be left out if output is a raster"),
+    exported("X03-word", "another treatment", "out/m.csv --unreliable hide", "'hide' is not"),
+    exported("X03-zero", "a threshold of 0", "out/m.csv --unreliable drop --threshold 0",
+        "--threshold must be above 0, got 0"),
+    exported("X03-order", "the limit of good estimates above that of reliable ones",
+        "out/m.csv --threshold 0.3,0.12", "then that of reliable ones, got 0.3 before 0.12"),
+    exported("X03-limits", "three limits", "out/m.csv --threshold 0.1,0.2,0.3",
+        "is not one number or two with a comma"),
+    exported("X03-nan", "a threshold of `nan`", "out/m.csv --threshold nan",
+        "--threshold must be above 0, got nan"),
+    exported("X04-band", "a band of a table", "out/m.gpkg --band count",
+        "--band must be left out unless output is a GeoTIFF"),
+    exported("X04-word", "a band that does not exist", "out/m.tif --band red", "'red' is not"),
+    exported("X04-level", "a level that does not exist", "out/m.gpkg --level 9",
+        "--level must be an integer from 0, the domain, to "),
+    exported("X04-level-name", "a level by name", "out/m.gpkg --level ward",
+        "--level must be a whole number from 0"),
+    exported("X04-level-raster", "a level of a raster", "out/m.npy --level 1",
+        "--level must be left out if output is a raster"),
+    exported("X04-size", "a size of a table", "out/m.gpkg --size 9 9",
+        "--size must be left out unless output is a raster"),
+    exported("X05-time", "`psd info --format stac` without a reference date", "--format stac",
+        "about must have a reference_date for an item of STAC", command="info"),
+    exported("X05-word", "`psd info` in another standard", "--format iso", "'iso' is not",
+        command="info"),
+    exported("X06-ending", "`psd plot` to another format", "out/m.jpg",
+        "OUTPUT must end in .png, .svg, .pdf", command="plot"),
+    exported("X06-kind", "a picture of something else", "out/m.png --kind people",
+        "'people' is not", command="plot"),
+    exported("X06-dpi", "a picture of 9 points per inch", "out/m.png --dpi 9",
+        "--dpi must be 20 to 1200", command="plot"),
+    exported("X06-outline", "outlines of a file that does not exist", "out/m.png --outline o.gpkg",
+        "o.gpkg", 8, command="plot"),
 )
 # fmt: on
 
@@ -1177,7 +1477,7 @@ LEDGERS = (
     unpaid("L09-user", "a release per user of a dataset per row", 9, "do not add up", USERS),
 )  # fmt: skip
 
-CASES = FILE + VALUES + PARAMETERS + UNITS + COVARIATES + METHODS + QUERIES + LEDGERS
+CASES = FILE + VALUES + PARAMETERS + UNITS + COVARIATES + METHODS + QUERIES + LEDGERS + EXPORTS
 
 INTRODUCTION = """# Bad input
 
@@ -1197,7 +1497,9 @@ its group in the checklist:
 | F | the file system and the process |
 | L | a ledger that has to pay |
 | R | a release |
-| M, D | the map and local privacy, which do not exist yet |
+| X | an export |
+| D, G | a local campaign: reports and stores, and campaigns |
+| M | the map, which does not exist yet |
 
 ## Input, parameters and queries
 
@@ -1205,8 +1507,9 @@ Unless the row says otherwise, the command is
 
 - for E: `psd compare points.csv -o errors.csv --epsilons 1 --methods grid,quadtree --runs 1
   --bounds -180 -90 180 90`;
-- for Q: `psd query world.psd.parquet --format csv -o answers.csv`, of a release within the same
+- for Q: `psd query world.psd.parquet -o answers.csv`, of a release within the same
   bounds; WKT comes with `--polygons p.wkt --polygons-crs EPSG:4326`;
+- for X: `psd export world.psd.parquet`, of the same release, and the words of the row;
 - for all others: `psd build points.csv -o r.psd.parquet --epsilon 1 --bounds -180 -90 180 90
   --method quadtree --set height=1`. Rows with user ids add `--user user --max-contributions 2`;
   rows with a ledger add `--ledger city.ledger --dataset rows`, with a budget of 1; rows with other
@@ -1253,6 +1556,17 @@ of files.
 |---|---|---|---|---|---|
 """
 
+LOCAL = """
+## Local campaigns
+
+Before each command there are a campaign, two good reports and a store. A refused command leaves no
+file behind and has one line on stderr. `psd local collect` takes the good reports in every case;
+lines that it refuses are counted and not quoted.
+
+| case | given | command | exit code | message contains |
+|---|---|---|---|---|
+"""
+
 LEFT = """
 ## Not tested
 
@@ -1284,13 +1598,14 @@ def fault_row(fault):
 
 def page():
     """The tables as Markdown."""
+    from robustness.bad_campaigns import page_rows
     from robustness.bad_releases import LEFT_OUT, NAMES, RELEASES
     from robustness.faults import LEDGERS, PROCESSES
 
     given = "".join(row(c.name, c.given, fate(c), c.code, c.told) for c in CASES)
     faults = "".join(map(fault_row, (*PROCESSES, *LEDGERS, *RELEASES, *NAMES)))
     left = "".join(row(*line) for line in LEFT_OUT.items())
-    return INTRODUCTION + given + FAULTS + faults + LEFT + left
+    return INTRODUCTION + given + FAULTS + faults + LOCAL + page_rows(row) + LEFT + left
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pyproj import CRS
 import psd
 from psd.errors import ReleaseFormatError
 from psd.release.file import KEY, SCHEMA
+from robustness.bad_campaigns import NOT_LOCAL
 from robustness.bad_input import SECRET
 from robustness.faults import INPUT, OUTPUT, QUERY, TESTS, Fault, here
 from support.cli_runner import Outcome, cli
@@ -335,19 +336,11 @@ NAMES = (
 )
 SERVICE = "there is no HTTP service yet"
 MAP = "there is no map page yet"
-LOCAL = "there is no local privacy yet"
 OF_THE_MAP = (
     "names of layers", "no network", "100,000 cells", "negative counts", "equal counts",
     "formulas in names", "rings and the antimeridian",
 )
-OF_LOCAL_PRIVACY = (
-    "values outside the domain", "reports of another length", "reports under other parameters",
-    "reports sent twice", "no report and one", "p = q", "f = 0 and f = 1", "more hashes than bits",
-    "gamma outside [0, 1], and 1/2", "a lost memory of the device", "estimates below 0, above n",
-    "collisions of hashes",
-)
 LEFT_OUT = {
-    "Q05": f"unknown parameters and headers: {SERVICE}; unknown options are P08",
     "Q06": f"slow clients: {SERVICE}",
     "Q08": f"a release replaced under requests: {SERVICE}; `psd query` reads the file once, whole",
     "Q10": f"foreign hosts and origins: {SERVICE}",
@@ -355,6 +348,6 @@ LEFT_OUT = {
     "Q12": f"the folder of releases: {SERVICE}",
     "Q13": f"methods: {SERVICE}",
     **{f"M{i:02}": f"{what}: {MAP}" for i, what in enumerate(OF_THE_MAP, 1)},
-    **{f"D{i:02}": f"{what}: {LOCAL}" for i, what in enumerate(OF_LOCAL_PRIVACY, 1)},
+    **NOT_LOCAL,
 }
 # fmt: on

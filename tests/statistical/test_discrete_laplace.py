@@ -8,7 +8,7 @@ from scipy import stats
 
 from psd.mechanisms.bernoulli import bernoulli_exp
 from psd.mechanisms.geometric import geometric_each
-from psd.mechanisms.laplace import discrete_laplace, discrete_laplace_each
+from psd.mechanisms.laplace import _by_rejection, discrete_laplace, discrete_laplace_each
 from psd.mechanisms.random_words import random_bits
 from support.goodness_of_fit import ALPHA, discrete_laplace_p_value, holds, two_sample_p_value
 
@@ -25,12 +25,12 @@ def draw_one(scale, size):
     return discrete_laplace(scale.numerator, scale.denominator, size)
 
 
-def draw_groups(scales, size):
+def draw_groups(scales, size, draw=discrete_laplace_each):
     """Draws of every scale, interleaved in one call, so that no two neighbours are alike."""
     factors = 10**9 + np.arange(len(scales))
     numerators = np.tile([s.numerator for s in scales] * factors, size)
     denominators = np.tile([s.denominator for s in scales] * factors, size)
-    noise = discrete_laplace_each(numerators, denominators)
+    noise = draw(numerators, denominators)
     return noise.reshape(size, len(scales)).T
 
 
@@ -53,13 +53,17 @@ def test_one_scale_planted_factor_is_rejected(scale, factor):
     assert discrete_laplace_p_value(draws, float(scale)) < ALPHA
 
 
-def test_a_scale_per_draw_has_the_laws():
+@pytest.mark.parametrize(
+    "draw", [discrete_laplace_each, _by_rejection], ids=["sorted", "rejection"]
+)
+def test_a_scale_per_draw_has_the_laws(draw):
+    """A few scales are sorted and drawn one after another; many are drawn by rejection."""
     small, large = SCALES[:1], SCALES[1:]
     for scales in (small * 2, large):  # the small scale needs more draws
         size = size_for(scales[0])
 
         def p_value(scales=scales, size=size):
-            groups = draw_groups(scales, size)
+            groups = draw_groups(scales, size, draw)
             p_values = map(discrete_laplace_p_value, groups, map(float, scales))
             return min(p_values) * len(scales)  # Bonferroni
 

@@ -9,10 +9,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+import psd
 from psd.estimation.least_squares import infer_counts
 from psd.privacy.epsilon import NANO
 from psd.privacy.unit import PrivacyUnit
-from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
+from psd.release.post_processing import PostProcessing
 from psd.testing import RecordingSampler, run_method, small_domain, small_tally
 from support.privacy.replay import small_cases
 from support.releases import changed, release_from
@@ -66,24 +67,29 @@ def response(release, weights):
     return np.array(columns)
 
 
-@pytest.mark.parametrize("contributions", [1, 2])
-@pytest.mark.parametrize("method", METHODS)
-def test_predicted_variances_are_those_of_answers_over_redraws(method, contributions):
-    # Version 2 pools counts that decide divisions by weights that follow them, so its answers are
-    # not linear where cells follow from counts.
-    version = 1 if method.name in ADAPTIVE else INFERENCE_VERSION
-    release = changed(built(method, contributions), inference=version)
-    tree, rng = release.tree, np.random.default_rng(2026)
+def weights_follow_counts(tree, contributions):
+    """Whether version 2 pools some counts by weights that these counts decide."""
+    settled, plain = (
+        infer_counts(with_counts(tree, np.arange(len(tree))), contributions, settled=settled)
+        for settled in (True, False)
+    )
+    return not np.array_equal(settled.signed, plain.signed)
+
+
+def redrawn(release):
+    """Boxes, what leaves add to them, and redrawn counts of a release."""
+    rng = np.random.default_rng(2026)
     boxes = random_queries(rng, (SIDE, SIDE), 2 * QUERIES)[:QUERIES]
     assert len(boxes) == QUERIES
-    weights = np.array([leaf_fractions(tree, box) for box in boxes])
-    counts = drawn(rng, tree, contributions)
-    answers = counts @ response(release, weights)
+    weights = np.array([leaf_fractions(release.tree, box) for box in boxes])
+    return boxes, weights, drawn(rng, release.tree, release.unit.max_contributions)
 
-    # The product is what a release of these counts answers.
-    first = np.zeros(len(tree), np.int64)
-    first[tree.epsilon > 0] = counts[0]
-    again = changed(release, tree=with_counts(tree, first)).query(boxes)
+
+def check_spread(release, boxes, counts, answers):
+    """Compare the variance of answers with the one that a release of the first counts predicts."""
+    first = np.zeros(len(release.tree), np.int64)
+    first[release.tree.epsilon > 0] = counts[0]
+    again = changed(release, tree=with_counts(release.tree, first)).query(boxes)
     assert again["estimate"].to_numpy() == pytest.approx(answers[0].clip(0), rel=1e-9, abs=1e-6)
 
     predicted = again["perturbation_error"].to_numpy() ** 2
@@ -93,6 +99,85 @@ def test_predicted_variances_are_those_of_answers_over_redraws(method, contribut
     assert (np.abs(spread - predicted) < 5 * standard_error).all()
     # A variance that is off by a half would be noticed.
     assert (5 * standard_error < predicted / 2).all()
+    return spread
+
+
+@pytest.mark.parametrize("contributions", [1, 2])
+@pytest.mark.parametrize("method", METHODS)
+def test_predicted_variances_are_those_of_answers_over_redraws(method, contributions):
+    release = built(method, contributions)
+    if weights_follow_counts(release.tree, contributions):
+        # Then only answers of version 1 are linear; the next test is about those of version 2.
+        assert method.name in ADAPTIVE
+        release = changed(release, inference=1)
+    boxes, weights, counts = redrawn(release)
+    answers = counts @ response(release, weights)
+    spread = check_spread(release, boxes, counts, answers)
     # And the answers are not off on average.
-    expected = weights @ infer_counts(tree, contributions).signed[tree.is_leaf]
+    expected = weights @ infer_counts(release.tree, contributions).signed[release.tree.is_leaf]
     assert (np.abs(answers.mean(axis=0) - expected) < 5 * np.sqrt(spread / DRAWS)).all()
+
+
+@pytest.mark.parametrize("contributions", [1, 2])
+@pytest.mark.parametrize(("name", "settings"), [("adaptive-grid", {}), ("cascade", {"signal": 1})])
+def test_variances_hold_where_weights_follow_counts(name, settings, contributions):
+    """Version 2 estimates each redraw by itself.
+
+    Its weights are chosen so that answers are not biased when the cells follow from the counts as
+    well. Here the cells are kept, so answers are off on average, by less than a fifth of the error
+    over all boxes. The benchmark of bias (`docs/measured/bias.md`) redraws the cells.
+    """
+    release = built(psd.method(name, settings), contributions)
+    tree = release.tree
+    boxes, weights, counts = redrawn(release)
+    answers = np.empty((DRAWS, QUERIES))
+    count = np.zeros(len(tree), np.int64)
+    for draw, measured in enumerate(counts):
+        count[tree.epsilon > 0] = measured
+        estimates = infer_counts(with_counts(tree, count), contributions, settled=True)
+        answers[draw] = weights @ estimates.signed[tree.is_leaf]
+    spread = check_spread(release, boxes, counts, answers)
+    expected = weights @ infer_counts(tree, contributions).signed[tree.is_leaf]
+    assert abs((answers.mean(axis=0) - expected).mean()) < np.sqrt(spread.mean()) / 5
+
+
+@pytest.mark.parametrize("name", ["quadtree", "grid", "auto"])
+def test_errors_of_medians_are_predicted_where_few_cells_are_full(name):
+    """Six heavy cells among 1,024: least squares predicts the noise of all the empty ones."""
+    rng = np.random.default_rng(5)
+    cells = np.repeat(rng.integers(0, SIDE**2, 6), 400)
+    points, domain = small_tally(SIDE, tuple(cells), 1), small_domain(SIDE)
+    boxes = random_queries(rng, (SIDE, SIDE), 2 * QUERIES)[:QUERIES]
+    _, tree = run_method(psd.method(name), points, domain, NANO // 2, RecordingSampler())
+    full = exact_counts(tree, cells)
+    exact = np.array([leaf_fractions(tree, box) for box in boxes]) @ full[tree.is_leaf]
+    counts, noisy = drawn(rng, with_counts(tree, full), 1), np.zeros(len(tree), np.int64)
+    true, predicted, least_squares = np.zeros((3, 60, QUERIES))
+    for draw in range(60):
+        noisy[tree.epsilon > 0] = counts[draw]
+        signed, medians = (
+            release_from(
+                tree=with_counts(tree, noisy),
+                domain=domain,
+                epsilon=NANO // 2,
+                method=name,
+                post_processing=PostProcessing(estimate=estimate),
+            ).query(boxes)
+            for estimate in ("signed", "posterior")
+        )
+        true[draw] = medians.estimate - exact
+        predicted[draw] = medians.perturbation_error
+        least_squares[draw] = signed.perturbation_error
+    size = np.sqrt((true**2).mean())
+    assert 0.7 < np.sqrt((predicted**2).mean()) / size < 1.4
+    assert (predicted**2).mean() < (least_squares**2).mean()
+    # The test would notice the covariance of least squares.
+    assert name != "quadtree" or np.sqrt((least_squares**2).mean()) / size > 2
+
+
+def exact_counts(tree, cells):
+    """Count of every node from the numbers of the lattice cells of the records, row by row."""
+    row, column = np.divmod(cells, SIDE)
+    west, south, east, north = tree.boxes.T[:, :, None]
+    inside = (west <= column) & (column < east) & (south <= row) & (row < north)
+    return inside.sum(axis=1)

@@ -7,6 +7,7 @@ from psd.errors import InputDataError
 from psd.ingest.sources import Columns, read
 
 DOMAIN = psd.Domain(bounds=(126, 37, 128, 38))
+EARTH = psd.Domain(bounds=(-180, -90, 180, 90))
 
 # Stands in private data; no message may quote it.
 SECRET = "8642.13579"
@@ -27,3 +28,13 @@ def refused(data, error=InputDataError, **columns):
     assert "\n" not in message
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
     return message
+
+
+def rows_of(data, **columns):
+    """Records as (x, y) or (x, y, user), in their order."""
+    rows = []
+    for batch in read(data, Columns(**columns), EARTH):
+        parts = [batch.x.tolist(), batch.y.tolist()]
+        parts += [] if batch.user is None else [batch.user.to_pylist()]
+        rows += zip(*parts, strict=True)
+    return rows

@@ -1,11 +1,13 @@
 """Rows that try the engines: what the local path makes of them is what every engine has to make."""
 
 import duckdb
+import geopandas as gpd
 import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+import shapely
 
 import psd
 from psd.ingest.engines._expression import parse_rows, to_sql
@@ -13,6 +15,7 @@ from psd.ingest.engines._spark_session import open_session
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import WEIGHT, PrivacyUnit
+from psd.space.polygon_hierarchy import hierarchy_from_polygons
 
 KEY = bytes(range(16))
 COLUMNS = Columns(user="user", time="time")
@@ -30,6 +33,27 @@ CASES = {
 }
 
 _LINES = np.array([0, 1, 2, 3, 2**18 - 1, 2**19, 2**20 - 2, 2**20 - 1, 2**20])
+
+
+def hierarchies(domain=DOMAIN):
+    """Regions over a domain: polygons that share sides or not quite, with gaps; and one region."""
+    west, south, east, north = domain.bounds
+    seeds = np.random.default_rng(1).uniform((west, south), (east, north), (40, 2))
+    box = shapely.box(*domain.bounds)
+    cells = shapely.voronoi_polygons(shapely.multipoints(seeds), extend_to=box)
+    shapes = shapely.intersection(shapely.get_parts(cells), box)
+    table = gpd.GeoDataFrame({"id": np.arange(len(shapes))}, geometry=shapes, crs=domain.crs)
+    parents = table.assign(up=np.arange(len(shapes)) // 7).sort_values("up")
+    rounded = shapely.set_precision(shapes, 1e-4)
+    loose = table.iloc[5:].set_geometry(rounded[5:])
+    make = hierarchy_from_polygons
+    return {
+        "polygons": make(parents, domain, ids="id", parents=["up"]),
+        "a gap": make(table.iloc[8:], domain, ids="id", gaps="outside"),
+        "elsewhere": make(table.iloc[8:], domain, ids="id", gaps="elsewhere"),
+        "rounded": make(loose, domain, ids="id", gaps="elsewhere", tolerance=3e-4),
+        "whole": make(table.iloc[:1].set_geometry([box]), domain, ids="id"),
+    }
 
 
 def edges(domain):
@@ -80,6 +104,44 @@ def _spelling(place, value):
     return ("{!r}", " {!r}\t", "+{!r}", "{!r}e0", "0{!r}")[place % 5].format(value)
 
 
+FORMS = {
+    "semicolons": (";", {}),
+    "tabs": ("\t", {}),
+    "bars": ("|", {"delimiter": "|"}),
+    "decimal commas": (";", {"decimal": ","}),
+    "points in WKT": (",", {"wkt": "Geom"}),
+}
+"""Delimiters and options of files that hold the same records."""
+
+
+def write_form(folder, form):
+    """The rows as text in another form, and the options that state it."""
+    delimiter, options = FORMS[form]
+    table = as_text(rows())
+    x, y = (table[name].to_pylist() for name in ("lon", "lat"))
+    if "decimal" in options:
+        x, y = ([text.replace(".", ",") for text in texts] for texts in (x, y))
+    columns = {"LON": x, "Lat": y}
+    if "wkt" in options:
+        missing = [bool(np.isnan(a + b)) for a, b in _pairs()]
+        points = (f"POINT ({a.strip()} {b.strip()})" for a, b in zip(x, y, strict=True))
+        columns = {
+            "geom": [
+                ("", "POINT EMPTY", "null")[place % 3] if gone else point
+                for place, (gone, point) in enumerate(zip(missing, points, strict=True))
+            ]
+        }
+    columns |= {"user": table["user"].to_pylist(), "note": table["note"].to_pylist()}
+    path = folder / "form.csv"
+    pyarrow.csv.write_csv(pa.table(columns), path, pyarrow.csv.WriteOptions(delimiter=delimiter))
+    return path, options
+
+
+def _pairs():
+    """Coordinates of the rows."""
+    return zip(*(rows()[name].to_pylist() for name in ("lon", "lat")), strict=True)
+
+
 class Local:
     """The path of this process, called like an engine."""
 
@@ -100,7 +162,8 @@ def write_parquet(table, path):
 
 def assert_equal(one, other):
     """Two tallies cell by cell, with what was left out."""
-    for name in ("columns", "rows", "counts"):
+    assert (one.region is None) == (other.region is None)
+    for name in ("columns", "rows", "counts", *(["region"] if one.region is not None else [])):
         a, b = getattr(one, name), getattr(other, name)
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
@@ -109,7 +172,7 @@ def assert_equal(one, other):
     assert one.report == other.report
 
 
-# Fields that are unusual, or none.
+# Fields that are unusual, or missing.
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 ROLES = ("x", "y", "user", "time")
@@ -145,6 +208,16 @@ TIMES = [
     "2024-1-31", "24-01-31", "2024-01-31 10", "now", "0099-03-01", "1582-10-10",
 ]  # fmt: skip
 
+
+POINTS = [
+    "POINT (1 2)", "point(1 2)", " POINT Z ( .5\t1e0 7 ) ", "Point(+1. -2)", "POINT EMPTY", "",
+    None, "null", "-", "pointz empty", "5", "1 2", "POINT (1)", "POINT (1 2 3 4)", "POINT (1,2)",
+    "inf", "nan", "POINT (1e999 2)", "POINT (NaN 2)", "SRID=1;POINT (1 2)", "LINESTRING (1 2, 3 4)",
+    "place",
+    "POINT (1 2) x", "POINT M (1 2 3)", "POINT\u00a0(1 2)",
+]  # fmt: skip
+COMMAS = ["1,5", ",5", "1,", "+1,5e0", "1", "", "NULL", None, "1.5", "1.234,5", "1,2,3", ".", ",",
+    "1,5.", "inf", "1,5e999", "1_0,5", "0,5\u00b0"]  # fmt: skip
 
 ODD = {"lon": NUMBERS, "user": USERS, "time": TIMES}
 OPTIONS = {"unit": PrivacyUnit(kind="user-day", max_contributions=1, time_zone="UTC"), "key": KEY}

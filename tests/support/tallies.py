@@ -1,14 +1,18 @@
 """A made-up table, requests to tally it in every variant, and what is in a tally."""
 
 import dataclasses
+import itertools
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
+import shapely
 
 import psd
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import TallyRequest, tally_rows
+from psd.space.polygon_hierarchy import hierarchy_from_polygons
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(64, 64))
 SECRET = bytes(range(32))
@@ -40,9 +44,26 @@ def counted(how=None, part="a", data=None, **changes):
 def cells(kept):
     found = kept.tally
     slices = found.slice if found.slice is not None else np.zeros(len(found.counts), int)
-    places = zip(slices.tolist(), found.rows.tolist(), found.columns.tolist(), strict=True)
+    region = [] if found.region is None else [found.region]
+    keys = [slices, *region, found.rows, found.columns]
+    places = zip(*(key.tolist() for key in keys), strict=True)
     return dict(zip(places, found.counts.tolist(), strict=True))
 
+
+# Four triangles that leave a rim out.
+REGIONS = hierarchy_from_polygons(
+    gpd.GeoDataFrame(
+        {"id": list("nesw")},
+        geometry=[
+            shapely.Polygon([(4, 4), a, b])
+            for a, b in itertools.pairwise([(1, 7), (7, 7), (7, 1), (1, 1), (1, 7)])
+        ],
+        crs=DOMAIN.crs,
+    ),
+    DOMAIN,
+    ids="id",
+    gaps="outside",
+)
 
 # Every variant of a tally.
 VARIANTS = {
@@ -68,6 +89,13 @@ VARIANTS = {
         slices=psd.TimeSlices.parse("day", "2024-01-01..2024-02-15"),
         columns=dataclasses.replace(USERS, time="time"),
         contribution_scope="slice",
+        carry=True,
+    ),
+    "regions": dataclasses.replace(ROWS, regions=REGIONS),
+    "regions-carried": recipe(
+        regions=REGIONS,
+        slices=psd.TimeSlices.parse("month", "2024-01..2024-04"),
+        columns=dataclasses.replace(USERS, time="time"),
         carry=True,
     ),
 }

@@ -14,6 +14,7 @@ import psd.ingest.input_names
 import psd.ledger.entries
 import psd.ledger.file
 import psd.ledger.ledger
+import psd.ledger.readings
 import psd.ledger.receipts
 import psd.ledger.regions
 import psd.ledger.seal
@@ -94,6 +95,15 @@ def refund():
         replaced(Account, "charge", remembering),
     ):
         yield
+
+
+@planted(
+    test=READINGS + "test_other_records_of_one_file_are_refused",
+    like="ids in UTF-8 that are one id when they are read as Windows-1252",
+)
+def records_are_cut_otherwise():
+    """A build may read a file by another delimiter or encoding than the dataset registers."""
+    return replaced(psd.ledger.readings, "_WHAT", ())
 
 
 @planted(test=UNIT + "test_exactly_the_budget_is_granted", like="budgets in floats")

@@ -232,6 +232,21 @@ def step_of_the_rows():
     return around(psd.publish.count_inputs, "count_rows", wrapper)
 
 
+@planted(test=GRID, like="a smallest cell that is taken from the data")
+def smallest_cell_of_the_rows():
+    """The smallest cell of the release is larger where there are more rows."""
+
+    def limited(counted):
+        min_cell = 5 * rows_of(counted.tally)
+        domain = dataclasses.replace(counted.domain, min_cell=min_cell)
+        return dataclasses.replace(counted, domain=domain)
+
+    def wrapper(count_rows):
+        return lambda *arguments, **options: limited(count_rows(*arguments, **options))
+
+    return around(psd.publish.count_inputs, "count_rows", wrapper)
+
+
 @planted(test=SAME + "[grid-record]", like="a size that is a function of the exact N")
 def size_by_the_rows():
     """The grid has as many cells as suits the exact N."""

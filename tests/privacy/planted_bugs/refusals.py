@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
+import psd.ingest.sources._points
 import psd.ingest.tally_builder
 import psd.publish.count_inputs
 import psd.publish.pipeline
@@ -9,6 +12,7 @@ from privacy.planted_bugs.bug import planted, replaced
 from psd.errors import DomainError, InputDataError
 from psd.ingest.record_filter import RecordFilter
 from psd.ingest.user_ids import normalise_ids
+from psd.ingest.user_partitions import UserPartitions
 
 REFUSALS = "tests/privacy/test_refusals.py::"
 FOUND = REFUSALS + "test_bisected_bounds_find_no_record_and_each_build_is_charged[call]"
@@ -49,19 +53,69 @@ def degrees_beyond_their_limits_are_refused():
     return replaced(RecordFilter, "filter_batch", filter_batch)
 
 
+@planted(
+    test=REFUSALS + "test_columns_without_a_valid_transform_are_outside",
+    like="libraries that raise an error for one point that cannot be projected",
+)
+def points_that_are_not_reached_are_refused():
+    """One record that the transformation does not reach stops the build of all others."""
+    import numpy as np
+
+    original = psd.ingest.sources._points.make_projection
+
+    def make_projection(*arguments):
+        project = original(*arguments)
+
+        def checked(points):
+            image = project(points)
+            if np.isinf(image).any():
+                raise DomainError("a point cannot be transformed; is the CRS wrong?")
+            return image
+
+        return checked
+
+    return replaced(psd.ingest.sources._points, "make_projection", make_projection)
+
+
+@planted(
+    test="tests/unit/ingest/sources/test_input_crs.py::"
+    "test_the_image_of_a_point_depends_on_that_point_alone[britain]",
+    like="transformations that choose their grid or zone by the extent of a table",
+)
+def transform_follows_the_extent_of_a_batch():
+    """All points of a batch are transformed as suits the middle of the batch."""
+    import numpy as np
+    from pyproj import Transformer
+
+    original = Transformer.transform
+
+    def transform(self, x, y, **options):
+        image_x, image_y = original(self, x, y, **options)
+        return image_x + np.nan_to_num(x).mean() * 1e-3, image_y
+
+    return replaced(Transformer, "transform", transform)
+
+
 @planted(test=FORM + "[user-day-id-free]", like=HELD)
+@contextmanager
 def ids_are_checked_inside_alone():
     """A record without an id is refused only if it lies inside the bounds."""
 
-    def ids(user, inside):
+    original = UserPartitions.add_rows
+
+    def add_rows(self, ids, codes, time, inside):
         import pyarrow as pa
 
-        ids = normalise_ids(user.filter(pa.array(inside)))
+        ids = ids.filter(pa.array(inside))
         if ids.null_count:
             raise InputDataError("records have no user id")
-        return ids
+        original(self, ids, codes, time)
 
-    return replaced(psd.ingest.tally_builder, "_ids", ids)
+    with (
+        replaced(psd.ingest.tally_builder, "_ids", normalise_ids),
+        replaced(UserPartitions, "add_rows", add_rows),
+    ):
+        yield
 
 
 @planted(test=FORM + "[user-day-time-free]", like=HELD)

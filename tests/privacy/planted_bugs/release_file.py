@@ -70,7 +70,7 @@ def version_of_the_future():
 @planted(test=FILE + "test_other_columns_and_values_are_refused", like="foreign and damaged files")
 def cells_of_a_file_overlap():
     """Children of a file that do not tile their parent are taken."""
-    return replaced(psd.space.box_tree, "_children_tile", lambda tree: True)
+    return replaced(psd.space.box_tree, "children_tile", lambda tree, start=1: True)
 
 
 @planted(

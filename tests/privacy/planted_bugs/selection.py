@@ -120,7 +120,7 @@ def quantile_among_all_records():
 
     def rank_scores(self, nodes, ends, axis, p, q):
         candidates = original(self, nodes, ends, axis, p, q)
-        moved = p * (int(self.total[-1]) - self.count(nodes))
+        moved = p * (int(self.count(np.array([0]))[0]) - self.count(nodes))
         score = candidates.score - moved[candidates.group]
         return dataclasses.replace(candidates, score=score)
 
