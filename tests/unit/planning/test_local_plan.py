@@ -14,6 +14,7 @@ from psd.local.protocols import protocol_of
 from psd.local.rounds import round_after
 from psd.planning.local_reports import _draw_counts, draw_campaign
 from support.local import GRID, campaign
+from support.seeded_system import seeded_system
 
 BOUNDS = (0, 0, 8, 4)
 DEVICES = 10_000
@@ -47,22 +48,28 @@ def real_campaign(first, x, y):
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1, 4])
 @pytest.mark.parametrize("rounds", [1, 4])
+@seeded_system()
 def test_drawn_counts_have_the_errors_of_real_reports(epsilon, rounds):
-    """Mean errors of boxes over six campaigns of each kind, beside each other."""
+    """Mean errors of boxes over 12 campaigns of each kind, beside each other.
+
+    All draws are seeded. Over 30 campaigns of each kind the mean logarithm of the errors of a
+    campaign had a standard deviation of at most 0.106, so that 0.2 is 4.6 standard errors of the
+    difference of two means of 12.
+    """
     x, y = people()
     boxes = draw_workload(x, y, BOUNDS, per_class=60).boxes
     true = (x >= boxes[:, :1]) & (x < boxes[:, 2:3]) & (y >= boxes[:, 1:2]) & (y < boxes[:, 3:])
     first, generator = design(BOUNDS, epsilon, DEVICES, rounds=rounds), np.random.default_rng(2)
 
     def errors(draw):
-        off = [np.abs(draw().estimate(boxes) - true.sum(axis=1)) for _ in range(6)]
-        return np.mean(off, axis=0).reshape(8, -1).mean(axis=1)
+        off = [np.abs(draw().estimate(boxes) - true.sum(axis=1)) for _ in range(12)]
+        return np.mean(np.reshape(off, (12, 8, -1)), axis=2)
 
     ones = np.ones(DEVICES, np.int64)
     drawn = errors(lambda: draw_campaign(first, x, y, ones, generator))
     real = errors(lambda: real_campaign(first, x, y))
-    assert np.abs(np.log(drawn / real)).mean() < 0.2
-    assert abs(np.log(drawn / real).mean()) < 0.15
+    assert abs(np.log(drawn).mean() - np.log(real).mean()) < 0.2
+    assert np.abs(np.log(drawn.mean(axis=0) / real.mean(axis=0))).mean() < 0.25
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+"""Draws that repeat: a seed in place of the operating system's randomness, for tests.
+
+Most tests compare what a build gives with what is right, and not the draws with their law. With
+draws that repeat, such a test has the same outcome in every run, so that a failure is one of the
+change at hand. `PSD_TEST_RANDOMNESS=system` gives all tests the randomness of the system.
+"""
+
+import hashlib
+import os
+import sys
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+
+# Modules that draw noise and reports; identifiers, keys and nonces of others stay the system's.
+DRAWING = ("psd.mechanisms.random_words", "psd.local.bulk", "psd.local.device")
+
+
+def seeded_bytes(seed):
+    """A function like `os.urandom`: SHAKE-128 of a seed and the number of the call."""
+    calls = count()
+    return lambda size: hashlib.shake_128(f"{seed} {next(calls)}".encode()).digest(size)
+
+
+class SeededSystem:
+    """Stands for `os.urandom`, for the modules that draw, where a seed is set.
+
+    Processes that are forked from the one of the tests draw from the system.
+    """
+
+    def __init__(self):
+        self.system, self.process, self.source = os.urandom, os.getpid(), None
+
+    def __call__(self, size):
+        seeded = self.source is not None and os.getpid() == self.process
+        if seeded and sys._getframe(1).f_globals.get("__name__") in DRAWING:
+            return self.source(size)
+        return self.system(size)
+
+    @contextmanager
+    def seeded(self, seed):
+        """Draw from a seed for a while."""
+        before, self.source = self.source, seeded_bytes(seed)
+        try:
+            yield
+        finally:
+            self.source = before
+
+
+@contextmanager
+def seeded_system(seed=1):
+    """Draw from a seed for a while, also where all other tests draw from the system."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "urandom", SeededSystem())
+        with os.urandom.seeded(seed):
+            yield
