@@ -31,9 +31,15 @@ const TASKS = {
     const one = psdDevice.parseCampaign(bytes(campaign));
     return points.map(([x, y]) => psdDevice.answerOf(one, group, Number(x), Number(y)));
   },
-  system({ campaign, answers }) {
+  system({ campaign, answers, random }) {
     const one = psdDevice.parseCampaign(bytes(campaign)), words = new psdDevice.SystemWords();
-    return answers.map((answer) => psdDevice.drawReport(one, 0, answer, words));
+    const usual = crypto.getRandomValues;
+    if (random === false) crypto.getRandomValues = () => { throw new Error("no randomness"); };
+    try {
+      return answers.map((answer) => psdDevice.drawReport(one, 0, answer, words));
+    } finally {
+      crypto.getRandomValues = usual;
+    }
   },
   store({ text, campaign, x, y, words, ticket }) {
     const one = psdDevice.parseCampaign(bytes(campaign));

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from privacy.planted_bugs.bug import planted, replaced
 from psd.estimation import local_measurements
-from psd.local import counting, device, parts
+from psd.local import campaign_design, counting, device, parts
 from psd.local.device import (
     NANO,
     UNIT,
@@ -103,6 +103,21 @@ def hash_seed_from_the_value():
         return f"[{function},{self.value(function, self.codes[answer])}]"
 
     return replaced(HashingDraw, "randomise", randomise)
+
+
+@planted(test=LAW, like=FORMULAS)
+def longitude_and_latitude_at_all_of_epsilon():
+    """The column and the row of an answer have all of epsilon each, so a report has twice."""
+
+    def randomise(self, answer, words):
+        side = math.isqrt(self.answers) + 1
+        threshold, drawn = keep_threshold(self.nano, side - 1), []
+        for true in divmod(answer, side):
+            other = true if words.keeps(threshold) else words.below(side - 1)
+            drawn.append(other + (other != true and other >= true))
+        return f"[{min(drawn[0] * side + drawn[1], self.answers - 1)}]"
+
+    return replaced(KaryDraw, "randomise", randomise)
 
 
 @planted(test=PRIVACY, like="protocols of peers in which a 1 is never flipped (pure-ldp 1.2.0)")
@@ -302,6 +317,17 @@ def every_round_answered_by_every_device():
     stack.enter_context(replaced(Campaign, "draw_group", draw_group))
     stack.enter_context(replaced(Store, "locked", classmethod(forgetting)))
     return stack
+
+
+@planted(test=ROUNDS + "test_seven_rounds_have_about_the_error_of_four", like="a divided budget")
+def epsilon_split_over_rounds():
+    """Each round has its part of epsilon, although a device answers in one of them alone."""
+    content = campaign_design.campaign_content
+
+    def split(bounds, crs, title, nano, devices, groups):
+        return content(bounds, crs, title, nano // len(groups), devices, groups)
+
+    return replaced(campaign_design, "campaign_content", split)
 
 
 @planted(test=ROUNDS + "test_the_perturbation_error_is_predicted", like="a wrong variance")

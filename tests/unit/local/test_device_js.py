@@ -54,7 +54,9 @@ def in_node(*tasks):
 
 
 def results(*tasks):
-    return [entry["result"] for entry in in_node(*tasks)]
+    given = in_node(*tasks)
+    assert [entry for entry in given if "error" in entry] == []
+    return [entry["result"] for entry in given]
 
 
 def words(seed, count=80):
@@ -96,6 +98,35 @@ def test_the_same_words_give_the_same_reports_as_python_and_in_bulk(nano):
         many = ManyWords(len(drawn), lambda rows, columns, left=blocks: next(left))
         answers = np.array([answer for answer, _ in drawn])
         assert lines == format_reports(one, randomise_group(one, 0, answers, many))
+
+
+@pytest.mark.parametrize("nano", [NANO // 10, 3 * NANO])
+def test_the_word_before_a_threshold_keeps_and_the_word_at_it_does_not(nano):
+    """After a word that keeps there is none for another answer; the words of a nonce are zero."""
+    threshold = device.keep_threshold(nano, len(GRID))
+    raw = campaign_bytes(((1_000_000, GRID, KARY),), nano_epsilon=nano)
+    cases = [[5, (threshold << 2) - 1, 0, 0], [5, threshold << 2, 7, 0, 0]]
+    devices = [[0, answer, list(map(str, drawn))] for answer, *drawn in cases]
+    lines = results({"task": "reports", "campaign": text(raw), "devices": devices})[0]
+    assert [json.loads(line)["answer"] for line in lines] == [[5], [8]]
+
+
+def test_a_browser_without_randomness_is_refused():
+    task = {"task": "system", "campaign": text(campaign_bytes()), "answers": [5]}
+    assert in_node({**task, "random": False}) == [
+        {"error": "the operating system provides no random numbers", "code": 70}
+    ]
+    assert len(results(task)[0]) == 1
+
+
+@pytest.mark.parametrize("point", [(1, 1), (99, 1), (None, None), (1, -37), (8, 4)])
+def test_every_point_gives_a_report(point):
+    done = answered(store_text(), campaign_bytes(), point=point)
+    assert "error" not in done
+    assert json.loads(done["result"]["report"]).keys() == json.loads(ANY_REPORT).keys()
+
+
+ANY_REPORT = device.report_line("", 0, "", "[0]")
 
 
 def test_groups_answers_and_points():
@@ -256,8 +287,8 @@ def test_a_store_answers_once_and_is_that_of_python():
     assert (store.cap, store.spent) == (2 * NANO, NANO)
     assert store.answers[one.series]["report"] == first["report"]
     assert first["text"] == store.content().decode().strip()
-    again = answered(first["text"], raw, seed=2, point=(None, None), words=[])["result"]
-    assert again == first
+    again = answered(first["text"], raw, seed=2, point=(None, None), words=[])
+    assert again == {"result": first}
     other = answered(first["text"], campaign_bytes(title="b"), seed=3)["result"]
     refused = answered(other["text"], campaign_bytes(title="c"), words=[])
     assert refused["code"] == 4
