@@ -4,8 +4,10 @@ import ipaddress
 import os
 import signal
 import socket
+from contextlib import nullcontext
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Tests write nothing into the home of who runs them; those of the cache name a folder.
 os.environ["PSD_CACHE"] = "off"
@@ -19,6 +21,36 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 pytest.register_assert_rewrite("support.cli_runner")
 
 from support.postgres import execute, server  # noqa: E402
+from support.seeded_system import SeededSystem  # noqa: E402
+
+# Draws and examples repeat, so that no run fails by chance or by the load of a machine. Long runs
+# may ask for new ones with `PSD_TEST_RANDOMNESS=system`.
+REPEATS = os.environ.get("PSD_TEST_RANDOMNESS") != "system"
+settings.register_profile(
+    "psd", deadline=None, derandomize=REPEATS, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("psd")
+if REPEATS:
+    os.urandom = SeededSystem()
+
+
+def repeated(seed):
+    """A context in which draws come from a seed, if they are to repeat."""
+    return os.urandom.seeded(seed) if isinstance(os.urandom, SeededSystem) else nullcontext()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Seed the draws of a test by its name."""
+    with repeated(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """Seed the draws of a fixture by its name, whatever test asks for it first."""
+    with repeated(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"):
+        return (yield)
 
 
 def pytest_collection_modifyitems(items):

@@ -77,7 +77,8 @@ def test_four_processes_are_granted_exactly_the_budget(tmp_path):
 
 @pytest.mark.slow
 def test_check_then_act_is_caught(tmp_path):
-    assert granted_to_four(tmp_path, "0.2", 20, planted=True) > 20
+    """All four look within half a second, twice: however slow the machine, 8 are granted of 5."""
+    assert granted_to_four(tmp_path, "0.05", 5, planted=True) > 5
 
 
 # Killed builds

@@ -59,7 +59,7 @@ def check_then_act(patience=10):
         try:
             all_looked.wait()
         except threading.BrokenBarrierError:  # processes cannot meet, so each gives the others time
-            time.sleep(0.05)
+            time.sleep(0.5)
         body = {"id": secrets.token_hex(16), "dataset": name, "analyst": analyst}
         with exclusive(self.path) as ledger:
             state = replay_entries(rows(ledger))

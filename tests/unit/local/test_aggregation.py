@@ -24,14 +24,23 @@ from support.local import (
     places,
 )
 from support.releases import changed
+from support.seeded_system import seeded_system
 
 BOUNDS = (0, 0, 8, 4)
 DEVICES = 20_000
 
 
+@pytest.fixture(autouse=True)
+def same_draws():
+    """Draws that repeat: what is compared with the truth here is no law of the draws."""
+    with seeded_system():
+        yield
+
+
 @pytest.fixture(scope="module")
 def release():
-    return local_release(design(BOUNDS, 2, DEVICES, rounds=1), *places(DEVICES))
+    with seeded_system():
+        return local_release(design(BOUNDS, 2, DEVICES, rounds=1), *places(DEVICES))
 
 
 def test_a_local_release_is_saved_and_loaded(release, tmp_path):
@@ -62,8 +71,7 @@ def test_estimates_are_near_the_truth(release):
 def test_the_perturbation_error_is_predicted(epsilon):
     """Mean of z^2 over the cells of all levels and runs is near 1; without a term it is not.
 
-    Over 60 runs the mean is 1.06 with a standard deviation of 0.026, so that the limits are passed
-    by chance in less than one of 1,000 runs.
+    Over 60 runs the mean is 1.06 with a standard deviation of 0.026; the draws are seeded.
     """
     one, squares = design(BOUNDS, epsilon, DEVICES, rounds=1), []
     for run in range(60):

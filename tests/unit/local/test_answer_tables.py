@@ -15,8 +15,16 @@ from psd.local.collection import collect
 from psd.local.distributions import estimate_distribution
 from psd.local.protocols import protocol_class
 from support.local import campaign_bytes
+from support.seeded_system import seeded_system
 
 DEVICES = 20_000
+
+
+@pytest.fixture(autouse=True)
+def same_draws():
+    """Draws that repeat: what is compared with the truth here is no law of the draws."""
+    with seeded_system():
+        yield
 
 
 def table_of(folder, campaign, values):
