@@ -170,26 +170,52 @@ def cap_of_each_campaign_alone():
     return replaced(Store, "spent", property(lambda self: 0))
 
 
+@contextmanager
+def edited(old, new, name="device.py"):
+    """The program of the device has another text, in a folder of its own."""
+    source = Path(device.__file__).with_name(name).read_text()
+    assert source.count(old) == 1
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, name).write_text(source.replace(old, new))
+        with replaced(device, "__file__", str(Path(folder, "device.py"))):
+            yield
+
+
 @planted(test=DEVICE + "test_every_point_gives_a_report_and_nothing_else", like=SIDE)
 def silence_for_outside():
     """A device whose point is outside says nothing, and so says where it is not."""
+    return edited(
+        "            return len(partition.cells)\n",
+        '            raise DeviceError("the point is outside")\n',
+    )
 
-    @contextmanager
-    def patch():
-        source = Path(device.__file__)
-        text = source.read_text()
-        quiet = text.replace(
-            "            return len(partition.cells)\n",
-            '            raise DeviceError("the point is outside")\n',
-        )
-        assert quiet != text
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder, "device.py")
-            copy.write_text(quiet)
-            with replaced(device, "__file__", str(copy)):
-                yield
 
-    return patch()
+ANSWERS = DEVICE + "test_every_answer_gives_a_report_and_nothing_else"
+
+
+@planted(test=ANSWERS, like=SIDE)
+def text_in_place_of_a_number_is_refused():
+    """A device whose answer is no number refuses it, and so says what the answer is not."""
+    return edited(
+        "            number = math.nan  # a refusal would depend on the answer\n",
+        '            raise DeviceError("answer must be a number") from None\n',
+    )
+
+
+@planted(test=ANSWERS, like=SIDE)
+def answer_below_zero_taken_for_an_option():
+    """An answer that begins with a minus is taken for an option, and refused."""
+    return edited('.replace("--answer\\0", "--answer=")', "")
+
+
+@planted(test="tests/unit/local/test_device_js.py::test_every_answer_gives_a_report", like=SIDE)
+def other_options_are_refused():
+    """The device in JavaScript refuses a text that is no option of the campaign."""
+    return edited(
+        "return starts.includes(x) ? starts.indexOf(x) : starts.length;",
+        'require(starts.includes(x), "answer must be an option"); return starts.indexOf(x);',
+        "device.js",
+    )
 
 
 @planted(test=DEVICE + "test_the_group_depends_on_no_point", like=SIDE)

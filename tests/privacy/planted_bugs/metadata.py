@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+import psd.ingest.sources._arrow
+import psd.ingest.sources._csv_header
 import psd.ingest.sources.csv
 import psd.publish.count_inputs
 import psd.publish.pipeline
@@ -274,3 +276,25 @@ def message_quotes_a_value():
         return True
 
     return replaced(psd.ingest.sources.csv, "_all_missing", all_missing)
+
+
+HEADER = "a file without a header line, whose first record stood in the message"
+
+
+@planted(
+    test="tests/unit/ingest/sources/test_text_formats.py::"
+    "test_a_first_line_that_may_be_a_record_is_not_shown",
+    like=HEADER,
+)
+def message_lists_a_first_line_of_values():
+    """The message about a missing column lists the first line, although it may be a record."""
+    return replaced(psd.ingest.sources._csv_header, "may_be_values", lambda names: False)
+
+
+@planted(
+    test="tests/unit/ingest/sources/test_xlsx.py::test_cells_and_headers_that_are_refused",
+    like=HEADER,
+)
+def message_lists_a_first_row_of_values():
+    """The message about a missing column lists the first row of a workbook or a table."""
+    return replaced(psd.ingest.sources._arrow, "may_be_values", lambda names: False)

@@ -8,11 +8,13 @@ import psd.ingest.sources._points
 import psd.ingest.tally_builder
 import psd.publish.count_inputs
 import psd.publish.pipeline
+import psd.publish.public_inputs
 from privacy.planted_bugs.bug import planted, replaced
 from psd.errors import DomainError, InputDataError
 from psd.ingest.record_filter import RecordFilter
 from psd.ingest.user_ids import normalise_ids
 from psd.ingest.user_partitions import UserPartitions
+from psd.ledger.account import Account
 
 REFUSALS = "tests/privacy/test_refusals.py::"
 FOUND = REFUSALS + "test_bisected_bounds_find_no_record_and_each_build_is_charged[call]"
@@ -219,3 +221,36 @@ def other_columns_are_read_before_the_charge():
 def links_are_followed_at_each_use():
     """A file is checked by its device and number, and read later by the name of a link."""
     return replaced(psd.publish.pipeline, "resolve_inputs", lambda data: data)
+
+
+INPUTS = "tests/unit/ledger/test_registered_inputs.py::"
+PUBLISHED = "a boundary, bounds or regions that were a file of records, whose extent is published"
+
+
+@planted(test=INPUTS + "test_registered_inputs_are_no_public_files", like=PUBLISHED)
+def public_file_of_a_dataset_is_not_refused():
+    """A public file of a build may be an input of a dataset of the ledger, at no cost."""
+    return replaced(Account, "refuse_records", lambda self, paths: None)
+
+
+@planted(test=INPUTS + "test_inputs_of_records_are_no_public_files", like=PUBLISHED)
+def public_file_with_the_records_is_not_refused():
+    """A public file of a build may be the file that has the records."""
+    return replaced(psd.publish.public_inputs, "refuse_record_files", lambda paths, inputs: None)
+
+
+@planted(
+    test=INPUTS + "test_other_columns_cost_the_price_of_a_fault",
+    like="a column that was tried for 1e-9, to see whether all of its records are numbers",
+)
+def other_columns_cost_what_their_build_asks():
+    """A build that reads other columns than the registered ones costs its own epsilon alone."""
+    original = psd.publish.pipeline.PendingCharge
+
+    def pending(account, request):
+        charge = original(account, request)
+        if not charge.reads_as_registered:
+            charge.charge_fault = charge.charge
+        return charge
+
+    return replaced(psd.publish.pipeline, "PendingCharge", pending)

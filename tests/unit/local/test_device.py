@@ -483,6 +483,17 @@ def test_every_point_gives_a_report_and_nothing_else(folder, point):
     assert again.stdout == done.stdout
 
 
+@pytest.mark.parametrize("question", ["numbers", "options"])
+@pytest.mark.parametrize("text", ["5", "-1", "-.5", "1e999", "nan", "", "bus", "-x", "--nowhere"])
+def test_every_answer_gives_a_report_and_nothing_else(folder, question, text):
+    fields = number(["0", "9"], {"name": "duchi"}, words="")[0]
+    fields = fields if question == "numbers" else option(["bus", "-x"], words="")[0]
+    (folder / "q.json").write_bytes(campaign_bytes(**fields))
+    done = run("answer", "q.json", "--store", "s", "--answer", text, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("args", "code"),
     [

@@ -179,6 +179,21 @@ def test_options_are_answered_as_in_python():
         assert report == draw_report(one, 0, answer, listed)
 
 
+def test_every_answer_gives_a_report():
+    """Texts that are no option or no number are an answer like any other."""
+    asked = [(options_bytes(), x) for x in (*OPTIONS, "tram", "", "-1", "toString", None)]
+    asked += [(campaign_bytes(), x) for x in (1, -1, 1e300, "here", "", None)]
+    given = in_node(
+        *(
+            {"task": "store", "text": store_text(), "campaign": text(raw), "x": x, "y": 1,
+             "words": list(map(str, words(1)))}
+            for raw, x in asked
+        )
+    )  # fmt: skip
+    refused = [x for (_, x), entry in zip(asked, given, strict=True) if "error" in entry]
+    assert refused == []
+
+
 BAD = [
     {"question": "words"},
     {"title": "a\nb"},
