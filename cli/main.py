@@ -36,6 +36,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "top": "Rank cells by count, with probabilities.",
         "quantiles": "Class breaks for a heat map, with errors.",
         "export": "Write the cells for a GIS program.",
+        "map": "Write a page with a map that answers drawn areas.",
         "plot": "Draw a map of a release, or small maps of a series.",
         "info": "Show the parameters and the guarantee of a release.",
         "methodology": "Write the sheet of method of a release, a page for readers.",

@@ -12,12 +12,33 @@ from psd._util.arrays import Floats
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
-__all__ = ["area_unit", "ground_areas", "shape_ground_areas"]
+__all__ = ["area_unit", "ground_areas", "ground_constants", "shape_ground_areas"]
 
 
 def area_unit(domain: Domain) -> str:
     """Name of the unit of `ground_areas`: ``km2``, or ``square unit`` if the scale is unknown."""
     return "km2" if domain.geographic or _metres(domain) else "square unit"
+
+
+def ground_constants(domain: Domain) -> dict[str, float]:
+    """Numbers that `ground_areas` uses, for programs in other languages.
+
+    Returns
+    -------
+    dict of str to float
+        ``scale``, the area of a square of one unit of the CRS; or for degrees ``a`` and ``b``, the
+        half axes of the ellipsoid in metres.
+
+    Examples
+    --------
+    >>> from psd.space.domain import Domain
+    >>> ground_constants(Domain(bounds=(0, 0, 9, 9), crs="EPSG:3857"))
+    {'scale': 1e-06}
+    """
+    if domain.geographic:
+        a, b = _axes(domain)
+        return {"a": a, "b": b}
+    return {"scale": _metres(domain) ** 2 / 1e6 if _metres(domain) else 1.0}
 
 
 def ground_areas(domain: Domain, boxes: Floats) -> Floats:

@@ -22,6 +22,7 @@ ARGUMENTS = {
     "evaluate": ("p.csv",),
     "sign": ("--key", "k.pem"),
     "top": ("-k", 2),
+    "map": ("-o", "map.html"),
     "methodology": ("-o", "sheet.html"),
     "plot": ("map.png",),
 }

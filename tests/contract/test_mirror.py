@@ -121,6 +121,8 @@ SEVERAL = {
     "local/test_device_browser.py": "device.js in Chromium: its store, tabs, a campaign to its end",
     "local/test_device_js.py": "device.js in node, beside device.py and the bulk path",
     "local/test_seed_numbers.py": "numbers of the source documents, by enumeration",
+    "web/test_map_browser.py": "the map page in Chromium: drawn areas, regions, slices, keys",
+    "web/test_map_engine.py": "answers of the map page in node, beside those of the library",
     "publish/test_paid_tallies.py": "tallies that were paid for, from ledger to release",
 }
 

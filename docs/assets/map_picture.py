@@ -1,0 +1,94 @@
+"""Draw the pictures of the map page: `python docs/assets/map_picture.py RELEASE SERIES FOLDER`.
+
+Opens the page in Debian's Chromium without a network and draws on it as a reader does; needs
+playwright. The releases are those of `docs/guide/maps.md`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psd
+from psd.web.map_page import map_page
+
+FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+SIZE = {"width": 1100, "height": 720}
+
+# Corners of a polygon on the screen.
+POLYGON = ((250, 330), (420, 300), (470, 420), (380, 500), (270, 460))
+
+
+def main() -> None:
+    """Draw the pictures."""
+    if len(sys.argv) != 4:
+        sys.exit("usage: python docs/assets/map_picture.py RELEASE SERIES FOLDER")
+    release, series, folder = psd.load(sys.argv[1]), psd.load(sys.argv[2]), Path(sys.argv[3])
+    with tempfile.TemporaryDirectory() as place:
+        single, slices = Path(place) / "single.html", Path(place) / "series.html"
+        single.write_text(map_page(release, title="Visits in Seoul"), encoding="utf-8")
+        slices.write_text(map_page(series, title="Visits by day"), encoding="utf-8")
+        _pictures(single, slices, folder)
+
+
+def _pictures(single: Path, slices: Path, folder: Path) -> None:
+    """Open the pages and write the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+
+        def shot(name: str, path: Path, act: Callable[[Any], None], **options: str) -> None:
+            settings = {"locale": "en-GB", "color_scheme": "light", **options}
+            page = browser.new_context(offline=True, viewport=SIZE, **settings).new_page()
+            page.goto(path.as_uri())
+            page.wait_for_selector("html[data-ready=map]")
+            act(page)
+            page.wait_for_timeout(500)
+            page.screenshot(path=folder / name)
+            page.context.close()
+
+        shot("map-light.png", single, _polygon)
+        shot("map-dark.png", single, _reliability, color_scheme="dark")
+        shot("map-korean.png", single, _polygon, locale="ko-KR")
+        shot("map-slices.png", slices, _slice)
+        shot("map-print.png", single, _print)
+        browser.close()
+
+
+def _polygon(page: Any) -> None:
+    """Draw a polygon, and wait for its answer."""
+    page.click("#draw-polygon")
+    for corner in POLYGON:
+        page.mouse.click(*corner)
+    page.click("#finish")
+    page.wait_for_selector("#answers[data-ready='1']", timeout=60_000)
+    page.locator("#answers").scroll_into_view_if_needed()
+
+
+def _reliability(page: Any) -> None:
+    """Show how reliable the cells are."""
+    page.select_option("#show", "reliability")
+    page.locator("#level").fill("6")
+
+
+def _slice(page: Any) -> None:
+    """Show another day, and draw a polygon."""
+    page.locator("#slice").fill("3")
+    page.locator("#level").fill("5")
+    _polygon(page)
+    page.locator("#side").evaluate("side => side.scrollTo(0, 0)")
+
+
+def _print(page: Any) -> None:
+    """Show the page as it prints."""
+    _polygon(page)
+    page.emulate_media(media="print")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+"""Arrays of a release in a page: what `assets/map_engine.js` computes answers from."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats
+from psd.api.release import Release
+from psd.estimation._constants import (
+    DENSITY_RASTER,
+    EMPTY_VARIANCE,
+    EVEN_SHARE,
+    SHIFT_ERROR,
+    SMOOTHING_PASSES,
+)
+from psd.estimation.covariate_density import CovariateDensity
+from psd.estimation.density import SmoothDensity
+from psd.estimation.model import CountModel
+from psd.query._constants import (
+    MAX_BIAS,
+    RESTORED_VARIANCE,
+    ROUNDING_VARIANCE,
+    SKEW_DIVISORS,
+    TAIL_SQUARE,
+)
+from psd.query.polygon_values import MAX_VALUES
+from psd.query.reliability import Threshold, reliability_limits
+from psd.space.box_tree import Tree
+from psd.space.domain import Domain
+from psd.space.lattice_axis import LatticeAxis, SteppedAxis
+
+__all__ = ["PackedArrays", "cut_arrays", "pack_arrays", "release_arrays", "release_numbers"]
+
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+# Types of arrays in a page.
+_KINDS = {"float64": "f8", "int32": "i4", "uint16": "u2", "uint8": "u1"}
+
+# Sums of leaves and counts of nodes differ by rounding up to this share of the total.
+_ROUNDING = 1e-13
+
+# Digits of ratios whose last digits are rounding errors, which do not compress.
+_DIGITS = 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedArrays:
+    """Arrays as a text.
+
+    Parameters
+    ----------
+    text : str
+        Base64 of compressed bytes.
+    directory : list of (str, str, int)
+        Name, type and length of each array, in their order.
+    """
+
+    text: str
+    directory: list[tuple[str, str, int]]
+
+
+def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> PackedArrays:
+    """Pack arrays into a text; the bytes of numbers stand in planes, which compress better.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        Of one dimension; float64, int32, uint16 or uint8.
+
+    Examples
+    --------
+    >>> pack_arrays({"a": np.zeros(1000)}).directory
+    [('a', 'f8', 1000)]
+    """
+    planes = [
+        np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
+        for values in arrays.values()
+    ]
+    directory = [(name, _KINDS[values.dtype.name], len(values)) for name, values in arrays.items()]
+    packed = zlib.compress(b"".join(planes), 9)
+    return PackedArrays(text=base64.b64encode(packed).decode("ascii"), directory=directory)
+
+
+def release_arrays(release: Release) -> Arrays:
+    """Arrays of the tree, the estimates and the density of a release.
+
+    Parameters
+    ----------
+    release : Release
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``children`` and ``offsets`` of the boxes to those of the parents, four sides one after
+        another; ``count``, ``signed`` and ``real`` (before rounding to integers) of the leaves, or
+        of all nodes; ``slope``, ``variance`` (given the parent), ``whole`` (variance of the node),
+        ``spread`` and ``lines`` of the nodes; ``raster`` of a covariate.
+    """
+    model, tree = release.model, release.tree
+    estimates = model.estimates
+    arrays: Arrays = {
+        "children": tree.children.astype(np.uint8),
+        "offsets": _offsets(tree),
+        "count": _of_leaves(tree, estimates.count),
+        "slope": _rounded(estimates.slope),
+        "variance": estimates.upward_variance,
+        "whole": _rounded(estimates.variance),
+        "spread": model.unevenness.spread,
+    }
+    if model.post_processing.estimate != "signed":
+        arrays["signed"] = _of_leaves(tree, estimates.signed)
+    if model.rounding_variance is not None:
+        arrays["real"] = _of_leaves(tree, unrounded_counts(model))
+    if model.line_deviation is not None:
+        arrays["lines"] = _line_shares(model.line_deviation, estimates.count).ravel()
+    if isinstance(model.density, CovariateDensity):
+        arrays["raster"] = model.density.covariate.raster.ravel()
+    return arrays
+
+
+def cut_arrays(release: Release, level: int) -> Arrays:
+    """Arrays of the nodes down to a level; answers of these nodes are those of the whole tree."""
+    model, tree = release.model, release.tree
+    estimates, upper = model.estimates, slice(0, tree.levels[level].stop)
+    children = np.where(tree.level[upper] < level, tree.children[upper], 0)
+    arrays: Arrays = {
+        "children": children.astype(np.uint8),
+        "offsets": _offsets(tree).reshape(4, -1)[:, upper].ravel(),
+        "count": estimates.count[upper],
+        "slope": _rounded(estimates.slope[upper]),
+        "variance": estimates.upward_variance[upper],
+        "whole": _rounded(estimates.variance[upper]),
+        "spread": model.unevenness.spread[upper],
+    }
+    if model.post_processing.estimate != "signed":
+        arrays["signed"] = estimates.signed[upper]
+    return arrays
+
+
+def unrounded_counts(model: CountModel) -> Floats:
+    """Counts before they were rounded to integers."""
+    return model.published_covariance.count
+
+
+def _offsets(tree: Tree) -> NDArray[np.int32]:
+    """Sides of the boxes less those of their parents, side by side, shape (4 nodes,)."""
+    offsets = tree.boxes.copy()
+    offsets[1:] -= tree.boxes[tree.parent[1:]]
+    return np.asarray(offsets.T.ravel(), np.int32)
+
+
+def _of_leaves(tree: Tree, values: Floats) -> Floats:
+    """Values of the leaves if those of the other nodes are their sums; else of all nodes."""
+    sums = np.where(tree.is_leaf, values, 0.0)
+    for level in reversed(tree.levels[1:]):
+        np.add.at(sums, tree.parent[level], sums[level])
+    total = max(float(np.abs(values).max(initial=0.0)), 1.0)
+    is_sum = bool((np.abs(sums - values) <= _ROUNDING * total).all())
+    return values[tree.is_leaf] if is_sum else values
+
+
+def _rounded(values: Floats) -> Floats:
+    """Values without the digits that are rounding errors."""
+    finite = np.where(np.isfinite(values) & (values != 0), values, 1.0)
+    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.abs(finite))))
+    return np.where(finite == values, np.round(finite * scale) / scale, values)
+
+
+def _line_shares(deviation: Floats, count: Floats) -> Floats:
+    """Deviations of cuts per record, shape (2, nodes)."""
+    points = np.maximum(count, 0.0)
+    return _rounded(np.where(points > 0, deviation / np.where(points > 0, points, 1.0), 0.0))
+
+
+def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, Any]:
+    """Numbers and names of a release beside its arrays, as JSON values.
+
+    Parameters
+    ----------
+    release : Release
+    threshold : float or tuple of two floats
+        As in `Release.query`.
+    """
+    model, limits = release.model, reliability_limits(threshold)
+    return {
+        "lattice": list(release.domain.lattice),
+        "axes": _axes(release.domain),
+        "resolution": release.domain.coordinate_resolution is not None,
+        "maxValues": MAX_VALUES,
+        "root": float(model.estimates.variance[0]),
+        "signed": model.published_covariance is model.estimates,
+        "predictsPublished": model.predicts_published,
+        "inference": model.record.inference,
+        "remainders": model.record.inference > 1,
+        "empty": EMPTY_VARIANCE,
+        "lump": model.unevenness.lump,
+        "shiftShare": model.shift_share,
+        "shiftError": SHIFT_ERROR,
+        "maxBias": MAX_BIAS,
+        "roundingVariance": ROUNDING_VARIANCE,
+        "skewDivisor": SKEW_DIVISORS[model.record.inference],
+        "tailSquare": TAIL_SQUARE,
+        "restored": RESTORED_VARIANCE[model.record.inference],
+        "good": limits.good,
+        "reliable": limits.reliable,
+        **_density(model),
+    }
+
+
+def _axes(domain: Domain) -> list[dict[str, float]]:
+    """Numbers of both axes of the lattice."""
+    return [_axis(axis) for axis in domain.axes]
+
+
+def _axis(axis: LatticeAxis) -> dict[str, float]:
+    """Numbers of an axis."""
+    even = {"low": axis.low, "high": axis.high, "cells": axis.cells}
+    if not isinstance(axis, SteppedAxis):
+        return even
+    step = {"numerator": axis.numerator, "denominator": axis.denominator}
+    return {**even, "first": axis.first, **step}
+
+
+def _density(model: CountModel) -> dict[str, Any]:
+    """Kind of the density inside leaves, and its numbers."""
+    density = model.density
+    if isinstance(density, SmoothDensity):
+        smooth = {
+            "side": DENSITY_RASTER,
+            "passes": SMOOTHING_PASSES,
+            "even": EVEN_SHARE,
+            "within": density.within,
+            "rounding": _smallest_mass(density, model),
+        }
+        return {"density": "smooth", "smooth": smooth}
+    if isinstance(density, CovariateDensity):
+        covariate = density.covariate
+        return {
+            "density": "covariate",
+            "raster": {"rows": covariate.rows, "columns": covariate.columns},
+        }
+    return {"density": "uniform"}
+
+
+def _smallest_mass(density: SmoothDensity, model: CountModel) -> float:
+    """Mass below which it is a rounding error, per record of the total."""
+    total = max(float(model.estimates.count[0]), 0.0)
+    return density.least / total if total > 0 else 0.0

@@ -1,0 +1,207 @@
+"""The engine of the map page in node, and releases of every kind that it has to answer."""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from statistics import NormalDist
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+
+import psd
+from psd.api.series import SeriesRelease
+from psd.decompositions.quadtree import Quadtree
+from psd.release.post_processing import PostProcessing
+from psd.space.covariate import Covariate
+from psd.testing import SeededSampler
+from psd.web.map_arrays import pack_arrays, release_arrays, release_numbers
+
+BOUNDS = (126.4, 37.0, 127.6, 38.0)
+DOMAIN = psd.Domain(bounds=BOUNDS)
+RUNNER = Path(__file__).with_name("run_map_engine.js")
+ENGINE = files("psd.web.assets").joinpath("map_engine.js")
+COLUMNS = ["estimate", "perturbation_error", "nonuniformity_error", "error", "lower", "upper"]
+NAMES = ["estimate", "perturbation", "nonuniformity", "error", "lower", "upper"]
+
+
+def points(size=4000, seed=1):
+    """Two towns and the country around them."""
+    random = np.random.default_rng(seed)
+    town = random.normal([126.9, 37.5], [0.05, 0.04], (size // 2, 2))
+    valley = random.normal([127.2, 37.7], [0.1, 0.02], (size // 4, 2))
+    country = np.column_stack(
+        [random.uniform(126.4, 127.6, size // 4), random.uniform(37, 38, size // 4)]
+    )
+    return pd.DataFrame(np.concatenate([town, valley, country]), columns=["lon", "lat"])
+
+
+def built(data=None, *, domain=DOMAIN, method="auto", **options):
+    """Release with seeded noise."""
+    data = points() if data is None else data
+    return psd.build(
+        data, domain=domain, epsilon="1", method=method, sampler=SeededSampler(7), **options
+    )
+
+
+def drawn(release):
+    """The same release, or series, as if its noise had not come from a seed."""
+    if isinstance(release, SeriesRelease):
+        releases = tuple(replace(each, source="curator") for each in release.record.releases)
+        return SeriesRelease(replace(release.record, releases=releases))
+    return type(release)(replace(release.record, source="curator"))
+
+
+def viewed(release, **options):
+    return release.with_post_processing(PostProcessing(**options))
+
+
+def of_raster():
+    weights = np.random.default_rng(2).random((90, 130)) ** 3
+    weights[:30] = 0
+    return built(method="cascade", covariate=Covariate.from_raster(weights, DOMAIN, size=128))
+
+
+def of_boundary():
+    shape = shapely.Point(127, 37.5).buffer(0.4)
+    return built(method="cascade", boundary=gpd.GeoSeries([shape], crs=4326))
+
+
+def of_metres():
+    rows = points() * [100_000, 110_000]
+    domain = psd.Domain(bounds=(12.64e6, 4.07e6, 12.76e6, 4.18e6), crs="EPSG:3857")
+    return built(rows.set_axis(["x", "y"], axis=1), domain=domain, x="x", y="y")
+
+
+def of_resolution():
+    return built(
+        points().round(2), domain=psd.Domain(bounds=BOUNDS, coordinate_resolution="0.01"),
+        method="cascade",
+    )  # fmt: skip
+
+
+def of_streets():
+    release = built(points(60_000).round(2), method=Quadtree(height=7))
+    assert release.model.line_deviation is not None
+    return release
+
+
+def of_slices():
+    rows = points().assign(time=pd.Timestamp("2024-02-05"))
+    months = psd.TimeSlices.parse("month", "2024-01..2024-02")
+    series = psd.build(
+        rows, slices=months, time="time", domain=DOMAIN, epsilon="1", sampler=SeededSampler(7)
+    )
+    return series["2024-02"]
+
+
+KINDS = {
+    "auto": built,
+    "quadtree": lambda: built(method=Quadtree(height=6)),
+    "grid": lambda: built(method="grid"),
+    "kd-standard": lambda: built(method="kd-standard"),
+    "cascade": lambda: built(method="cascade"),
+    "hilbert-rtree": lambda: built(method="hilbert-rtree"),
+    "signed": lambda: viewed(built(method="cascade"), estimate="signed"),
+    "signed and smooth": lambda: viewed(built(), estimate="signed", density="smooth"),
+    "least squares and pruned": lambda: viewed(built(method=Quadtree(height=6)), prune=2),
+    "covariate": of_raster,
+    "boundary": of_boundary,
+    "metres": of_metres,
+    "resolution": of_resolution,
+    "streets": of_streets,
+    "slice": of_slices,
+}
+"""Kinds of releases, and how one is made."""
+
+
+def random_boxes(release, size, random):
+    west, south, east, north = release.domain.bounds
+    half = 10 ** -random.uniform(0.2, 2.2, (size, 2)) / 2
+    middle = random.random((size, 2))
+    low, high = np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
+    corner, sides = np.array([west, south]), np.array([east - west, north - south])
+    return np.concatenate([corner + low * sides, corner + high * sides], axis=1)
+
+
+def random_polygons(release, size, random):
+    """Stars around a point inside the domain, some beyond its bounds, some with a hole."""
+    west, south, east, north = release.domain.bounds
+    sides, shapes = np.array([east - west, north - south]), []
+    while len(shapes) < size:
+        angle = np.sort(random.random(random.integers(3, 12))) * 2 * np.pi
+        reach = (0.1 + 0.9 * random.random((len(angle), 1))) * 10 ** -random.uniform(0.2, 2.0)
+        middle = [west, south] + random.random(2) * sides
+        star = np.column_stack([np.cos(angle), np.sin(angle)]) * reach * sides
+        shape = shapely.Polygon(middle + star)
+        if len(shapes) % 3 == 0 and shape.is_valid:
+            shape = shape.difference(shapely.affinity.scale(shape, 0.3, 0.3))
+        inside = shape.is_valid and shape.intersection(shapely.box(*release.domain.bounds)).area > 0
+        if inside and shape.geom_type == "Polygon":
+            shapes.append(shape)
+    return shapes
+
+
+def random_strips(release, box, random):
+    """Boxes side by side that make up a box."""
+    west, south, east, north = box
+    cuts = np.sort(west + (east - west) * random.random(random.integers(1, 4)))
+    edges = [west, *cuts, east]
+    return np.array([(a, south, b, north) for a, b in pairwise(edges)])
+
+
+def box_of(sides):
+    return {"box": [float(side) for side in sides]}
+
+
+def polygon_of(shape):
+    rings = [shape.exterior, *shape.interiors]
+    return {"polygons": [[np.array(ring.coords).tolist() for ring in rings]]}
+
+
+def run_engine(folder, release, queries, pairs=()):
+    """Answers of the engine to lists of shapes, one column each; and what else it computes."""
+    if shutil.which("node") is None:
+        if os.environ.get("PSD_REQUIRE_NODE"):
+            pytest.fail("node is not installed: apt-get install nodejs")
+        pytest.skip("node is not installed")
+    packed = pack_arrays(release_arrays(release))
+    given = {
+        "text": packed.text,
+        "directory": packed.directory,
+        "meta": release_numbers(release),
+        "queries": queries,
+        "pairs": list(pairs),
+        "z": -NormalDist().inv_cdf(0.025),
+    }
+    (folder / "queries.json").write_text(json.dumps(given))
+    paths = [str(each) for each in (ENGINE, folder / "queries.json", folder / "answers.json")]
+    done = subprocess.run(
+        ["node", str(RUNNER), *paths], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads((folder / "answers.json").read_text())
+    answers = np.array([[answer[name] for name in NAMES] for answer in result["answers"]])
+    return answers, result
+
+
+def stated(answers):
+    """Columns of answers of the library, or of one total."""
+    if hasattr(answers, "columns"):
+        return answers[COLUMNS].to_numpy(float)
+    return np.array([[getattr(answers, name) for name in COLUMNS]])
+
+
+def joint_totals(release, unions):
+    """Totals of unions of disjoint regions; all regions are answered together."""
+    joint = release.joint(np.concatenate(unions))
+    owner = np.repeat(np.arange(len(unions)), [len(union) for union in unions])
+    totals = [joint.combine((owner == number).astype(float)) for number in range(len(unions))]
+    return np.concatenate([stated(total) for total in totals])

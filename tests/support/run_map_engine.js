@@ -1,0 +1,14 @@
+/* Answers of map_engine.js for tests: a file of packed releases and queries, and one of answers. */
+"use strict";
+const fs = require("fs");
+const [, , path, input, output] = process.argv;
+const engine = require(path);
+
+(async () => {
+  const { text, directory, meta, queries, z, pairs = [] } = JSON.parse(fs.readFileSync(input));
+  const model = new engine.Model(meta, await engine.unpack(text, directory));
+  const answers = queries.map((shapes) => model.answer(shapes, z));
+  const overlaps = pairs.map(([a, b]) => engine.overlap(model, a, b));
+  const result = { answers, errors: Array.from(model.nodeErrors()), overlaps };
+  fs.writeFileSync(output, JSON.stringify(result));
+})();

@@ -1,0 +1,299 @@
+"""The map page in Chromium with the network cut: drawn areas, regions, slices, keys, languages."""
+
+import json
+import shutil
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+
+import psd
+from psd.api.series import SeriesRelease
+from psd.testing import SeededSampler
+from psd.testing.releases import release_from_counts
+from psd.web.map_page import map_page
+from support.map_engine import DOMAIN, NAMES, built, drawn, points, stated
+
+CHROMIUM = shutil.which("chromium")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
+    pytest.mark.slow,
+]
+
+# Without a graphics card.
+FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+SIZE = {"width": 1200, "height": 800}
+RELEASE = drawn(built())
+WARDS = gpd.GeoDataFrame(
+    {"id": ["w1", "w2", "w3"], "name": ["West </script>", "East", "Far"]},
+    geometry=[
+        shapely.Polygon([(126.7, 37.3), (126.9, 37.3), (126.9, 37.7), (126.65, 37.6)]),
+        shapely.Polygon([(126.9, 37.3), (127.2, 37.35), (127.1, 37.7), (126.9, 37.7)]),
+        shapely.box(127.3, 37.1, 127.5, 37.3),
+    ],
+    crs=4326,
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens a page from a folder with spaces and other letters; checks it at the end."""
+    contexts = []
+
+    def opened(text, **options):
+        path = tmp_path / "maps of 서울 ü" / "the map.html"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        context = browser.new_context(offline=True, viewport=SIZE, **{"locale": "en-GB", **options})
+        page = context.new_page()
+        requests, faults = [], []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        contexts.append((context, requests, faults))
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready=map]", timeout=120_000)
+        return page
+
+    yield opened
+    for context, requests, faults in contexts:
+        # The page, and the worker of MapLibre, whose script is a part of the page.
+        assert [url.split(":")[0] for url in requests] == ["file", "blob"]
+        assert faults == []
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def text():
+    return map_page(RELEASE, title="Visits <i>in</i> 서울")
+
+
+@pytest.fixture(scope="module")
+def wards_text():
+    return map_page(RELEASE, regions=WARDS)
+
+
+def close(found, expected):
+    scale = np.maximum(np.abs(expected), 1)
+    return float((np.abs(np.array(found) - expected) / scale).max()) < 1e-9
+
+
+def shapes(page):
+    return json.loads(page.evaluate("JSON.stringify(psdMap.state.shapes)"))
+
+
+def answer(page, given):
+    found = page.evaluate("(shapes) => psdMap.answer(shapes)", given)
+    return [found[name] for name in NAMES]
+
+
+def words(page, number="1"):
+    page.wait_for_selector(f"#answers[data-ready='{number}']", timeout=120_000)
+    return page.inner_text("#answers")
+
+
+def pixels(page):
+    return page.locator("#map canvas").screenshot()
+
+
+def clicked(page, *places):
+    for x, y in places:
+        page.mouse.click(x, y)
+
+
+def test_the_title_is_text_and_nothing_is_loaded(opened, text):
+    page = opened(text)
+    assert page.inner_text("h1") == "Visits <i>in</i> 서울"
+    assert page.title() == "Visits <i>in</i> 서울"
+    assert page.evaluate("performance.getEntriesByName('psd-cells').length") == 1
+
+
+def test_a_drawn_polygon_has_the_answer_of_the_library(opened, text):
+    page = opened(text)
+    page.click("#draw-polygon")
+    clicked(page, (250, 200), (480, 240), (520, 420), (300, 500))
+    page.click("#finish")
+    [shape] = shapes(page)
+    polygon = shapely.Polygon(shape["polygons"][0][0])
+    expected = stated(RELEASE.query([polygon], crs=4326))[0]
+    assert close(answer(page, [shape]), expected)
+    assert f"{expected[0]:,.0f} records" in words(page)
+
+
+def test_two_drawn_boxes_have_the_joint_answer_and_overlaps_have_none(opened, text):
+    page = opened(text)
+    for corners in (((200, 200), (360, 330)), ((420, 300), (560, 430))):
+        page.click("#draw-box")
+        clicked(page, *corners)
+    boxes = [shape["box"] for shape in shapes(page)]
+    assert len(boxes) == 2
+    total = stated(RELEASE.joint(np.array(boxes)).total())[0]
+    assert close(answer(page, shapes(page)), total)
+    assert f"{total[0]:,.0f} records" in words(page, "2")
+    page.click("#draw-box")
+    clicked(page, (300, 250), (460, 350))
+    assert "overlap" in words(page, "3")
+    page.click("#undo")
+    assert "overlap" not in words(page, "2")
+    page.click("#clear")
+    assert "No area" in page.inner_text("#answers")
+
+
+def test_a_polygon_that_crosses_itself_is_refused(opened, text):
+    page = opened(text)
+    page.click("#draw-polygon")
+    clicked(page, (250, 200), (500, 450), (500, 200), (250, 450))
+    page.click("#finish")
+    assert "cross each other" in page.inner_text("#help")
+    assert shapes(page) == []
+
+
+def test_a_walk_by_keys_alone_draws_a_box(opened, text):
+    page = opened(text)
+    order = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+        if order[-1] == "draw-box":
+            break
+    assert {"CANVAS", "show", "level", "theme", "language", "draw-box"} <= set(order)
+    page.keyboard.press("Enter")
+    while page.evaluate("document.activeElement.tagName") != "CANVAS":
+        page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowUp")
+        page.wait_for_timeout(700)
+    page.keyboard.press("Enter")
+    [shape] = shapes(page)
+    assert close(answer(page, [shape]), stated(RELEASE.query([shape["box"]]))[0])
+    assert "records" in words(page)
+
+
+def test_a_box_by_numbers_has_its_answer(opened, text):
+    page = opened(text)
+    page.focus("#boxes summary")
+    page.keyboard.press("Enter")
+    for name, value in zip(("west", "south", "east", "north"), (127, 37.2, 126, 37.9), strict=True):
+        page.fill(f"#box-{name}", str(value))
+    page.press("#box-north", "Enter")
+    assert "West must be below east" in page.inner_text("#help")
+    page.fill("#box-west", "126.6")
+    page.fill("#box-east", "127.1")
+    page.press("#box-north", "Enter")
+    assert shapes(page) == [{"box": [126.6, 37.2, 127.1, 37.9]}]
+    expected = stated(RELEASE.query([(126.6, 37.2, 127.1, 37.9)]))[0]
+    assert f"{expected[0]:,.0f} records" in words(page)
+
+
+def test_regions_are_chosen_by_click_and_by_key_for_a_joint_answer(opened, wards_text):
+    page = opened(wards_text)
+    at = page.evaluate("(() => psdMap.map.project(psdMap.toMap(126.8, 37.5)))()")
+    page.mouse.click(at["x"], at["y"])
+    single = RELEASE.query(WARDS.geometry)["estimate"]
+    assert f"{single[0]:,.0f} records" in words(page)
+    assert "West </script> (w1)" in words(page)
+    page.focus("#list summary")
+    page.keyboard.press("Enter")
+    page.fill("#filter", "east")
+    assert page.locator("#choices input").count() == 1
+    page.focus("#choices input")
+    page.keyboard.press("Space")
+    total = RELEASE.joint(WARDS.geometry[:2]).total()
+    assert f"{total.estimate:,.0f} records" in words(page, "2")
+    assert page.inner_text("#chosen") == "2 of 3 chosen"
+
+
+def test_stated_answers_of_regions_are_those_that_the_page_computes(opened, wards_text):
+    page = opened(wards_text)
+    for index, expected in enumerate(stated(RELEASE.query(WARDS.geometry))):
+        shape = {"polygons": [[np.array(WARDS.geometry[index].exterior.coords).tolist()]]}
+        assert close(answer(page, [shape]), expected)
+
+
+def test_levels_kinds_and_themes_change_the_picture(opened, text):
+    page = opened(text)
+    seen = [pixels(page)]
+    for change in (
+        lambda: page.select_option("#show", "reliability"),
+        lambda: page.select_option("#show", "count"),
+        lambda: page.locator("#level").fill("3"),
+        lambda: page.click("#theme"),
+    ):
+        change()
+        page.wait_for_timeout(400)
+        seen.append(pixels(page))
+    assert len(set(seen)) == len(seen)
+    assert page.inner_text("#level-text").startswith("3 / ")
+
+
+def test_korean_and_english_have_all_words(opened, text):
+    page = opened(text, locale="ko-KR", color_scheme="dark")
+    assert page.evaluate("document.documentElement.lang") == "ko"
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert "범례" not in page.inner_text("#side")
+    assert "다각형" in page.inner_text("#side")
+    page.click("#language")
+    side = page.inner_text("#side").replace("서울", "").replace("한국어", "")
+    assert not any("가" <= letter <= "힣" for letter in side)
+    assert "undefined" not in side
+
+
+def test_slices_of_a_series_have_their_own_answers(opened):
+    rows = points().assign(time=pd.Timestamp("2024-02-05"))
+    rows.loc[::4, "time"] = pd.Timestamp("2024-01-05")
+    series = psd.build(
+        rows, slices=psd.TimeSlices.parse("month", "2024-01..2024-02"), time="time", epsilon="1",
+        domain=DOMAIN, sampler=SeededSampler(7),
+    )  # fmt: skip
+    series = SeriesRelease(drawn(series).record)
+    page = opened(map_page(series))
+    shape = {"box": [126.8, 37.4, 127.0, 37.6]}
+    for number, name in enumerate(series):
+        page.locator("#slice").fill(str(number))
+        page.wait_for_timeout(500)
+        assert page.inner_text("#slice-text") == name
+        assert close(answer(page, [shape]), stated(series[name].query([shape["box"]]))[0])
+
+
+def test_a_release_without_a_place_on_earth_has_its_plane(opened):
+    local = (
+        'ENGCRS["site",EDATUM["a"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],'
+        'LENGTHUNIT["metre",1]]'
+    )
+    domain = psd.Domain(bounds=(0, 0, 80, 80), crs=local, lattice=(8, 8))
+    release = release_from_counts(np.arange(64).reshape(8, 8) * 9, domain=domain)
+    page = opened(map_page(release))
+    page.click("#draw-box")
+    clicked(page, (200, 200), (400, 420))
+    [shape] = shapes(page)
+    assert close(answer(page, [shape]), stated(release.query([shape["box"]]))[0])
+
+
+def test_a_page_of_larger_cells_offers_no_drawing(opened):
+    page = opened(map_page(RELEASE, level=2))
+    assert "down to level 2" in page.inner_text("#limits")
+    assert not page.is_visible("#draw-box")
+
+
+def test_the_printed_page_has_map_legend_and_answer(opened, text):
+    page = opened(text)
+    page.emulate_media(media="print")
+    assert page.is_visible("#legend")
+    assert page.is_visible("#picture")
+    assert page.evaluate("document.getElementById('picture').naturalWidth") > 300
+    assert not page.is_visible("#controls")
+    assert not page.is_visible("#hover")

@@ -1,0 +1,109 @@
+"""Answers of the map page are those of the library: boxes, polygons and unions, for every kind."""
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+
+import psd
+from psd.testing.releases import release_from_counts
+from support.map_engine import (
+    KINDS,
+    box_of,
+    joint_totals,
+    polygon_of,
+    random_boxes,
+    random_polygons,
+    random_strips,
+    run_engine,
+    stated,
+)
+
+BOXES, POLYGONS, UNIONS = 600, 300, 100
+
+
+def difference(found, expected):
+    """Largest difference, relative to the answer, or to 1 where that is larger."""
+    return float((np.abs(found - expected) / np.maximum(np.abs(expected), 1)).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thousand_answers_are_those_of_the_library(kind, tmp_path):
+    release, random = KINDS[kind](), np.random.default_rng(5)
+    boxes = random_boxes(release, BOXES, random)
+    polygons = random_polygons(release, POLYGONS, random)
+    strips = [random_strips(release, box, random) for box in boxes[:UNIONS]]
+    queries = [[box_of(box)] for box in boxes] + [[polygon_of(each)] for each in polygons]
+    queries += [[box_of(box) for box in union] for union in strips]
+    found, result = run_engine(tmp_path, release, queries)
+    expected = [
+        stated(release.query(boxes)),
+        stated(release.query(polygons, crs=release.domain.crs)),
+        joint_totals(release, strips),
+    ]
+    assert difference(found, np.concatenate(expected)) < 1e-9
+    errors = np.sqrt(release.model.noise_covariance.variance)
+    assert np.abs(np.array(result["errors"]) - errors).max() < 1e-9
+
+
+@pytest.mark.parametrize("kind", ["auto", "covariate", "resolution"])
+def test_polygons_that_cut_the_same_cells_have_the_joint_answer(kind, tmp_path):
+    release, random = KINDS[kind](), np.random.default_rng(6)
+    unions = []
+    for polygon in random_polygons(release, 30, random):
+        half = shapely.box(-1e9, -1e9, polygon.centroid.x, 1e9)
+        parts = [polygon.intersection(half), polygon.difference(half)]
+        parts = [part for both in parts for part in shapely.get_parts(both) if part.area > 0]
+        inside = [part for part in parts if _meets(release, part)]
+        if len(inside) > 1:
+            unions.append(inside)
+    found, _ = run_engine(tmp_path, release, [[polygon_of(p) for p in each] for each in unions])
+    expected = [
+        stated(release.joint(gpd.GeoSeries(each, crs=release.domain.crs)).total())
+        for each in unions
+    ]
+    assert len(unions) > 20
+    assert difference(found, np.concatenate(expected)) < 1e-9
+
+
+def _meets(release, shape):
+    return shape.intersection(shapely.box(*release.domain.bounds)).area > 1e-9 * shape.area
+
+
+def test_overlaps_are_found_and_slivers_are_not(tmp_path):
+    release = release_from_counts(np.full((4, 4), 50))
+    star = shapely.Polygon([(0.5, 0.5), (3.5, 1), (1.5, 1.5), (2, 3.5)])
+    corner = shapely.box(1.55, 1.6, 3.9, 3.9)
+    pairs = [
+        (box_of((0, 0, 2, 2)), box_of((1, 1, 3, 3)), True),
+        (box_of((0, 0, 2, 2)), box_of((2, 0, 4, 2)), False),
+        (polygon_of(star), polygon_of(corner), star.intersection(corner).area > 0),
+        (polygon_of(star), box_of((3, 2, 4, 4)), False),
+        (polygon_of(star), polygon_of(shapely.box(0, 0, 4, 4).difference(star)), False),
+        (polygon_of(star), polygon_of(star.buffer(-0.1)), True),
+    ]
+    _, result = run_engine(tmp_path, release, [], [pair[:2] for pair in pairs])
+    assert result["overlaps"] == [bool(expected) for *_, expected in pairs]
+
+
+def test_named_nodes_have_the_answers_of_regions(tmp_path):
+    rows = KINDS["metres"]()
+    regions = psd.CellRegions(kind="tiles", cells="9,10,11")
+    release = psd.build(
+        _metres(), x="x", y="y", domain=rows.domain, epsilon="1", regions=regions,
+        sampler=psd.testing.SeededSampler(3),
+    )  # fmt: skip
+    for number, level in enumerate(release.levels):
+        nodes = release.regions_tree.named(number).tolist()
+        queries = [[{"nodes": [node]}] for node in nodes] + [[{"nodes": [n]} for n in nodes]]
+        found, _ = run_engine(tmp_path, release, queries)
+        assert difference(found[:-1], stated(release.query_regions(level))) < 1e-9
+        total = release.joint_regions(level).total()
+        assert difference(found[-1:], stated(total)) < 1e-9
+
+
+def _metres():
+    from support.map_engine import points
+
+    return (points() * [100_000, 110_000]).set_axis(["x", "y"], axis=1)
