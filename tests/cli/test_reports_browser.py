@@ -6,6 +6,7 @@ import pytest
 
 from support.cli_runner import passes
 
+PATIENCE = 900_000  # milliseconds, so that no test depends on the speed of the machine
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -36,7 +37,9 @@ def pages(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        opened = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE
+        )
         yield opened
         opened.close()
 
@@ -44,6 +47,7 @@ def browser():
 def opened(browser, path, width):
     """Page in a browser without a network, what it asked for, and what the console said."""
     page = browser.new_context(viewport={"width": width, "height": 800}, offline=True).new_page()
+    page.set_default_timeout(PATIENCE)
     requests, said = [], []
     page.on("request", lambda request: requests.append(request.url))
     page.on("console", lambda message: said.append(message.text))

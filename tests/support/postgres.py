@@ -55,7 +55,7 @@ def server():
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres")
     settings = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
-    control = (programs() / "pg_ctl", "-w", "-D", folder / "data")
+    control = (programs() / "pg_ctl", "-w", "-t", "900", "-D", folder / "data")
     try:
         initdb = ("-U", "psd", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         unprivileged(programs() / "initdb", "-D", folder / "data", *initdb)

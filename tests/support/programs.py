@@ -24,7 +24,7 @@ def run(*words):
     """Output of a program."""
     surroundings = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     done = subprocess.run(
-        list(map(str, words)), capture_output=True, text=True, timeout=120, env=surroundings,
+        list(map(str, words)), capture_output=True, text=True, timeout=900, env=surroundings,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
+PATIENCE = 900_000  # milliseconds, so that no test depends on the speed of the machine
 ORIGIN = "https://device.test/"
 HELPERS = """
   const bytes = (text) => new TextEncoder().encode(text);
@@ -50,8 +51,11 @@ def context(tmp_path_factory):
     source = (folder / "device.js").read_text()
     page = f"<!doctype html><script>{source}</script><script>{HELPERS}</script>"
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE
+        )
         opened = browser.new_context()
+        opened.set_default_timeout(PATIENCE)
         opened.route("**/*", lambda route: route.fulfill(body=page, content_type="text/html"))
         yield opened
         browser.close()
