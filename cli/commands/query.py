@@ -274,7 +274,7 @@ def _print_result(result: _Result) -> None:
     from ..output.explanation import print_explanation
     from ..output.joint import EXTRA, print_joint
 
-    print_answers(result.answers, extra=EXTRA.get(result.kind, ()))
+    print_answers(result.answers, EXTRA.get(result.kind, ()))
     if result.joint is not None:
         print_joint(result.joint)
     for (_, answer), explanation in zip(

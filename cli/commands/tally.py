@@ -18,7 +18,7 @@ from ..options.reading import INPUTS, inputs_of, local_files, read_option
 from ..options.time_slices import slices_option
 from ..options.unit import unit_options
 from ..options.values import INTEGER, parse_settings
-from ..output.request_warnings import warn_of_ids
+from ..output.request_warnings import warn_of_degrees, warn_of_ids
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ def command(
         coordinate_resolution=coordinate_resolution,
         min_cell=USUAL_MIN_CELL if min_cell is None else min_cell,
     )
+    warn_of_degrees(domain)
     request = _tally_request(domain, key, options | read)
     if not request.unit.has_user and options["per"] != PER_RECORD:
         warn_of_ids(data, request.columns)

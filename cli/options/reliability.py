@@ -24,7 +24,7 @@ unreliable_options = chain_options(
         default="0.12,0.3",
         show_default=True,
         help="Largest relative error of a good estimate and of a reliable one, or of a reliable "
-        "one alone. The file states them.",
+        "one alone, such as 0.3 or 30%. The file states them.",
     ),
 )
 """``--unreliable`` and ``--threshold``, of commands that write estimates."""

@@ -59,18 +59,22 @@ INTEGER = _option_type(parse_integer, "integer")
 
 
 def _parse_limits(value: object) -> float | tuple[float, float]:
-    """A number, or two with a comma between them."""
-    numbers = tuple(parse_number(part.strip()) for part in str(value).split(","))
+    """A share, or two with a comma between them; 30% is 0.3."""
+    parts = (part.strip() for part in str(value).split(","))
+    numbers = tuple(
+        parse_number(part[:-1].strip()) / 100 if part.endswith("%") else parse_number(part)
+        for part in parts
+    )
     if len(numbers) > 2:
         raise click.BadParameter(f"{str(value)[:80]!r} is not one number or two with a comma.")
     return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
-LIMITS = _option_type(_parse_limits, "number[,number]")
+LIMITS = _option_type(_parse_limits, "share[,share]")
 """Type of an option that takes the limits of classes."""
 
 # Arguments of the library as its messages write them, such as overwrite=True, layer= or user="id".
-_ARGUMENT = re.compile(r"(?<![\w./])([a-z_]+)=(True\b|[A-Z]+\b|\"[^\"]*\")?(?![\w=%/])")
+_ARGUMENT = re.compile(r"(?<![\w./:])([a-z_]+)=(True\b|[A-Z]+\b|\"[^\"]*\")?(?![\w=%/])")
 
 
 def rename_arguments(message: str, options: Mapping[str, str]) -> str:

@@ -24,13 +24,13 @@ __all__ = [
 ]
 
 # Columns that a narrow terminal leaves out, in this order, so that no number is cut.
-_DISPENSABLE = (
-    "relative_perturbation_error",
-    "relative_nonuniformity_error",
-    "perturbation_error",
-    "nonuniformity_error",
-    "error",
-)
+_DISPENSABLE = ("relative_perturbation_error", "relative_nonuniformity_error")
+
+# Columns that it leaves out only where they do not fit below what identifies a region.
+_ESSENTIAL = ("perturbation_error", "nonuniformity_error", "error")
+
+# Letters of texts that are shown beside an id.
+_LONGEST_NAME = 40
 
 # Columns that stand in the second line of an answer, below others, before any is left out.
 _PAIRS = {
@@ -38,6 +38,7 @@ _PAIRS = {
     "lower": "nonuniformity_error",
     "upper": "error",
     "reliable": "quality",
+    "relative_perturbation_error": "relative_nonuniformity_error",
     "joint_lower": "joint_upper",
     "ring": "ring_error",
     "ring_lower": "ring_upper",
@@ -80,13 +81,19 @@ def print_answer_columns(answers: Any, names: list[str], extra: tuple[str, ...] 
     if not names:
         numbers = [str(number) for number in range(1, len(answers["estimate"]) + 1)]
         columns.insert(0, Column(heading="region", values=numbers))
-    left_out = print_columns(columns, dispensable=_DISPENSABLE, pairs=_PAIRS)
+    left_out = print_columns(
+        columns,
+        dispensable=_DISPENSABLE,
+        pairs=_PAIRS,
+        identifying=[printable(name) for name in names],
+        essential=_ESSENTIAL,
+    )
     if left_out:
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
 
 
 def identifying_columns(answers: pandas.DataFrame) -> list[str]:
-    """The caller's columns that tell regions apart: ids, else names, else whole numbers.
+    """The caller's columns that tell regions apart: ids and names, else whole numbers.
 
     Parameters
     ----------
@@ -96,8 +103,9 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
     Returns
     -------
     list of str
-        At most two names: an ``id`` whose values differ alone, else texts whose values differ, else
-        a number, else the first texts whatever they are.
+        At most two names: an ``id`` whose values differ, and short texts whose values differ; else
+        a number, else the first texts whatever they are. An ``id`` that numbers the rows, as
+        boxes without ids get it, is left out where there are such texts.
     """
     callers = list(answers.columns[: list(answers.columns).index("estimate")])
     rows = answers
@@ -109,7 +117,21 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
     differing = {name for name in (*texts, *numbers) if rows[name].is_unique}
     ids = [name for name in (*texts, *numbers) if name.lower() == "id" and name in differing]
     unique = [name for name in texts if name in differing]
-    return ids or unique[:2] or [name for name in numbers if name in differing][:1] or texts[:2]
+    short = [name for name in unique if name not in ids and _is_short(answers[name])]
+    if short and all(_numbers_rows(rows[name]) for name in ids):
+        ids = []
+    names = [*ids, *short][:2] or unique[:1]
+    return names or [name for name in numbers if name in differing][:1] or texts[:2]
+
+
+def _numbers_rows(column: pandas.Series) -> bool:
+    """Whether a column is 1, 2, 3 and so on, as numbers."""
+    return column.dtype.kind in "iu" and column.tolist() == list(range(1, len(column) + 1))
+
+
+def _is_short(texts: pandas.Series) -> bool:
+    """Whether all texts are as short as names are."""
+    return bool((texts.astype(str).str.len() <= _LONGEST_NAME).all())
 
 
 def _is_kind(answers: pandas.DataFrame, name: str, kinds: str) -> bool:

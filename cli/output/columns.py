@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ..output.terminal import open_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["Column", "print_columns", "print_facts", "print_rows"]
 
@@ -48,7 +53,8 @@ class Column:
         if not self.folds:
             return self.natural
         words = [word for value in self.values for word in value.split()]
-        return max(_widest(self.heading.split("_")), min(_widest(words), _WORDS))
+        numbers = [word for word in words if any(letter.isdigit() for letter in word)]
+        return max(_widest(self.heading.split("_")), min(_widest(words), _WORDS), _widest(numbers))
 
     @property
     def natural(self) -> int:
@@ -64,20 +70,37 @@ def _widest(texts: Sequence[str]) -> int:
     return max(map(cell_len, texts), default=0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """What a table shows: columns beside each other, and those in a line above each record."""
+
+    columns: list[Column]
+    gap: int
+    above: list[Column] = field(default_factory=list)
+
+    @property
+    def names(self) -> set[str]:
+        """Headings that are shown."""
+        return {name for column in (*self.columns, *self.above) for name in column.names}
+
+
 def print_columns(
     columns: Sequence[Column],
     *,
     dispensable: Sequence[str] = (),
     pairs: Mapping[str, str] | None = None,
+    identifying: Sequence[str] = (),
+    essential: Sequence[str] = (),
     title: str | None = None,
     bold: str | None = None,
 ) -> list[str]:
     """Print columns side by side.
 
     If they are wider than the terminal, the gaps and headings become narrower, pairs of columns
-    stand one below the other, so that a row has two lines, the dispensable columns are left out one
-    by one, and words are broken, in this order. If that is not enough, the lines are longer than
-    the terminal.
+    stand one below the other, so that a record has two lines, the dispensable columns are left out
+    one by one, the identifying columns stand in a line above each record, the essential columns
+    are left out, and words are broken, in this order. If that is not enough, the lines are longer
+    than the terminal.
 
     Parameters
     ----------
@@ -87,6 +110,10 @@ def print_columns(
         Headings of columns that may be left out, the first of them first.
     pairs : mapping of str to str, optional
         Headings of columns, and of those that may stand below them.
+    identifying : sequence of str
+        Headings of columns that may stand in a line of their own.
+    essential : sequence of str
+        Headings of columns that are left out last.
     title : str, optional
         Line above the table.
     bold : str, optional
@@ -95,17 +122,61 @@ def print_columns(
     Returns
     -------
     list of str
-        Headings of the columns that are left out, in the order of ``dispensable``.
+        Headings of the columns that are left out.
     """
-    from rich.table import Table
     from rich.text import Text
 
     screen = open_console()
-    fitting, gap = _fit(columns, dispensable, pairs or {}, screen.width)
-    widths = _fold([(c.least, c.natural) for c in fitting], screen.width - gap * (len(fitting) - 1))
+    layout = _lay_out(columns, (dispensable, identifying, essential), pairs or {}, screen.width)
+    if title is not None:
+        screen.print(Text(title, "bold"))
+    if layout.above:
+        _print_with_lines_above(screen, layout)
+    else:
+        screen.print(_table(screen, layout, bold))
+    return [name for name in (*dispensable, *essential) if _words(name) not in layout.names]
+
+
+def _lay_out(
+    columns: Sequence[Column],
+    choices: tuple[Sequence[str], Sequence[str], Sequence[str]],
+    pairs: Mapping[str, str],
+    width: int,
+) -> _Layout:
+    """The first layout that fits the width, or the narrowest."""
+    dispensable, identifying, essential = choices
+    headings = [column.heading for column in columns]
+    dispensable, essential = ([n for n in names if n in headings] for names in choices[::2])
+    beside, gap = _fit(columns, dispensable, pairs, width)
+    if _least_width(beside, gap) <= width:
+        return _Layout(columns=beside, gap=gap)
+    above = [column for column in columns if column.heading in identifying]
+    others = [column for column in columns if column.heading not in identifying]
+    fitting, gap = _fit(others, (*dispensable, *essential), pairs, width)
+    return _Layout(columns=fitting, gap=gap, above=above)
+
+
+def _table(screen: Console, layout: _Layout, bold: str | None) -> Table:
+    """Table of all records."""
+    from rich.text import Text
+
+    table = _headings(screen, layout)
+    for row in zip(*(column.values for column in layout.columns), strict=True):
+        marked = ("bold" if bold and value.endswith(bold) else "" for value in row)
+        table.add_row(*map(Text, row, marked))
+    return table
+
+
+def _headings(screen: Console, layout: _Layout) -> Table:
+    """Table without records; the screen becomes as wide as it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    columns, gap = layout.columns, layout.gap
+    widths = _fold([(c.least, c.natural) for c in columns], screen.width - gap * (len(columns) - 1))
     screen.width = max(screen.width, sum(widths) + gap * (len(widths) - 1))
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
-    for column, width in zip(fitting, widths, strict=True):
+    for column, width in zip(columns, widths, strict=True):
         table.add_column(
             Text(column.heading.replace("_", "\n")),
             justify="left" if column.left else "right",
@@ -113,15 +184,24 @@ def print_columns(
             overflow="fold",
             width=width,
         )
-    for row in zip(*(column.values for column in fitting), strict=True):
-        marked = ("bold" if bold and value.endswith(bold) else "" for value in row)
-        table.add_row(*map(Text, row, marked))
-    if title is not None:
-        screen.print(Text(title, "bold"))
-    screen.print(table)
-    shown = {name for column in fitting for name in column.names}
-    left_out = {name for column in columns for name in column.names} - shown
-    return [heading for heading in dispensable if _words(heading) in left_out]
+    return table
+
+
+def _print_with_lines_above(screen: Console, layout: _Layout) -> None:
+    """Print each record in lines of its own: what identifies it, then its numbers."""
+    from rich.text import Text
+
+    room = screen.width
+    names = "  ".join(_words(column.heading) for column in layout.above)
+    screen.print(Text(names, "bold"), _headings(screen, layout), sep="\n")
+    lines = zip(*(column.values for column in layout.above), strict=True)
+    records = zip(*(column.values for column in layout.columns), strict=True)
+    for line, record in zip(lines, records, strict=True):
+        table = _headings(screen, layout)
+        table.show_header = False
+        table.add_row(*map(Text, record))
+        screen.print(Text("  ".join(line)), width=room)
+        screen.print(table)
 
 
 def _words(heading: str) -> str:

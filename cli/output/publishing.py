@@ -15,7 +15,7 @@ from ..options.ledger import account_of
 from ..options.reading import inputs_and_engine
 from ..options.tallies import tallies_in, write_build_tally
 from ..output.private_report import make_observer
-from ..output.request_warnings import warn_of_ids, warn_of_large_epsilon
+from ..output.request_warnings import warn_of_ids, warn_of_request
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def print_requests(recipe: Recipe) -> None:
     for release in recipe.releases:
         check_release_name(release.output)
         request = release.build_request()
-        warn_of_large_epsilon(request.epsilon)
+        warn_of_request(request)
         if request.domain is None:
             click.echo(
                 f"# epsilon {request.epsilon:f}; bounds, unit and slices are those of the tallies"
@@ -96,7 +96,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         overwrite=overwrite,
     )
     for request in requests:
-        warn_of_large_epsilon(request.epsilon)
+        warn_of_request(request)
     if account is None and tallies is None and engine is None:
         _warn_of_ids(data, releases, requests)
     for release, request in zip(releases, requests, strict=True):

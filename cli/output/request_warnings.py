@@ -10,13 +10,43 @@ from ..output.terminal import print_warning
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
+    from psd.publish.request import BuildRequest
+    from psd.space.domain import Domain
 
-__all__ = ["odds_text", "warn_of_ids", "warn_of_large_epsilon"]
+__all__ = [
+    "odds_text",
+    "warn_of_degrees",
+    "warn_of_ids",
+    "warn_of_large_epsilon",
+    "warn_of_request",
+]
 
 # Above it, a belief of 1 % may become one of more than 99.5 % (docs/privacy/epsilon.md).
 _LARGE_EPSILON = 10
 
 _GROUPS = ("", " thousand", " million", " billion", " trillion")
+
+
+def warn_of_request(request: BuildRequest) -> None:
+    """Warn of a large epsilon, and of bounds that may be degrees."""
+    from psd.space.domain import Domain
+
+    warn_of_large_epsilon(request.epsilon)
+    if isinstance(request.domain, Domain):
+        warn_of_degrees(request.domain)
+
+
+def warn_of_degrees(domain: Domain) -> None:
+    """Warn of bounds in metres that are numbers as longitudes and latitudes have."""
+    from psd.space.bounds import may_be_degrees
+
+    if may_be_degrees(domain.bounds, domain.crs):
+        edges = [f"{edge:.10g}" for edge in domain.bounds]
+        print_warning(
+            f"--bounds {' '.join(edges)} may be degrees, and --crs {domain.crs[:80]} has none: "
+            f"records elsewhere are left out. If they are, write --bounds={','.join(edges)}"
+            ":crs=EPSG:4326"
+        )
 
 
 def warn_of_large_epsilon(epsilon: Decimal) -> None:

@@ -37,6 +37,12 @@ _UNSTABLE = ("localtime", "posixrules", "Factory", "right/", "posix/")
 
 _RANGE = (np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us"))
 
+# Calendar and zones repeat after 400 years. Times near the ends of the range are converted in a
+# year that libraries have, even if their year in UTC is 0 or 10000.
+_CYCLE = np.timedelta64(146_097, "D")
+_EARLY, _LATE = np.datetime64("1000-01-01", "us"), np.datetime64("9000-01-01", "us")
+_LONGEST_OFFSET = np.timedelta64(2, "D")
+
 
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 
@@ -188,13 +194,20 @@ def _microseconds(array: Any, column: str) -> Times:
 
 
 def _local(times: Times, zone: str | None) -> Times:
-    """Convert UTC to the local time of a zone; without a zone leave times as they are."""
+    """Convert UTC to the local time of a zone; without a zone leave times as they are.
+
+    Times beyond the range stay as they are, and are refused later.
+    """
     import pandas as pd
 
     if zone is None:
         return times
-    moments = pd.DatetimeIndex(times, tz="UTC").tz_convert(ZoneInfo(zone))
-    return moments.tz_localize(None).to_numpy().astype("datetime64[us]")
+    shift = np.where(times < _EARLY, _CYCLE, np.where(times > _LATE, -_CYCLE, 0 * _CYCLE))
+    near = (times >= _RANGE[0] - _LONGEST_OFFSET) & (times <= _RANGE[1] + _LONGEST_OFFSET)
+    moments = pd.DatetimeIndex(times[near] + shift[near], tz="UTC").tz_convert(ZoneInfo(zone))
+    local = times.copy()
+    local[near] = moments.tz_localize(None).to_numpy().astype("datetime64[us]") - shift[near]
+    return local
 
 
 def _parsed(array: Any, zone: str, column: str) -> Times:

@@ -25,6 +25,7 @@ from psd.planning.population import DENSITIES, AssumedDensity
 from psd.planning.simulation import PlanRequest, simulate_errors, summarise_errors
 from psd.planning.study_area import domain_area_km2, square_domain
 from psd.privacy.unit import MAX_CONTRIBUTIONS
+from psd.space.bounds import check_ground
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain, public_domain
 
@@ -225,6 +226,7 @@ def _study_area(
     """Domain and area, of which one follows from the other."""
     if domain is not None:
         area = public_domain(domain)
+        check_ground(area.bounds, area.crs)
         return area, domain_area_km2(area) if area_km2 is None else area_km2
     if area_km2 is None:
         raise ParameterError("domain or area_km2 must be given, got neither")

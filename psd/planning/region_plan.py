@@ -34,6 +34,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.publish.insecure import SeededSampler
 from psd.query.reliability import judge_estimates, relative_to, reliability_limits
+from psd.space.bounds import check_ground
 from psd.space.domain import Domain, public_domain
 from psd.space.region_hierarchy import RegionHierarchy
 from psd.space.region_inputs import CellRegions, RegionFiles
@@ -173,6 +174,7 @@ def plan_regions(
     [['4m', 4, 2.5], ['2m', 16, 2.5]]
     """
     domain = public_domain(domain)
+    check_ground(domain.bounds, domain.crs)
     hierarchy = regions if isinstance(regions, RegionHierarchy) else regions.read(domain)
     if isinstance(populations, str):
         if isinstance(regions, RegionHierarchy):

@@ -26,6 +26,7 @@ from psd.publish.public_inputs import resolve_post_processing
 from psd.release.about import About, about_from_mapping
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
+from psd.space.bounds import check_ground
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.public_files import BoundaryFile, CovariateFile
@@ -207,7 +208,9 @@ class BuildRequest:
         object.__setattr__(self, name, value)
 
     def _check_bounds(self) -> None:
-        """Refuse private bounds with a covariate, a boundary or slices: they need public ones."""
+        """Refuse bounds that are degrees, and private ones with what needs public ones."""
+        if isinstance(self.domain, Domain):
+            check_ground(self.domain.bounds, self.domain.crs)
         for name, kinds in (
             ("covariate", (Covariate, CovariateFile)),
             ("boundary", (Boundary, BoundaryFile)),

@@ -37,6 +37,7 @@ from psd.privacy.budget import spent_before_counting
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
 from psd.release.region_codec import regions_of
+from psd.space.bounds import check_ground
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -94,6 +95,7 @@ class TallyRequest:
 
     def __post_init__(self) -> None:
         """Refuse fields that contradict each other."""
+        check_ground(self.domain.bounds, self.domain.crs)
         _ = self.read_request
         if self.regions is not None and self.regions.domain != self.domain:
             raise ParameterError("regions must be those of the domain of the tally")

@@ -112,7 +112,7 @@ def reliability_limits(threshold: Threshold) -> Limits:
     Raises
     ------
     ParameterError
-        If a number is not above 0, or the first is above the second.
+        If a number is not above 0 and at most 1, or the first is above the second.
 
     Examples
     --------
@@ -125,8 +125,13 @@ def reliability_limits(threshold: Threshold) -> Limits:
     if len(numbers) not in (1, 2):
         raise ParameterError(f"threshold must be one or two relative errors, got {len(numbers)}")
     for number in numbers:
-        if not isinstance(number, int | float) or not 0 < number < float("inf"):
-            raise ParameterError(f"threshold must be above 0, got {number}; it is a relative error")
+        is_number = isinstance(number, int | float)
+        if not is_number or not 0 < number <= 1:
+            text = f"{number:g}" if is_number else str(number)[:80]
+            raise ParameterError(
+                f"threshold must be above 0 and at most 1, got {text}; it is a relative error, such "
+                "as 0.3 for 30 %"
+            )
     good, reliable = min(GOOD_LIMIT, numbers[-1]) if len(numbers) == 1 else numbers[0], numbers[-1]
     if good > reliable:
         raise ParameterError(

@@ -7,9 +7,21 @@ from fractions import Fraction
 from functools import cache
 
 from psd.errors import DomainError
-from psd.space.crs import explain_proj_errors
+from psd.space.crs import explain_proj_errors, metres_per_unit, parse_crs
+from psd.space.smallest_cell import ground_sides
 
-__all__ = ["area_of_use", "check_bounds", "check_degrees", "meets_area_of_use", "snap_outward"]
+__all__ = [
+    "area_of_use",
+    "check_bounds",
+    "check_degrees",
+    "check_ground",
+    "may_be_degrees",
+    "meets_area_of_use",
+    "snap_outward",
+]
+
+_SHORTEST_SIDE = 1.0
+"""Metres; coordinates of records are no more exact."""
 
 
 def check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]:
@@ -129,6 +141,53 @@ def check_degrees(bounds: tuple[float, float, float, float]) -> None:
         raise DomainError(
             f"bounds must have longitudes within 180 degrees, got {west} to {east}; are these "
             "metres of a projected CRS (give crs=), or longitudes from 0 to 360?",
+            name="bounds",
+            value=bounds,
+        )
+
+
+def may_be_degrees(bounds: tuple[float, float, float, float], crs: str) -> bool:
+    """Whether bounds in a projected CRS are numbers that longitudes and latitudes have.
+
+    Examples
+    --------
+    >>> may_be_degrees((-8, 49, 2, 61), "EPSG:27700"), may_be_degrees((-8, 49, 2, 61), "EPSG:4326")
+    (True, False)
+    """
+    west, south, east, north = bounds
+    fits = max(abs(west), abs(east)) <= 180 and max(abs(south), abs(north)) <= 90
+    return fits and crs != "EPSG:4326" and bool(parse_crs(crs).is_projected)
+
+
+def check_ground(bounds: tuple[float, float, float, float], crs: str) -> None:
+    """Refuse bounds in a projected CRS that are less than a metre wide or high.
+
+    Parameters
+    ----------
+    bounds : tuple of float
+        West, south, east, north in units of the CRS. Public.
+    crs : str
+        Canonical text of the CRS. Public.
+
+    Raises
+    ------
+    DomainError
+        If a side is shorter than a metre: the bounds are probably degrees.
+
+    Examples
+    --------
+    >>> check_ground((-0.51, 51.28, 0.34, 51.7), "EPSG:4326")
+    """
+    unit = metres_per_unit(crs) if may_be_degrees(bounds, crs) else None
+    if unit is None:
+        return
+    width, height = ground_sides(bounds, unit)
+    if min(width, height) < _SHORTEST_SIDE:
+        west, south, east, north = (f"{edge:.10g}" for edge in bounds)
+        raise DomainError(
+            f"bounds must be at least 1 m wide and high in {crs[:80]}, got {west} {south} {east} "
+            f"{north}, which is {width:.3g} x {height:.3g} m; if they are degrees, write "
+            f"{west},{south},{east},{north}:crs=EPSG:4326",
             name="bounds",
             value=bounds,
         )

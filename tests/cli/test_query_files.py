@@ -229,7 +229,12 @@ def test_spreadsheets_without_their_library(folder, monkeypatch):
     [
         ({"code": ["b", "a"], "people": [1, 2]}, ["code"]),
         ({"Name": ["b", "a"], "code": ["1", "2"], "x": ["p", "q"]}, ["Name", "code"]),
-        ({"id": [7, 8], "name": ["b", "a"]}, ["id"]),
+        ({"id": [7, 8], "name": ["b", "a"]}, ["id", "name"]),
+        ({"id": [1, 2], "name": ["b", "a"]}, ["name"]),  # boxes without ids are numbered so
+        ({"id": ["1", "2"], "name": ["b", "a"]}, ["id", "name"]),
+        ({"id": [1, 2], "class": ["a", "a"]}, ["id"]),
+        ({"id": [7, 8], "text": ["b" * 41, "a"]}, ["id"]),
+        ({"text": ["b" * 41, "a"], "people": [1, 2]}, ["text"]),
         ({"people": [1, 2], "class": ["a", "a"]}, ["people"]),
         ({"class": ["a", "a"]}, ["class"]),
         ({"share": [0.1, 0.2]}, []),

@@ -1,8 +1,9 @@
 """Values of options, and arguments of the library in its messages."""
 
+import click
 import pytest
 
-from psd_cli.options.values import rename_arguments
+from psd_cli.options.values import LIMITS, rename_arguments
 
 NAMES = ("overwrite", "user", "max_contributions", "epsilon", "bounds")
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in NAMES}
@@ -30,3 +31,23 @@ OPTIONS |= {name: f"--read {name}" for name in ("x", "y", "time", "layer")}
 )
 def test_arguments_become_options(message, shown):
     assert rename_arguments(message, OPTIONS) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("0.3", 0.3),
+        (".3", 0.3),
+        ("30%", 0.3),
+        ("12 %, 30%", (0.12, 0.3)),
+        ("0.12,30%", (0.12, 0.3)),
+    ],
+)
+def test_limits_are_shares_or_percentages(text, limits):
+    assert LIMITS(text) == pytest.approx(limits)
+
+
+@pytest.mark.parametrize("text", ["%", "30%%", "0.1,0.2,0.3", "a third"])
+def test_other_limits_are_refused(text):
+    with pytest.raises(click.BadParameter):
+        LIMITS(text)

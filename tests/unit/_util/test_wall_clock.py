@@ -80,6 +80,45 @@ def test_other_text_is_refused_and_not_quoted(text):
         assert raised.value.__context__ is None
 
 
+LAST, FIRST = "9999-12-31T23:59:59", "0001-01-01T00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "expected"),
+    [
+        (f"{LAST}-05:00", "America/New_York", f"{LAST}.000000"),
+        (f"{LAST}-10:00", "Pacific/Honolulu", f"{LAST}.000000"),
+        (f"{LAST}+12:00", "Pacific/Honolulu", "9999-12-31T01:59:59.000000"),
+        ("0001-01-01T08:30:00+08:30", SEOUL, "0001-01-01T08:27:52.000000"),  # its mean solar time
+        (f"{FIRST}-12:00", SEOUL, "0001-01-01T20:27:52.000000"),
+    ],
+)
+def test_ends_of_the_range_are_those_of_local_time(text, zone, expected):
+    assert shown([text], zone) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("values", "zone"),
+    [
+        pytest.param([f"{LAST}-12:00"], "America/New_York", id="text-late"),
+        pytest.param([f"{FIRST}+12:00"], "America/New_York", id="text-early"),
+        pytest.param([f"{LAST}-15:59"], "Pacific/Kiritimati", id="text-latest"),
+        *(
+            pytest.param(pa.array([value, None, 0], pa.timestamp(unit, "UTC")), zone, id=f"{value}")
+            for value, unit, zone in (
+                (253_402_300_800, "s", SEOUL), (-62_135_596_801, "s", "America/New_York"),
+                (9 * 10**12, "s", SEOUL), (-9 * 10**12, "s", SEOUL), (2**63 - 1, "us", SEOUL),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_moments_beyond_the_range_are_refused_as_other_bad_times(values, zone):
+    with pytest.raises(InputDataError) as raised:
+        wall_clock(values, zone, column="seen")
+    assert str(raised.value) == MESSAGES[1]
+    assert raised.value.__context__ is None
+
+
 def test_rows_with_and_without_offsets_in_one_column():
     texts = ["2024-01-31T10:00:00", "2024-01-31T10:00:00Z", None, "2024-01-31T10:00:00+01:00"]
     hours = ["2024-01-31T10", "2024-01-31T19", "NaT", "2024-01-31T18"]

@@ -235,9 +235,10 @@ def test_what_is_no_box_is_refused(release, regions, says):
         ({"confidence": 1}, "confidence must be between 0 and 1, got 1"),
         ({"confidence": 95}, "confidence must be between 0 and 1, got 95"),
         ({"confidence": math.nan}, "confidence must be between 0 and 1, got nan"),
-        ({"threshold": 0}, "threshold must be above 0, got 0"),
-        ({"threshold": -0.3}, "threshold must be above 0, got -0.3"),
-        ({"threshold": math.nan}, "threshold must be above 0, got nan"),
+        ({"threshold": 0}, "threshold must be above 0 and at most 1, got 0"),
+        ({"threshold": 30}, "threshold must be above 0 and at most 1, got 30; it is a relative"),
+        ({"threshold": -0.3}, "threshold must be above 0 and at most 1, got -0.3"),
+        ({"threshold": math.nan}, "threshold must be above 0 and at most 1, got nan"),
     ],
 )
 def test_bad_levels_are_refused(release, given, says):

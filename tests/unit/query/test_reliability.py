@@ -34,7 +34,7 @@ def test_errors_relative_to_0_and_less_are_infinite():
 
 @pytest.mark.parametrize(
     ("threshold", "limits"),
-    [(0.3, (0.12, 0.3)), (0.1, (0.1, 0.1)), ((0.165, 0.333), (0.165, 0.333)), (2, (0.12, 2))],
+    [(0.3, (0.12, 0.3)), (0.1, (0.1, 0.1)), ((0.165, 0.333), (0.165, 0.333)), (1, (0.12, 1))],
 )
 def test_limits_of_a_caller(threshold, limits):
     read = reliability_limits(threshold)
