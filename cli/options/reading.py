@@ -71,6 +71,11 @@ def read_option(*keys: str) -> Decorator:
             option="--read",
         )
         check_names("key of --read", settings, keys)
+        if "wkt" in settings and not settings.keys().isdisjoint(("x", "y")):
+            raise click.UsageError(
+                "--read x and --read y must be left out with --read wkt; the points are in one "
+                "column, or in two"
+            )
         return settings
 
     return _option(

@@ -74,7 +74,9 @@ LIMITS = _option_type(_parse_limits, "share[,share]")
 """Type of an option that takes the limits of classes."""
 
 # Arguments of the library as its messages write them, such as overwrite=True, layer= or user="id".
-_ARGUMENT = re.compile(r"(?<![\w./:])([a-z_]+)=(True\b|[A-Z]+\b|\"[^\"]*\")?(?![\w=%/])")
+_ARGUMENT = re.compile(r"(?<![\w./:])([a-z_]+)=(True\b|[A-Z]+\b|\d+\b|\"[^\"]*\")?(?![\w=%/])")
+_SHELL = re.compile(r"[;|&<>*?$\s]")
+"""Characters that a shell does not pass on without quotes."""
 
 
 def rename_arguments(message: str, options: Mapping[str, str]) -> str:
@@ -100,7 +102,7 @@ def rename_arguments(message: str, options: Mapping[str, str]) -> str:
         name, value = match[1], match[2] or ""
         if name not in options:
             return match[0]
-        value = "" if value == "True" else value.strip('"')
+        value = "" if value == "True" else value if _SHELL.search(value) else value.strip('"')
         separator = "=" if " " in options[name] else " "
         return f"{options[name]}{separator}{value}" if value else options[name]
 

@@ -433,10 +433,12 @@ class Release:
         DomainError
             If a CRS is missing.
         """
+        from psd.api._answer_tables import with_columns_of
         from psd.query.joint import answer_jointly
 
-        regions = attach_crs(regions, crs, self.domain)
-        return answer_jointly(self.index, regions, confidence=confidence, threshold=threshold)
+        shapes = attach_crs(regions, crs, self.domain)
+        joint = answer_jointly(self.index, shapes, confidence=confidence, threshold=threshold)
+        return replace(joint, answers=with_columns_of(regions, joint.answers, crs))
 
     def explain(self, regions: Any, *, crs: Any = None) -> list[Explanation]:
         """Explain the error of each answer, and what would reduce it.
@@ -513,12 +515,14 @@ class Release:
         ParameterError
             If a region does not lie inside its parent, or regions of one parent overlap.
         """
+        from psd.api._answer_tables import with_columns_of
         from psd.statistics.nested import answer_nested
 
-        regions = attach_crs(regions, crs, self.domain)
-        return answer_nested(
-            self.index, regions, parents=parents, confidence=confidence, threshold=threshold
+        shapes = attach_crs(regions, crs, self.domain)
+        answers = answer_nested(
+            self.index, shapes, parents=parents, confidence=confidence, threshold=threshold
         )
+        return with_columns_of(regions, answers, crs)
 
     def raster(self, columns: int, rows: int) -> Raster:
         """Counts, densities and errors of equal cells over the domain.

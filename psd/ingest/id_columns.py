@@ -1,13 +1,16 @@
 """Columns whose names are those of ids of people or devices. Private side, reads no record.
 
 A release per record protects a person with many records less than its epsilon states. The names
-of the columns decide, never their values, and a message shows names of the list below alone: what
-a file without a header has in its first line is shown nowhere.
+of the columns decide, never their values. A name is shown as the input spells it only where it is a
+name of the list below with other separators and capitals: what a file without a header has in its
+first line is shown nowhere.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+import tempfile
 from collections.abc import Iterable, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +19,7 @@ from psd.errors import PsdError
 from psd.ingest.sources import files_of
 from psd.ingest.sources._csv_header import read_header
 from psd.ingest.sources._paths import STDIN, file_kind, is_path
+from psd.ingest.sources._plain_text import header_file
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -38,15 +42,17 @@ ID_NAMES = frozenset({*_WORDS, *(person + end for person in _PEOPLE for end in _
 """Names of ids in small letters, without what separates their words. ``id`` alone is none of them:
 it often numbers the records."""
 
+_SPELLED = re.compile(r"[A-Za-z0-9]+(?:[ _.-][A-Za-z0-9]+)*")
+
 
 def id_columns(data: Any, columns: Columns) -> tuple[str, ...]:
-    """Names in `ID_NAMES` that the inputs have; empty for inputs whose names are not known.
+    """Names of columns that are in `ID_NAMES`; empty for inputs whose names are not known.
 
     Parameters
     ----------
     data : object or list of objects
-        As in `psd.build`: files of CSV in UTF-8, Parquet and vector files and tables in memory are
-        looked at, each at its names alone. What cannot be read is left to the reader. Private.
+        As in `psd.build`: files, standard input and tables in memory are looked at, each at its
+        names alone. What cannot be read is left to the reader. Private.
     columns : Columns
         Names of the columns to read. Public.
 
@@ -55,19 +61,20 @@ def id_columns(data: Any, columns: Columns) -> tuple[str, ...]:
     >>> import pandas as pd
     >>> from psd.ingest.sources import Columns
     >>> id_columns(pd.DataFrame(columns=["lon", "lat", "User-ID", "id"]), Columns())
-    ('userid',)
+    ('User-ID',)
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     names = [name for item in items for name in _names_of(item, columns)]
-    plain = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in names)
-    return tuple(dict.fromkeys(name for name in plain if name in ID_NAMES))
+    plain = [(name, re.sub(r"[^a-z0-9]", "", name.lower())) for name in names]
+    shown = (name if _SPELLED.fullmatch(name) else key for name, key in plain if key in ID_NAMES)
+    return tuple(dict.fromkeys(shown))
 
 
 def _names_of(item: Any, columns: Columns) -> Sequence[str]:
     """Names of the columns of an input."""
     if is_path(item):
         if str(item) == STDIN:
-            return ()
+            return _names_of_standard_input(columns)
         try:
             files = files_of([item])
         except PsdError:
@@ -92,7 +99,12 @@ def _names_of_file(path: Path, columns: Columns) -> Sequence[str]:
     try:
         match file_kind(path):
             case "csv":
-                return read_header(path, columns).names
+                with header_file(path, columns) as plain:
+                    return read_header(plain, columns).names
+            case "xlsx":
+                from psd.ingest.sources.xlsx import header_names
+
+                return header_names(path, columns)
             case "parquet":
                 import pyarrow.parquet as pq
 
@@ -104,3 +116,16 @@ def _names_of_file(path: Path, columns: Columns) -> Sequence[str]:
     except (PsdError, OSError, RuntimeError, ValueError, pa.ArrowException):
         pass
     return ()
+
+
+def _names_of_standard_input(columns: Columns) -> Sequence[str]:
+    """Names in what standard input has ready, which stays there for the reader."""
+    peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
+    start: bytes = b"" if peek is None else peek()
+    end = start.rfind(b"\n") + 1
+    if not end:
+        return ()
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(start[: end + (start[:2] == b"\xff\xfe")])
+        file.flush()
+        return _names_of_file(Path(file.name), columns)

@@ -129,8 +129,8 @@ def reliability_limits(threshold: Threshold) -> Limits:
         if not is_number or not 0 < number <= 1:
             text = f"{number:g}" if is_number else str(number)[:80]
             raise ParameterError(
-                f"threshold must be above 0 and at most 1, got {text}; it is a relative error, such "
-                "as 0.3 for 30 %"
+                f"threshold must be above 0 and at most 1, got {text}; it is a relative error, "
+                "such as 0.3 for 30 %"
             )
     good, reliable = min(GOOD_LIMIT, numbers[-1]) if len(numbers) == 1 else numbers[0], numbers[-1]
     if good > reliable:

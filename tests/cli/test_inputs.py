@@ -159,12 +159,12 @@ def test_a_missing_column_is_answered_by_the_option_that_names_it(tmp_path):
     write_points(tmp_path / "v.csv", [(1, 2, "a")], header="long,lat,who")
     build = ("build", tmp_path / "v.csv", "-o", tmp_path / "r", "--epsilon", 1, *BOUNDS)
     assert fails(8, *build).endswith(
-        "no column 'lon' in its first line; name it by --read x=NAME; its columns are long, lat, "
+        "no column 'lon' in the first line; name it by --read x=NAME; its columns are long, lat, "
         "who; did you mean 'long'?\n"
     )
     users = ("--read", "x=long", "--user", "id", "--max-contributions", 1)
     assert fails(8, *build, *users).endswith(
-        "no column 'id' in its first line; name it by --user NAME; its columns are long, lat, who\n"
+        "no column 'id' in the first line; name it by --user NAME; its columns are long, lat, who\n"
     )
 
 

@@ -75,7 +75,7 @@ def table_of_ids(folder, header=IDS):
 def test_a_column_that_is_named_like_an_id_asks_for_the_unit(points):
     ids = table_of_ids(points.parent)
     asked = (
-        "psd: warning: a column is named like an id (userid), and each record is protected "
+        "psd: warning: a column is named like an id (user_id), and each record is protected "
         "separately: a person with many records is protected less. Give --user COLUMN to protect "
         "all records of a user, or --per record if a record is what you protect\n"
     )
@@ -99,7 +99,7 @@ def test_a_dataset_of_a_ledger_states_the_unit(points):
 @pytest.mark.parametrize("rows", [[], [(1, 1, "a", 1)], [(9, 9, "b", 1)] * 9])
 def test_the_warning_does_not_depend_on_records(points, rows):
     write_points(points.parent / "ids.csv", rows, IDS)
-    assert "(userid)" in stderr_of(*build_of("ids.csv"))
+    assert "(user_id)" in stderr_of(*build_of("ids.csv"))
 
 
 def test_a_file_without_names_of_columns_shows_nothing_of_its_first_line(points):

@@ -27,6 +27,11 @@ OPTIONS |= {name: f"--read {name}" for name in ("x", "y", "time", "layer")}
         ("d/user=7/part.parquet cannot be read", "d/user=7/part.parquet cannot be read"),
         ("d=1/x.csv has no column", "d=1/x.csv has no column"),
         ("set height=8", "set height=8"),
+        ("a:crs=EPSG:4326", "a:crs=EPSG:4326"),
+        ("leave it out with layer=2", "leave it out with --read layer=2"),
+        # What a shell does not pass on stays in quotes.
+        ('state layer=";"', 'state --read layer=";"'),
+        ('state layer="tab"', "state --read layer=tab"),
     ],
 )
 def test_arguments_become_options(message, shown):

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
-from psd.ingest.sources._names import check_roles, may_be_values, resolve_columns
+from psd.ingest.sources._names import (
+    check_roles,
+    may_be_values,
+    refuse_two_pairs,
+    resolve_columns,
+)
 from psd.ingest.sources._point_text import decode_wkt
 from psd.ingest.sources._points import (
     Coordinates,
@@ -133,6 +138,8 @@ def find_columns(
             )
         (geometry,) = geometries
     chosen = Layout(what=what, columns=columns, geometry=geometry, project=lambda points: points)
+    if geometry is None:
+        refuse_two_pairs(what, columns, schema.names)
     check_names(what, schema.names, chosen.names)
     check_roles(what, columns)
     _check_types(schema, chosen)

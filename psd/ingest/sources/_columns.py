@@ -17,6 +17,14 @@ DELIMITERS = {",": ",", ";": ";", "tab": "\t", "|": "|"}
 USUAL_PAIRS = (("lon", "lat"), ("longitude", "latitude"), ("x", "y"), ("easting", "northing"))
 """Names of coordinate columns; the first pair is the default."""
 
+# Other names of the encodings, as programs and Python call them.
+_ENCODINGS = {
+    **dict.fromkeys(("cp1252", "cp-1252", "windows1252", "win-1252", "ansi"), "windows-1252"),
+    "utf8": "utf-8",
+    "utf16": "utf-16",
+    **{name: name for name in ("utf-8", "utf-16", "windows-1252")},
+}
+
 _MAX_SKIPPED = 1_000_000
 
 _CHECKS = {
@@ -57,7 +65,7 @@ class Columns:
         Decimal sign of coordinates in text.
     encoding : {"auto", "utf-8", "utf-16", "windows-1252"}
         Encoding of CSV. "auto" is UTF-16 where the file begins with its byte order mark, else
-        UTF-8.
+        UTF-8. Other names of these, such as cp1252, are accepted.
     input_crs : str, optional
         CRS of x and y, or of points in WKT, if it is not that of the domain; also of geometries
         that state none. Kept in its canonical text. A record that the transformation does not
@@ -92,11 +100,18 @@ class Columns:
 
     def __post_init__(self) -> None:
         """Check how text is read."""
+        encoding = _ENCODINGS.get(str(self.encoding).lower().replace("_", "-"), self.encoding)
+        object.__setattr__(self, "encoding", encoding)
         for name, check in _CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
         if self.input_crs is not None:
             crs, _ = check_plane_crs(str(self.input_crs), "input_crs")
             object.__setattr__(self, "input_crs", crs)
+        if self.wkt is not None and (self.x, self.y) != USUAL_PAIRS[0]:
+            raise ParameterError(
+                f"x and y must be left out with wkt, got {self.x[:80]!r} and {self.y[:80]!r}; the "
+                "points are in one column, or in two"
+            )
         if self.wkt is not None and self.geometry is not None:
             raise ParameterError(
                 "wkt must be left out with geometry=; a column of points is either text or "

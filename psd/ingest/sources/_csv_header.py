@@ -14,7 +14,13 @@ from typing import IO
 from psd.errors import InputDataError
 from psd.ingest.sources._columns import DELIMITERS, Columns
 from psd.ingest.sources._csv_file import DECIMAL, find_compression, open_content
-from psd.ingest.sources._names import check_roles, closest_text, may_be_values, resolve_columns
+from psd.ingest.sources._names import (
+    check_roles,
+    closest_text,
+    may_be_values,
+    refuse_two_pairs,
+    resolve_columns,
+)
 
 __all__ = ["AUTOMATIC", "Header", "HeaderError", "check_signature", "has_wide_mark", "read_header"]
 
@@ -25,6 +31,9 @@ AUTOMATIC = (",", ";", "tab")
 
 # Bytes that no text has, whatever its encoding; UTF-16 also has zeros.
 _CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
+
+# A line such as sep=; above the names.
+_SEPARATOR_LINE = re.compile(rb'"?sep=.?"?', re.IGNORECASE)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -102,12 +111,12 @@ def read_header(path: Path, columns: Columns) -> Header:
     InputDataError
         If a column is repeated.
     """
-    line = _header_line(path)
+    line = _header_line(path, columns.skip_rows)
     words = AUTOMATIC if columns.delimiter == "auto" else (columns.delimiter,)
     headers, fault = [], None
     for word in words:
         try:
-            names = _split_names(path, line, DELIMITERS[word])
+            names = _split_names(path, line, word, columns.skip_rows)
         except HeaderError as error:
             fault = fault or error
             continue
@@ -119,12 +128,17 @@ def read_header(path: Path, columns: Columns) -> Header:
     if fault is not None and not fitting:
         raise fault
     chosen = fitting[0] if fitting else max(headers, key=lambda header: len(header.names))
-    _check_columns(path, chosen, columns)
+    _check_columns(path, chosen, columns, line)
     return chosen
 
 
-def _header_line(path: Path) -> str:
-    """Text of the first line, which is neither empty nor binary."""
+def _place(skipped: int) -> str:
+    """Which line of a file has the names."""
+    return f"line {skipped + 1}" if skipped else "the first line"
+
+
+def _header_line(path: Path, skipped: int) -> str:
+    """Text of the line of names, which is neither empty nor binary; lines above it are left out."""
     with open_content(path, find_compression(path)) as file:
         start = _first_line(file)
     check_signature(path, start)
@@ -134,7 +148,12 @@ def _header_line(path: Path) -> str:
         )
     line = re.split(rb"[\r\n]", start.removeprefix(_BYTE_ORDER_MARK), maxsplit=1)[0]
     if not line.strip():
-        raise HeaderError(f"the first line of {path} must name the columns, but is empty")
+        raise HeaderError(f"{_place(skipped)} of {path} must name the columns, but is empty")
+    if _SEPARATOR_LINE.fullmatch(line.strip()):
+        raise HeaderError(
+            f"{_place(skipped)} of {path} names the separator for a spreadsheet program; leave "
+            f"it out with skip_rows={skipped + 1}"
+        )
     if _is_binary(line):
         raise HeaderError(f"{path} is not text; name a table of points, such as CSV in UTF-8")
     if b"\0" in line:
@@ -148,15 +167,15 @@ def _header_line(path: Path) -> str:
     )
 
 
-def _split_names(path: Path, line: str, delimiter: str) -> list[str]:
+def _split_names(path: Path, line: str, word: str, skipped: int) -> list[str]:
     """Names in a header line."""
     try:
         # An open quote would continue in the next line, and then in the rows.
-        names, *after = csv.reader([line + "\n", "next"], delimiter=delimiter)
+        names, *after = csv.reader([line + "\n", "next"], delimiter=DELIMITERS[word])
     except csv.Error:
-        raise HeaderError(f"the first line of {path} has a name that is too long") from None
+        raise HeaderError(f"{_place(skipped)} of {path} has a name that is too long") from None
     if not after:
-        raise HeaderError(f"the first line of {path} has a quote that is not closed")
+        raise HeaderError(f"{_place(skipped)} of {path} has a quote that is not closed")
     return [name.strip() for name in names]
 
 
@@ -182,7 +201,7 @@ def _first_line(file: IO[bytes]) -> bytes:
     return start.partition(b"\n")[0]
 
 
-def _check_columns(path: Path, header: Header, columns: Columns) -> None:
+def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> None:
     """Refuse missing and repeated columns, with the likely cause.
 
     Names that differ only in the case of letters are refused whether or not they are read: a
@@ -197,13 +216,14 @@ def _check_columns(path: Path, header: Header, columns: Columns) -> None:
                 f"{path} has columns{'' if may_be_values(names) else pair} which differ only in "
                 "the case of letters; rename one of them"
             )
+    refuse_two_pairs(str(path), header.columns, names)
     for name, read in zip(columns, header.columns, strict=True):
         if names.count(read) > 1:
             raise InputDataError(f"{path} has {names.count(read)} columns named {read!r}")
         if read not in names:
             raise HeaderError(
-                f"{path} has no column {name!r} in its first line; "
-                f"{_likely_cause(names, name, _role(columns, name))}"
+                f"{path} has no column {name!r} in {_place(columns.skip_rows)}; "
+                f"{_likely_cause(header, line, name, _role(columns, name))}"
             )
     check_roles(str(path), header.columns)
 
@@ -214,13 +234,16 @@ def _role(columns: Columns, name: str) -> str:
     return next(role for role in roles if getattr(columns, role) == name)
 
 
-def _likely_cause(names: list[str], name: str, role: str) -> str:
+def _likely_cause(header: Header, line: str, name: str, role: str) -> str:
     """Explain why a column is missing; a first line that may be a record is not shown."""
-    for word in ("|", "tab", ";", ","):
-        if DELIMITERS[word] in names[0]:
-            return f'is it separated by {DELIMITERS[word]!r}? State delimiter="{word}"'
+    names = header.names
+    counts = {word: line.count(delimiter) for word, delimiter in DELIMITERS.items()}
+    word = max(counts, key=counts.__getitem__)
+    if counts[word] >= len(names) and DELIMITERS[word] != header.delimiter:
+        return f'is it separated by {word!r}? State delimiter="{word}"'
     if sum(re.fullmatch(DECIMAL, text) is not None for text in names) > 1:
-        return "is that line data, without a line of column names above it?"
+        too_many = ", or is skip_rows= too large" if header.columns.skip_rows else ""
+        return f"is that line data, without a line of column names above it{too_many}?"
     if may_be_values(names):
         return f"name it by {role}=NAME"
     return f"name it by {role}=NAME; {closest_text(name, names)}"

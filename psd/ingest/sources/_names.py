@@ -13,7 +13,14 @@ from difflib import get_close_matches
 from psd.errors import InputDataError
 from psd.ingest.sources._columns import USUAL_PAIRS, Columns
 
-__all__ = ["check_roles", "closest_text", "match_name", "may_be_values", "resolve_columns"]
+__all__ = [
+    "check_roles",
+    "closest_text",
+    "match_name",
+    "may_be_values",
+    "refuse_two_pairs",
+    "resolve_columns",
+]
 
 _LISTED = 20
 
@@ -55,7 +62,7 @@ def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
     >>> list(resolve_columns(Columns(user="ID"), ["id", "Longitude", "Latitude"]))
     ['Longitude', 'Latitude', 'id']
     """
-    x, y = _find_pair(columns, names)
+    x, y = (columns.x, columns.y) if columns.wkt is not None else _find_pair(columns, names)
     user, time, wkt = (
         name if name is None else match_name(name, names) or name
         for name in (columns.user, columns.time, columns.wkt)
@@ -80,11 +87,34 @@ def _find_pair(columns: Columns, names: Sequence[str]) -> tuple[str, str]:
     """Coordinate columns: the named ones, else the only usual pair if the names are the default."""
     pair = _match_pair((columns.x, columns.y), names)
     if (columns.x, columns.y) == USUAL_PAIRS[0] and not set(pair) <= set(names):
-        pairs = [_match_pair(other, names) for other in USUAL_PAIRS[1:]]
-        present = [other for other in pairs if set(other) <= set(names)]
+        present = _other_pairs(names)
         if len(present) == 1:
             return present[0]
     return pair
+
+
+def _other_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Usual pairs that an input has, without the default."""
+    pairs = [_match_pair(other, names) for other in USUAL_PAIRS[1:]]
+    return [other for other in pairs if set(other) <= set(names)]
+
+
+def refuse_two_pairs(what: str, columns: Columns, names: Sequence[str]) -> None:
+    """Refuse an input with two usual pairs of coordinates, if neither the default nor a choice.
+
+    Raises
+    ------
+    InputDataError
+    """
+    is_open = columns.wkt is None and (columns.x, columns.y) == USUAL_PAIRS[0]
+    if not is_open or set(USUAL_PAIRS[0]) <= set(names) or may_be_values(names):
+        return
+    pairs = [" and ".join(pair) for pair in _other_pairs(names)]
+    if len(pairs) > 1:
+        raise InputDataError(
+            f"{what} has {len(pairs)} pairs of columns of coordinates: {', '.join(pairs)}; choose "
+            "one with x=NAME and y=NAME"
+        )
 
 
 def _match_pair(pair: tuple[str, str], names: Sequence[str]) -> tuple[str, str]:

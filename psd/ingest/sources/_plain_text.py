@@ -22,7 +22,7 @@ from psd.ingest.sources._csv_file import BUFFER, Expansion, find_compression, op
 from psd.ingest.sources._csv_header import HeaderError, check_signature, has_wide_mark
 from psd.ingest.sources._paths import refuse_changes
 
-__all__ = ["plain_file", "standard_input", "stored_stream"]
+__all__ = ["header_file", "plain_file", "standard_input", "stored_stream"]
 
 _MAX_LINE = 2**20
 
@@ -68,6 +68,25 @@ def plain_file(path: Path, columns: Columns) -> Iterator[Path]:
         yield Path(f"/dev/fd/{spool.fileno()}")
 
 
+@contextmanager
+def header_file(path: Path, columns: Columns) -> Iterator[Path]:
+    """Yield the path of a file in UTF-8 whose first line is the header; it may hold nothing else.
+
+    Raises
+    ------
+    HeaderError, InputDataError
+        As `plain_file`.
+    """
+    encoding = _find_encoding(path, columns)
+    if encoding in ("auto", "utf-8") and not columns.skip_rows:
+        yield path
+        return
+    with _unnamed_file(str(path)) as spool:
+        with _storing(str(path), spool), _open_text(path, encoding, columns.skip_rows) as text:
+            spool.write(text.readline(_MAX_LINE).encode())
+        yield Path(f"/dev/fd/{spool.fileno()}")
+
+
 def _find_encoding(path: Path, columns: Columns) -> str:
     """Stated encoding, or UTF-16 where the file begins with its byte order mark."""
     with open_content(path, find_compression(path)) as file:
@@ -89,15 +108,22 @@ def _find_encoding(path: Path, columns: Columns) -> str:
 def _copy_text(path: Path, spool: IO[bytes], encoding: str, skipped: int) -> None:
     """Copy a file as UTF-8 without its first lines."""
     limit, size = Expansion(path), 0
+    with _open_text(path, encoding, skipped) as text:
+        for part in iter(lambda: text.read(BUFFER), ""):
+            content = part.encode()
+            size += len(content)
+            limit.check(size)
+            spool.write(content)
+
+
+@contextmanager
+def _open_text(path: Path, encoding: str, skipped: int) -> Iterator[io.TextIOWrapper]:
+    """Open a file below its first lines; bytes that are not of its encoding stop the build."""
     try:
         with open_content(path, find_compression(path)) as file:
             text = io.TextIOWrapper(file, encoding=_CODECS[encoding], newline="")
             _skip_lines(path, text, skipped)
-            for part in iter(lambda: text.read(BUFFER), ""):
-                content = part.encode()
-                size += len(content)
-                limit.check(size)
-                spool.write(content)
+            yield text
         return
     except UnicodeError:
         pass  # raised below, so that no context carries the message, which quotes bytes

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
 from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
-from psd.ingest.sources._names import check_roles, resolve_columns
+from psd.ingest.sources._names import check_roles, refuse_two_pairs, resolve_columns
 from psd.ingest.sources._point_text import decode_wkt
 from psd.ingest.sources._points import (
     Coordinates,
@@ -56,6 +56,8 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
         names = [str(name) for name in data.columns]
         chosen = resolve_columns(columns, names)
         more = [name for name in (chosen.user, chosen.time) if name is not None]
+        if geometry is None:
+            refuse_two_pairs(what, chosen, names)
         check_names(what, names, [*chosen] if geometry is None else [geometry, *more])
         check_roles(what, chosen)
         if chosen.user is not None:

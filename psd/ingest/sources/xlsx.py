@@ -25,7 +25,7 @@ from psd.errors import InputDataError, MissingExtraError
 from psd.ingest.sources._arrow import check_names
 from psd.ingest.sources._csv_file import DECIMAL
 from psd.ingest.sources._faults import fault_class
-from psd.ingest.sources._names import check_roles, resolve_columns
+from psd.ingest.sources._names import check_roles, refuse_two_pairs, resolve_columns
 from psd.ingest.sources._paths import file_kind, refuse_changes
 from psd.ingest.sources._point_text import MISSING, decode_wkt, number_rule
 from psd.ingest.sources._points import Projection, column_projection
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.space.domain import Domain
 
-__all__ = ["accepts", "batches"]
+__all__ = ["accepts", "batches", "header_names"]
 
 _ROWS = 20_000
 
@@ -73,9 +73,9 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
     for path in items:
         with refuse_changes([path]), _open_sheet(path, columns.layer) as sheet:
             rows = _rows(path, sheet)
-            header = next(islice(rows, columns.skip_rows, None), ())
-            names = ["" if name is None else str(name).strip() for name in header]
+            names = _names(rows, columns)
             chosen = resolve_columns(columns, names)
+            refuse_two_pairs(str(path), chosen, names)
             check_names(str(path), names, chosen)
             check_roles(str(path), chosen)
             fields = {name: names.index(name) for name in chosen}
@@ -84,6 +84,27 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
             while block := list(islice(rows, _ROWS)):
                 records = [row for row in block if any(cell is not None for cell in row)]
                 yield _batch(path, records, chosen, fields, project)
+
+
+def header_names(path: Path, columns: Columns) -> list[str]:
+    """Names of the columns of a workbook.
+
+    Raises
+    ------
+    InputDataError
+        If it is damaged, or has several sheets and none is named.
+    MissingExtraError
+        If openpyxl is not installed.
+    """
+    _check_size(path)
+    with _open_sheet(path, columns.layer) as sheet:
+        return _names(_rows(path, sheet), columns)
+
+
+def _names(rows: Iterator[tuple[Any, ...]], columns: Columns) -> list[str]:
+    """Names of the columns in the row of the header; the rows below it are left."""
+    header = next(islice(rows, columns.skip_rows, None), ())
+    return ["" if name is None else str(name).strip() for name in header]
 
 
 def _check_size(path: Path) -> None:

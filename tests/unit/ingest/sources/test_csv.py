@@ -209,13 +209,13 @@ LATER = "lon,lat\r\n" + "1,2\r\n" * 20_000
         faulty("lon|latt\n1|2\n", "separated by '|'", "bars-and-another-name"),
         faulty(
             "longitude,lat\n1,2\n",
-            "no column 'lon' in its first line; name it by x=NAME; its "
+            "no column 'lon' in the first line; name it by x=NAME; its "
             "columns are longitude, lat; did you mean 'longitude'?",
             "x",
         ),
         faulty(
             "lon,latitude\n1,2\n",
-            "no column 'lat' in its first line; name it by y=NAME; its "
+            "no column 'lat' in the first line; name it by y=NAME; its "
             "columns are lon, latitude; did you mean 'latitude'?",
             "y",
         ),

@@ -74,7 +74,14 @@ def test_names_of_the_default_come_first(file):
     path = file("x,y,longitude,latitude,lon,lat\n9,9,9,9,1.5,2\n")
     assert rows_of(path) == [(1.5, 2.0)]
     several = file("x,y,longitude,latitude\n9,9,9,9\n")
-    assert "no column 'lon'" in refused(several)
+    for path in (several, file("Longitude;LATITUDE;X;Y\n9;9;9;9\n")):
+        names = path.read_text().split("\n")[0].replace(";", ",").split(",")
+        pairs = sorted([" and ".join(names[:2]), " and ".join(names[2:])], key=len, reverse=True)
+        assert refused(path).endswith(
+            f"has 2 pairs of columns of coordinates: {', '.join(pairs)}; choose one with x=NAME "
+            "and y=NAME"
+        )
+        assert rows_of(path, x="x", y="y") == [(9.0, 9.0)]
     assert rows_of(file("lon,x,y\n9,1.5,2\n")) == [(1.5, 2.0)]
     assert "'y'" in refused(file("lon,x\n9,1.5\n"), x="x", y="y")
 
@@ -150,11 +157,17 @@ def test_marks_of_missing_numbers_with_a_decimal_comma(file):
         (WIDE[:-1], {}, "is not in UTF-16"),
         (b"a\n" + PLAIN.encode("cp1252"), {"skip_rows": 1}, "is not in UTF-8; state its encoding="),
         (PLAIN, {"skip_rows": 9}, "must have more lines than skip_rows=9"),
-        (PLAIN, {"skip_rows": 1}, "no column 'lon' in its first line; is that line data"),
+        (PLAIN, {"skip_rows": 1}, "no column 'lon' in line 2; is that line data, without a line of "
+         "column names above it, or is skip_rows= too large?"),
         ("a" * 2**20 + "\n" + PLAIN, {"skip_rows": 1}, "line of more than 1 MB above"),
         ("\n\n", {"skip_rows": 1}, "must name the columns, but is empty"),
         (b"PK\x03\x04" + b"x" * 20, {"skip_rows": 1}, "got a workbook or a zip archive"),
         (EUROPEAN, {"delimiter": ","}, "is it separated by ';'? State delimiter="),
+        ("sep=;\nlon;lat\n", {}, "the first line of"),
+        ('"sep=;"\nlon;lat\n', {}, "names the separator for a spreadsheet program; leave it out "
+         "with skip_rows=1"),
+        ("Visits\nSEP=\t\nlon\tlat\n", {"skip_rows": 1}, "leave it out with skip_rows=2"),
+        ('"Lon, degrees";Lat\n1;2\n', {}, "its columns are Lon, degrees, Lat"),
         ("id;ID;lon;lat\n", {}, "differ only in the case"),
         ("lon,lat\n1,2\n", {"user": "LON"}, "must be different columns"),
         ("127.0,37.5,Ann,ann\n", {}, "has columns which differ only in the case"),
@@ -193,11 +206,21 @@ def test_names_are_shown_with_the_closest(file):
         ({"skip_rows": -1}, "skip_rows must be"),
         ({"skip_rows": "two"}, "skip_rows must be an integer"),
         ({"wkt": "a", "geometry": "b"}, "wkt must be left out with geometry="),
+        ({"wkt": "a", "x": "b"}, "x and y must be left out with wkt, got 'b' and 'lat'"),
     ],
 )
 def test_values_that_do_not_exist(options, words):
     with pytest.raises(ParameterError, match=words):
         Columns(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [("cp1252", "windows-1252"), ("CP_1252", "windows-1252"), ("Windows-1252", "windows-1252"),
+     ("UTF8", "utf-8"), ("utf_16", "utf-16")],
+)  # fmt: skip
+def test_encodings_have_other_names(name, encoding):
+    assert Columns(encoding=name).encoding == encoding
 
 
 @pytest.mark.parametrize(
