@@ -264,12 +264,11 @@ def _add_legend(figure: Any, axes: Any, classes: Classes, kind: str, limits: Lim
     ]
     if kind == "reliable":
         patches = patches[::-1]
-    engine = figure.get_layout_engine()
-    if engine is not None and len(figure.axes) == np.size(axes):  # the figure shows nothing else
-        figure.legend(handles=patches, loc="outside right upper", fontsize="small")
-        return
-    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
-    axes.legend(handles=patches, fontsize="small", **beside)
+    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "borderaxespad": 0}
+    last = np.atleast_2d(np.asarray(axes, object))[
+        0, -1
+    ]  # of several maps the one at the top right
+    last.legend(handles=patches, fontsize="small", frameon=False, **beside)
 
 
 def draw_scale_bar(axes: Axes, domain: Domain, *, below: float) -> None:

@@ -60,7 +60,13 @@ def test_nothing_covers_a_map(kind):
         figure.canvas.draw()
         maps = [axes for axes in figure.axes if axes.get_title()]
         page = figure.bbox
-        others = [*figure.legends, *(axes for axes in figure.axes if axes not in maps)]
+        keys = [axes.get_legend() for axes in maps if axes.get_legend() is not None]
+        others = [*keys, *(axes for axes in figure.axes if axes not in maps)]
+        assert len(others) == 1
+        assert not figure.legends
+        nearest = max(axes.get_window_extent().x1 for axes in maps)
+        assert 0 <= others[0].get_window_extent().x0 - nearest < 0.06 * page.width
+        others += [axes.yaxis.label for axes in maps if axes.get_ylabel()]
         others += [text for axes in maps for text in axes.texts]
         others += [line for axes in maps for line in axes.lines]
         for axes in maps:
