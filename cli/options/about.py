@@ -24,6 +24,7 @@ def _parse(
         key, sign, value = text.partition("=")
         if not sign:
             key, value = _FILE, text
+        key = "licence" if key == "license" else key
         check_names("key of --about", [key], (*ABOUT_KEYS, _FILE))
         if not value:
             raise click.UsageError(

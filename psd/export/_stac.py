@@ -32,8 +32,8 @@ def entry(described: Described) -> dict[str, Any]:
     interval = described.interval
     if interval is None:
         raise ParameterError(
-            "about must have a reference_date for an item of STAC, which states a time; add it by "
-            "release.with_about, or build with it"
+            "about must have a reference_date for an item of STAC, whose format requires a time, "
+            "got none; build with it, or add it by release.with_about"
         )
     bbox = described.bbox
     item: dict[str, Any] = {

@@ -125,7 +125,10 @@ def _names_of_standard_input(columns: Columns) -> Sequence[str]:
     end = start.rfind(b"\n") + 1
     if not end:
         return ()
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(start[: end + (start[:2] == b"\xff\xfe")])
-        file.flush()
-        return _names_of_file(Path(file.name), columns)
+    try:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(start[: end + (start[:2] == b"\xff\xfe")])
+            file.flush()
+            return _names_of_file(Path(file.name), columns)
+    except OSError:  # no room; the reader says so
+        return ()

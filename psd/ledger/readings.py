@@ -30,6 +30,7 @@ _WHEN = ("time", "time_zone")
 
 # Options that decide what a record of a text file is, and which text its id has.
 _WHAT = ("delimiter", "encoding", "skip_rows")
+_DEFAULTS = {"delimiter": "auto", "encoding": "auto", "skip_rows": "0"}
 
 
 def registered_reading(
@@ -124,10 +125,10 @@ def check_readings(name: str, registered: Reading | None, readings: Sequence[Rea
     for reading in readings:
         for key in _WHAT:
             if registered.get(key) != reading.get(key):
-                values = [each.get(key, "its default") for each in (registered, reading)]
+                values = [repr(each.get(key, _DEFAULTS[key])) for each in (registered, reading)]
                 raise LedgerError(
-                    f"dataset {name!r} has the registered {key} {values[0]}, got {values[1]}; the "
-                    "two define different records, whose epsilons do not add up"
+                    f"dataset {name!r} is registered with {key} {values[0]}, got {values[1]}; the "
+                    "two read different records from one file, so their epsilons do not add up"
                 )
         for key, what in (("user", "column of user ids"), ("ids", "rules of user ids")):
             _check_same(name, what, registered.get(key), reading.get(key))

@@ -46,7 +46,7 @@ def about_from_table(table: object, folder: Path | None = None) -> About | None:
     """
     if not isinstance(table, Mapping):
         return about_from_mapping(table)
-    check_names("key of about", table, (*ABOUT_KEYS, FILE))
+    check_names("key of about", table, (*ABOUT_KEYS, "license", FILE))
     texts = {key: value for key, value in table.items() if key != FILE}
     for path in about_files(table, folder):
         for key, value in _read(path).items():
@@ -77,5 +77,5 @@ def _read(path: str) -> dict[str, object]:
     if len(content) > _MAX_BYTES:
         raise InputDataError(f"about file {path} must have at most {_MAX_BYTES:,} bytes")
     table = read_toml("about file", text)
-    check_names("key of about", table, ABOUT_KEYS)
+    check_names("key of about", table, (*ABOUT_KEYS, "license"))
     return table

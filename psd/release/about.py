@@ -126,8 +126,8 @@ def about_from_mapping(value: object) -> About | None:
     Parameters
     ----------
     value : About or mapping, optional
-        Keys are those of `ABOUT_KEYS`. A reference date may be a date, or a year as an integer, as
-        TOML has them. Public.
+        Keys are those of `ABOUT_KEYS`, or license for licence. A reference date may be a date, or a
+        year as an integer, as TOML has them. Public.
 
     Raises
     ------
@@ -147,6 +147,8 @@ def about_from_mapping(value: object) -> About | None:
             f"{type_text(value)}",
             name="about",
         )
+    if "license" in value and "licence" not in value:
+        value = {"licence" if name == "license" else name: each for name, each in value.items()}
     check_names("key of about", value, ABOUT_KEYS)
     texts = {name: _as_text(name, each) for name, each in value.items() if each is not None}
     return About(**texts) if texts else None

@@ -33,6 +33,18 @@ def about(**texts):
     return [word for key, text in texts.items() for word in ("--about", f"{key}={text}")]
 
 
+def test_a_licence_has_two_spellings():
+    passes(*BUILD, "--about", "license=CC0-1.0")
+    assert psd.load("r.psd.parquet").about == {"licence": "CC0-1.0"}
+    toml = 'license = "CC0-1.0"'
+    with open("about.toml", "w") as file:
+        file.write(toml)
+    passes(*BUILD, "--about", "about.toml", "--overwrite")
+    assert psd.load("r.psd.parquet").about == {"licence": "CC0-1.0"}
+    both = about(license="CC0-1.0", licence="CC0-1.0")
+    assert "--about licence must be given once" in fails(2, *BUILD, *both, "--overwrite")
+
+
 def test_keys_are_stated_and_shown():
     passes(*BUILD, *about(**STATED))
     assert psd.load("r.psd.parquet").about == STATED

@@ -132,7 +132,7 @@ def read_header(path: Path, columns: Columns) -> Header:
     return chosen
 
 
-def _place(skipped: int) -> str:
+def _line_text(skipped: int) -> str:
     """Which line of a file has the names."""
     return f"line {skipped + 1}" if skipped else "the first line"
 
@@ -148,10 +148,10 @@ def _header_line(path: Path, skipped: int) -> str:
         )
     line = re.split(rb"[\r\n]", start.removeprefix(_BYTE_ORDER_MARK), maxsplit=1)[0]
     if not line.strip():
-        raise HeaderError(f"{_place(skipped)} of {path} must name the columns, but is empty")
+        raise HeaderError(f"{_line_text(skipped)} of {path} must name the columns, but is empty")
     if _SEPARATOR_LINE.fullmatch(line.strip()):
         raise HeaderError(
-            f"{_place(skipped)} of {path} names the separator for a spreadsheet program; leave "
+            f"{_line_text(skipped)} of {path} names the separator for a spreadsheet program; leave "
             f"it out with skip_rows={skipped + 1}"
         )
     if _is_binary(line):
@@ -173,9 +173,9 @@ def _split_names(path: Path, line: str, word: str, skipped: int) -> list[str]:
         # An open quote would continue in the next line, and then in the rows.
         names, *after = csv.reader([line + "\n", "next"], delimiter=DELIMITERS[word])
     except csv.Error:
-        raise HeaderError(f"{_place(skipped)} of {path} has a name that is too long") from None
+        raise HeaderError(f"{_line_text(skipped)} of {path} has a name that is too long") from None
     if not after:
-        raise HeaderError(f"{_place(skipped)} of {path} has a quote that is not closed")
+        raise HeaderError(f"{_line_text(skipped)} of {path} has a quote that is not closed")
     return [name.strip() for name in names]
 
 
@@ -222,7 +222,7 @@ def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> N
             raise InputDataError(f"{path} has {names.count(read)} columns named {read!r}")
         if read not in names:
             raise HeaderError(
-                f"{path} has no column {name!r} in {_place(columns.skip_rows)}; "
+                f"{path} has no column {name!r} in {_line_text(columns.skip_rows)}; "
                 f"{_likely_cause(header, line, name, _role(columns, name))}"
             )
     check_roles(str(path), header.columns)

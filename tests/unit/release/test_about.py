@@ -85,8 +85,11 @@ def test_texts_that_are_not_valid_are_refused(key, value, words):
 def test_keys_and_kinds_of_mappings_are_checked():
     assert about_from_mapping(None) is about_from_mapping({}) is None
     assert about_from_mapping({"title": None}) is None
+    assert about_from_mapping({"license": "CC0-1.0"}).texts == {"licence": "CC0-1.0"}
     with pytest.raises(ParameterError, match="did you mean 'licence'"):
-        about_from_mapping({"license": "CC0-1.0"})
+        about_from_mapping({"license": "CC0-1.0", "licence": "CC0-1.0"})
+    with pytest.raises(ParameterError, match="did you mean 'licence'"):
+        about_from_mapping({"lisence": "CC0-1.0"})
     with pytest.raises(ParameterError, match="about must be a mapping of texts"):
         about_from_mapping("Visits")
     with pytest.raises(ParameterError, match="about must have at least one key"):
