@@ -89,7 +89,6 @@ ELSEWHERE = {
     "release/counts.py": "unit/api/test_release.py",
     "release/allow_list.py": "unit/release/test_schema.py",
     "release/series*.py": "unit/api/test_series.py",
-    "space/bounds.py": "unit/space/test_domain.py",
     "space/bin_grid.py": "oracle/test_division_scores.py",
     "space/public_files.py": "unit/publish/test_recipe.py",
     "space/polygon_pieces.py": "oracle/test_polygons_naive.py",
