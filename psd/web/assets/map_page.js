@@ -748,6 +748,7 @@
       paintItems();
       paintHover();
       paintAnswers();
+      byId("slice").dataset.shown = slice;
     });
     on("theme", "click", () => { setTheme(!state.dark); paintItems(); });
     on("language", "click", () => {
