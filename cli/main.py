@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "plot": "Draw a map of a release, or small maps of a series.",
         "info": "Show the parameters and the guarantee of a release.",
         "methodology": "Write the sheet of method of a release, a page for readers.",
+        "qgis-plugin": "Write the plugin that has these commands in QGIS.",
     },
     "Without a curator": {
         "local": "Collect places that devices randomise themselves.",
@@ -109,7 +110,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(
-            f"{__package__}.commands.{cmd_name}"
+            f"{__package__}.commands.{cmd_name.replace('-', '_')}"
         ).command
         return command
 

@@ -14,7 +14,7 @@ every_command = pytest.mark.parametrize("name", COMMANDS)
 
 
 def command(name):
-    return import_module(f"psd_cli.commands.{name}").command
+    return import_module(f"psd_cli.commands.{name.replace('-', '_')}").command
 
 
 def examples(text):

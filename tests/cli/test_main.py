@@ -18,7 +18,10 @@ from support.cli_runner import cli, fails, passes, process, three_by_three, writ
 
 def modules_with_a_command():
     names = [module.name for module in pkgutil.iter_modules(psd_cli.commands.__path__)]
-    return {name for name in names if hasattr(import_module(f"psd_cli.commands.{name}"), "command")}
+    found = [
+        name for name in names if hasattr(import_module(f"psd_cli.commands.{name}"), "command")
+    ]
+    return {name.replace("_", "-") for name in found}
 
 
 def test_help_lists_the_commands_that_exist():
@@ -158,7 +161,7 @@ def test_what_an_interrupted_command_says(monkeypatch, name):
     def interrupt(self, ctx):
         raise KeyboardInterrupt
 
-    kind = type(import_module(f"psd_cli.commands.{name}").command)
+    kind = type(import_module(f"psd_cli.commands.{name.replace('-', '_')}").command)
     monkeypatch.setattr(kind, "invoke", interrupt)
     monkeypatch.setattr(kind, "parse_args", lambda self, ctx, args: args)
     told = fails(130, name)

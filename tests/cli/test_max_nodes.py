@@ -12,7 +12,7 @@ READING = {
     for name in COMMANDS
     if any(
         param.name == "release"
-        for param in import_module(f"psd_cli.commands.{name}").command.params
+        for param in import_module(f"psd_cli.commands.{name.replace('-', '_')}").command.params
     )
 }
 ARGUMENTS = {

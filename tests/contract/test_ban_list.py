@@ -333,6 +333,9 @@ ALLOWED = {
     ("randomness", "psd.planning.region_plan", "default_rng"): (
         "positions of made-up records in public regions"
     ),
+    ("processes and network", "psd.integrations.qgis.command_line", "subprocess"): (
+        "in QGIS, whose own Python is another one than that of psd"
+    ),
     ("randomness", "psd.local.distributions", "default_rng"): (
         "samples of public tables of reports, for the errors of a distribution"
     ),

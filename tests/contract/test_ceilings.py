@@ -36,7 +36,7 @@ def parameters(node):
 def commands():
     """Every command and every command below one."""
     for name in COMMANDS:
-        command = import_module(f"psd_cli.commands.{name}").command
+        command = import_module(f"psd_cli.commands.{name.replace('-', '_')}").command
         yield name, command
         if isinstance(command, click.Group):
             yield from ((f"{name} {child}", below) for child, below in command.commands.items())

@@ -1,0 +1,147 @@
+"""Commands as forms: what their options take, for programs that show fields in place of words."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from typing import Any
+
+import click
+
+from ..options.command import BoundsOption, GroupedOption
+
+__all__ = ["COMMANDS", "command_form"]
+
+COMMANDS = {
+    "build": ("Build a release", False),
+    "query": ("Count in polygons or regions of a release", False),
+    "export": ("Export the cells of a release", True),
+    "plan": ("Plan: predict errors before data is read", False),
+}
+"""Title of each command that has a form, and whether it asks if its file is opened as a layer."""
+
+# PRIVATE numbers on the screen, which the log of a program would keep; --format follows the file;
+# the limit of nodes is for senders that are not trusted.
+_LEFT_OUT = {"report_private", "form", "max_nodes"}
+
+_RELEASES = "Releases (*.psd.parquet)"
+_WRITTEN = {
+    ("build", "output"): _RELEASES,
+    ("build", "keep_tally"): "Tallies (*.tally)",
+    ("build", "save_recipe"): "Recipes (*.toml)",
+    ("export", "output"): "Cells (*.gpkg *.fgb *.geojson *.tif *.csv *.xlsx *.parquet *.pmtiles)",
+    ("plan", "output"): "Tables (*.csv *.json)",
+    ("plan", "plot"): "Pictures and pages (*.png *.svg *.html)",
+}
+_FILES = {"release", "boxes", "ledger", "boundary", "covariate"}
+_CRS = {"crs", "polygons_crs"}
+
+# Fields that are open at once; the others are under "Advanced".
+_FIRST = {
+    "build": {"bounds", "method", "user", "max_contributions"},
+    "query": {"polygons", "all_regions", "level"},
+    "export": {"level", "crs"},
+    "plan": {"area_km2", "bounds", "count", "epsilons"},
+}
+
+
+def command_form(name: str) -> dict[str, Any]:
+    """Form of a command.
+
+    Parameters
+    ----------
+    name : str
+        One of `COMMANDS`.
+
+    Returns
+    -------
+    dict
+        ``command``, ``title``, ``text`` (the help), ``loads`` and ``fields``, in the order of the
+        help, with ``name``, ``option`` (empty for an argument), ``kind``, ``label``, ``help``,
+        ``choices``, ``default``, ``required``, ``multiple``, ``size``, ``files`` and ``advanced``.
+    """
+    command = importlib.import_module(f"psd_cli.commands.{name}").command
+    title, loads = COMMANDS[name]
+    fields = [_field(name, each) for each in command.params if each.name not in _LEFT_OUT]
+    return {
+        "command": name,
+        "title": title,
+        "text": _plain_help(command),
+        "loads": loads,
+        "fields": sorted(fields, key=lambda field: field["advanced"]),
+    }
+
+
+def _plain_help(command: click.Command) -> str:
+    """Help of a command without its examples, which are command lines."""
+    text = inspect.cleandoc(command.help or "").partition("\b\n")[0]
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", text).strip()
+
+
+def _field(command: str, parameter: click.Parameter) -> dict[str, Any]:
+    """Field of an option or an argument."""
+    name, option = str(parameter.name), isinstance(parameter, click.Option)
+    kind = _kind(command, parameter)
+    required = parameter.required or (command, name) == ("query", "output")
+    return {
+        "name": name,
+        "option": max(parameter.opts, key=len) if option else "",
+        "kind": kind,
+        "label": _label(parameter),
+        "help": " ".join(str(getattr(parameter, "help", "") or "").split()),
+        "choices": list(parameter.type.choices) if isinstance(parameter.type, click.Choice) else [],
+        "default": _default(parameter),
+        "required": required,
+        "multiple": parameter.multiple,
+        "size": max(parameter.nargs, 1),
+        "files": _WRITTEN.get((command, name), ""),
+        "advanced": not (required or not option or name in _FIRST[command]),
+    }
+
+
+def _kind(command: str, parameter: click.Parameter) -> str:
+    """Kind of a field."""
+    name = str(parameter.name)
+    if (command, name) == ("query", "output"):
+        return "written-layer"
+    if (command, name) in _WRITTEN:
+        return "written-file"
+    if name in _FILES:
+        return "file"
+    if isinstance(parameter, BoundsOption):
+        return "bounds"
+    return {"inputs": "files", "polygons": "polygons"}.get(name) or _plain_kind(parameter)
+
+
+def _plain_kind(parameter: click.Parameter) -> str:
+    """Kind of a field by the type of its option."""
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        return "flag"
+    if isinstance(parameter.type, click.Choice):
+        return "choice"
+    if parameter.name in _CRS:
+        return "crs"
+    single = parameter.nargs == 1 and parameter.type.name in ("integer", "number")
+    return parameter.type.name if single else "text"
+
+
+def _label(parameter: click.Parameter) -> str:
+    """Name of a field: the words of the option, and what one value is."""
+    words = (
+        max(parameter.opts, key=len).lstrip("-") if isinstance(parameter, click.Option)
+        else str(parameter.name)
+    ).replace("-", " ")  # fmt: skip
+    group = parameter.group if isinstance(parameter, GroupedOption) else ""
+    form = str(parameter.metavar or "") if isinstance(parameter, click.Option) else ""
+    lines = ", one on each line" if parameter.multiple else ""
+    note = f" ({form}{lines})" if form and not isinstance(parameter, BoundsOption) else ""
+    return f"{group}: {words}{note}" if group else f"{words[0].upper()}{words[1:]}{note}"
+
+
+def _default(parameter: click.Parameter) -> Any:
+    """Default of an option; None where it has none."""
+    value = parameter.default
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return value

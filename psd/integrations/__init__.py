@@ -1,0 +1,1 @@
+"""Programs of others in which the command `psd` is used."""

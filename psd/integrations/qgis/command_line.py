@@ -1,0 +1,163 @@
+"""Words of a command line from a form, and the run of the command. Standard library alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+__all__ = ["CommandError", "check_version", "find_command", "run_command", "words_of"]
+
+# What QGIS sets for its own Python and libraries, and what would lead another Python astray.
+_FOREIGN = re.compile(r"PYTHON|PROJ_|GDAL_|GEOTIFF_|LD_|DYLD_|QT_|QGIS_|O4W_|VIRTUAL_ENV")
+
+_SECONDS_BETWEEN_LOOKS = 0.2
+
+
+class CommandError(Exception):
+    """The command is not there, is too old, was stopped, or refused; the text says which."""
+
+
+def words_of(form: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    """Words after `psd` for the values of a form.
+
+    Parameters
+    ----------
+    form : mapping
+        ``command``, and ``fields`` with ``name``, ``option`` (empty for arguments) and ``kind``.
+    values : mapping
+        Text of each field, True for a flag, a list of texts for several values; None or an empty
+        value is left out.
+
+    Raises
+    ------
+    CommandError
+        If the values of a field are not as many as it takes.
+    """
+    options, arguments = [form["command"]], []
+    for field in form["fields"]:
+        value = values.get(field["name"])
+        if value in (None, "", False, []):
+            continue
+        if field["option"]:
+            options += _option_words(field, value)
+        else:
+            arguments += value if isinstance(value, list) else [str(value)]
+    return [*options, "--", *arguments] if arguments else options
+
+
+def _option_words(field: Mapping[str, Any], value: Any) -> Iterator[str]:
+    """An option with each of its values."""
+    if value is True:
+        yield field["option"]
+        return
+    for text in value if isinstance(value, list) else [str(value)]:
+        if field["size"] == 1 or field["kind"] == "bounds":
+            # A value that begins with - would be read as an option if it stood apart.
+            yield from (
+                (field["option"], text) if field["size"] > 1 else (f"{field['option']}={text}",)
+            )
+            continue
+        numbers = text.replace(",", " ").split()
+        if len(numbers) != field["size"]:
+            raise CommandError(
+                f"{field['option']} must be {field['size']} numbers, got {text!r}; put each value "
+                "on a line of its own"
+            )
+        yield from (field["option"], *numbers)
+
+
+def find_command(stated: str) -> str:
+    """Path of the command `psd`.
+
+    Parameters
+    ----------
+    stated : str
+        Setting of the plugin; empty to look on the path.
+
+    Raises
+    ------
+    CommandError
+        If there is no such program.
+    """
+    path = shutil.which(stated or "psd")
+    if path is None:
+        raise CommandError(
+            f"the command {stated or 'psd'} was not found; install it by `pip install "
+            "psd-publisher` in an environment of its own, and state its path in Settings > Options "
+            "> Processing > Providers > psd"
+        )
+    return path
+
+
+def check_version(command: str, version: str) -> None:
+    """Refuse a command that is older than the forms of the plugin.
+
+    Raises
+    ------
+    CommandError
+        If it is older, or no `psd`.
+    """
+    text = run_command([command, "--version"])[0]
+    match = re.fullmatch(r"psd, version (\S+)", text.strip())
+    if match is None:
+        raise CommandError(
+            f"{command} must be the command psd, got a program that prints {text.strip()[:80]!r}"
+        )
+    if _parts(match[1]) < _parts(version):
+        raise CommandError(
+            f"{command} must be of version {version} or later, got {match[1]}; update it, or make "
+            "the plugin again by its `psd qgis-plugin`"
+        )
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    """Numbers of a version."""
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+
+def run_command(words: list[str], stopped: Callable[[], bool] = lambda: False) -> tuple[str, str]:
+    """Output and messages of a command.
+
+    Parameters
+    ----------
+    words : list of str
+        Path of the command, and its words.
+    stopped : callable
+        Whether the user asked for an end; the command then ends as after Ctrl-C.
+
+    Raises
+    ------
+    CommandError
+        If it cannot start, was stopped, or leaves with an error, whose text is that of the command.
+    """
+    try:
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, encoding="utf-8", errors="replace", env=_environment(),
+        )  # fmt: skip
+    except OSError as error:
+        raise CommandError(f"cannot run {words[0]}: {error.strerror}") from None
+    output, messages = _wait(process, stopped)
+    if process.returncode:
+        raise CommandError(messages.strip() or f"{words[0]} ended with code {process.returncode}")
+    return output, messages
+
+
+def _wait(process: subprocess.Popen[str], stopped: Callable[[], bool]) -> tuple[str, str]:
+    """Output and messages of a process, which is ended where the user asks for it."""
+    while True:
+        try:
+            return process.communicate(timeout=_SECONDS_BETWEEN_LOOKS)
+        except subprocess.TimeoutExpired:
+            if stopped():
+                process.terminate()
+
+
+def _environment() -> dict[str, str]:
+    """Variables of QGIS without those of its own Python and libraries."""
+    variables = {name: text for name, text in os.environ.items() if not _FOREIGN.match(name)}
+    return variables | {"COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
