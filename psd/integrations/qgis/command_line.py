@@ -37,7 +37,8 @@ def words_of(form: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
     CommandError
         If the values of a field are not as many as it takes.
     """
-    options, arguments = [form["command"]], []
+    options: list[str] = [form["command"]]
+    arguments: list[str] = []
     for field in form["fields"]:
         value = values.get(field["name"])
         if value in (None, "", False, []):

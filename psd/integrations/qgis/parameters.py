@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from qgis.core import (
     QgsProcessing,
@@ -29,7 +29,7 @@ from .command_line import CommandError
 __all__ = ["parameters_of", "value_of"]
 
 Field = dict[str, Any]
-Parameter = QgsProcessingParameterDefinition
+Parameter: TypeAlias = QgsProcessingParameterDefinition
 
 # Second parameter of fields that take a choice on the map, or a text in its place.
 _TEXT = "_TEXT"
