@@ -94,8 +94,7 @@ def _print_description(description: Description) -> None:
             "campaign": description.campaign,
             "title": description.title or "none",
             "epsilon of a report": description.epsilon,
-            "epsilon of a device": f"{description.epsilon}; it answers once, and asked again it "
-            "sends the same report",
+            "epsilon of a device": f"{description.device_epsilon}; {_often(description)}",
             "expected devices": f"{description.devices:,}",
         }
     )
@@ -127,6 +126,13 @@ def _print_description(description: Description) -> None:
             f"Shuffled epsilon: of the central model at delta {description.delta:g}, if as many "
             "reports of\nthe group are shuffled as are expected, and only then."
         )
+
+
+def _often(description: Description) -> str:
+    """What a device does that is asked again."""
+    if description.device_epsilon == description.epsilon:
+        return "it answers once, and asked again it sends the same report"
+    return "at most, for any number of reports of its first answer"
 
 
 def _shuffled(group: GroupDescription) -> dict[str, Any]:

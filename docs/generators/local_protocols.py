@@ -5,6 +5,7 @@ from __future__ import annotations
 from psd.local.device import NANO, STEPS
 from psd.local.protocols import LocalProtocol, best_protocol, list_protocols, protocol_class
 from psd.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
+from psd.local.protocols.rappor import Rappor
 
 HEAD = """\
 # Local protocols: formulas
@@ -33,6 +34,30 @@ default is `subset` up to 256 answers where it beats `hashing`, else `hashing`. 
 rare answer, by protocol with its best settings:
 
 | answers | epsilon | default | k-ary | unary | subset | hashing |
+|---|---|---|---|---|---|---|
+"""
+
+RAPPOR = """\
+
+## Answers that are asked for again and again
+
+`rappor` settles the bits of an answer once, and randomises the settled bits again in each report. With
+flips of 128, f = flips / 128: a settled bit is a coin with probability f, and else the true bit. A settled
+bit is reported with probability q', and the other one with 1 - q'. So a bit of a report is the true one
+with probability p = (1 - f / 2) q' + (f / 2) (1 - q'), and a 1 with probability q = 1 - p where the answer
+has a 0. An answer has h bits: with `encoding=one-hot` one of its own, h = 1; a word those of its h hashes
+(`encoding=bloom`), in a cohort that the device draws. Two answers differ in 2 h bits at most, so
+
+- one report costs 2 h ln(p / (1 - p)), which is epsilon: q' follows from it;
+- all reports of one answer cost 2 h ln((1 - f / 2) / (f / 2)) at most, since they follow from settled bits;
+- n reports cost the smaller one of n epsilon and the latter.
+
+Both are reached where two answers have no bit in common (`tests/contract/test_rappor.py` enumerates both
+steps). With rates of its own in place of 1 - q' and q', the formulas are the same with h ln(p (1 - q) /
+(q (1 - p))) for one report. By default f is the smallest for which all reports cost at most 4 epsilon.
+n times the variance of a rare option, or of a rare word whose bits no other word has:
+
+| epsilon of a report | hashes | flips | epsilon of all reports | p | q | n times the variance |
 |---|---|---|---|---|---|---|
 """
 
@@ -84,7 +109,8 @@ def page() -> str:
         for nano in EPSILONS
     ]
     rows = [_number_row(kind, nano) for kind in numbers for nano in EPSILONS]
-    return HEAD + "".join(answers) + NUMBERS + "".join(rows)
+    settled = [_settled_row(nano, hashes) for hashes in (1, 2) for nano in EPSILONS]
+    return HEAD + "".join(answers) + RAPPOR + "".join(settled) + NUMBERS + "".join(rows)
 
 
 def _answer_row(count: int, nano: int, names: list[str]) -> str:
@@ -92,9 +118,17 @@ def _answer_row(count: int, nano: int, names: list[str]) -> str:
     best = best_protocol(nano, count)
     settings = ", ".join(f"{key} {value}" for key, value in best.settings.items())
     order = ("k-ary", "unary", "subset", "hashing")
-    assert sorted(names) == sorted(order)
+    assert sorted(names) == sorted((*order, "rappor"))
     cells = " | ".join(_variance(best_protocol(nano, count, name)) for name in order)
     return f"| {count:,} | {nano / NANO:g} | {best.name} ({settings}) | {cells} |\n"
+
+
+def _settled_row(nano: int, hashes: int) -> str:
+    """Both epsilons and the variance of settled bits."""
+    protocol = Rappor.of_words(nano, hashes=hashes)
+    facts = f"{nano / NANO:g} | {hashes} | {protocol.draw.flips} | {protocol.lifetime / NANO:.4f}"
+    rates = f"{float(protocol.p):.4f} | {float(protocol.q):.4f}"
+    return f"| {facts} | {rates} | {_variance(protocol)} |\n"
 
 
 def _variance(protocol: LocalProtocol) -> str:

@@ -73,9 +73,10 @@ def tabulate(campaign: str, folder: str) -> list[AnswerRow]:
         If parts are missing, damaged or of another campaign, or there is no report.
     """
     loaded = load_campaign(campaign)
-    if loaded.question == "places":
+    if loaded.question not in ("options", "numbers"):
         raise ParameterError(
-            "campaign must ask for options or numbers, got places; `aggregate` makes their release"
+            f"campaign must ask for options or numbers, got {loaded.question}; `aggregate` makes "
+            "the release of places"
         )
     [counts] = count_support(loaded, Path(folder)).groups
     if not counts.reports:

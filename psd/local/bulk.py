@@ -18,10 +18,12 @@ from psd.errors import RandomnessError
 from psd.local.device import (
     DEPTH,
     SHARES,
+    UNIT,
     Campaign,
     HashingDraw,
     KaryDraw,
     NumberDraw,
+    RapporDraw,
     SubsetDraw,
     UnaryDraw,
     digits_for,
@@ -112,7 +114,8 @@ def find_answers(
     """Answer of each point, or number or option x; see `psd.local.device.Campaign.answer_of`."""
     partition = campaign.groups[group].partition
     if campaign.question != "places":
-        return np.array([partition.answer(value) for value in x.tolist()], np.int64)
+        kind = object if campaign.question == "words" else np.int64
+        return np.array([campaign.answer_of(group, value) for value in x.tolist()], kind)
     west, south, east, north = campaign.bounds
     x_axis = EvenAxis(low=west, high=east, cells=2**DEPTH)
     y_axis = EvenAxis(low=south, high=north, cells=2**DEPTH)
@@ -192,6 +195,34 @@ def _subset(draw: SubsetDraw, answers: Integers, words: ManyWords) -> NDArray[np
     return np.packbits(bits, axis=1, bitorder="little")
 
 
+def _rappor(draw: RapporDraw, answers: NDArray[Any], words: ManyWords) -> NDArray[np.uint8]:
+    """Reports of `RapporDraw`, of answers that are settled by words of their own."""
+    every = np.arange(len(answers))
+    cohorts = words.below(draw.cohorts, every)
+    settled = _true_bits(draw, answers, cohorts)
+    flip = draw.flips << 54
+    for rates in ((flip, UNIT - flip), draw.thresholds):
+        low, high = map(np.uint64, rates)
+        for i in range(draw.answers):
+            word = words.word(every) >> np.uint64(2)
+            settled[:, i] = word < np.where(settled[:, i], high, low)
+    codes = np.packbits(settled, axis=1, bitorder="little")
+    if draw.encoding == "one-hot":
+        return codes
+    return np.concatenate([codes, cohorts.astype("<u2")[:, None].view(np.uint8)], axis=1)
+
+
+def _true_bits(draw: RapporDraw, answers: NDArray[Any], cohorts: Integers) -> Flags:
+    """Bits of each answer before they are randomised."""
+    bits = np.zeros((len(answers), draw.answers), bool)
+    known: dict[tuple[Any, int], list[int]] = {}
+    for row, key in enumerate(zip(answers.tolist(), cohorts.tolist(), strict=True)):
+        if key not in known:
+            known[key] = list(draw.bits(*key))
+        bits[row, known[key]] = True
+    return bits
+
+
 def _number(draw: NumberDraw, answers: Integers, words: ManyWords) -> Integers:
     """Reports of `NumberDraw`, for all devices of a step at once."""
     codes = np.zeros(len(answers), np.int64)
@@ -207,6 +238,7 @@ _DRAWS: dict[type[Any], Callable[..., Any]] = {
     HashingDraw: _hashing,
     KaryDraw: _k_ary,
     NumberDraw: _number,
+    RapporDraw: _rappor,
     SubsetDraw: _subset,
     UnaryDraw: _unary,
 }

@@ -104,8 +104,11 @@ def _group_counts(
     number: int, protocol: ReportProtocol, reports: int, table: NDArray[np.int64] | None
 ) -> GroupCounts:
     """Counts of a group from its table, which is None without a report."""
-    empty = np.zeros(protocol.codes[1] or protocol.answers, np.int64)
-    support = protocol.support(empty if table is None else table)
+    if table is None:
+        is_mask = protocol.report == "mask"
+        empty: Any = np.zeros((0, protocol.width), np.uint8) if is_mask else np.zeros(0, np.int64)
+        table = protocol.tabulate(empty)
+    support = protocol.support(table)
     return GroupCounts(group=number, protocol=protocol, reports=reports, support=support)
 
 
@@ -175,7 +178,7 @@ def _codes(protocol: ReportProtocol, table: pa.Table) -> NDArray[Any]:
         first, end = protocol.codes
         _check(codes.min() >= first and codes.max() < end)
         return codes
-    width = (protocol.answers + 7) // 8
+    width = protocol.width
     sets = table.column("mask").combine_chunks()
     sizes = pc.binary_length(sets)
     _check(sets.null_count == 0 and pc.all(pc.equal(sizes, width)).as_py())

@@ -71,8 +71,11 @@ class Description:
     title : str
         What people read.
     epsilon : str
-        Epsilon of a report. A device answers once, so it is that of the campaign too; asked again,
-        the device sends the same report, which costs nothing.
+        Epsilon of a report.
+    device_epsilon : str
+        Epsilon of a device. It answers once, so it is that of a report; asked again, the device
+        sends the same report, which costs nothing. With ``rappor`` it sends another report, and
+        this is the epsilon of any number of them.
     devices : int
         Expected number of devices.
     groups : tuple of GroupDescription
@@ -84,6 +87,7 @@ class Description:
     campaign: str
     title: str
     epsilon: str
+    device_epsilon: str
     devices: int
     groups: tuple[GroupDescription, ...]
     delta: float | None = None
@@ -130,10 +134,12 @@ def describe(
         for number, group in enumerate(loaded.groups)
         if group.draw is not None
     )
+    costs = (getattr(group.draw, "lifetime", loaded.nano_epsilon) for group in loaded.groups)
     return Description(
         campaign=loaded.digest,
         title=loaded.title,
         epsilon=epsilon_text(loaded.nano_epsilon),
+        device_epsilon=epsilon_text(max(costs)),
         devices=loaded.devices,
         groups=tuple(groups),
         delta=at,
@@ -191,7 +197,7 @@ def _report_bytes(campaign: Campaign, number: int, protocol: ReportProtocol) -> 
     """Longest line of a group, with its end."""
     last = protocol.codes[1] - 1
     if protocol.report == "mask":
-        answer = f'"{"0" * 2 * ((protocol.answers + 7) // 8)}"'
+        answer = f'"{"0" * 2 * protocol.width}"'
     elif protocol.report == "pair":
         modulus = protocol.settings["modulus"]
         answer = f"[{last // modulus},{modulus - 1}]"

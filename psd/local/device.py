@@ -8,44 +8,35 @@ Guarantees
   epsilon and from sizes alone, and no float decides a draw.
 - A point outside the bounds, NaN and "no place" are an answer like any other. What the device
   refuses or says depends on the campaign and on the store, never on the answer.
-- A device answers once in a campaign and its later rounds. The store is synced before the report
-  leaves, and gives it again. It adds up all epsilons, to its cap; a lost one answers nothing.
+- A device reports its first answer in a campaign and its rounds, again only by rappor. The store
+  is synced before a report leaves. It adds up all epsilons, to its cap; a lost one is silent.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import hmac
 import json
 import math
 import os
 import re
 import sys
 import time
-from bisect import bisect_right
-from collections.abc import Iterator
+from base64 import urlsafe_b64encode
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-UNIT: Final = 2**62  # thresholds are out of this; the upper 62 bits of a word are compared
-NANO: Final = 10**9
-MAX_EPSILON: Final = 1_000
-MAX_ANSWERS: Final = 65_536
-MAX_MASK: Final = 4_096  # answers of a protocol whose report has a bit for each
-MAX_TABLE: Final = 2**24  # different reports of a hashing protocol
-MAX_ROUNDS: Final = 16
-DEPTH: Final = 20  # the lattice has 2^20 columns and rows
-STEPS: Final = 1_024  # of the range of a number
+UNIT, NANO, SHARES = 2**62, 10**9, 1_000_000  # of probabilities, of epsilon, of the devices
+DEPTH, STEPS = 20, 1_024  # the lattice has 2^20 columns and rows; the range of a number has steps
+MAX_EPSILON, MAX_ANSWERS, MAX_ROUNDS, MAX_CAMPAIGN = 1_000, 65_536, 16, 2**25
+MAX_MASK, MAX_COHORTS, MAX_TABLE = 4_096, 1_024, 2**24  # bits, cohorts, and reports of hashing
 NUMBER_EPSILON: Final = (NANO // 1_000, 12 * NANO)  # for which the weights fit into a word
-SHARES: Final = 1_000_000
-MAX_CAMPAIGN: Final = 2**25
 _MAX_STORE, _EXP_BITS, _WAIT = 2**24, 128, 10.0
 
 
@@ -59,11 +50,7 @@ class DeviceError(Exception):
 
 @lru_cache(maxsize=64)
 def exp_lower(nano: int, unit: int = NANO) -> int:
-    """Lower bound of 2^128 exp(nano / unit), by integers alone.
-
-    Let y = x / 2^h <= 1/2. The loop adds the terms of the Taylor series of exp(y), each rounded
-    down, so the sum is at most exp(y). The h squarings that lead back to exp(x) round down too.
-    """
+    """Lower bound of 2^128 exp(nano / unit): terms of its series and squarings, rounded down."""
     halvings, shift = (2 * nano // unit).bit_length(), _EXP_BITS + 64
     term, total, terms = 1 << shift, 0, 0
     while term:
@@ -74,51 +61,20 @@ def exp_lower(nano: int, unit: int = NANO) -> int:
     return total >> 64
 
 
-def keep_threshold(nano: int, others: int, each: int = 1) -> int:
-    """Largest T such that T / (2^62 - T) is at most exp(epsilon) * each / others.
-
-    An answer that is kept with probability T / 2^62, else replaced by one of ``others / each``
-    equally likely ones, is at most exp(epsilon) times as likely as each of these.
-    """
-    weight = exp_lower(nano) * each
+def keep_threshold(nano: int, others: int, each: int = 1, parts: int = 1) -> int:
+    """Largest T / 2^62 that keeps an answer, else one of others / each, within epsilon / parts."""
+    weight = exp_lower(nano, parts * NANO) * each
     return (weight << 62) // ((others << _EXP_BITS) + weight)
 
 
 class Words:
-    """Random words of 64 bits, and the only three ways in which they decide."""
+    """Random words of 64 bits, of the operating system, and the only four ways they decide."""
+
+    def __init__(self, words: Iterable[int] = ()) -> None:
+        self._words = iter(words)
 
     def word(self) -> int:
         """Return a uniform integer below 2^64."""
-        raise NotImplementedError
-
-    def keeps(self, threshold: int) -> bool:
-        """Draw true with probability ``threshold / 2^62``, exactly."""
-        return self.word() >> 2 < threshold
-
-    def below(self, limit: int) -> int:
-        """Draw a uniform integer below a limit; words beyond its last multiple are drawn again."""
-        last = 2**64 // limit * limit
-        while True:
-            word = self.word()
-            if word < last:
-                return word % limit
-
-    def choose(self, runs: list[tuple[int, int]]) -> int:
-        """Draw an index by integer weights: runs of a number of equal ones."""
-        ends = list(accumulate(size * weight for size, weight in runs))
-        number = self.below(ends[-1])
-        run = bisect_right(ends, number)
-        after = (ends[run] - 1 - number) // runs[run][1]
-        return sum(size for size, _ in runs[: run + 1]) - 1 - after
-
-
-class SystemWords(Words):
-    """Words of the operating system."""
-
-    _words: Iterator[int] = iter(())
-
-    def word(self) -> int:
-        """See `Words`."""
         for word in self._words:
             return word
         try:
@@ -127,19 +83,47 @@ class SystemWords(Words):
             raise DeviceError("the operating system provides no random numbers", 70) from None
         return next(self._words)
 
+    def keeps(self, threshold: int) -> bool:
+        """Draw true with probability ``threshold / 2^62``, exactly."""
+        return self.word() >> 2 < threshold
+
+    def below(self, limit: int) -> int:
+        """Draw a uniform integer below a limit; words beyond its last multiple are drawn again."""
+        last = 2**64 // limit * limit
+        while (word := self.word()) >= last:
+            pass
+        return word % limit
+
+    def choose(self, runs: list[tuple[int, int]]) -> int:
+        """Draw an index by integer weights: runs of a number of equal ones."""
+        ends = list(accumulate(size * weight for size, weight in runs))
+        run = bisect_right(ends, number := self.below(ends[-1]))
+        after = (ends[run] - 1 - number) // runs[run][1]
+        return sum(size for size, _ in runs[: run + 1]) - 1 - after
+
+    def mask(self, rates: Iterable[int]) -> int:
+        """Draw a set: a 1 for each answer, with its rate out of 2^62."""
+        return sum(self.keeps(rate) << i for i, rate in enumerate(rates))
+
+
+def keyed_words(secret: str, text: str) -> Iterator[int]:
+    """Words that follow from a secret and a text, by HMAC: the same ones again."""
+    for i in count():
+        block = hmac.digest(bytes.fromhex(secret), f"{text} {i}".encode(), "sha256")
+        yield from memoryview(block).cast("Q")
+
 
 @dataclass(frozen=True)
 class KaryDraw:
-    """One of k answers: the true one, or another one."""
+    """One of k answers: the true one, with probability threshold / 2^62, or another one."""
 
     nano: int
     answers: int
     size: int = 1  # of the set of answers in a report
 
-    @cached_property
-    def threshold(self) -> int:
-        """Out of 2^62, the probability that the report holds the true answer."""
-        return keep_threshold(self.nano, self.answers - self.size, self.size)
+    threshold = cached_property(
+        lambda own: keep_threshold(own.nano, own.answers - own.size, own.size)
+    )
 
     def randomise(self, answer: int, words: Words) -> str:
         """Draw the answer of a report, as its canonical JSON."""
@@ -153,19 +137,14 @@ class SubsetDraw(KaryDraw):
     """A set of ``size`` answers, which holds the true one more often than a random set."""
 
     def randomise(self, answer: int, words: Words) -> str:
-        """See `KaryDraw`."""
-        mask, more = 0, self.size
-        if words.keeps(self.threshold):
-            mask, more = 1 << answer, self.size - 1
-        # A uniform set of the others (Floyd): each step adds one, whatever was drawn before.
+        """See `KaryDraw`; the others are a uniform set (Floyd), which each step makes larger."""
+        chosen = {answer} if words.keeps(self.threshold) else set()
         others = self.answers - 1
-        for last in range(others - more, others):
+        for last in range(others - self.size + len(chosen), others):
             other = words.below(last + 1)
-            bit = 1 << (other + (other >= answer))
-            if mask & bit:
-                bit = 1 << (last + (last >= answer))
-            mask |= bit
-        return mask_text(mask, self.answers)
+            other += other >= answer
+            chosen.add(last + (last >= answer) if other in chosen else other)
+        return mask_text(sum(1 << i for i in chosen), self.answers)
 
 
 @dataclass(frozen=True)
@@ -179,14 +158,59 @@ class UnaryDraw:
     @cached_property
     def thresholds(self) -> tuple[int, int]:
         """Out of 2^62, the probability of a 1 for another answer and for the true one."""
-        is_symmetric = self.form == "symmetric"
-        keep = keep_threshold(self.nano // (1 + is_symmetric), 1)
-        return UNIT - keep, keep if is_symmetric else UNIT // 2
+        keep = keep_threshold(self.nano // (1 + (self.form == "symmetric")), 1)
+        return UNIT - keep, keep if self.form == "symmetric" else UNIT // 2
 
     def randomise(self, answer: int, words: Words) -> str:
         """See `KaryDraw`."""
-        rates, answers = self.thresholds, range(self.answers)
-        return mask_text(sum(words.keeps(rates[i == answer]) << i for i in answers), self.answers)
+        mask = words.mask(self.thresholds[i == answer] for i in range(self.answers))
+        return mask_text(mask, self.answers)
+
+
+@dataclass(frozen=True)
+class RapporDraw:
+    """Bits that are settled once for all reports of an answer, and randomised in each of them."""
+
+    nano: int
+    answers: int  # bits: one for each answer, or of a word those of its hashes
+    encoding: str
+    flips: int  # of 128 bits, those that are settled by a coin
+    hashes: int = 1
+    cohorts: int = 1
+
+    @cached_property
+    def lifetime(self) -> int:
+        """Least nano-epsilon that covers the settled bits, and so any number of reports."""
+        kept, other = (part ** (2 * self.hashes) for part in (256 - self.flips, self.flips))
+        return bisect_left(range(10**12), kept << _EXP_BITS, key=lambda n: exp_lower(n) * other)
+
+    @cached_property
+    def thresholds(self) -> tuple[int, int]:
+        """Out of 2^62, the probability of a 1 for a settled 0, and for a settled 1."""
+        most = keep_threshold(self.nano, 1, parts=2 * self.hashes)
+        keep = min((256 * most - (self.flips << 62)) // (256 - 2 * self.flips), UNIT)
+        return UNIT - keep, keep
+
+    def bits(self, answer: Any, cohort: int) -> set[int]:
+        """Bits of an answer; a word has those of the hashes of RAPPOR's own client."""
+        if self.encoding == "one-hot":
+            return {answer}
+        text = cohort.to_bytes(4, "big") + answer.encode(errors="surrogatepass")
+        hashed = hashlib.md5(text, usedforsecurity=False).digest()
+        return {byte % self.answers for byte in hashed[: self.hashes]}
+
+    def settle(self, answer: Any, words: Words) -> list[int]:
+        """Draw the cohort and the bits that all reports of an answer have in common."""
+        cohort = words.below(self.cohorts)
+        ones, flip = self.bits(answer, cohort), self.flips << 54
+        return [cohort, words.mask(UNIT - flip if i in ones else flip for i in range(self.answers))]
+
+    def randomise(self, answer: Any, words: Words) -> str:
+        """Draw a report of an answer or of what it settled; a word's ends in its cohort."""
+        settled = answer if isinstance(answer, list) else self.settle(answer, words)
+        (cohort, bits), end = settled, -self.answers // 8 * -8
+        mask = words.mask(self.thresholds[bits >> i & 1] for i in range(self.answers))
+        return mask_text(mask | cohort << end, end + 16 * (self.encoding == "bloom"))
 
 
 @dataclass(frozen=True)
@@ -198,28 +222,16 @@ class HashingDraw:
     modulus: int
     seed: str
 
-    @cached_property
-    def functions(self) -> int:
-        """Number of functions, of which the zero function is left out."""
-        return int(self.modulus ** digits_for(self.answers, self.modulus))
-
-    @cached_property
-    def threshold(self) -> int:
-        """Out of 2^62, the probability of the true value of the function."""
-        return keep_threshold(self.nano, self.modulus - 1)
-
-    @cached_property
-    def codes(self) -> list[int]:
-        """Code of each answer."""
-        return hash_codes(self.seed, self.answers, self.functions)
+    # Digits of a code; functions, with the zero one; probability of the true value; codes.
+    digits = cached_property(lambda own: digits_for(own.answers, own.modulus))
+    functions = cached_property(lambda own: int(own.modulus**own.digits))
+    threshold = cached_property(lambda own: keep_threshold(own.nano, own.modulus - 1))
+    codes = cached_property(lambda own: hash_codes(own.seed, own.answers, own.functions))
 
     def value(self, function: int, code: int) -> int:
         """Value of a function at a code: the sum of products of their digits."""
-        total = 0
-        while function:
-            (function, a), (code, v) = divmod(function, self.modulus), divmod(code, self.modulus)
-            total += a * v
-        return total % self.modulus
+        places = [self.modulus**i for i in range(self.digits)]
+        return int(sum(function // place * (code // place) for place in places) % self.modulus)
 
     def randomise(self, answer: int, words: Words) -> str:
         """Draw the answer of a report, as its canonical JSON."""
@@ -265,10 +277,15 @@ class NumberDraw:
             return [(low, rest), (high - low + 1, likely), (last - high, rest)]
         if self.law == "staircase":  # noise of endless stairs; the ends take what is beyond them
             tail = -(-last * likely * rest // (likely - rest))
-            ends = [tail + (window - to) * (likely if to < window else rest)
-                    for to in (answer, last - answer)]  # fmt: skip
-            between = [(low, rest), (high - low - 1, likely), (last - high, rest)]
-            return [(1, ends[0]), *between, (1, ends[1])]
+            left, right = [tail + (window - to) * (likely if to < window else rest)
+                           for to in (answer, last - answer)]  # fmt: skip
+            return [
+                (1, left),
+                (low, rest),
+                (high - low - 1, likely),
+                (last - high, rest),
+                (1, right),
+            ]
         # A window above the step, in a range that is longer by the window.
         runs = [(answer, rest), (window + 1, likely), (last - answer, rest)] if window else []
         if self.law not in ("duchi", "hybrid"):
@@ -298,34 +315,34 @@ def digits_for(answers: int, modulus: int) -> int:
 
 def hash_codes(seed: str, answers: int, functions: int) -> list[int]:
     """Codes of the answers: the first ones in the order of SHA-256 of seed and code."""
-    from hashlib import sha256 as sha  # like others, not before it is used: --help is quick
-
-    text = seed.encode()
+    sha, text = hashlib.sha256, seed.encode()
     order = sorted(range(functions), key=lambda code: sha(text + code.to_bytes(4, "big")).digest())
     return order[:answers]
 
 
-# Least and largest window of the laws of numbers that have one.
-WINDOWS: Final[dict[str, Any]] = {
+WINDOWS: Final[dict[str, Any]] = {  # least and largest one, of the laws of numbers
     "bounded-laplace": (), "bounded-staircase": (0, STEPS - 2), "duchi": (), "hybrid": (0, STEPS),
     "piecewise": (1, STEPS), "square-wave": (1, STEPS), "staircase": (1, STEPS - 1),
 }  # fmt: skip
 PROTOCOLS: Final[dict[str, Any]] = {
-    "hashing": HashingDraw, "k-ary": KaryDraw, "subset": SubsetDraw, "unary": UnaryDraw,
-    **dict.fromkeys(WINDOWS, NumberDraw),
+    "hashing": HashingDraw, "k-ary": KaryDraw, "rappor": RapporDraw, "subset": SubsetDraw,
+    "unary": UnaryDraw, **dict.fromkeys(WINDOWS, NumberDraw),
 }  # fmt: skip
+_BLOOM: Final[dict[str, Any]] = {"bits": (2, 256), "hashes": (1, 16), "cohorts": (1, MAX_COHORTS)}
 
 
 def _make_draw(name: str, nano: int, answers: int, settings: Any, digest: str) -> Any:
-    rules = {
+    rules: dict[str, Any] = {
         "hashing": {"modulus": (2, MAX_TABLE)}, "subset": {"size": (1, answers - 1)},
         "unary": {"form": re.compile("symmetric|optimised")},
+        "rappor": {"encoding": re.compile("bloom" if answers == 1 else "one-hot"),
+                   "flips": (1, 127), **(_BLOOM if answers == 1 else {})},
         **{law: {"window": limits} for law, limits in WINDOWS.items() if limits},
     }  # fmt: skip
     terms = _check("protocol", settings, rules.get(name, {}))
     if name in WINDOWS:
         _check("nano_epsilon of a number", nano, NUMBER_EPSILON)
-        terms["law"] = name
+        answers, terms["law"] = STEPS, name
     elif name == "hashing":
         terms["seed"], modulus = digest, terms["modulus"]
         is_prime = all(modulus % divisor for divisor in range(2, math.isqrt(modulus) + 1))
@@ -333,19 +350,22 @@ def _make_draw(name: str, nano: int, answers: int, settings: Any, digest: str) -
         reports = modulus ** (digits_for(answers, modulus) + 1)
         _require(reports <= MAX_TABLE, f"it must have at most {MAX_TABLE:,} different reports")
     elif name != "k-ary":
+        answers = terms.pop("bits", answers)
         _check(f"answers of protocol {name}", answers, (2, MAX_MASK))
+        _require(terms.get("hashes", 1) <= answers, "hashes must be at most as many as bits")
     _require(nano > (terms.get("form") == "symmetric"), "half of its epsilon must be at least 1e-9")
-    return PROTOCOLS[name](nano, answers, **terms)
+    draw = PROTOCOLS[name](nano, answers, **terms)
+    _require(nano <= getattr(draw, "lifetime", nano), "flips must be fewer, for its epsilon")
+    return draw
 
 
 def find_cell(low: float, high: float, value: float) -> int:
     """Lattice cell of a value inside the bounds, bit for bit that of `psd.Domain.quantise`."""
     step, last = (high - low) / 2**DEPTH, 2**DEPTH - 1
-    guess = math.floor((value - low) * (2**DEPTH / (high - low)))
-    cell = min(max(guess, 0), last)
+    cell = min(max(math.floor((value - low) * (2**DEPTH / (high - low))), 0), last)
     cell -= value < low + cell * step
     cell += value >= low + (cell + 1) * step
-    return min(max(cell, 0), last)
+    return int(min(max(cell, 0), last))
 
 
 @dataclass(frozen=True)
@@ -353,9 +373,6 @@ class Partition:
     """Cells of a quadtree that cover every point of the domain once, in the order of their keys."""
 
     cells: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        self.starts  # noqa: B018
 
     @cached_property
     def starts(self) -> Any:
@@ -369,11 +386,6 @@ class Partition:
         _require(not overlaps, "its cells must be in their order and not overlap")
         _require(overlaps is None, "its cells must leave no gap")
         return starts
-
-    @property
-    def answers(self) -> int:
-        """Number of answers: the cells, and *outside*, which is the last one."""
-        return len(self.cells) + 1
 
     def answer(self, column: Any, row: Any) -> int:
         """Answer of a lattice cell; the bits of its column and row take turns."""
@@ -397,33 +409,24 @@ class Options(Partition):
 class Range(Partition):
     """Even steps from a lowest to a highest number."""
 
-    answers = STEPS
-
-    @cached_property
-    def starts(self) -> Any:
-        """Lowest and highest number."""
-        return _check_edges("range", self.cells, 1)
+    starts = cached_property(lambda own: _check_edges("range", own.cells, 1))
 
     def answer(self, number: Any, _: Any = None) -> int:
         """Nearest step of a number, at an end if it is outside; else a middle one."""
-        low, high = self.starts
-        try:
-            number = float(number)
-        except ValueError:
-            number = math.nan  # a refusal would depend on the answer
-        number = low / 2 + high / 2 if math.isnan(number) else min(max(number, low), high)
-        return int((number - low) / (high - low) * (STEPS - 1) + 0.5)
+        (low, high), value = self.starts, math.nan
+        with suppress(ValueError):  # a refusal would depend on the answer
+            value = float(number)
+        value = low / 2 + high / 2 if math.isnan(value) else min(max(value, low), high)
+        return int((value - low) / (high - low) * (STEPS - 1) + 0.5)
 
 
-# What a question is about, and its protocols.
-QUESTIONS: Final[dict[str, tuple[type[Partition], tuple[str, ...]]]] = {
-    "numbers": (Range, tuple(WINDOWS)), "options": (Options, tuple(PROTOCOLS)[:4]),
-    "places": (Partition, tuple(PROTOCOLS)[:4]),
+QUESTIONS: Final[dict[str, tuple[type[Partition], tuple[str, ...]]]] = {  # and their protocols
+    "numbers": (Range, tuple(WINDOWS)), "options": (Options, tuple(PROTOCOLS)[:5]),
+    "places": (Partition, tuple(PROTOCOLS)[:5]), "words": (Options, ("rappor",)),
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """A part of the devices, and what it is asked in this campaign."""
 
     share: int
@@ -432,8 +435,7 @@ class Group:
     draw: Any
 
 
-@dataclass(frozen=True)
-class Campaign:
+class Campaign(NamedTuple):
     """A public campaign, checked."""
 
     digest: str
@@ -453,10 +455,9 @@ class Campaign:
         """Read a campaign."""
         try:
             with open(path, "rb") as file:
-                raw = file.read(MAX_CAMPAIGN + 1)
+                return cls.parse(file.read(MAX_CAMPAIGN + 1))
         except OSError as error:
             raise DeviceError(f"campaign cannot be read: {error.strerror}") from None
-        return cls.parse(raw)
 
     @classmethod
     def parse(cls, raw: bytes) -> Campaign:
@@ -472,22 +473,30 @@ class Campaign:
         if value["digest"] != digest:
             raise DeviceError("campaign does not match its digest: it was changed or is damaged")
         _require(question in [*QUESTIONS], "this device does not know its question")
-        is_list = isinstance(value["earlier"], list) and len(value["earlier"]) < MAX_ROUNDS
-        earlier = tuple(value["earlier"] if is_list else ())
-        is_list = is_list and all(isinstance(x, str) and _DIGEST.fullmatch(x) for x in earlier)
-        _require(is_list, "earlier must be a list of digests")
-        bounds, crs = _check_domain(value["domain"], question)
+        earlier = value["earlier"] if isinstance(value["earlier"], list) else [None]
+        are_digests = all(isinstance(x, str) and _DIGEST.fullmatch(x) for x in earlier)
+        _require(are_digests and len(earlier) < MAX_ROUNDS, "earlier must be a list of digests")
+        bounds, crs, domain = (0.0,) * 4, "", value["domain"]
+        if question == "places":
+            _check("domain", domain, {"bounds": None, "crs": 2**15, "lattice": None})
+            _require(
+                domain["lattice"] == [2**DEPTH] * 2, f"lattice must be 2^{DEPTH} columns and rows"
+            )
+            bounds, crs, domain = _check_edges("bounds", domain["bounds"], 2), domain["crs"], None
+        _require(domain is None, "domain must be null if the question is not places")
         is_list = isinstance(value["groups"], list) and 1 <= len(value["groups"]) <= MAX_ROUNDS
         _require(is_list, f"it must have 1 to {MAX_ROUNDS} groups")
         groups = tuple(check_group(entry, nano, digest, question) for entry in value["groups"])
         _require(sum(g.share for g in groups) == SHARES, f"the shares must add up to {SHARES:,}")
         _require(any(group.draw for group in groups), "a group must be asked")
-        about = digest, question, (*earlier, digest)[0], earlier, value["title"], bounds, crs
+        about = digest, question, (*earlier, digest)[0], tuple(earlier), value["title"], bounds, crs
         return cls(*about, nano, value["devices"], groups, value)
 
     def answer_of(self, group: int, x: Any, y: Any = None) -> Any:
-        """Answer in a group: of a point, its cell or *outside*; or of a number or an option."""
+        """Answer in a group: of a point, its cell or *outside*; or of another answer."""
         partition = self.groups[group].partition
+        if self.question == "words":
+            return x if isinstance(x, str) else ""
         if self.question != "places":
             return partition.answer(x)
         west, south, east, north = self.bounds
@@ -497,13 +506,11 @@ class Campaign:
 
     def draw_group(self, words: Words) -> int:
         """Draw a group by the shares."""
-        number, ends = words.below(SHARES), accumulate(group.share for group in self.groups)
-        return next(group for group, end in enumerate(ends) if number < end)
+        return bisect_right([*accumulate(g.share for g in self.groups)], words.below(SHARES))
 
 
 _DIGEST = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?(e[+-]?[0-9]{1,3})?", re.ASCII)
-# Fields of a campaign; those without a rule are checked afterwards.
 _CAMPAIGN: Final = {
     "devices": (1, 10**12), "digest": None, "domain": None, "earlier": None, "groups": None,
     "nano_epsilon": (1, MAX_EPSILON * NANO), "psd-campaign": None, "question": None, "title": 200,
@@ -512,11 +519,8 @@ _CAMPAIGN: Final = {
 
 def campaign_digest(content: dict[str, Any]) -> str:
     """Digest of a campaign: 132 bits of SHA-256 of its canonical JSON, without the digest."""
-    from base64 import urlsafe_b64encode
-    from hashlib import sha256
-
     text = canonical_json({key: value for key, value in content.items() if key != "digest"})
-    return urlsafe_b64encode(sha256(text.encode()).digest())[:22].decode()
+    return urlsafe_b64encode(hashlib.sha256(text.encode()).digest())[:22].decode()
 
 
 def canonical_json(value: Any) -> str:
@@ -525,11 +529,8 @@ def canonical_json(value: Any) -> str:
 
 
 def _strict_json(raw: bytes, name: str) -> Any:
-    def refuse(_: Any) -> Any:
-        raise ValueError
-
-    hooks: Any = {"parse_float": refuse, "parse_constant": refuse}
-    hooks["object_pairs_hook"] = lambda p: dict(p) if len(dict(p)) == len(p) else refuse(p)
+    hooks: Any = {"parse_float": int, "parse_constant": int}  # which refuses both, and what follows
+    hooks["object_pairs_hook"] = lambda p: dict(p) if len(dict(p)) == len(p) else int("twice")
     try:
         return json.loads(raw.decode(), **hooks)
     except (ValueError, RecursionError):
@@ -560,7 +561,6 @@ def _check(name: str, value: Any, rule: Any) -> Any:
 
 
 def _check_edges(name: str, texts: Any, axes: int) -> Any:
-    # Lower edges of the axes, and then upper ones, from decimal text.
     are_numbers = isinstance(texts, (list, tuple)) and len(texts) == 2 * axes
     are_numbers = are_numbers and all(isinstance(t, str) and _NUMBER.fullmatch(t) for t in texts)
     _require(are_numbers, f"{name} must be {2 * axes} numbers in decimal text")
@@ -572,15 +572,6 @@ def _check_edges(name: str, texts: Any, axes: int) -> Any:
     return edges
 
 
-def _check_domain(value: Any, question: str) -> tuple[Any, str]:
-    if question != "places":
-        _require(value is None, "domain must be null if the question is not places")
-        return (0.0,) * 4, ""
-    _check("domain", value, {"bounds": None, "crs": 2**15, "lattice": None})
-    _require(value["lattice"] == [2**DEPTH] * 2, f"lattice must be 2^{DEPTH} columns and rows")
-    return _check_edges("bounds", value["bounds"], 2), value["crs"]
-
-
 def check_group(value: Any, nano: int, digest: str, question: str = "places") -> Group:
     """Check a group; cells and protocol are both null if it is not asked now."""
     rules = {"share": (0, SHARES), "cells": None, "protocol": None, "counted": None}
@@ -590,12 +581,13 @@ def check_group(value: Any, nano: int, digest: str, question: str = "places") ->
         return Group(share, None, None, None)
     are_texts = isinstance(cells, list) and all(isinstance(key, str) for key in cells)
     _require(are_texts, "cells must be a list of texts")
-    _check("number of answers", len(cells) + 1, (2, MAX_ANSWERS))
+    sizes = (1, 1) if question == "words" else (2, MAX_ANSWERS)
+    answers = _check("number of answers", len(cells) + 1, sizes)
     kind, names = QUESTIONS[question]
     partition, settings = kind(tuple(cells)), dict(protocol) if isinstance(protocol, dict) else {}
-    name = settings.pop("name", None)
+    name, _ = settings.pop("name", None), partition.starts  # which are checked
     _require(name in names, "this device does not have its protocol")
-    draw = _make_draw(str(name), nano, partition.answers, settings, digest)
+    draw = _make_draw(str(name), nano, answers, settings, digest)
     return Group(share, partition, name, draw)
 
 
@@ -605,7 +597,7 @@ def report_line(digest: str, group: int, nonce: str, answer: str) -> str:
     return f'{head},"answer":{answer}}}'
 
 
-def draw_report(campaign: Campaign, group: int, answer: int, words: Words, ticket: str = "") -> str:
+def draw_report(campaign: Campaign, group: int, answer: Any, words: Words, ticket: str = "") -> str:
     """Draw the report of an answer; a ticket stands in place of the random nonce."""
     randomised = campaign.groups[group].draw.randomise(answer, words)
     nonce = ticket or f"{words.word():016x}{words.word():016x}"
@@ -619,6 +611,7 @@ class Store:
     path: str
     cap: int
     answers: dict[str, dict[str, Any]]
+    secret: str = ""
 
     @property
     def spent(self) -> int:
@@ -642,12 +635,13 @@ class Store:
         with suppress(DeviceError, TypeError, KeyError, AttributeError):
             value = _strict_json(raw, "store")
             if value["psd-store"] == 1 and value["digest"] == campaign_digest(value):
-                return cls(path, value["cap"], value["answers"])
+                return cls(path, value["cap"], value["answers"], value.get("secret", ""))
         raise DeviceError("store is damaged or of another kind; this device answers no more", 9)
 
     def content(self) -> bytes:
         """Bytes of the file."""
         value: dict[str, Any] = {"psd-store": 1, "cap": self.cap, "answers": self.answers}
+        value |= {"secret": self.secret} if self.secret else {}
         value["digest"] = campaign_digest(value)
         return canonical_json(value).encode() + b"\n"
 
@@ -672,8 +666,10 @@ class Store:
 
 
 def _lock(path: str) -> int:
-    if fcntl is None:
-        raise DeviceError("this system has no file locks, which the store needs", 9)
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        raise DeviceError("this system has no file locks, which the store needs", 9) from None
     for _ in range(int(100 * _WAIT)):
         try:
             handle = os.open(path, os.O_RDWR)
@@ -695,16 +691,24 @@ def answer_place(
 ) -> str | None:
     """Report of a point, or of a number or option x; None if the group is not asked now."""
     with Store.locked(path) as store:
-        entry = store.answers.get(campaign.series)
-        if entry is None or entry["report"] is None:
-            if store.spent + campaign.nano_epsilon > store.cap:
+        entry = store.answers.get(campaign.series, {"nano_epsilon": 0, "report": None})
+        settled = entry.get("settled", {}).get(campaign.digest)  # by the first answer, for good
+        if settled or entry["report"] is None:
+            group, nano = entry.get("group"), campaign.nano_epsilon
+            if settled and group is not None:
+                nano = min(nano, campaign.groups[group].draw.lifetime - entry["nano_epsilon"])
+            if store.spent + nano > store.cap:
                 raise DeviceError("campaign costs more epsilon than the cap of the store leaves", 4)
-            group = campaign.draw_group(words) if entry is None else entry["group"]
-            entry = {"group": group, "nano_epsilon": 0, "report": None}
-            if group < len(campaign.groups) and campaign.groups[group].draw is not None:
-                answer = campaign.answer_of(group, x, y)
-                line = draw_report(campaign, group, answer, words, ticket)
-                entry |= {"nano_epsilon": campaign.nano_epsilon, "report": line}
+            entry["group"] = group = campaign.draw_group(words) if group is None else group
+            draw = campaign.groups[group].draw if group < len(campaign.groups) else None
+            if draw is not None:
+                answer = settled or campaign.answer_of(group, x, y)
+                if isinstance(draw, RapporDraw) and not settled:
+                    store.secret = store.secret or "".join(f"{words.word():016x}" for _ in range(4))
+                    answer = draw.settle(answer, Words(keyed_words(store.secret, campaign.digest)))
+                    entry["settled"] = {campaign.digest: answer}
+                entry["report"] = draw_report(campaign, group, answer, words, ticket)
+                entry["nano_epsilon"] += nano
             store.answers[campaign.series] = entry
             store.save()
         return None if entry["report"] is None else str(entry["report"])
@@ -719,20 +723,16 @@ def parse_nano(text: str) -> int:
     return nano
 
 
-def nano_text(nano: int) -> str:
-    """Decimal text of a nano-epsilon number."""
-    return f"{nano // NANO}.{nano % NANO:09d}".rstrip("0").rstrip(".")
-
-
 def show_campaign(campaign: Campaign) -> str:
     """What a campaign asks and costs, for the owner of a device."""
-    subject = (*map(repr, campaign.bounds), campaign.crs)
-    if campaign.question != "places":
-        subject = next(group.partition.cells for group in campaign.groups if group.partition)
+    cells, nano = (g.partition.cells for g in campaign.groups if g.partition), campaign.nano_epsilon
+    about = (*map(repr, campaign.bounds), campaign.crs) if campaign.crs else next(cells)
+    most = max(getattr(group.draw, "lifetime", nano) for group in campaign.groups)
+    once = f"all of this device {most / NANO:.12g}" if most > nano else "this device answers once"
     lines = [
         f"campaign {campaign.digest}: {campaign.title}",
-        f"asks for {campaign.question} of {', '.join(subject)}",
-        f"a report costs epsilon {nano_text(campaign.nano_epsilon)}; this device answers once",
+        f"asks for {campaign.question} of {', '.join(about) or 'any kind'}",
+        f"a report costs epsilon {nano / NANO:.12g}; {once}",
     ]
     for number, group in enumerate(campaign.groups):
         answers = group.draw and f"{group.draw.answers:,} answers by {group.protocol}"
@@ -743,17 +743,17 @@ def show_campaign(campaign: Campaign) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="device.py", description=(__doc__ or "").split("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    new = commands.add_parser("new", help="create the store of this device")
+    add = parser.add_subparsers(dest="command", required=True).add_parser
+    new = add("new", help="create the store of this device")
     new.add_argument("--cap", required=True, help="largest sum of epsilon of all campaigns")
-    show = commands.add_parser("show", help="show what a campaign asks and costs")
-    answer = commands.add_parser("answer", help="print the report of this device")
+    show = add("show", help="show what a campaign asks and costs")
+    answer = add("answer", help="print the report of this device")
     value = answer.add_mutually_exclusive_group(required=True)
     value.add_argument("--at", nargs=2, type=float, metavar=("LON", "LAT"))
     value.add_argument("--answer", help="a number or an option, in place of a point")
     value.add_argument("--nowhere", action="store_true", help="outside, or no answer")
     answer.add_argument("--ticket", default="", help="32 digits of hex, the nonce of the report")
-    status = commands.add_parser("status", help="show what the store has spent")
+    status = add("status", help="show what the store has spent")
     for command in (show, answer):
         command.add_argument("campaign")
     for command in (new, answer, status):
@@ -770,14 +770,14 @@ def run(arguments: argparse.Namespace) -> str:
         return show_campaign(Campaign.load(arguments.campaign))
     if arguments.command == "status":
         with Store.locked(arguments.store) as store:
-            return f"spent epsilon {nano_text(store.spent)} of {nano_text(store.cap)}"
+            return f"spent epsilon {store.spent / NANO:.12g} of {store.cap / NANO:.12g}"
     if not re.fullmatch("[0-9a-f]{32}", arguments.ticket or "0" * 32, re.ASCII):
         raise DeviceError("ticket must be 32 small digits of hex")
     campaign = Campaign.load(arguments.campaign)
     if (arguments.answer if campaign.question == "places" else arguments.at) is not None:
         raise DeviceError("--at is for places, and --answer for other questions")
     x, y = arguments.at or (arguments.answer or math.nan, math.nan)
-    report = answer_place(arguments.store, campaign, x, y, SystemWords(), arguments.ticket)
+    report = answer_place(arguments.store, campaign, x, y, Words(), arguments.ticket)
     if report is None:
         sys.stderr.write("device: the group of this device is not asked in this campaign\n")
     return report or ""

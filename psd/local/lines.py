@@ -201,7 +201,7 @@ def _read_answers(
     """Codes or sets of the valid answers, and which answers are valid."""
     if protocol.report == "mask":
         text = fields.field("mask")
-        digits = 2 * ((protocol.answers + 7) // 8)
+        digits = 2 * protocol.width
         valid = pc.equal(pc.binary_length(text), digits).to_numpy(zero_copy_only=False)
         masks = _unhex(text.filter(pa.array(valid)), digits)
         good = protocol.read_masks(masks)

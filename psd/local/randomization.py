@@ -14,7 +14,7 @@ from psd._util.atomic_write import check_free, write_file
 from psd.errors import InputDataError, ParameterError
 from psd.local.bulk import ManyWords, draw_groups, find_answers, format_reports, randomise_group
 from psd.local.campaigns import explain_device, load_campaign
-from psd.local.device import Campaign, Store, SystemWords, answer_place, parse_nano
+from psd.local.device import Campaign, Store, Words, answer_place, parse_nano
 from psd.local.row_store import RowStore
 
 __all__ = ["answer", "client", "create_store", "randomize", "read_points"]
@@ -86,7 +86,7 @@ def answer(
     """
     loaded = load_campaign(campaign)
     with explain_device():
-        return answer_place(store, loaded, x, y, SystemWords(), ticket or "")
+        return answer_place(store, loaded, x, y, Words(), ticket or "")
 
 
 def randomize(

@@ -98,7 +98,7 @@ def keyed_hash_rate(answers):
 
 def speed(reports):
     one = campaign(((1_000_000, list(ANSWERS), HASHING),))
-    protocol, words = protocol_of(one.groups[0]), device.SystemWords()
+    protocol, words = protocol_of(one.groups[0]), device.Words()
     draw = one.groups[0].draw
     assert draw.codes
     print("| what | measured | bar |\n|---|---|---|")

@@ -13,9 +13,10 @@ from psd.local.device import (
     UNIT,
     HashingDraw,
     KaryDraw,
+    RapporDraw,
     SubsetDraw,
-    SystemWords,
     UnaryDraw,
+    Words,
     keep_threshold,
 )
 from psd.local.protocols import best_protocol, list_protocols, protocol_class
@@ -34,6 +35,10 @@ SMALL = {
     "subset": [
         lambda nano, d=d, w=w: SubsetDraw(nano, d, w)
         for d, w in ((2, 1), (5, 1), (5, 2), (5, 3), (6, 5))
+    ],
+    "rappor": [
+        lambda nano, d=d, flips=flips: RapporDraw(nano, d, "one-hot", flips)
+        for d, flips in ((2, 1), (4, 1), (4, 16))
     ],
     "hashing": [
         lambda nano, d=d, g=g: HashingDraw(nano, d, g, "seed")
@@ -157,7 +162,7 @@ SAMPLES = 20_000
 
 def support_p_value(protocol, p, q):
     """P-value of the supports of real reports of answer 0, against p and q."""
-    words = SystemWords()
+    words = Words()
     support = np.zeros(protocol.answers, np.int64)
     for _ in range(SAMPLES):
         support += support_of(protocol, protocol.draw.randomise(0, words))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psd.local.device import NANO, STEPS, WINDOWS, NumberDraw, SystemWords
+from psd.local.device import NANO, STEPS, WINDOWS, NumberDraw, Words
 from psd.local.protocols import list_protocols, protocol_class
 from psd.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
 from support.goodness_of_fit import holds
@@ -171,7 +171,7 @@ SAMPLES = 4000
 )
 def test_real_devices_have_the_law_of_numbers_and_other_epsilons_are_rejected(name, window):
     def p_value(nano):
-        words, draw = SystemWords(), small(name, window, NANO).draw
+        words, draw = Words(), small(name, window, NANO).draw
         drawn = [int(draw.randomise(0, words)[1:-1]) for _ in range(SAMPLES)]
         expected = np.array([float(c) for c in small(name, window, nano).chances(0)]) * SAMPLES
         return stats.chisquare(np.bincount(drawn, minlength=len(expected)), expected).pvalue

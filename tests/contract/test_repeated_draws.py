@@ -5,7 +5,7 @@ import os
 import pytest
 
 from psd.local.bulk import system_words
-from psd.local.device import SystemWords
+from psd.local.device import Words
 from psd.mechanisms.random_words import random_words
 from support.seeded_system import seeded_system
 
@@ -15,7 +15,7 @@ from support.seeded_system import seeded_system
     [
         lambda: random_words(4).tolist(),
         lambda: system_words(2, 2).ravel().tolist(),
-        lambda: [SystemWords().word() for _ in range(4)],
+        lambda: [Words().word() for _ in range(4)],
     ],
     ids=["noise", "bulk", "device"],
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from psd.local.device import NANO, Store, SystemWords, canonical_json, draw_report
+from psd.local.device import NANO, Store, Words, answer_place, canonical_json, draw_report
 from support.local import GRID, HASHING, KARY, campaign, campaign_bytes, campaign_value
 
 CAMPAIGN, LINES, STORE = "c.json", "reports.jsonl", "my.store"
@@ -17,6 +17,7 @@ DESCRIBE = f"describe {CAMPAIGN}"
 ANSWER = f"randomize {CAMPAIGN} --store {STORE} --at 1 1"
 NUMBERS = "design -o new.json --range 0 100 --epsilon 1 --devices 1000"
 OPTIONS = "design -o new.json --options options.txt --epsilon 1 --devices 1000"
+AGAIN = OPTIONS + " --protocol rappor"
 TRUTH = "design -o new.json --options options.txt --devices 9 --protocol k-ary --set truth="
 DESIGN = "design -o new.json --bounds 0 0 8 4 --epsilon 1 --devices 1000"
 
@@ -40,7 +41,7 @@ class LocalCase:
 def prepare(case):
     """A campaign, two good reports and a store, and then what the case changes."""
     Path(CAMPAIGN).write_bytes(campaign_bytes(GROUPS))
-    words = SystemWords()
+    words = Words()
     one = campaign(GROUPS)
     lines = [draw_report(one, group, 1, words) for group in (0, 1)]
     Path(LINES).write_text("".join(f"{text}\n" for text in lines))
@@ -155,6 +156,27 @@ CASES = (
         told="nano_epsilon must be", args=DESCRIBE, setup=with_campaign(nano_epsilon=10**12 + 1)),
     LocalCase(name="D06-cap", given="epsilon above the cap of the device", code=4,
         told="more epsilon than the cap", args=ANSWER, setup=with_campaign(nano_epsilon=3 * NANO)),
+    LocalCase(name="D07-f-0", given="rappor without a flip (f = 0), so its bits stay true", code=2,
+        told="flips must be an integer from 1 to 127", args=f"{AGAIN} --set flips=0",
+        setup=lambda: write_options("bus", "train")),
+    LocalCase(name="D07-f-1", given="rappor that flips all bits (f = 1), which says nothing",
+        code=2, told="flips must be an integer from 1 to 127", args=f"{AGAIN} --set flips=128",
+        setup=lambda: write_options("bus", "train")),
+    LocalCase(name="D07-f-many", given="more flips than the epsilon of a report allows", code=2,
+        told="flips must be fewer, for its epsilon", args=f"{AGAIN} --set flips=100",
+        setup=lambda: write_options("bus", "train")),
+    LocalCase(name="D07-f-few", given="epsilon of rappor above that of one flip of 128", code=2,
+        told="flips must be fewer, for its epsilon", args=AGAIN.replace("epsilon 1", "epsilon 12"),
+        setup=lambda: write_options("bus", "train")),
+    LocalCase(name="D07-encoding", given="bits of words for a list of options", code=2,
+        told="encoding must be spelled one-hot", args=f"{AGAIN} --set encoding=bloom",
+        setup=lambda: write_options("bus", "train")),
+    LocalCase(name="D07-answers", given="rappor of more options than a report has bits", code=2,
+        told="must have at most 4,096 answers", args=AGAIN,
+        setup=lambda: write_options(*map(str, range(4096)))),
+    LocalCase(name="D07-cap", given="a further report of rappor beyond the cap", code=4,
+        told="more epsilon than the cap", args=f"randomize {CAMPAIGN} --store {STORE} --answer bus",
+        setup=lambda: answer_twice()),
     LocalCase(name="D08-modulus", given="hashing with a modulus that is not prime", code=2,
         told="modulus must be a prime", args=DESCRIBE,
         setup=with_campaign(((1_000_000, GRID, {"name": "hashing", "modulus": 4}),))),
@@ -275,6 +297,16 @@ def ask_number():
     with_campaign(((1_000_000, cells, protocol),), question="numbers", domain=None)()
 
 
+def answer_twice():
+    """A campaign of options that the device has answered twice, which is all of its cap."""
+    protocol = {"name": "rappor", "encoding": "one-hot", "flips": 9}
+    fields = {"question": "options", "domain": None}
+    groups = ((1_000_000, ["bus", "train"], protocol),)
+    with_campaign(groups, **fields)()
+    for _ in range(2):
+        answer_place(STORE, campaign(groups, **fields), "bus", float("nan"), Words())
+
+
 def write_options(*texts):
     """A file of options."""
     Path("options.txt").write_text("".join(f"{text}\n" for text in texts))
@@ -286,7 +318,7 @@ def collect_other():
 
     other = campaign(GROUPS, title="other")
     Path("other.json").write_bytes(campaign_bytes(GROUPS, title="other"))
-    Path("other.jsonl").write_text(draw_report(other, 0, 1, SystemWords()) + "\n")
+    Path("other.jsonl").write_text(draw_report(other, 0, 1, Words()) + "\n")
     collect("other.json", ["other.jsonl"], "other")
 
 
@@ -298,10 +330,9 @@ def collect_few():
 
 
 NOT_LOCAL = {
-    "D07": "f = 0 and f = 1: there are no words yet",
     "D11": "estimates below 0, above n: the estimate `signed` has them, the default has not",
     "D12": "collisions of hashes: counted in q exactly "
-    "(`tests/contract/test_local_protocols.py`); there are no Bloom filters yet",
+    "(`tests/contract/test_local_protocols.py`); there are no tables of words yet",
 }
 
 

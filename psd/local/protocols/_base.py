@@ -22,6 +22,7 @@ __all__ = [
     "ReportProtocol",
     "count_masks",
     "noise_variance",
+    "within",
 ]
 
 Codes = NDArray[np.int64]
@@ -86,6 +87,11 @@ class ReportProtocol(ABC):
         first, second : ndarray, shape (n,), int64
             Integers of the reports; the second are 0 where reports have one integer.
         """
+
+    @property
+    def width(self) -> int:
+        """Bytes of a report that is a set."""
+        return (self.answers + 7) // 8
 
     def read_masks(self, masks: Masks) -> NDArray[np.bool_]:
         """Which sets are valid reports; without an own form of report, no set is."""
@@ -163,10 +169,9 @@ class MaskProtocol(LocalProtocol):
 
     def read_masks(self, masks: Masks) -> NDArray[np.bool_]:
         """Which sets hold no answer beyond the last one."""
-        if masks.shape[1] != (self.answers + 7) // 8:
+        if masks.shape[1] != self.width:
             return np.zeros(len(masks), bool)
-        beyond = -self.answers % 8
-        return masks[:, -1] >> (8 - beyond) == 0 if beyond else np.ones(len(masks), bool)
+        return within(masks, self.answers)
 
     def tabulate(self, codes: Masks) -> NDArray[np.int64]:
         """Number of sets that hold each answer."""
@@ -183,6 +188,12 @@ def noise_variance(p: Fraction, q: Fraction, share: Fraction | int) -> Fraction:
     ``q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q)``.
     """
     return q * (1 - q) / (p - q) ** 2 + share * (1 - p - q) / (p - q)
+
+
+def within(masks: Masks, answers: int) -> NDArray[np.bool_]:
+    """Which sets have no bit beyond the last answer."""
+    beyond = -answers % 8
+    return masks[:, -1] >> (8 - beyond) == 0 if beyond else np.ones(len(masks), bool)
 
 
 def count_masks(masks: Masks, answers: int) -> NDArray[np.int64]:

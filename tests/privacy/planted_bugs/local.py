@@ -23,8 +23,8 @@ from psd.local.device import (
     HashingDraw,
     KaryDraw,
     NumberDraw,
+    RapporDraw,
     Store,
-    SystemWords,
     UnaryDraw,
     Words,
     draw_report,
@@ -125,6 +125,68 @@ def true_bit_never_flipped():
     """The bit of the true answer is always 1, so a 0 rules an answer out."""
 
     return replaced(UnaryDraw, "thresholds", property(lambda self: (UNIT // 4, UNIT - 1)))
+
+
+RAPPOR = "tests/contract/test_rappor.py::"
+RAPPOR_LAW = RAPPOR + "test_law_of_settled_bits_and_of_reports_is_what_the_device_draws"
+
+
+@planted(test=RAPPOR + "test_both_epsilons_are_the_enumerated_ones",
+         like="protocols of peers in which a 1 is never flipped (pure-ldp 1.2.0)")  # fmt: skip
+def settled_1_never_flipped():
+    """A settled bit of an answer is always 1, so a 0 of many reports rules the answer out."""
+
+    def settle(self, answer, words):
+        cohort = words.below(self.cohorts)
+        ones, flip = self.bits(answer, cohort), self.flips << 54
+        return [cohort, words.mask(UNIT - 1 if i in ones else flip for i in range(self.answers))]
+
+    return replaced(RapporDraw, "settle", settle)
+
+
+@planted(test=RAPPOR + "test_privacy_of_rappor_is_exact", like=FORMULAS)
+def bits_of_a_word_at_epsilon_over_hashes():
+    """Each bit of a word has epsilon / h, though two words differ in 2 h bits."""
+
+    def thresholds(self):
+        keep = keep_threshold(self.nano, 1, parts=self.hashes)
+        high = min((256 * keep - (self.flips << 62)) // (256 - 2 * self.flips), UNIT)
+        return UNIT - high, high
+
+    return replaced(RapporDraw, "thresholds", property(thresholds))
+
+
+@planted(test=DEVICE + "test_asked_again_rappor_reports_the_first_answer_anew", like=SPENDING)
+def another_word_settles_other_bits():
+    """A device settles bits for each answer, so a change of it is seen in its reports."""
+    locked = Store.locked.__func__
+
+    @contextmanager
+    def forgetting(kind, path):
+        with locked(kind, path) as store:
+            for entry in store.answers.values():
+                entry.pop("settled", None)
+                entry["report"] = None
+            yield store
+
+    return replaced(Store, "locked", classmethod(forgetting))
+
+
+@planted(test=DEVICE + "test_settled_bits_follow_from_the_secret_of_the_store", like=SPENDING)
+def settled_bits_from_fresh_words():
+    """Settled bits follow from no secret, so a copy of a store draws them again."""
+
+    def fresh(secret, text):
+        return iter(())
+
+    return replaced(device, "keyed_words", fresh)
+
+
+@planted(test=DEVICE + "test_all_reports_of_an_answer_cost_no_more_than_its_settled_bits",
+         like=SPENDING)  # fmt: skip
+def further_reports_cost_nothing():
+    """A device charges its first report alone, though further ones tell more of its bits."""
+    return replaced(RapporDraw, "lifetime", property(lambda self: self.nano))
 
 
 @planted(test=DEVICE + "test_asked_again_a_device_gives_the_same_report", like=SPENDING)
@@ -242,7 +304,7 @@ _seen = {}
 @planted(test=DEVICE + "test_a_system_without_randomness_is_refused", like="seeded noise")
 def words_of_the_module_random():
     """Words come from a generator with a small state, which reports give away."""
-    return replaced(SystemWords, "word", lambda self: random.getrandbits(64))
+    return replaced(Words, "word", lambda self: random.getrandbits(64))
 
 
 @planted(test=LAW, like="a wrong law")

@@ -66,6 +66,15 @@ def test_estimates_are_near_the_truth(release):
     assert (np.abs(answers["estimate"] - true) < 6 * answers["error"]).all()
 
 
+def test_a_release_of_settled_bits_is_near_the_truth():
+    one = design(BOUNDS, 4, DEVICES, rounds=1, protocol="rappor")
+    x, y = places(DEVICES)
+    made = local_release(one, x, y)
+    inside = (x >= 0) & (x <= 8) & (y >= 0) & (y <= 4)
+    assert abs(made.total - inside.sum()) < 6 * made.estimates.variance[0] ** 0.5
+    assert {level.protocol for level in made.record.local.levels} == {"rappor"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_the_perturbation_error_is_predicted(epsilon):

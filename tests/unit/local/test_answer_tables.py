@@ -85,9 +85,11 @@ def test_single_values_are_counted_with_the_error_of_one_report(tmp_path, protoc
     assert all(0 <= row.low <= float(row.answer) + 1e-3 for row in rows)
 
 
-def test_options_are_within_their_errors(tmp_path):
+@pytest.mark.parametrize("protocol", [None, "rappor"])
+def test_options_are_within_their_errors(tmp_path, protocol):
     texts = np.array(["bus"] * 10_000 + ["train"] * 6000 + ["other"] * 4000, object)
-    rows = table_of(tmp_path, design_options(["bus", "train"], 1, DEVICES), texts)
+    campaign = design_options(["bus", "train"], 1, DEVICES, protocol=protocol)
+    rows = table_of(tmp_path, campaign, texts)
     assert [row.answer for row in rows] == ["bus", "train", "none of these"]
     for row, true in zip(rows, (10_000, 6000, 4000), strict=True):
         assert abs(row.estimate - true) < 5 * row.error

@@ -21,6 +21,7 @@ PROTOCOLS = [
     {"name": "subset", "size": 6},
     {"name": "unary", "form": "optimised"},
     {"name": "unary", "form": "symmetric"},
+    {"name": "rappor", "encoding": "one-hot", "flips": 40},
 ]
 DEVICES = 300
 
@@ -64,6 +65,18 @@ def test_the_same_words_give_the_same_numbers(name):
     answers = find_answers(one, 0, values, values)
     lines = format_reports(one, randomise_group(one, 0, answers, ManyWords(len(answers), fixed)))
     alone = [draw_report(one, 0, one.answer_of(0, v), fixed.of(i)) for i, v in enumerate(values)]
+    assert lines == alone
+
+
+def test_the_same_words_give_the_same_reports_of_texts():
+    sizes = {"bits": 21, "hashes": 3, "cohorts": 5}
+    protocol = {"name": "rappor", "encoding": "bloom", "flips": 40, **sizes}
+    one = campaign(((1_000_000, [], protocol),), question="words", domain=None)
+    fixed = Fixed(4)
+    texts = np.array(["seoul", "", "서울", "a" * 999, "seoul"] * 40, object)
+    answers = find_answers(one, 0, texts, texts)
+    lines = format_reports(one, randomise_group(one, 0, answers, ManyWords(len(texts), fixed)))
+    alone = [draw_report(one, 0, one.answer_of(0, t), fixed.of(i)) for i, t in enumerate(texts)]
     assert lines == alone
 
 

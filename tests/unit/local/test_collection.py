@@ -21,7 +21,7 @@ from psd.local import counting, lines, parts
 from psd.local.bulk import ManyWords, format_reports, randomise_group
 from psd.local.collection import collect
 from psd.local.counting import count_support
-from psd.local.device import SystemWords, draw_report, report_line
+from psd.local.device import Words, draw_report, report_line
 from support.local import GRID, HASHING, KARY, campaign, campaign_bytes, support_of
 
 SUBSET = {"name": "subset", "size": 4}
@@ -48,7 +48,7 @@ def gather(folder, content, **options):
 
 
 def reports_of(groups=GROUPS, count=40):
-    one, words = campaign(groups), SystemWords()
+    one, words = campaign(groups), Words()
     return [
         draw_report(one, group, i % (len(cells) + 1), words)
         for i in range(count)
@@ -209,7 +209,7 @@ def test_standard_input_is_read(folder, monkeypatch):
 
 
 def test_tickets_count_once_each(folder):
-    one, words = campaign(GROUPS), SystemWords()
+    one, words = campaign(GROUPS), Words()
     tickets = [f"{i:032x}" for i in range(6)]
     hashes = "".join(hashlib.sha256(t.encode()).hexdigest() + "\n" for t in tickets[:4])
     (folder / "tickets").write_text(hashes)

@@ -3,14 +3,15 @@
 import pytest
 
 from psd.errors import ParameterError
+from psd.local.answer_design import design_options
 from psd.local.campaign_design import design
 from psd.local.campaigns import encode_campaign
 from psd.local.description import describe
-from psd.local.device import SystemWords, draw_report
+from psd.local.device import Words, draw_report
 from psd.local.shuffling import shuffled_epsilon
 
 
-@pytest.mark.parametrize("protocol", [None, "k-ary", "unary", "hashing"])
+@pytest.mark.parametrize("protocol", [None, "k-ary", "unary", "hashing", "rappor"])
 def test_the_numbers_of_a_campaign(tmp_path, protocol):
     campaign = design((0, 0, 1, 1), 1, 10_000, rounds=1, protocol=protocol, title="t")
     (tmp_path / "c.json").write_bytes(encode_campaign(campaign))
@@ -18,9 +19,19 @@ def test_the_numbers_of_a_campaign(tmp_path, protocol):
     assert (shown.epsilon, shown.devices, shown.title) == ("1", 10_000, "t")
     assert sum(group.share for group in shown.groups) == pytest.approx(1)
     for number, group in enumerate(shown.groups):
-        lines = [draw_report(campaign, number, i, SystemWords()) for i in range(9)]
+        lines = [draw_report(campaign, number, i, Words()) for i in range(9)]
         assert max(map(len, lines)) + 1 <= group.report_bytes <= min(map(len, lines)) + 8
         assert 0 < group.q < group.p < 1
+
+
+def test_rappor_has_an_epsilon_of_all_reports_of_a_device(tmp_path):
+    shown = {}
+    for protocol in ("unary", "rappor"):
+        campaign = design_options(["a", "b"], 1, 1000, protocol=protocol)
+        (tmp_path / "c.json").write_bytes(encode_campaign(campaign))
+        about = describe(str(tmp_path / "c.json"))
+        shown[protocol] = (about.epsilon, about.device_epsilon)
+    assert shown == {"unary": ("1", "1"), "rappor": ("1", "3.964205188")}
 
 
 def test_one_false_report_moves_a_cell_as_the_formulas_say(tmp_path):

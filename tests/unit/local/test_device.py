@@ -23,7 +23,6 @@ from psd.local.device import (
     HashingDraw,
     Partition,
     Store,
-    SystemWords,
     Words,
     answer_place,
     canonical_json,
@@ -148,6 +147,19 @@ def option(texts, *, words):
     return {"question": "options", "domain": None, **one_group(texts, KARY)}, words
 
 
+BLOOM = {"name": "rappor", "encoding": "bloom", "flips": 40, "bits": 32, "hashes": 2, "cohorts": 8}
+ONE_HOT = {"name": "rappor", "encoding": "one-hot", "flips": 40}
+
+
+def word(cells=(), *, words="", **settings):
+    fields = {"question": "words", "domain": None}
+    return {**fields, **one_group(list(cells), {**BLOOM, **settings})}, words
+
+
+def one_hot(*, words, **settings):
+    return one_group(protocol={**ONE_HOT, **settings}), words
+
+
 BAD_FIELDS = [
     ({"nano_epsilon": 0}, "nano_epsilon must be"),
     ({"nano_epsilon": 1000 * NANO + 1}, "nano_epsilon must be"),
@@ -179,6 +191,26 @@ BAD_FIELDS = [
     option(["a", ""], words="an option must be"),
     option(["a\n"], words="an option must be"),
     option([], words="number of answers"),
+    word(["a"], words="number of answers must be an integer from 1 to 1"),
+    word(name="k-ary", words="does not have its protocol"),
+    word(encoding="one-hot", words="encoding must be spelled bloom"),
+    word(flips=0, words="flips must be an integer from 1 to 127"),
+    word(flips=128, words="flips must be an integer from 1 to 127"),
+    word(flips=127, hashes=1, words="flips must be fewer, for its epsilon"),
+    word(bits=1, words="bits must be an integer from 2 to 256"),
+    word(bits=257, words="bits must be an integer from 2 to 256"),
+    word(hashes=0, words="hashes must be an integer from 1 to 16"),
+    word(hashes=17, words="hashes must be an integer from 1 to 16"),
+    word(bits=8, hashes=9, words="hashes must be at most as many as bits"),
+    word(cohorts=0, words="cohorts must be an integer from 1 to 1,024"),
+    word(cohorts=1025, words="cohorts must be an integer from 1 to 1,024"),
+    word(p=9, words="protocol must have its fields"),
+    one_hot(encoding="bloom", words="encoding must be spelled one-hot"),
+    one_hot(flips=0, words="flips must be an integer from 1 to 127"),
+    one_hot(flips=128, words="flips must be an integer from 1 to 127"),
+    one_hot(flips=126, words="flips must be fewer, for its epsilon"),
+    one_hot(bits=32, words="protocol must have its fields"),
+    ({"nano_epsilon": 4 * NANO, **one_hot(words="")[0]}, "flips must be fewer, for its epsilon"),
     ({"groups": ()}, "1 to 16 groups"),
     (one_group(share=999_999), "must add up to 1,000,000"),
     (one_group(cells=None, protocol=None), "a group must be asked"),
@@ -222,6 +254,16 @@ def test_numbers_are_the_nearest_step_and_no_number_is_a_middle_one():
 def test_options_are_their_number_and_others_are_none_of_these():
     one = campaign(**option(["bus", "train"], words="")[0])
     assert [one.answer_of(0, text) for text in ("train", "bus", "", NAN, "Bus")] == [1, 0, 2, 2, 2]
+
+
+def test_words_are_any_text_and_no_answer_is_an_empty_one():
+    one = campaign(**word()[0])
+    assert [one.answer_of(0, text) for text in ("seoul", "", NAN, "\ud800")] == [
+        "seoul",
+        "",
+        "",
+        "\ud800",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -278,15 +320,15 @@ class Broken(Words):
 
 def test_asked_again_a_device_gives_the_same_report(store):
     one = campaign()
-    first = answer_place(store, one, 1, 1, SystemWords())
-    assert [answer_place(store, one, x, 1, SystemWords()) for x in (1, 7, NAN)] == [first] * 3
+    first = answer_place(store, one, 1, 1, Words())
+    assert [answer_place(store, one, x, 1, Words()) for x in (1, 7, NAN)] == [first] * 3
     assert spent(store) == NANO
     assert os.stat(store).st_mode & 0o777 == 0o600
 
 
 def test_campaigns_add_up_to_the_cap(store):
     for number in range(2):
-        assert answer_place(store, campaign(title=str(number)), 1, 1, SystemWords())
+        assert answer_place(store, campaign(title=str(number)), 1, 1, Words())
     with pytest.raises(DeviceError, match="more epsilon than the cap") as caught:
         answer_place(store, campaign(title="2"), 1, 1, Broken())  # nothing is drawn
     assert caught.value.code == 4
@@ -300,7 +342,7 @@ def test_a_campaign_above_the_cap_is_refused_before_anything_is_drawn(store):
 
 @pytest.mark.parametrize("point", [(1, 1), (NAN, NAN), (100, 100), (math.inf, 0)])
 def test_refusals_and_reports_have_one_form_for_all_points(store, point):
-    report = answer_place(store, campaign(), *point, SystemWords())
+    report = answer_place(store, campaign(), *point, Words())
     assert re.fullmatch(
         r'\{"psd-report":1,"campaign":"[\w-]{22}","group":0,"nonce":"[0-9a-f]{32}",'
         r'"answer":\[\d+,[012]\]\}',
@@ -314,19 +356,96 @@ def test_a_device_answers_in_its_group_only_and_once(store):
     group_1 = Listed([500_000])
     assert answer_place(store, first, 1, 1, group_1) is None
     assert spent(store) == 0
-    report = answer_place(store, later, 1, 1, SystemWords())
+    report = answer_place(store, later, 1, 1, Words())
     assert json.loads(report)["group"] == 1
-    assert answer_place(store, first, 1, 1, SystemWords()) == report
+    assert answer_place(store, first, 1, 1, Words()) == report
     assert spent(store) == NANO
 
 
 def test_the_group_depends_on_no_point():
     two = campaign(((500_000, GRID, KARY), (500_000, GRID, KARY)))
     for x in (1, 7, NAN):
-        words = SystemWords()
+        words = Words()
         words._words = iter([3, *[2**63] * 20])
         assert draw_report(two, two.draw_group(words), two.answer_of(0, x, 1), words)
         assert two.draw_group(Listed([3])) == 0
+
+
+@pytest.fixture
+def large(tmp_path):
+    path = str(tmp_path / "large")
+    Store.create(path, 100 * NANO)
+    return path
+
+
+def settled(path):
+    """What the first answer settled: cohort and bits."""
+    with Store.locked(path) as opened:
+        [entry] = opened.answers.values()
+        [kept] = entry["settled"].values()
+        return kept
+
+
+WORDS = [word()[0], {"question": "options", "domain": None, **one_group(["a", "b"], ONE_HOT)}]
+
+
+@pytest.mark.parametrize("fields", WORDS, ids=["bloom", "one-hot"])
+def test_asked_again_rappor_reports_the_first_answer_anew(large, fields):
+    one = campaign(**fields)
+    reports = [answer_place(large, one, "a", NAN, Words()) for _ in range(9)]
+    kept = settled(large)
+    reports += [answer_place(large, one, text, NAN, Words()) for text in ("b", "", NAN)]
+    assert len(set(reports)) == 12
+    assert settled(large) == kept
+    # The reports tell the settled bits and nothing else: their words alone differ.
+    listed = Listed([7] * 600)
+    expected = draw_report(one, 0, kept, Listed([7] * 600))
+    assert answer_place(large, one, "c", NAN, listed) == expected
+
+
+def test_all_reports_of_an_answer_cost_no_more_than_its_settled_bits(large):
+    one = campaign(**word()[0])
+    lifetime = one.groups[0].draw.lifetime
+    assert 6 * NANO < lifetime < 7 * NANO
+    costs = []
+    for number in range(9):
+        assert answer_place(large, one, str(number), NAN, Words())
+        costs.append(spent(large))
+    assert costs == [min((number + 1) * NANO, lifetime) for number in range(9)]
+
+
+@pytest.mark.parametrize("text", ["a", "b", NAN])
+def test_further_reports_are_refused_by_the_cap_alone(store, text):
+    one = campaign(**word()[0])
+    for _ in range(2):
+        assert answer_place(store, one, "a", NAN, Words())
+    with pytest.raises(DeviceError, match="more epsilon than the cap"):
+        answer_place(store, one, text, NAN, Broken())
+    assert spent(store) == 2 * NANO
+
+
+def test_settled_bits_follow_from_the_secret_of_the_store(large):
+    """So a copy of a store, from before the answer, gives no second draw of them."""
+    first, other = campaign(**word()[0]), campaign(**word()[0], title="other")
+    answer_place(large, other, "seoul", NAN, Words())
+    copy = Path(large).read_bytes()
+    answer_place(large, first, "seoul", NAN, Words())
+    with Store.locked(large) as opened:
+        kept = {name: entry["settled"] for name, entry in opened.answers.items()}
+    Path(large).write_bytes(copy)
+    answer_place(large, first, "seoul", NAN, Words())
+    with Store.locked(large) as opened:
+        assert {name: entry["settled"] for name, entry in opened.answers.items()} == kept
+        assert kept[other.series][other.digest] != kept[first.series][first.digest]
+        assert re.fullmatch("[0-9a-f]{64}", opened.secret)
+
+
+def test_a_later_round_with_other_flips_learns_nothing_of_the_settled_bits(large):
+    first = campaign(**word()[0])
+    report = answer_place(large, first, "seoul", NAN, Words())
+    later = campaign(**word(flips=1)[0], earlier=[first.digest])
+    assert answer_place(large, later, "seoul", NAN, Words()) == report
+    assert spent(large) == NANO
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"psd-store":1}', None, b"\0" * 500])
@@ -342,13 +461,13 @@ def test_lost_and_damaged_stores_answer_nothing(store, content):
 
 
 def test_a_store_that_was_cut_or_changed_answers_nothing(store):
-    answer_place(store, campaign(), 1, 1, SystemWords())
+    answer_place(store, campaign(), 1, 1, Words())
     raw = Path(store).read_bytes()
     for damaged in (raw[:-2], raw[: len(raw) // 2], raw.replace(b":2000000000", b":3000000000")):
         assert damaged != raw
         Path(store).write_bytes(damaged)
         with pytest.raises(DeviceError, match="store is damaged"):
-            answer_place(store, campaign(title="b"), 1, 1, SystemWords())
+            answer_place(store, campaign(title="b"), 1, 1, Words())
 
 
 def test_an_existing_store_is_not_replaced(store):
@@ -359,7 +478,7 @@ def test_an_existing_store_is_not_replaced(store):
 def test_a_store_in_use_is_refused(store, monkeypatch):
     monkeypatch.setattr(device, "_WAIT", 0.05)
     with Store.locked(store), pytest.raises(DeviceError, match="in use"):
-        answer_place(store, campaign(), 1, 1, SystemWords())
+        answer_place(store, campaign(), 1, 1, Words())
 
 
 def test_no_report_leaves_before_it_is_synced(store, monkeypatch):
@@ -367,11 +486,11 @@ def test_no_report_leaves_before_it_is_synced(store, monkeypatch):
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda handle: (events.append("fsync"), fsync(handle))[1])
     monkeypatch.setattr(os, "replace", lambda a, b: (events.append("replace"), replace(a, b))[1])
-    assert answer_place(store, campaign(), 1, 1, SystemWords())
+    assert answer_place(store, campaign(), 1, 1, Words())
     assert events == ["fsync", "replace", "fsync"]
     monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "no space")))
     with pytest.raises(DeviceError, match="store cannot be written") as caught:
-        answer_place(store, campaign(title="b"), 1, 1, SystemWords())
+        answer_place(store, campaign(title="b"), 1, 1, Words())
     assert caught.value.code == 6
     monkeypatch.setattr(os, "fsync", fsync)
     assert spent(store) == NANO
@@ -383,7 +502,7 @@ def answering(store, one, pipe):
     if child:
         return child
     try:
-        os.write(pipe, (answer_place(store, one, 1, 1, SystemWords()) + "\n").encode())
+        os.write(pipe, (answer_place(store, one, 1, 1, Words()) + "\n").encode())
     finally:
         os._exit(0)
 
@@ -414,7 +533,7 @@ def test_kills_lose_and_double_no_spending(tmp_path, kills):
             left += 1
             with Store.locked(store) as opened:
                 assert opened.answers[one.series]["report"] == sent[0]
-        report = answer_place(store, one, 7, 3, SystemWords())
+        report = answer_place(store, one, 7, 3, Words())
         assert report == answer_place(store, one, 1, 1, Broken())
         assert sent in ([], [report])
         assert spent(store) == NANO
@@ -444,7 +563,7 @@ def test_a_system_without_randomness_is_refused(store, monkeypatch):
 
     monkeypatch.setattr(os, "urandom", urandom)
     with pytest.raises(DeviceError, match="no random numbers") as caught:
-        answer_place(store, campaign(), 1, 1, SystemWords())
+        answer_place(store, campaign(), 1, 1, Words())
     assert caught.value.code == 70
     assert spent(store) == 0
 
@@ -519,6 +638,15 @@ def test_refusals_are_a_line_and_a_code(folder, args, code):
     assert done.stderr.count("error:") == 1
     assert (folder / "s").read_bytes() == before
     assert not (folder / "t").exists()
+
+
+def test_show_states_both_epsilons_of_words(folder):
+    (folder / "w.json").write_bytes(campaign_bytes(**word()[0]))
+    shown = run("show", "w.json", cwd=folder).stdout
+    assert "asks for words of any kind" in shown
+    assert "a report costs epsilon 1; all of this device 6.745595815" in shown
+    reports = [run("answer", "w.json", "--store", "s", "--answer", "-5 서울", cwd=folder)] * 2
+    assert [done.returncode for done in reports] == [0, 0]
 
 
 def test_show_and_status(folder):

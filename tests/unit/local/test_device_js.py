@@ -195,7 +195,7 @@ def test_every_answer_gives_a_report():
 
 
 BAD = [
-    {"question": "words"},
+    {"question": "songs"},
     {"title": "a\nb"},
     {"title": "x" * 201},
     {"title": 5},
@@ -273,6 +273,23 @@ def test_another_spelling_is_refused(change):
     assert changed != campaign_bytes()
     given = in_node({"task": "groups", "campaign": text(changed), "devices": []})
     assert "not JSON in its one spelling" in given[0]["error"]
+
+
+WORDS = {"name": "rappor", "encoding": "bloom", "flips": 40, "bits": 8, "hashes": 1, "cohorts": 1}
+
+
+@pytest.mark.parametrize(
+    ("question", "cells", "protocol", "told"),
+    [
+        ("words", [], WORDS, "does not know its question"),
+        ("options", ["a"], {"name": "rappor", "encoding": "one-hot", "flips": 9}, "its protocol"),
+    ],
+)
+def test_rappor_is_refused_with_a_sentence(question, cells, protocol, told):
+    raw = campaign_bytes(((1_000_000, cells, protocol),), question=question, domain=None)
+    assert Campaign.parse(raw).question == question
+    [given] = in_node({"task": "groups", "campaign": text(raw), "devices": []})
+    assert told in given["error"]
 
 
 def test_titles_in_all_scripts_have_the_same_digest():

@@ -25,7 +25,7 @@ from psd.local.campaign_groups import PLANS
 from psd.local.campaigns import campaign_of, encode_campaign
 from psd.local.collection import collect
 from psd.local.counting import GroupCounts
-from psd.local.device import NANO, Campaign, Store, SystemWords, answer_place
+from psd.local.device import NANO, Campaign, Store, Words, answer_place
 from psd.local.protocols import protocol_of
 from psd.local.rounds import next_round, round_after
 from psd.planning.local_reports import draw_campaign
@@ -244,7 +244,7 @@ def through_files(folder, devices):
     for number in range(4):
         one = Campaign.load(str(path))
         reports = [
-            answer_place(store, one, float(a), float(b), SystemWords())
+            answer_place(store, one, float(a), float(b), Words())
             for store, a, b in zip(stores, x, y, strict=True)
         ]
         # An answer of an earlier round is sent again, and refused as of another campaign.
