@@ -215,11 +215,11 @@ def _rappor(draw: RapporDraw, answers: NDArray[Any], words: ManyWords) -> NDArra
 def _true_bits(draw: RapporDraw, answers: NDArray[Any], cohorts: Integers) -> Flags:
     """Bits of each answer before they are randomised."""
     bits = np.zeros((len(answers), draw.answers), bool)
-    known: dict[tuple[Any, int], list[int]] = {}
+    bits_of: dict[tuple[Any, int], list[int]] = {}
     for row, key in enumerate(zip(answers.tolist(), cohorts.tolist(), strict=True)):
-        if key not in known:
-            known[key] = list(draw.bits(*key))
-        bits[row, known[key]] = True
+        if key not in bits_of:
+            bits_of[key] = list(draw.bits(*key))
+        bits[row, bits_of[key]] = True
     return bits
 
 

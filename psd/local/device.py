@@ -122,7 +122,7 @@ class KaryDraw:
     size: int = 1  # of the set of answers in a report
 
     threshold = cached_property(
-        lambda own: keep_threshold(own.nano, own.answers - own.size, own.size)
+        lambda draw: keep_threshold(draw.nano, draw.answers - draw.size, draw.size)
     )
 
     def randomise(self, answer: int, words: Words) -> str:
@@ -181,14 +181,14 @@ class RapporDraw:
     @cached_property
     def lifetime(self) -> int:
         """Least nano-epsilon that covers the settled bits, and so any number of reports."""
-        kept, other = (part ** (2 * self.hashes) for part in (256 - self.flips, self.flips))
-        return bisect_left(range(10**12), kept << _EXP_BITS, key=lambda n: exp_lower(n) * other)
+        true, other = (part ** (2 * self.hashes) for part in (256 - self.flips, self.flips))
+        return bisect_left(range(10**12), true << _EXP_BITS, key=lambda n: exp_lower(n) * other)
 
     @cached_property
     def thresholds(self) -> tuple[int, int]:
         """Out of 2^62, the probability of a 1 for a settled 0, and for a settled 1."""
-        most = keep_threshold(self.nano, 1, parts=2 * self.hashes)
-        keep = min((256 * most - (self.flips << 62)) // (256 - 2 * self.flips), UNIT)
+        true = keep_threshold(self.nano, 1, parts=2 * self.hashes)
+        keep = min((256 * true - (self.flips << 62)) // (256 - 2 * self.flips), UNIT)
         return UNIT - keep, keep
 
     def bits(self, answer: Any, cohort: int) -> set[int]:
@@ -223,15 +223,15 @@ class HashingDraw:
     seed: str
 
     # Digits of a code; functions, with the zero one; probability of the true value; codes.
-    digits = cached_property(lambda own: digits_for(own.answers, own.modulus))
-    functions = cached_property(lambda own: int(own.modulus**own.digits))
-    threshold = cached_property(lambda own: keep_threshold(own.nano, own.modulus - 1))
-    codes = cached_property(lambda own: hash_codes(own.seed, own.answers, own.functions))
+    digits = cached_property(lambda draw: digits_for(draw.answers, draw.modulus))
+    functions = cached_property(lambda draw: int(draw.modulus**draw.digits))
+    threshold = cached_property(lambda draw: keep_threshold(draw.nano, draw.modulus - 1))
+    codes = cached_property(lambda draw: hash_codes(draw.seed, draw.answers, draw.functions))
 
     def value(self, function: int, code: int) -> int:
         """Value of a function at a code: the sum of products of their digits."""
-        places = [self.modulus**i for i in range(self.digits)]
-        return int(sum(function // place * (code // place) for place in places) % self.modulus)
+        powers = [self.modulus**i for i in range(self.digits)]
+        return int(sum(function // power * (code // power) for power in powers) % self.modulus)
 
     def randomise(self, answer: int, words: Words) -> str:
         """Draw the answer of a report, as its canonical JSON."""
@@ -409,7 +409,7 @@ class Options(Partition):
 class Range(Partition):
     """Even steps from a lowest to a highest number."""
 
-    starts = cached_property(lambda own: _check_edges("range", own.cells, 1))
+    starts = cached_property(lambda draw: _check_edges("range", draw.cells, 1))
 
     def answer(self, number: Any, _: Any = None) -> int:
         """Nearest step of a number, at an end if it is outside; else a middle one."""
@@ -727,8 +727,8 @@ def show_campaign(campaign: Campaign) -> str:
     """What a campaign asks and costs, for the owner of a device."""
     cells, nano = (g.partition.cells for g in campaign.groups if g.partition), campaign.nano_epsilon
     about = (*map(repr, campaign.bounds), campaign.crs) if campaign.crs else next(cells)
-    most = max(getattr(group.draw, "lifetime", nano) for group in campaign.groups)
-    once = f"all of this device {most / NANO:.12g}" if most > nano else "this device answers once"
+    limit = max(getattr(group.draw, "lifetime", nano) for group in campaign.groups)
+    once = f"all of this device {limit / NANO:.12g}" if limit > nano else "this device answers once"
     lines = [
         f"campaign {campaign.digest}: {campaign.title}",
         f"asks for {campaign.question} of {', '.join(about) or 'any kind'}",

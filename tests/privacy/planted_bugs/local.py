@@ -159,17 +159,16 @@ def bits_of_a_word_at_epsilon_over_hashes():
 @planted(test=DEVICE + "test_asked_again_rappor_reports_the_first_answer_anew", like=SPENDING)
 def another_word_settles_other_bits():
     """A device settles bits for each answer, so a change of it is seen in its reports."""
-    locked = Store.locked.__func__
+    answer_place = device.answer_place
 
-    @contextmanager
-    def forgetting(kind, path):
-        with locked(kind, path) as store:
+    def forgetting(path, *about):
+        with Store.locked(path) as store:
             for entry in store.answers.values():
-                entry.pop("settled", None)
-                entry["report"] = None
-            yield store
+                entry |= {"settled": {}, "report": None}
+            store.save()
+        return answer_place(path, *about)
 
-    return replaced(Store, "locked", classmethod(forgetting))
+    return replaced(device, "answer_place", forgetting)
 
 
 @planted(test=DEVICE + "test_settled_bits_follow_from_the_secret_of_the_store", like=SPENDING)
