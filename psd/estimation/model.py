@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation._constants import MEDIAN_REACH, SHIFT_ERROR
+from psd.estimation._constants import MEDIAN_REACH, SHIFT_ERROR, SMOOTH_SHIFT
 from psd.estimation.alignment import line_deviation
 from psd.estimation.covariate_density import CovariateDensity, parent_shares, region_shares
 from psd.estimation.covariate_error import covariate_error
@@ -242,13 +242,13 @@ class CountModel:
 
     @cached_property
     def shift_share(self) -> float:
-        """Error of what the density moves inside leaves, over that of a smooth density.
+        """Error of what the density moves inside leaves, over `SHIFT_ERROR`.
 
-        1 for a smooth density. For a covariate it follows from the counts, from version 2 on;
-        that of a boundary is right.
+        A constant for a smooth density, 1 in version 1. For a covariate it follows from the counts,
+        from version 2 on; that of a boundary is right.
         """
         if self.post_processing.density == "smooth":
-            return 1.0
+            return 1.0 if self.record.inference == 1 else SMOOTH_SHIFT
         rough = isinstance(self.density, CovariateDensity) and not self.record.boundary
         if self.record.inference == 1 or not rough:
             return 0.0

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
 from psd.estimation._constants import (
+    CEILING_ERRORS,
     ENOUGH_FAMILIES,
     SHIFT_ERROR,
 )
@@ -20,6 +21,7 @@ from psd.estimation.least_squares import Estimates
 from psd.space.box_tree import Tree
 
 __all__ = [
+    "cell_ceiling",
     "nonuniformity_variance",
     "overdispersion_by_level",
     "overdispersion_of_leaves",
@@ -63,6 +65,29 @@ def nonuniformity_variance(
     """
     points = np.maximum(count, 0.0)
     return points * fraction * (1 - fraction) * (lump + spread * points)
+
+
+def cell_ceiling(count: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the records that cells hardly exceed: their counts and two standard deviations.
+
+    Parameters
+    ----------
+    count : ndarray, shape (n,), float64
+        Estimated points of the cells; negative ones count as none.
+    variance : ndarray, shape (n,), float64
+        Of the counts by the noise.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+        Records.
+
+    Examples
+    --------
+    >>> cell_ceiling(np.array([10.0, -3.0]), np.array([4.0, 1.0])).tolist()
+    [14.0, 2.0]
+    """
+    return np.maximum(count, 0.0) + CEILING_ERRORS * np.sqrt(variance)
 
 
 def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation._constants import (
     ENOUGH_FAMILIES,
     EXPECTED_LUMP,
+    LARGEST_FAMILY,
     LEFTOVER_OVERDISPERSION,
     LUMP,
     LUMPS,
@@ -90,9 +91,12 @@ def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevennes
     squares, with the inverse variance of S as weight and a normal prior of the lump. Then phi of
     the leaves of a level is the ratio of sums over families on the levels just above it, as in
     `psd.estimation.nonuniformity.overdispersion_by_level`: large cells determine it, as they
-    determine the errors. A division along x tells nothing about y. So where families are divided
-    along one axis, phi is fitted for each axis, and that of a leaf is the larger one: points on one
-    line from west to east are even along x, and all or nothing along y.
+    determine the errors. But a family counts for at most 1.5 % of the squares of its level: a city
+    in two cells would determine the error of all others.
+
+    A division along x tells nothing about y. So where families are divided along one axis, phi is
+    fitted for each axis, and that of a leaf is the larger one: points on one line from west to east
+    are even along x, and all or nothing along y.
 
     The noise of n draws the lump towards 1 where many cells are nearly empty. Estimates without
     this bias were too large for leaves: lumps are smaller in smaller cells
@@ -104,15 +108,26 @@ def fit_unevenness(tree: Tree, estimates: Estimates, share: Floats) -> Unevennes
     moments = _family_moments(tree, estimates, share)
     lump = _fit_lump(moments, len(tree.levels))
     excess = moments.excess - lump * moments.parts * moments.count
-    sums = (excess, moments.parts * moments.square, np.ones(len(excess)))
-    levels = len(tree.levels)
+    squares, levels = moments.parts * moments.square, len(tree.levels)
     phi = np.zeros(levels)
     for axis in (1, 2):
-        divided = (moments.across & axis) > 0
-        along = (sum_by(moments.level[divided], values[divided], levels) for values in sums)
+        divided = np.flatnonzero(moments.across & axis)
+        along = _level_sums(moments.level[divided], excess[divided], squares[divided], levels)
         phi = np.maximum(phi, overdispersion_of_leaves(*along))
     single = (tree.boxes[:, 2:] - tree.boxes[:, :2] == 1).all(axis=1)
     return Unevenness(lump=lump, spread=np.where(single, 1.0, phi[tree.level]))
+
+
+def _level_sums(
+    level: Integers, excess: Floats, squares: Floats, levels: int
+) -> tuple[Floats, Floats, Floats]:
+    """Sums over families by level, each for a bounded part of the squares of its level."""
+    size = np.maximum(squares, 0.0)
+    limit = LARGEST_FAMILY * sum_by(level, size, levels)[level]
+    weight = np.where(size > limit, limit / np.where(size > limit, size, 1.0), 1.0)
+    values = (weight * excess, weight * squares, np.ones(len(level)))
+    of_excess, of_squares, number = (sum_by(level, value, levels) for value in values)
+    return of_excess, of_squares, number
 
 
 def _family_moments(tree: Tree, estimates: Estimates, share: Floats) -> _Moments:

@@ -68,6 +68,7 @@ def judge_nodes(
         leaf_variance=nothing,
         shift=nothing,
         line_variance=nothing,
+        beyond=nothing,
     )
     lower, _ = answer_intervals(totals, CONFIDENCE, model.record.inference)
     return judge_estimates(relative, lower, limits)

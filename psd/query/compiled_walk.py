@@ -40,9 +40,10 @@ _FRAME = 5
 class BoxLists(NamedTuple):
     """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
 
-    The sides of each box; its sums, the last four of them along its sides; and work space: how
-    its answer grows with the estimate of the cell, and the covered shares of the area of a child
-    and of the points of all children. What is `other` is that of published counts.
+    The sides of each box; its sums, four of them along its sides, the last of what is outside it;
+    and work space: how its answer grows with the estimate of the cell, and the covered shares of
+    the area of a child and of the points of all children. What is `other` is that of published
+    counts.
     """
 
     west: Floats
@@ -59,6 +60,7 @@ class BoxLists(NamedTuple):
     at_south: Floats
     at_east: Floats
     at_north: Floats
+    beyond: Floats
     slope: Floats
     other_slope: Floats
     area: Floats
@@ -80,7 +82,7 @@ def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> Quer
     """
     children, errors = flat_tree.children, flat_tree.errors
     sums = _walk_in_batches(flat_tree, children, count, errors, boxes)
-    estimate, noise, uneven, shift, signed, published, *sides = sums
+    estimate, noise, uneven, shift, signed, published, *sides, beyond = sums
     return QueryTotals(
         estimate=estimate,
         signed=signed if errors.other else estimate,
@@ -89,6 +91,7 @@ def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> Quer
         leaf_variance=uneven,
         shift=shift,
         line_variance=(np.array(sides) ** 2).sum(axis=0),
+        beyond=beyond,
     )
 
 
@@ -101,14 +104,14 @@ def walk_value_totals(flat_tree: FlatTree, values: Floats, boxes: Floats) -> Flo
 def _walk_in_batches(
     flat_tree: FlatTree, family: ChildRanges, values: Floats, errors: Errors | None, boxes: Floats
 ) -> Floats:
-    """Totals of boxes, shape (10, n), computed in batches that fit the lists."""
+    """Totals of boxes, shape (11, n), computed in batches that fit the lists."""
     size = max(1, min(len(boxes), _BOXES_PER_BATCH, _ROOM // flat_tree.levels))
     room = size * flat_tree.levels
     sizes = [room] * (len(BoxLists._fields) - 2) + [MAX_CHILDREN * room] * 2
     lists = BoxLists._make(np.empty(entries) for entries in sizes)
     places = np.empty(room + size, np.int32)
     frames = np.empty((flat_tree.levels + 1, _FRAME), np.int64)
-    sums = lists[4:14]
+    sums = lists[4:15]
     result = np.empty((len(sums), len(boxes)))
     for start in range(0, len(boxes), size):
         chunk = boxes[start : start + size]
@@ -245,6 +248,14 @@ def _add_uneven(
 
 
 @_step
+def _add_left_out(ceiling: float, share: Floats, area: Floats, sums: Floats) -> None:
+    """Add what a leaf may hold outside a box; nothing where it is not cut."""
+    for i in range(len(share)):
+        cut = (area[i] > 0) & (area[i] < 1)
+        sums[i] += ceiling * (1 - share[i]) if cut else 0.0
+
+
+@_step
 def _add_cut(
     deviation: float,
     side: Floats,
@@ -367,6 +378,7 @@ def _compile_walk(source: str) -> Any:
         shift, signed, published = lists.shift, lists.signed, lists.published
         at_west, at_south = lists.at_west, lists.at_south
         at_east, at_north = lists.at_east, lists.at_north
+        beyond = lists.beyond
         slope, area, shares = lists.slope, lists.area, lists.share
         other_slope, other_shares = lists.other_slope, lists.other_share
         room, depth = len(west), 0
@@ -392,6 +404,7 @@ def _compile_walk(source: str) -> Any:
                     if errors is not None:
                         _scatter_add(numbers, noise[a:b], noise[c:d])
                         _scatter_add(numbers, uneven[a:b], uneven[c:d])
+                        _scatter_add(numbers, beyond[a:b], beyond[c:d])
                         at = (frames[depth, _NEXT] - 1 - frames[depth, _FIRST]) * room
                         _scatter(numbers, slope[a:b], shares[at + c : at + d])
                         if errors.shift_share > 0:
@@ -423,6 +436,7 @@ def _compile_walk(source: str) -> Any:
                 if errors is not None:
                     spread = errors.overdispersion[node]
                     _add_uneven(values[node], spread, errors.lump, share, area[a:b], uneven[a:b])
+                    _add_left_out(errors.ceiling[node], share, area[a:b], beyond[a:b])
                     if errors.aligned:
                         left, bottom = float(boxes[node, 0]), float(boxes[node, 1])
                         wide, tall = boxes[node, 2] - left, boxes[node, 3] - bottom
@@ -458,6 +472,7 @@ def _compile_walk(source: str) -> Any:
                     signed[b:c] = 0.0
                     published[b:c] = 0.0
                     uneven[b:c] = 0.0
+                    beyond[b:c] = 0.0
                     if errors.aligned:
                         at_west[b:c] = 0.0
                         at_south[b:c] = 0.0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.estimation.covariate_density import CovariateDensity
 from psd.estimation.density import PARTS, SmoothDensity
+from psd.estimation.nonuniformity import cell_ceiling
 from psd.space.box_tree import MAX_CHILDREN, Tree
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Errors(NamedTuple):
 
     `other` says whether published counts differ from signed ones; then they have their own.
     `aligned` says whether records lie along lines; then `lines` has the deviations of cuts.
-    `shift_share` is the relative error of what the density moves; 0 for none.
+    `shift_share` is the relative error of what the density moves; 0 for none. `ceiling` has the
+    records that a cell hardly exceeds.
     """
 
     slope: Floats
@@ -69,6 +71,7 @@ class Errors(NamedTuple):
     overdispersion: Floats
     lump: float
     shift_share: float
+    ceiling: Floats
     aligned: bool
     lines: Floats
 
@@ -131,6 +134,7 @@ def flatten_tree(model: CountModel) -> FlatTree:
             overdispersion=model.unevenness.spread,
             lump=model.unevenness.lump,
             shift_share=model.shift_share,
+            ceiling=cell_ceiling(estimates.count, estimates.variance),
             aligned=model.line_deviation is not None,
             lines=np.zeros((2, 0)) if model.line_deviation is None else model.line_deviation,
         ),

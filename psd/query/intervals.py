@@ -43,6 +43,8 @@ def answer_intervals(
     ----------
     - 0 <= lower <= estimate <= upper, where the estimate is cut at 0.
     - A larger confidence gives an interval that contains the smaller one's.
+    - From version 2 on, the upper end is not above what the cells that the query touches may hold,
+      beside the error of the answer from the noise.
 
     Parameters
     ----------
@@ -70,6 +72,10 @@ def answer_intervals(
     variance that post-processing removed, than one of 95 %. In version 1, V is the part by single
     leaves. What leaves have in common is as skewed: all of them hold more than their shares where a
     town lies across their corners.
+
+    A query has no more records than all cells that it touches. A third cumulant knows no such
+    limit, so from version 2 on the upper end is at most the answer, what these cells may hold
+    outside the query, and z standard deviations of the noise.
     """
     z = -NormalDist().inv_cdf((1 - confidence) / 2)
     estimate = np.maximum(totals.estimate, 0.0)
@@ -80,13 +86,15 @@ def answer_intervals(
     skewed = totals.leaf_variance if inference == 1 else uneven
     # Outside a boundary counts are exactly 0.
     unknown = (totals.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)
-    variance = (
-        totals.published_variance + bias + uneven + np.where(unknown, ROUNDING_VARIANCE, _TINY)
-    )
+    rounding = np.where(unknown, ROUNDING_VARIANCE, _TINY)
+    variance = totals.published_variance + bias + uneven + rounding
     tail, restored = _upper_tail(z, inference)
     skew = tail * skewed**2 / (np.maximum(estimate, 1.0) * variance)
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
     upper = estimate + z * np.sqrt(variance + restored * taken) + skew
+    if inference > 1:
+        noise = totals.published_variance + bias + rounding + restored * taken
+        upper = np.minimum(upper, estimate + totals.beyond + z * np.sqrt(noise))
     return lower, np.where(unknown, upper, 0.0)
 
 

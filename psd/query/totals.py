@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
-from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
 from psd.query.lines import line_variance
 from psd.query.traversal import Traversal, cut_leaf_total, perturbation_variance, weighted_total
 
@@ -41,6 +41,9 @@ class QueryTotals:
         relative error of that density (`psd.estimation.model.CountModel.shift_share`).
     line_variance : ndarray, shape (queries,), float64
         Variance from records along the sides of boxes, in records squared; 0 for polygons.
+    beyond : ndarray, shape (queries,), float64
+        Records that partly covered leaves may hold outside the query, which bound the answer: see
+        `psd.estimation.nonuniformity.cell_ceiling`.
     """
 
     estimate: NDArray[np.float64]
@@ -50,6 +53,7 @@ class QueryTotals:
     leaf_variance: NDArray[np.float64]
     shift: NDArray[np.float64]
     line_variance: NDArray[np.float64]
+    beyond: NDArray[np.float64]
 
     @property
     def nonuniformity_variance(self) -> NDArray[np.float64]:
@@ -88,6 +92,11 @@ def query_totals(
     ) -> NDArray[np.float64]:
         return model.shift_share * np.maximum(count[node], 0.0) * (fraction - area)
 
+    def left_out(
+        node: NDArray[np.int64], fraction: NDArray[np.float64], area: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return cell_ceiling(count[node], estimates.variance[node]) * (1 - fraction)
+
     rounding = _rounding_total(model, traversal)
     return QueryTotals(
         estimate=weighted_total(traversal, count),
@@ -101,6 +110,7 @@ def query_totals(
         line_variance=(
             np.zeros(traversal.queries) if boxes is None else line_variance(model, traversal, boxes)
         ),
+        beyond=cut_leaf_total(traversal, left_out),
     )
 
 

@@ -187,3 +187,19 @@ def test_a_division_along_one_axis_tells_nothing_of_the_other():
     estimates = infer_counts(replace(tree, count=exact))
     share = np.where(tree.parent >= 0, 0.5, 1.0)
     assert fit_unevenness(tree, estimates, share).spread[-1] > 0.9
+
+
+def test_a_family_counts_for_a_small_part_of_its_level_at_most():
+    # Sixty-three even families, and one with half of all squares and all records in one cell.
+    domain = psd.Domain(bounds=BOUNDS, lattice=(SIDE, SIDE))
+    tree = psd.grid_tree(domain, 16)
+    exact = np.where(tree.is_leaf, 100, 0)
+    crowded = tree.first_child[tree.parent[-1]]
+    exact[crowded : crowded + 4] = 0
+    exact[crowded] = 3200
+    for level in reversed(tree.levels[1:]):
+        np.add.at(exact, tree.parent[level], exact[level])
+    estimates = infer_counts(replace(tree, count=exact, epsilon=np.full(len(tree), 10**11)))
+    share = np.where(tree.parent >= 0, 0.25, 1.0)
+    spread = fit_unevenness(tree, estimates, share).spread[tree.is_leaf]
+    assert spread == pytest.approx(np.full(256, 0.015 / (0.015 + 0.5)), abs=0.01)

@@ -7,7 +7,11 @@ import pytest
 
 import psd
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.nonuniformity import nonuniformity_variance, overdispersion_by_level
+from psd.estimation.nonuniformity import (
+    cell_ceiling,
+    nonuniformity_variance,
+    overdispersion_by_level,
+)
 from psd.privacy.epsilon import NANO
 from psd.space.box_tree import Tree
 from support.releases import changed
@@ -143,3 +147,8 @@ def test_dispersion_is_a_share_even_where_nothing_can_be_learnt():
         phi = overdispersion_by_level(tree, infer_counts(tree))
         assert len(phi) == len(tree.levels)
         assert ((phi >= 0) & (phi <= 1)).all()
+
+
+def test_a_cell_hardly_holds_more_than_its_count_and_two_standard_deviations():
+    count, variance = np.array([100.0, 0.0, -7.0]), np.array([25.0, 4.0, 9.0])
+    assert cell_ceiling(count, variance).tolist() == [110.0, 4.0, 6.0]

@@ -22,6 +22,7 @@ def sums(**given):
         ),
         zero,
     )
+    fields["beyond"] = np.full(size, np.inf)
     fields |= {name: np.broadcast_to(np.asarray(v, float), size) for name, v in given.items()}
     return QueryTotals(signed=given.get("signed", fields["estimate"]), **fields)
 
@@ -38,6 +39,7 @@ def random_sums(rng, size=500):
         leaf_variance=scale * rng.random(size),
         shift=np.sqrt(scale) * rng.normal(size=size),
         line_variance=scale * rng.random(size),
+        beyond=np.sqrt(scale) * rng.random(size),
     )
 
 
@@ -96,7 +98,7 @@ def test_what_the_view_moved_beyond_chance_widens_the_interval():
 
 FIELDS = (
     "estimate", "signed", "perturbation_variance", "published_variance", "leaf_variance", "shift",
-    "line_variance",
+    "line_variance", "beyond",
 )  # fmt: skip
 
 
@@ -107,6 +109,18 @@ def test_an_uneven_small_count_reaches_further_up_than_down():
     assert before[0] == lower
     reach = 1.959963985 * np.sqrt(100.25)
     assert upper[0] - 20 - reach == pytest.approx(6 * (before[1][0] - 20 - reach), rel=1e-7)
+
+
+def test_an_upper_end_is_bounded_by_what_the_touched_cells_may_hold():
+    known = {"estimate": 20, "leaf_variance": 100, "published_variance": 4}
+    free = answer_intervals(sums(**known), 0.95)
+    bounded = answer_intervals(sums(**known, beyond=30), 0.95)
+    assert bounded[0] == free[0]
+    assert bounded[1][0] == pytest.approx(50 + 1.959963985 * np.sqrt(4.25), rel=1e-9)
+    assert bounded[1] < free[1]
+    assert answer_intervals(sums(**known, beyond=1e6), 0.95)[1] == free[1]
+    before = [answer_intervals(sums(**known, beyond=by), 0.95, 1)[1] for by in (0, np.inf)]
+    assert before[0] == before[1]
 
 
 def test_a_published_zero_keeps_part_of_its_noise_upwards():

@@ -5,7 +5,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.estimation._constants import SMOOTH_SHIFT
+from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Traversal, TraversalLevel
 from psd.release.post_processing import PostProcessing
@@ -65,12 +66,19 @@ def test_only_cut_leaves_have_a_variance_of_their_own():
     assert sums.leaf_variance == pytest.approx(parts)
 
 
+def test_cut_leaves_may_hold_records_outside_the_query():
+    asked = model()
+    of_cells = cell_ceiling(asked.estimates.count, asked.estimates.variance)
+    beyond = query_totals(asked, leaves_of(PAIRS)).beyond
+    assert beyond == pytest.approx([of_cells[5] / 2, of_cells[9] / 2])
+
+
 def test_records_are_moved_by_a_smooth_density_alone():
     cover = leaves_of(PAIRS)
     assert query_totals(model(), cover).shift.tolist() == [0, 0]
     smooth = model(density="smooth")
     shift = query_totals(smooth, cover).shift
-    assert shift == pytest.approx([smooth.estimates.count[5] * 0.25, 0])
+    assert shift == pytest.approx([SMOOTH_SHIFT * smooth.estimates.count[5] * 0.25, 0])
 
 
 def test_the_variance_of_published_counts_is_that_of_least_squares_where_they_are_signed():
