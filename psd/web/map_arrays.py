@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats
 from psd.api.release import Release
 from psd.estimation._constants import (
+    CEILING_ERRORS,
     DENSITY_RASTER,
     EMPTY_VARIANCE,
     EVEN_SHARE,
@@ -203,6 +204,7 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
         "lump": model.unevenness.lump,
         "shiftShare": model.shift_share,
         "shiftError": SHIFT_ERROR,
+        "ceilingErrors": CEILING_ERRORS,
         "maxBias": MAX_BIAS,
         "roundingVariance": ROUNDING_VARIANCE,
         "skewDivisor": SKEW_DIVISORS[model.record.inference],

@@ -775,7 +775,7 @@ const psdEngine = (() => {
       this.model = model;
       this.regions = regions;
       this.estimates = new Float64Array(regions.length);
-      this.signed = this.leafVariance = this.moved = this.rounding = 0;
+      this.signed = this.leafVariance = this.moved = this.rounding = this.beyond = 0;
       this.lines = new Map();
     }
 
@@ -795,6 +795,7 @@ const psdEngine = (() => {
         rounding: this.rounding,
         leafVariance: this.leafVariance,
         uneven: this.leafVariance + shift + lineVariance,
+        beyond: this.beyond,
       };
     }
 
@@ -850,6 +851,8 @@ const psdEngine = (() => {
         if (!(area > 0 && area < 1)) continue;
         inside += share;
         this.moved += model.meta.shiftShare * points * (share - area);
+        const ceiling = points + model.meta.ceilingErrors * Math.sqrt(model.arrays.whole[node]);
+        this.beyond += ceiling * (1 - share);
         if (model.arrays.lines) this.regions[number].addLines(node, this.lines);
       }
       const spread = model.meta.lump + model.arrays.spread[node] * points;
@@ -874,7 +877,8 @@ const psdEngine = (() => {
     const moved = (estimate - Math.max(totals.signed, 0)) ** 2 - taken;
     const bias = clamp(moved, 0, meta.maxBias * noise);
     const unknown = noise > 0 || totals.uneven > 0 || estimate > 0;
-    const variance = published + bias + totals.uneven + (unknown ? meta.roundingVariance : TINY);
+    const rounding = unknown ? meta.roundingVariance : TINY;
+    const variance = published + bias + totals.uneven + rounding;
     const square = Math.max(z ** 2 - 1, 0);
     let tail = square / meta.skewDivisor, { restored } = meta;
     const skewed = meta.inference === 1 ? totals.leafVariance : totals.uneven;
@@ -884,7 +888,11 @@ const psdEngine = (() => {
     }
     const skew = (tail * skewed ** 2) / (Math.max(estimate, 1) * variance);
     const lower = Math.max(estimate - z * Math.sqrt(variance), 0);
-    const upper = unknown ? estimate + z * Math.sqrt(variance + restored * taken) + skew : 0;
+    let upper = unknown ? estimate + z * Math.sqrt(variance + restored * taken) + skew : 0;
+    if (meta.inference > 1) {
+      const ofNoise = z * Math.sqrt(published + bias + rounding + restored * taken);
+      upper = Math.min(upper, estimate + totals.beyond + ofNoise);
+    }
     return judged(meta, estimate, perturbation, Math.sqrt(totals.uneven), lower, upper);
   }
 
