@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from psd._util.arrays import Floats
 
 __all__ = [
+    "LINES",
     "RELIABILITY",
     "RELIABILITY_LEVELS",
     "SEQUENTIAL",
@@ -31,6 +32,12 @@ SEQUENTIAL = ("#ffffcc", "#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", 
 RELIABILITY = ("#2c7bb6", "#abd9e9", "#ffffbf", "#fdae61", "#bdbdbd")
 """Colours of relative errors, from reliable to mostly noise: ColorBrewer's RdYlBu from its end, and
 grey; readers with colour blindness tell them apart."""
+
+LINES = (
+    "#2c7bb6", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b6770", "#8c6d31",
+    "#332288", "#882255",
+)  # fmt: skip
+"""Colours of lines and bars: Okabe and Ito's for readers with colour blindness, and darker ones."""
 
 RELIABILITY_LEVELS = (0.12, 0.2, 0.3, 1.0)
 """Relative errors that divide these colours."""

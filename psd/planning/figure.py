@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.html import figure_block, page, paragraph, section, table_block
-from psd.evaluation.reporting.axes import LINES, MARKERS, finish_axes
+from psd.evaluation.reporting.axes import LINES, MARKERS, add_legend, finish_axes
 from psd.evaluation.reporting.plots import check_plot
 from psd.planning._constants import GOOD_ERROR
 from psd.planning.plan import Plan
@@ -69,7 +69,7 @@ def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
     size = (5.2 * len(kinds) + 0.3, 3.9 * len(epsilons) + (0.4 if len(kinds) > 1 else 0))
     figure = Figure(figsize=size, layout="constrained")
     if len(kinds) > 1:
-        area = size_text(expected.area_km2)
+        area = size_text(expected.area_km2).replace("m2", "m²")
         figure.suptitle(f"Expected errors: {expected.count:,} records in {area}")
     panels = figure.subplots(len(epsilons), len(kinds), sharey="row", squeeze=False)
     for row, epsilon in zip(panels, epsilons, strict=True):
@@ -91,10 +91,7 @@ def _add_legend(figure: Figure, methods: list[Any], columns: int) -> None:
     band: Any = Patch(color="#555", alpha=0.18, label="range over the assumed densities")
     good = Line2D([], [], label=f"{percent_text(GOOD_ERROR)}: a good error", **_GOOD_LINE)
     handles = [*methods, band, good]
-    figure.set_figheight(figure.get_figheight() + 0.25 * -(-len(handles) // columns))
-    figure.legend(
-        handles=handles, ncols=columns, loc="outside lower center", frameon=False, fontsize=9
-    )
+    add_legend(figure, handles, columns)
 
 
 def _draw_bands(axes: Axes, rows: Any) -> None:
@@ -116,7 +113,7 @@ def _label_axes(axes: Axes, label: str) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.axhline(100 * GOOD_ERROR, **_GOOD_LINE)
-    finish_axes(axes, "size of the query (km2)", label)
+    finish_axes(axes, "size of the query (km²)", label)
 
 
 def _plan_page(expected: Plan) -> str:

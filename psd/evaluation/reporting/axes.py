@@ -1,10 +1,12 @@
-"""Colours, markers and axes that all plots share."""
+"""Colours, markers and axes that all plots share; the colours are those of maps."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from psd.export._styles import LINES, SEQUENTIAL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,13 +21,15 @@ __all__ = [
     "PARTS",
     "PART_COLOURS",
     "PRIVATE",
+    "add_legend",
     "finish_axes",
+    "frequency_colours",
     "method_styles",
     "private_figure",
 ]
 
 PARTS = ("perturbation", "nonuniformity", "bounding")
-PART_COLOURS = {"perturbation": "#3b6fb6", "nonuniformity": "#e08a2e", "bounding": "#8a8a8a"}
+PART_COLOURS = {"perturbation": LINES[0], "nonuniformity": LINES[4], "bounding": LINES[6]}
 PRIVATE = "#b00020"
 """Colour of marks of private plots."""
 
@@ -34,10 +38,6 @@ KINDS = {"uniform": "Uniform centres", "on data": "Centred on data"}
 
 # Methods differ by colour and by marker; the pair repeats after 70 methods. From the eleventh
 # method on, lines are dashed too.
-LINES = (
-    "#3b6fb6", "#d1495b", "#2a9d6f", "#e08a2e", "#7b5ea7", "#8c6d31", "#17a2b8", "#c2579a",
-    "#5b6770", "#9aa61a",
-)  # fmt: skip
 MARKERS = "osD^vPX"
 
 # An axis of errors spans at least this factor, so that some of 1, 2, 5, 10, ... are on it.
@@ -50,9 +50,24 @@ def private_figure(title: str, size: tuple[float, float] = (5.4, 4.0)) -> tuple[
 
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
-    axes.set_title(title, fontsize=10.5, loc="left")
+    axes.set_title(title, fontsize=10, loc="left")
     figure.text(0.995, 0.995, "PRIVATE", color=PRIVATE, fontsize=8, ha="right", va="top")
     return figure, axes
+
+
+def add_legend(figure: Figure, handles: list[Any], columns: int = 3) -> None:
+    """Explain lines and colours below the panels of a figure, where no data is."""
+    figure.set_figheight(figure.get_figheight() + 0.25 * -(-len(handles) // columns))
+    figure.legend(
+        handles=handles, ncols=columns, loc="outside lower center", frameon=False, fontsize=9
+    )
+
+
+def frequency_colours() -> Any:
+    """Colours from few to many, as maps have them."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("psd", SEQUENTIAL)
 
 
 def method_styles(comparison: Comparison) -> dict[str, dict[str, Any]]:

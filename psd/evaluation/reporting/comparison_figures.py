@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from psd.evaluation.reporting.axes import KINDS, finish_axes, method_styles, private_figure
+from psd.evaluation.reporting.axes import (
+    KINDS,
+    add_legend,
+    finish_axes,
+    method_styles,
+    private_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +34,7 @@ def draw_score_by_epsilon(comparison: Comparison) -> Figure:
     axes.set_xticks([], minor=True)
     axes.margins(x=0.1)
     finish_axes(axes, "epsilon", "score")
-    axes.legend(frameon=False, fontsize=9, ncols=2)
+    add_legend(figure, axes.get_legend_handles_labels()[0])
     return figure
 
 
@@ -41,5 +47,5 @@ def draw_error_by_size(comparison: Comparison, epsilon: str, kind: str) -> Figur
         axes.plot(100 * table.loc[name, classes].to_numpy(float), label=name, **style)
     axes.set_xticks(range(len(classes)), [name.removeprefix(kind).strip() for name in classes])
     finish_axes(axes, "area of the query", "mean relative error (%)")
-    axes.legend(frameon=False, fontsize=9, ncols=2)
+    add_legend(figure, axes.get_legend_handles_labels()[0])
     return figure

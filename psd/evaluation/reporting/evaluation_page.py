@@ -116,7 +116,7 @@ def _prediction_section(answers: pandas.DataFrame) -> str:
             draw_predicted_against_true(answers),
             "Hexagons of true absolute errors over predicted standard deviations, log scales; most "
             "should be near or below the diagonal.",
-            "Colour: number of queries; yellow is many. Solid line: true = predicted. Dotted "
+            "Colour: number of queries; dark is many. Solid line: true = predicted. Dotted "
             "line: 1.96 times the predicted error.",
         ),
         (
@@ -195,7 +195,7 @@ def _error_maps(
     size, deviation = "|estimate - true| (records)", "standard deviation (records)"
     return [
         ("Size of the true error", np.abs(true), size, limit, False,
-         "Dark: small; yellow: large. The predicted error has the same colours."),
+         "Light: small; dark: large. The predicted error has the same colours."),
         ("Predicted error", predicted, deviation, limit, False,
          "Computed from the release alone, but its colours end at the largest true error."),
         ("True error with sign", true, "estimate - true (records)", limit, True,

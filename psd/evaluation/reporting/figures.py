@@ -15,16 +15,18 @@ from psd._util.arrays import Floats
 from psd.evaluation._constants import CONFIDENCE
 from psd.evaluation.reporting.axes import (
     KINDS,
+    LINES,
     PART_COLOURS,
     PARTS,
     PRIVATE,
+    add_legend,
     finish_axes,
+    frequency_colours,
     private_figure,
 )
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -37,7 +39,7 @@ __all__ = [
     "wilson_interval",
 ]
 
-_UNIFORM, _ON_DATA, _NEUTRAL = "#3b6fb6", "#d1762a", "#33404f"
+_UNIFORM, _ON_DATA, _NEUTRAL = LINES[0], LINES[1], LINES[6]
 _BOX_WIDTH = 0.34
 
 # Errors below the largest one / _SPAN, or below _MIN_RECORDS, are drawn at the lower edge.
@@ -75,13 +77,13 @@ def _class_positions(answers: pandas.DataFrame) -> tuple[list[tuple[str, str, fl
     return positions, sizes
 
 
-def _add_legend(axes: Axes, kinds: list[str]) -> None:
+def _add_legend(figure: Figure, kinds: list[str]) -> None:
     """Legend of the colours of the kinds."""
     from matplotlib.patches import Patch
 
     patches: Any = [Patch(color=_kind_colour(kind), label=KINDS[kind]) for kind in kinds if kind]
     if patches:
-        axes.legend(handles=patches, frameon=False, fontsize=9)
+        add_legend(figure, patches)
 
 
 def _largest_error(errors: pandas.Series[float]) -> float:
@@ -117,7 +119,7 @@ def draw_error_by_class(answers: pandas.DataFrame) -> Figure:
     low, high = axes.get_ylim()
     axes.set_ylim(max(low, top / _SPAN), high)
     finish_axes(axes, "area of the query", "relative error (%)")
-    _add_legend(axes, list(group_classes(answers)))
+    _add_legend(figure, list(group_classes(answers)))
     return figure
 
 
@@ -139,7 +141,7 @@ def draw_predicted_against_true(answers: pandas.DataFrame) -> Figure:
         gridsize=34,
         mincnt=1,
         bins="log",
-        cmap="cividis",
+        cmap=frequency_colours(),
     )
     ends = np.array([least, 1.3 * max(predicted.max(), true.max())])
     axes.plot(ends, ends, color=PRIVATE, linewidth=1.2, label="true = predicted")
@@ -152,7 +154,7 @@ def draw_predicted_against_true(answers: pandas.DataFrame) -> Figure:
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_xlabel("predicted standard deviation (records)")
     axes.set_ylabel("|estimate - true| (records)")
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    add_legend(figure, axes.get_legend_handles_labels()[0])
     figure.colorbar(hexagons, ax=axes, label="queries")
     return figure
 
@@ -174,7 +176,7 @@ def draw_normalised_errors(answers: pandas.DataFrame) -> Figure:
     axes.set_xlabel(f"(estimate - true) / predicted; values beyond {_MAX_NORMALISED} at the edge")
     axes.set_ylabel("density (line: normal)")
     axes.grid(alpha=0.3)
-    _add_legend(axes, list(group_classes(answers)))
+    _add_legend(figure, list(group_classes(answers)))
     return figure
 
 
@@ -218,7 +220,7 @@ def draw_coverage(answers: pandas.DataFrame) -> Figure:
     axes.set_xlabel("area of the query")
     axes.set_ylabel("intervals that contain the true count (%)")
     axes.grid(alpha=0.3)
-    _add_legend(axes, list(group_classes(answers)))
+    _add_legend(figure, list(group_classes(answers)))
     return figure
 
 
@@ -240,5 +242,5 @@ def draw_error_parts(summary: pandas.DataFrame) -> Figure:
     axes.set_yscale("log")
     finish_axes(axes, "", "mean relative error (%)")
     axes.set_xticks(position, summary["class"], rotation=40, ha="right")
-    axes.legend(frameon=False, fontsize=9)
+    add_legend(figure, axes.get_legend_handles_labels()[0], columns=2)
     return figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd.evaluation.reporting.axes import private_figure
+from psd.evaluation.reporting.axes import frequency_colours, private_figure
 
 if TYPE_CHECKING:
     from matplotlib.colors import Normalize
@@ -45,7 +45,7 @@ def draw_map(
         origin="lower",
         extent=(west, east, south, north),
         aspect=aspect,
-        cmap="PuOr_r" if signed else "cividis",
+        cmap="PuOr_r" if signed else frequency_colours(),
         norm=_colour_scale(limit, signed=signed),
         interpolation="nearest",
     )

@@ -14,6 +14,7 @@ from psd.evaluation.reporting.axes import (
     PART_COLOURS,
     PARTS,
     PRIVATE,
+    add_legend,
     finish_axes,
     method_styles,
 )
@@ -109,10 +110,9 @@ def plot_evaluation(evaluation: Evaluation, path: Path) -> None:
     total = 100 * summary["true_relative_error"]
     axes.plot(position, total, "k_", markersize=28, markeredgewidth=2, label="total error")
     axes.set_xticks(position, summary["class"], rotation=20, ha="right")
-    axes.set_yscale("log")
-    axes.set_ylabel("mean true relative error (%)")
-    axes.set_title("PRIVATE: true errors of a release; do not publish", color=PRIVATE)
-    axes.legend(frameon=False)
+    finish_axes(axes, "", "mean true relative error (%)")
+    axes.set_title("PRIVATE: true errors of a release; do not publish", color=PRIVATE, fontsize=10)
+    add_legend(figure, axes.get_legend_handles_labels()[0], columns=4)
     figure.savefig(path, dpi=120, metadata=None)
 
 
@@ -178,9 +178,10 @@ def _draw_errors(figure: SubFigure, comparison: Comparison, epsilons: list[str])
         for axes, (kind, title) in zip(row, KINDS.items(), strict=True):
             classes = [name for name in comparison.classes if name.startswith(kind)]
             for name, style in method_styles(comparison).items():
-                axes.plot(table.loc[name, classes].to_numpy(float), markersize=5, **style)
+                errors = 100 * table.loc[name, classes].to_numpy(float)
+                axes.plot(errors, markersize=5, **style)
             axes.set_xticks(range(len(classes)), [name[len(kind) :].strip() for name in classes])
             axes.set_title(f"{title}, epsilon {epsilon}", fontsize=10)
         # Panels of a row share their axis, so its limits are set after all lines are drawn.
-        for axes, label in zip(row, ("mean relative error", ""), strict=True):
+        for axes, label in zip(row, ("mean relative error (%)", ""), strict=True):
             finish_axes(axes, "area of the query", label)

@@ -7,7 +7,48 @@ import numpy as np
 import pytest
 
 import psd
-from psd.export._styles import SEQUENTIAL, class_breaks, class_colours, layer_styles
+from psd.export._maps import _QUALITIES, _UNRELIABLE
+from psd.export._styles import (
+    LINES,
+    RELIABILITY,
+    SEQUENTIAL,
+    class_breaks,
+    class_colours,
+    layer_styles,
+)
+
+# Machado, Oliveira and Fernandes: "A Physiologically-Based Model for Simulation of Color Vision
+# Deficiency", 2009, for the strongest of each kind, on linear RGB.
+VISION = {
+    "all": np.eye(3),
+    "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+               [-0.003882, -0.048116, 1.051998]],
+    "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                 [-0.011820, 0.042940, 0.968881]],
+    "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+                [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+TO_XYZ = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+PALETTES = {"maps": SEQUENTIAL, "errors": RELIABILITY, "quality": _QUALITIES,
+            "reliable": _UNRELIABLE, "lines": LINES}  # fmt: skip
+
+
+def seen(colour, vision):
+    """Colour as it is seen, in CIELAB."""
+    values = np.array([int(colour[start : start + 2], 16) for start in (1, 3, 5)]) / 255
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(VISION[vision] @ linear, 0, 1)
+    xyz = TO_XYZ @ linear / np.array([0.95047, 1, 1.08883])
+    f = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("colours", PALETTES.values(), ids=PALETTES)
+def test_colours_are_told_apart_with_any_colour_vision(colours, vision):
+    """Apart by 8 in CIELAB, more than three times what is just seen."""
+    for first, second in itertools.combinations(colours, 2):
+        assert np.linalg.norm(seen(first, vision) - seen(second, vision)) > 8, (first, second)
 
 
 @pytest.mark.parametrize("values", [[], [0.0, 0.0], [-3.0], [np.nan]])

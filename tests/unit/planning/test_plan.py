@@ -219,4 +219,4 @@ def test_the_picture_explains_its_bands_and_its_line():
     figure = _draw_figure(quick(), ["on data"])
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts == ["quadtree", "range over the assumed densities", "10 %: a good error"]
-    assert figure.axes[0].get_xlabel() == "size of the query (km2)"
+    assert figure.axes[0].get_xlabel() == "size of the query (km²)"

@@ -1,9 +1,25 @@
-"""Figures of reports: kinds of classes and intervals of shares."""
+"""Figures of reports: kinds of classes, intervals of shares, and keys that cover nothing."""
 
+import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import pytest
 
-from psd.evaluation.reporting.figures import group_classes, wilson_interval
+import psd
+from psd.evaluation.compare import compare
+from psd.evaluation.evaluate import evaluate
+from psd.evaluation.reporting.comparison_figures import draw_error_by_size, draw_score_by_epsilon
+from psd.evaluation.reporting.figures import (
+    draw_coverage,
+    draw_error_by_class,
+    draw_error_parts,
+    draw_normalised_errors,
+    draw_predicted_against_true,
+    group_classes,
+    wilson_interval,
+)
+
+mpl.use("agg")
 
 
 def test_group_classes_classes():
@@ -19,3 +35,29 @@ def test_wilson_intervals_have_their_ends():
     low, high = wilson_interval([0, 5, 10], [10, 10, 10])
     assert low == pytest.approx([0, 0.2366, 0.7225], abs=1e-4)
     assert high == pytest.approx([0.2775, 0.7634, 1], abs=1e-4)
+
+
+def test_no_key_covers_a_panel():
+    random = np.random.default_rng(5)
+    rows = pd.DataFrame({"lon": 10 * random.random(500), "lat": 10 * random.random(500)})
+    domain = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
+    methods = [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=2)]
+    release = psd.build(rows, domain=domain, epsilon=1, method=methods[0])
+    found = evaluate(release, rows)
+    comparison = compare(rows, domain=domain, methods=methods, epsilons=["1"], runs=1, jobs=1)
+    by_answers = (draw_error_by_class, draw_predicted_against_true, draw_normalised_errors,
+                  draw_coverage)  # fmt: skip
+    figures = [
+        *(draw(found.answers) for draw in by_answers),
+        draw_error_parts(found.summary),
+        draw_score_by_epsilon(comparison),
+        draw_error_by_size(comparison, "1", "uniform"),
+    ]
+    for figure in figures:
+        figure.draw_without_rendering()
+        [key] = figure.legends
+        assert all(axes.get_legend() is None for axes in figure.axes)
+        area = key.get_window_extent()
+        assert figure.bbox.x0 <= area.x0 < area.x1 <= figure.bbox.x1 + 1
+        for axes in figure.axes:
+            assert not axes.get_tightbbox().shrunk(0.99, 0.99).overlaps(area)

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ from psd.evaluation.reporting.evaluation_page import RASTER, evaluation_page
 from psd.evaluation.reporting.figures import draw_predicted_against_true
 from psd.evaluation.reporting.maps import draw_map
 from psd.evaluation.reporting.plots import check_report
+from psd.export._styles import SEQUENTIAL
 
 DOMAIN = psd.Domain(bounds=(0, 0, 10, 10), crs="EPSG:3857")
 
@@ -107,11 +109,14 @@ def test_a_comparison_pairs_figures_of_one_epsilon_and_begins_with_the_score(tab
     assert headings[:5] == ["method", "epsilon", "score", "standard error", "builds"]
 
 
-def test_yellow_is_many_in_hexagons_and_large_in_maps(table, release):
+def test_dark_is_many_in_hexagons_and_large_in_maps(table, release):
     answers = evaluate(release, table).answers
     hexagons = draw_predicted_against_true(answers).axes[0].collections[0]
     drawn = draw_map(np.ones((2, 2)), DOMAIN, "a map", label="records", limit=2.0)
-    assert hexagons.get_cmap().name == drawn.axes[0].images[0].get_cmap().name == "cividis"
+    ends = (SEQUENTIAL[0], SEQUENTIAL[-1])
+    for shown in (hexagons, drawn.axes[0].images[0]):
+        assert tuple(mpl.colors.to_hex(shown.get_cmap()(end)) for end in (0.0, 1.0)) == ends
+    assert "dark is many" in evaluation_page(evaluate(release, table, raster=8), release)
 
 
 def test_ranking_tells_ties(table):
