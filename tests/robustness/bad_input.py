@@ -50,6 +50,7 @@ DEFAULTS = {
     "query": {"-o": (ANSWERS,)},
     "export": {},
     "info": {},
+    "map": {},
     "plot": {},
 }
 
@@ -1465,6 +1466,17 @@ EXPORTS = (
         "--dpi must be 20 to 1200", command="plot"),
     exported("X06-outline", "outlines of a file that does not exist", "out/m.png --outline o.gpkg",
         "o.gpkg", 8, command="plot"),
+    exported("X07-ending", "`psd map` to a picture", "-o out/m.png", "-o must end in .html",
+        command="map"),
+    exported("X07-level", "a map page of a level that does not exist", "-o out/m.html --level 99",
+        "--level must be an integer from 0 to", command="map"),
+    exported("X07-regions", "a map page with regions of no file", "-o out/m.html --regions o.gpkg",
+        "o.gpkg", 8, command="map"),
+    exported("X07-crs", "a CRS of regions that are not given",
+        "-o out/m.html --regions-crs EPSG:4326", "--regions-crs must be given with --regions",
+        command="map"),
+    exported("X07-series", "a slice of a release that is no series",
+        "-o out/m.html --slice 2024-01", "--slice must be given with a series", command="map"),
 )
 # fmt: on
 

@@ -19,10 +19,13 @@ import shapely
 import psd
 from psd.api.series import SeriesRelease
 from psd.decompositions.quadtree import Quadtree
+from psd.local.aggregation import counted_groups, release_of
+from psd.local.campaign_design import design
 from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import SeededSampler
 from psd.web.map_arrays import pack_arrays, release_arrays, release_numbers
+from support.local import counted_places, places
 
 BOUNDS = (126.4, 37.0, 127.6, 38.0)
 DOMAIN = psd.Domain(bounds=BOUNDS)
@@ -102,6 +105,16 @@ def of_slices():
     return series["2024-02"]
 
 
+def of_devices():
+    """Release of a local campaign whose counts of reports come from a seed."""
+    one, random = design((0, 0, 8, 4), 2, 3000, rounds=1), np.random.default_rng(4)
+    counts = [
+        replace(each, reports=3000, support=random.integers(400, 2600, len(each.support)))
+        for each in counted_places(one, *places(3000))
+    ]
+    return release_of(one, counted_groups(one, counts))
+
+
 KINDS = {
     "auto": built,
     "quadtree": lambda: built(method=Quadtree(height=6)),
@@ -118,6 +131,7 @@ KINDS = {
     "resolution": of_resolution,
     "streets": of_streets,
     "slice": of_slices,
+    "devices": of_devices,
 }
 """Kinds of releases, and how one is made."""
 

@@ -128,6 +128,13 @@ def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch):
         map_page(RELEASE)
 
 
+def test_a_million_cells_are_refused_before_estimates_are_made():
+    release = release_from_counts(np.zeros((1024, 1024), int))
+    with pytest.raises(ParameterError, match="got 1,048,576; --level 8 shows larger cells"):
+        map_page(release)
+    assert not release.model.is_fitted
+
+
 @pytest.mark.parametrize("level", [-1, 99, True, 1.5])
 def test_a_level_that_does_not_exist_is_refused(level):
     with pytest.raises(ParameterError, match="level must be an integer from 0 to 3"):
