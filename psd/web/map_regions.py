@@ -38,7 +38,7 @@ class RegionGroup:
     Parameters
     ----------
     name : str
-        Of the level.
+        Of the level; empty for regions that are not of the release.
     ids, names : sequence of str
         One of each region.
     shapes : ndarray of geometries
@@ -71,9 +71,7 @@ class RegionGroup:
         }
 
 
-def given_regions(
-    release: Release, table: geopandas.GeoDataFrame, name: str = "regions"
-) -> RegionGroup:
+def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGroup:
     """Regions of a table of polygons.
 
     Parameters
@@ -83,8 +81,6 @@ def given_regions(
     table : GeoDataFrame
         Ids are those of its column ``id``, or the numbers of its rows; names are those of its
         column ``name``, or the ids. Other columns are not read.
-    name : str
-        Of the group.
 
     Raises
     ------
@@ -101,7 +97,7 @@ def given_regions(
         raise ParameterError("regions must have different ids in the column id")
     pairs = Polygons(model=release.model, shapes=shapes).overlapping_pairs()
     return RegionGroup(
-        name=name,
+        name="",
         ids=ids,
         names=_texts(table, "name") or ids,
         shapes=_turned(shapes),

@@ -304,11 +304,23 @@
     return made;
   }
 
+  /** Stripes over regions of poor estimates, as those of cells. */
+  function hatch() {
+    const size = 16, stripes = new Uint8Array(size * size * 4);
+    for (let i = 0; i < size * size; i++) {
+      const at = (i % size + Math.floor(i / size)) % size;
+      if (at < 2) stripes.set([90, 90, 90, 170], i * 4);
+    }
+    return { width: size, height: size, data: stripes };
+  }
+
   function addLayers() {
+    map.addImage("hatch", hatch(), { pixelRatio: 2 });
     map.addLayer(cellLayer);
     for (const [id, source, type, paint] of [
       ["regions-fill", "regions", "fill", { "fill-color": ["get", "colour"],
         "fill-opacity": ["get", "opacity"], "fill-antialias": false }],
+      ["regions-hatch", "regions", "fill", { "fill-pattern": "hatch" }],
       ["regions-line", "regions", "line", { "line-width": ["get", "width"],
         "line-color": ["get", "line"] }],
       ["outlines-back", "outlines", "line", { "line-width": 3.2, "line-opacity": 0.55 }],
@@ -317,8 +329,9 @@
       ["shapes-line", "shapes", "line", { "line-color": "#d6006c", "line-width": 2.5 }],
       ["shapes-point", "shapes", "circle", { "circle-color": "#d6006c", "circle-radius": 4 }],
     ]) {
-      const filter = type === "circle" ? { filter: ["==", ["geometry-type"], "Point"] } : {};
-      map.addLayer({ id, source, type, paint, ...filter });
+      const filter = { "shapes-point": ["==", ["geometry-type"], "Point"],
+        "regions-hatch": ["<", ["get", "opacity"], 0.5] }[id];
+      map.addLayer({ id, source, type, paint, ...(filter ? { filter } : {}) });
     }
   }
 
@@ -843,7 +856,7 @@
   byId("slice-text").textContent = data.slices[0].name;
   byId("layer-row").hidden = !data.groups.length;
   data.groups.forEach((group, i) => byId("layer").append(element("option", group.name,
-    { value: i })));
+    group.name ? { value: i } : { value: i, "data-word": "regions" })));
   if (data.hasCells) byId("layer").append(element("option", "", { value: -1 }));
   byId("layer").value = state.layer;
   byId("tools").hidden = !data.drawing && !data.groups.length;
