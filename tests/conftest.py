@@ -4,7 +4,6 @@ import ipaddress
 import os
 import signal
 import socket
-from contextlib import nullcontext
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,7 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 pytest.register_assert_rewrite("support.cli_runner")
 
 from support.postgres import execute, server  # noqa: E402
-from support.seeded_system import SeededSystem  # noqa: E402
+from support.seeded_system import repeated, replacements  # noqa: E402
 
 # Draws and examples repeat, so that no run fails by chance or by the load of a machine. Long runs
 # may ask for new ones with `PSD_TEST_RANDOMNESS=system`.
@@ -31,12 +30,8 @@ settings.register_profile(
 )
 settings.load_profile("psd")
 if REPEATS:
-    os.urandom = SeededSystem()
-
-
-def repeated(seed):
-    """A context in which draws come from a seed, if they are to repeat."""
-    return os.urandom.seeded(seed) if isinstance(os.urandom, SeededSystem) else nullcontext()
+    for owner, name, function in replacements():
+        setattr(owner, name, function)
 
 
 @pytest.hookimpl(wrapper=True)

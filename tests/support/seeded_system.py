@@ -7,14 +7,17 @@ change at hand. `PSD_TEST_RANDOMNESS=system` gives all tests the randomness of t
 
 import hashlib
 import os
+import secrets
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 
 import pytest
 
-# Modules that draw noise and reports; identifiers, keys and nonces of others stay the system's.
+# Modules that draw noise and reports, and those that draw the key of a choice of records.
+# Identifiers, and the keys and nonces of others, stay the system's.
 DRAWING = ("psd.mechanisms.random_words", "psd.local.bulk", "psd.local.device")
+CHOOSING = ("psd.ingest.tally_builder", "psd.ingest.engines._counts", "psd.publish.tally_parts")
 
 
 def seeded_bytes(seed):
@@ -23,20 +26,21 @@ def seeded_bytes(seed):
     return lambda size: hashlib.shake_128(f"{seed} {next(calls)}".encode()).digest(size)
 
 
-class SeededSystem:
-    """Stands for `os.urandom`, for the modules that draw, where a seed is set.
+class SeededBytes:
+    """Stands for a function of random bytes, for the modules that draw, where a seed is set.
 
     Processes that are forked from the one of the tests draw from the system.
     """
 
-    def __init__(self):
-        self.system, self.process, self.source = os.urandom, os.getpid(), None
+    def __init__(self, system, modules):
+        self.system, self.modules = system, modules
+        self.process, self.source = os.getpid(), None
 
-    def __call__(self, size):
+    def __call__(self, *size):
         seeded = self.source is not None and os.getpid() == self.process
-        if seeded and sys._getframe(1).f_globals.get("__name__") in DRAWING:
-            return self.source(size)
-        return self.system(size)
+        if seeded and sys._getframe(1).f_globals.get("__name__") in self.modules:
+            return self.source(*size)
+        return self.system(*size)
 
     @contextmanager
     def seeded(self, seed):
@@ -48,10 +52,27 @@ class SeededSystem:
             self.source = before
 
 
+def replacements():
+    """What is replaced, and by what: an owner, a name and a function."""
+    yield os, "urandom", SeededBytes(os.urandom, DRAWING)
+    yield secrets, "token_bytes", SeededBytes(secrets.token_bytes, CHOOSING)
+
+
+@contextmanager
+def repeated(seed):
+    """Draw from a seed for a while, where `replacements` are in place."""
+    with ExitStack() as stack:
+        for function in (os.urandom, secrets.token_bytes):
+            if isinstance(function, SeededBytes):
+                stack.enter_context(function.seeded(seed))
+        yield
+
+
 @contextmanager
 def seeded_system(seed=1):
     """Draw from a seed for a while, also where all other tests draw from the system."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "urandom", SeededSystem())
-        with os.urandom.seeded(seed):
+        for owner, name, function in replacements():
+            patch.setattr(owner, name, function)
+        with repeated(seed):
             yield
