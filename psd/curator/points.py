@@ -41,7 +41,9 @@ class Points:
 
     def __init__(self, tally: Tally, order: QuadrantOrder | NDArray[np.int64]) -> None:
         self._halves: HalvedNodes | None = None
+        # Computed when a question needs it, since the nodes of regions do not.
         self._total: NDArray[np.int64] | None = None
+        self._has_counts = False
         self._region: NDArray[np.int32] = np.zeros(0, np.int32)
         self._frame: RegionFrame | None = None
         self._nodes: EntryNodes | None = None
@@ -81,7 +83,13 @@ class Points:
     ) -> None:
         """Set the occupied cells, in an order in which those of each node are contiguous."""
         self._columns, self._rows, self._counts = columns, rows, counts
-        self._total = _running_total(counts)
+        self._total, self._has_counts = None, True
+
+    def _running(self) -> NDArray[np.int64] | None:
+        """Records before each entry and after the last; None if each entry is one record."""
+        if self._total is None and self._has_counts:
+            self._total = _running_total(self._counts)
+        return self._total
 
     def _unpack_codes(self) -> None:
         """Compute the occupied cells from their codes, or sort them by the nodes of regions."""
@@ -109,17 +117,24 @@ class Points:
         if self._nodes is not None:
             number: NDArray[np.int64] = self._number[nodes]
             return number
-        start, stop = self.start[nodes], self.stop[nodes]
-        if self._total is not None:
-            start, stop = self._total[start], self._total[stop]
+        if len(self.start) == 1 and self._has_counts:
+            return np.full(len(nodes), self._counts.sum())
+        start, stop, total = self.start[nodes], self.stop[nodes], self._running()
+        if total is not None:
+            start, stop = total[start], total[stop]
         true: NDArray[np.int64] = stop - start
         return true
 
     def cut_regions(self, frame: RegionFrame) -> None:
         """Record the entries of each node of a frame, which the root is cut into."""
-        total, ends = self._total, np.searchsorted(self._region, np.arange(frame.stop[0] + 1))
-        assert total is not None  # the curator has regions only with a tally by region
-        self._number = total[ends[frame.stop]] - total[ends[frame.first]]
+        size = int(frame.stop[0])
+        first = np.searchsorted(self._region, np.arange(size))
+        filled = np.flatnonzero(np.diff(first, append=len(self._region)))
+        number = np.zeros(size, np.int64)
+        if len(filled):
+            number[filled] = np.add.reduceat(self._counts, first[filled])
+        total = _running_total(number)
+        self._number = total[frame.stop] - total[frame.first]
         node = frame.lowest.astype(np.int32)[self._region]
         entries = self._columns, self._rows, self._counts, node
         self._frame, self._nodes = frame, EntryNodes(*entries, len(frame))
@@ -171,7 +186,7 @@ class Points:
         target = index[target]
         for values in (self._columns, self._rows, self._counts):
             values[target] = values[index]
-        self._total = _running_total(self._counts)
+        self._total = None
 
     def rank_scores(
         self,

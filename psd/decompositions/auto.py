@@ -109,7 +109,8 @@ class Auto:
         curator.declare("picked", "cascade")
         curator.declare("signal", signal)
         totals = np.array([total])
-        return Cascade(signal=signal).descend(curator, root, totals=totals, epsilon=left)
+        Cascade(signal=signal).descend(curator, root, totals=totals, epsilon=left)
+        return curator.tree()
 
 
 def _complete(curator: Curator, cells: Cells, epsilon: int) -> Tree:

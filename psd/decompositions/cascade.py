@@ -134,7 +134,8 @@ class Cascade:
         if left > 1:
             left, paid = split_total(left, self.total_share)
             total = int(curator.count(root, paid)[0])
-        return self.descend(curator, root, totals=np.array([total]), epsilon=left)
+        self.descend(curator, root, totals=np.array([total]), epsilon=left)
+        return curator.tree()
 
     def descend(
         self,
@@ -144,7 +145,7 @@ class Cascade:
         totals: NDArray[np.int64],
         epsilon: int,
         first_levels: int = CASCADE_FIRST_LEVELS,
-    ) -> Tree:
+    ) -> None:
         """Divide level by level, and count each tier when its level is reached.
 
         Parameters
@@ -181,7 +182,6 @@ class Cascade:
             decided = self._plan(counts, plan.later[onward], rough, k, 0, height - depth)
             cells = Cells.join([cells[~due], cells[onward]])
             plan = _Plan.join([plan[~due], decided])
-        return curator.tree()
 
     def _plan(
         self,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -29,6 +31,9 @@ __all__ = [
     "member_fraction",
     "union_traversal",
 ]
+
+# Ids that are compared with one that does not exist, for its message.
+_MAX_SUGGESTIONS = 10_000
 
 
 def answer_named_regions(
@@ -82,9 +87,13 @@ def find_named_regions(
     named = tree.regions.levels[tier]
     rows = list(named.ids) if ids is None else list(ids)
     index = {name: number for number, name in enumerate(named.ids)}
+    parts = [_parts(row) for row in rows]
+    for name in itertools.chain.from_iterable(parts):
+        if name not in index:
+            _refuse_id(name, tree.regions.levels, tier)
     return NamedQueries(
         tier=tier,
-        rows=tuple(tuple(_index_of(index, part, named) for part in _parts(row)) for row in rows),
+        rows=tuple(tuple(index[name] for name in row) for row in parts),
         labels=tuple(map(_label, rows)),
     )
 
@@ -143,19 +152,27 @@ def _tier(tree: RegionTree, level: str | None) -> int:
 
 def _parts(row: Any) -> list[str]:
     """Ids of the regions of a query: one id, or several of a union."""
-    parts = [row] if isinstance(row, str) else list(row)
+    parts = list(row) if isinstance(row, Iterable) and not isinstance(row, str) else [row]
     if not parts or len(set(parts)) < len(parts):
         raise ParameterError("ids must be an id, or a list of different ids, for each answer")
     return parts
 
 
-def _index_of(index: dict[str, int], name: Any, level: NamedLevel) -> int:
-    """Index of a region in its level."""
-    if name not in index:
-        raise ParameterError(
-            f"ids must be those of level {level.name}, got {str(name)[:80]!r}", name="ids"
-        )
-    return index[name]
+def _refuse_id(name: Any, levels: Sequence[NamedLevel], tier: int) -> NoReturn:
+    """Refuse an id that a level does not have; the message says what was probably meant."""
+    level, text = levels[tier], str(name)[:80]
+    others = [other.name for other in levels if other is not level and name in other.ids]
+    some = list(itertools.islice(level.ids, _MAX_SUGGESTIONS))
+    closest = get_close_matches(text, some, n=1)
+    if others:
+        hint = f"it is one of level {others[0]}"
+    elif closest:
+        hint = f"did you mean {closest[0][:80]!r}?"
+    else:
+        hint = f"the level has {len(level.ids):,} ids, the first is {some[0][:80]!r}"
+    raise ParameterError(
+        f"ids must be those of level {level.name}, got {text!r}; {hint}", name="ids"
+    )
 
 
 def _label(row: Any) -> str:

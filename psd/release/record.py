@@ -132,18 +132,16 @@ class ReleaseRecord:
             )
         if self.post_processing.estimate == "integer" and not isinstance(self.tree, RegionTree):
             raise ParameterError("estimate must not be integer without regions")
-        if isinstance(self.tree, RegionTree):
-            check_cells(self.tree, self.domain.lattice)
-            if self.post_processing.density == "smooth":
-                raise ParameterError(
-                    "density must be uniform or covariate with regions, got smooth; cells on the "
-                    "two sides of an outline are not smoothed"
-                )
+        check_cells(self.tree, self.domain.lattice)
+        if isinstance(self.tree, RegionTree) and self.post_processing.density == "smooth":
+            raise ParameterError(
+                "density must be uniform or covariate with regions, got smooth; cells on the two "
+                "sides of an outline are not smoothed"
+            )
         self._check_local()
         outside = self.outside
         if outside is not None and self.tree.epsilon[outside].any():
             raise ParameterError("a cell outside the boundary was counted")
-        check_cells(self.tree, self.domain.lattice)
         if not self.domain.blocks.keeps(self.tree.boxes):
             raise ParameterError(
                 f"min_cell must be at most the sides of all cells, got {self.domain.min_cell}; a "

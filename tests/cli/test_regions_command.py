@@ -146,7 +146,7 @@ def test_regions_are_answered_by_their_ids(release):
     rows = answered(release, "--region", "d", "--region", "a")
     assert [(row[0], round(float(row[1]))) for row in rows[1:]] == [("d", 2), ("a", 1)]
     told = fails(2, "query", release, "--region", "west")
-    assert "--region must be those of level ward, got 'west'" in told
+    assert "--region must be those of level ward, got 'west'; it is one of level borough" in told
 
 
 def test_a_table_of_the_caller_is_joined_by_id(release, folder):

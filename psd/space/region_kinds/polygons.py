@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
+from psd._util.threads import map_items
 from psd.errors import ReleaseFormatError
 from psd.space.domain import Domain
 from psd.space.even_odd import SideIndex
@@ -26,6 +27,8 @@ __all__ = ["PolygonRegions", "kind"]
 
 # Of the longer side of the bounds: what rounding may move an outline by in an overlay.
 _SLACK = 1e-9
+
+_POINTS_PER_THREAD, _BOXES_PER_THREAD = 2**15, 2**12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,7 +98,7 @@ class PolygonRegions(RegionGeometry):
     def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
         """See `RegionHierarchy.assign`, and the notes of this class."""
         x, y = self._probes(x, y)
-        region = self._raster.find(x, y)
+        region = map_items(self._raster.find, x, y, least=_POINTS_PER_THREAD)
         rest = np.flatnonzero(region == NO_REGION)
         if self.margin and len(rest):
             region[rest] = self._nearest(x[rest], y[rest])
@@ -158,12 +161,14 @@ class PolygonRegions(RegionGeometry):
         """See `RegionHierarchy.meets`."""
         reach = self._reach[region][:, None]
         corners = self.domain.from_lattice(boxes) + reach * np.array([-1, -1, 1, 1])
-        return self._sides.meets(region, corners)
+        return map_items(self._sides.meets, region, corners, least=_BOXES_PER_THREAD)
 
     def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
         """See `RegionHierarchy.clipped_area`."""
         size = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-        return np.asarray(self._sides.fractions(region, self.domain.from_lattice(boxes)) * size)
+        corners = self.domain.from_lattice(boxes)
+        share = map_items(self._sides.fractions, region, corners, least=_BOXES_PER_THREAD)
+        return np.asarray(share * size)
 
     def shapes(self, region: Integers) -> NDArray[np.object_]:
         """See `RegionGeometry.shapes`."""

@@ -188,8 +188,10 @@ def test_a_covariate_is_public_input_of_regions(rows, regions):
     ("arguments", "words"),
     [
         ({"level": "county"}, "level must be one of borough, ward, got 'county'"),
-        ({"ids": ["w99"]}, "ids must be those of level ward, got 'w99'"),
-        ({"level": "borough", "ids": ["w00"]}, "level borough"),
+        ({"ids": ["w0"]}, r"ids must be those of level ward, got 'w0'; did you mean 'w\d+'\?"),
+        ({"ids": ["Bank"]}, r"got 'Bank'; the level has \d+ ids, the first is 'w00'"),
+        ({"ids": [7]}, r"got '7'; the level has \d+ ids"),
+        ({"level": "borough", "ids": ["w00"]}, "level borough, got 'w00'; it is one of level ward"),
         ({"ids": [["w00", "w00"]]}, "different ids"),
         ({"ids": [[]]}, "ids"),
         ({"confidence": 2}, "confidence"),

@@ -1,0 +1,39 @@
+"""Parts of arrays in threads: every item once, in order, for any number of processors."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from psd._util import threads
+from psd._util.threads import even_parts, in_threads, map_items
+
+
+@pytest.mark.parametrize("processors", [1, 2, 3, 64])
+@pytest.mark.parametrize("items", [0, 1, 2, 7, 100])
+def test_parts_cover_all_items_once(items, processors, monkeypatch):
+    monkeypatch.setattr(threads, "available_processors", lambda: processors)
+    parts = even_parts(items, 2)
+    assert np.concatenate([np.arange(items)[part] for part in parts]).tolist() == [*range(items)]
+    assert 1 <= len(parts) <= max(1, min(processors, items // 2, 4))
+
+
+@pytest.mark.parametrize("processors", [1, 2, 3])
+def test_items_are_those_of_one_thread(processors, monkeypatch):
+    monkeypatch.setattr(threads, "available_processors", lambda: processors)
+    values, pairs = np.arange(101), np.arange(202).reshape(-1, 2)
+    found = map_items(lambda v, p: v + p.sum(axis=1), values, pairs, least=10)
+    assert found.tolist() == (values + pairs.sum(axis=1)).tolist()
+
+
+def test_slices_run_at_the_same_time():
+    both = threading.Barrier(2, timeout=60)
+    assert len(in_threads(lambda part: both.wait() and part, [slice(0, 1), slice(1, 2)])) == 2
+
+
+def test_an_error_of_a_thread_is_raised():
+    def fails(part):
+        raise ValueError(part.start)
+
+    with pytest.raises(ValueError, match="3"):
+        in_threads(fails, [slice(3, 4), slice(4, 5)])
